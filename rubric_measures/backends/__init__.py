@@ -1,0 +1,1 @@
+"""Models behind one method: complete(requests) -> replies; and the reply cache."""

@@ -1,0 +1,108 @@
+"""The exceptions of the package: one tree, every message one line that says what is wrong, where, and what to do.
+
+RubricMeasuresError
+├── InputError            the user's input is wrong (the command line exits with 2)
+│   ├── FormatError       a file cannot be read as the format that it should have: path, line, field
+│   ├── UnknownNameError  a name that nobody knows; lists near ones
+│   └── MeasureError      a measure, its parameters, or its combination with the grades makes no sense
+├── MissingExtraError     an optional dependency is not installed; names the extra
+└── GradingError          grading could not go on; finished work is kept
+    ├── BackendError      a model or an endpoint could not be used at all
+    └── BudgetError       a limit on calls or cost was reached
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "BackendError",
+    "BudgetError",
+    "FormatError",
+    "GradingError",
+    "InputError",
+    "MeasureError",
+    "MissingExtraError",
+    "RubricMeasuresError",
+    "UnknownNameError",
+]
+
+
+class RubricMeasuresError(Exception):
+    """Base of every exception that this package raises on purpose."""
+
+
+class InputError(RubricMeasuresError, ValueError):
+    """The user's input is wrong; nothing was written."""
+
+
+class FormatError(InputError):
+    """A file does not have the format that it should have.
+
+    Args:
+        problem: what was found and what was expected, in one line.
+        path: the file, or `-` for standard input; left out of the message when empty.
+        line: one-based line number; 0 when no line can be named.
+        field: the field inside the line (`paragraph_data.rankings[3].rank`), when one can be named.
+    """
+
+    def __init__(self, problem: str, *, path: str = "", line: int = 0, field: str = "") -> None:
+        self.problem = " ".join(problem.split())
+        self.path = path
+        self.line = line
+        self.field = field
+        super().__init__(problem)
+
+    def __str__(self) -> str:
+        where = self.path
+        if self.line:
+            where = f"{where}:{self.line}" if where else f"line {self.line}"
+        return ": ".join(part for part in (where, self.field, self.problem) if part)
+
+
+class UnknownNameError(InputError):
+    """A name is not known; the message lists near ones.
+
+    Args:
+        kind: what is named, in the singular (`prompt`, `run`, `query`).
+        name: the name as the user wrote it.
+        known: the names that exist.
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str = "") -> None:
+        self.kind, self.name, self.known = kind, name, sorted(known)
+        near = difflib.get_close_matches(name, self.known, n=3, cutoff=0.5)
+        if near:
+            tail = f"did you mean {', '.join(near)}?"
+        elif not self.known:
+            tail = "there are none"
+        else:
+            tail = f"known: {', '.join(self.known[:12])}" + (", …" if len(self.known) > 12 else "")
+        super().__init__(f"unknown {kind} {name!r}: {tail}" + (f" {hint}" if hint else ""))
+
+
+class MeasureError(InputError):
+    """A measure or its parameters make no sense, or cannot be computed from these grades."""
+
+
+class MissingExtraError(RubricMeasuresError, ImportError):
+    """An optional dependency is missing; the message is the command that installs it."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        self.extra = extra
+        super().__init__(
+            f"{what} needs an optional dependency; install it with: pip install 'rubric_measures[{extra}]'"
+        )
+
+
+class GradingError(RubricMeasuresError):
+    """Grading could not go on; what was finished is in the cache."""
+
+
+class BackendError(GradingError):
+    """A model or an endpoint could not be used at all (unknown model, no connection, wrong key)."""
+
+
+class BudgetError(GradingError):
+    """A limit that the user set (`--max-calls`, `--max-cost`) was reached."""

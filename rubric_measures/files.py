@@ -1,0 +1,159 @@
+"""Opening and writing files: gzip by content, `-` as a stream, BOM and line ends, and output that is renamed into place."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, BinaryIO, cast
+
+from rubric_measures.errors import FormatError, InputError
+
+__all__ = ["atomic_writer", "iter_lines", "open_binary", "path_name", "read_text"]
+
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def path_name(path: str | os.PathLike[str]) -> str:
+    """The name of `path` as error messages print it (`-` is standard input)."""
+    return os.fspath(path)
+
+
+class _CheckedGzip(io.RawIOBase):
+    """A gzip reader whose truncation or damage is a `FormatError` that names the file."""
+
+    def __init__(self, stream: BinaryIO, path: str) -> None:
+        self._gzip = gzip.GzipFile(fileobj=stream, mode="rb")
+        self._stream = stream
+        self._path = path
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        try:
+            return self._gzip.readinto(buffer)  # type: ignore[arg-type]
+        except EOFError:
+            raise FormatError("the gzip file is truncated; fetch or write it again", path=self._path) from None
+        except (gzip.BadGzipFile, zlib.error) as error:
+            raise FormatError(f"the gzip file is damaged ({error})", path=self._path) from None
+
+    def close(self) -> None:
+        self._gzip.close()
+        self._stream.close()
+        super().close()
+
+
+@contextlib.contextmanager
+def open_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Opens a file for reading as uncompressed bytes; gzip is recognised by content, `-` is standard input.
+
+    Raises:
+        InputError: the file does not exist or cannot be opened.
+        FormatError: on reading, when a gzip file is truncated or damaged.
+    """
+    name = path_name(path)
+    if name == "-":
+        raw: BinaryIO = cast(BinaryIO, sys.stdin.buffer)
+    else:
+        try:
+            raw = open(name, "rb")  # noqa: SIM115 - closed below, standard input must stay open
+        except OSError as error:
+            raise InputError(f"{name}: cannot be read ({error.strerror or error})") from None
+    buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw))
+    try:
+        if buffered.peek(2)[:2] == _GZIP_MAGIC:
+            yield cast(BinaryIO, io.BufferedReader(_CheckedGzip(cast(BinaryIO, buffered), name), 1 << 18))
+        else:
+            yield cast(BinaryIO, buffered)
+    finally:
+        if name != "-":
+            buffered.close()
+
+
+def iter_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
+    """Yields `(line number from 1, line)` of a text file without line ends and BOM; blank lines are passed over."""
+    with open_binary(path) as stream:
+        for number, line in enumerate(stream, 1):
+            if number == 1 and line.startswith(b"\xef\xbb\xbf"):
+                line = line[3:]
+            line = line.rstrip(b"\r\n")
+            if line and not line.isspace():
+                yield number, line
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """The whole file as text (UTF-8 with or without BOM; line ends as `\\n`).
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: it is not UTF-8, or a gzip file is damaged.
+    """
+    name = path_name(path)
+    with open_binary(path) as stream:
+        data = stream.read()
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise FormatError("is not UTF-8; convert the file first", path=name, line=line) from None
+    return text.replace("\r\n", "\n")
+
+
+@contextlib.contextmanager
+def atomic_writer(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
+    """Opens `path` for writing text (UTF-8); the file appears under its name only when the block ends without an error.
+
+    A name that ends in `.gz` is compressed (without a time stamp, so equal content gives equal bytes). `-` is standard
+    output, written as it comes.
+
+    Raises:
+        InputError: the folder does not exist or cannot be written.
+    """
+    name = path_name(path)
+    if name == "-":
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    target = Path(name)
+    if target.is_dir():
+        raise InputError(f"{name}: is a folder; name a file")
+    if target.exists() and not target.is_file():
+        # Devices and pipes (/dev/null, a FIFO) cannot be renamed over.
+        with open(name, "w", encoding="utf-8", newline="\n") as stream:
+            yield stream
+        return
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    except OSError as error:
+        raise InputError(f"{name}: cannot be written ({error.strerror or error})") from None
+    try:
+        with os.fdopen(handle, "wb") as raw:
+            if target.suffix == ".gz":
+                with (
+                    gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed,
+                    io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as stream,
+                ):
+                    yield stream
+            else:
+                with io.TextIOWrapper(raw, encoding="utf-8", newline="\n") as stream:
+                    yield stream
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
+        Path(temporary).chmod(mode)
+        Path(temporary).replace(target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(temporary).unlink()
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,1 @@
+"""Foreign file formats, one module each; foreign field names stop here."""

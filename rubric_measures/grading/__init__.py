@@ -1,0 +1,1 @@
+"""Tasks in, graded passage records out: the one path that every grader takes."""

@@ -1,0 +1,1 @@
+"""Measures over grades, registered with ir_measures, and the provider that computes them."""

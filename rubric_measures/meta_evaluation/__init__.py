@@ -1,0 +1,1 @@
+"""Leaderboards against leaderboards, labels against labels, systems against systems."""

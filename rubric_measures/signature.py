@@ -1,0 +1,51 @@
+"""What produced a number: every setting that could change it, in one canonical text and a short hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["Signature", "canonical_json", "content_hash"]
+
+
+def canonical_json(value: object) -> str:
+    """The one JSON text of a value: sorted keys, no spaces, UTF-8 as it is, NaN refused.
+
+    Raises:
+        ValueError: the value holds NaN or infinity, or something that JSON cannot say.
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def content_hash(value: object) -> str:
+    """The sha256 hex digest of the canonical JSON of a value; the only key function of caches and manifests."""
+    return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The settings behind a number; equal signatures (and equal input) mean equal numbers.
+
+    Attributes:
+        settings: name -> JSON-able value; names are sorted in the text, so their order does not matter.
+    """
+
+    settings: Mapping[str, object]
+
+    def __str__(self) -> str:
+        """`name:value|name:value|…`, sorted by name; values as compact JSON, strings bare."""
+        return "|".join(
+            f"{name}:{value if isinstance(value, str) else canonical_json(value)}"
+            for name, value in sorted(self.settings.items())
+        )
+
+    @property
+    def short(self) -> str:
+        """The first twelve hex digits of the hash of all settings."""
+        return content_hash(dict(self.settings))[:12]
+
+    def extended(self, **settings: object) -> Signature:
+        """A signature with further (or replaced) settings."""
+        return Signature({**self.settings, **settings})

@@ -1,0 +1,1 @@
+"""Making and maintaining test banks."""

@@ -1,0 +1,1 @@
+"""Reports with which people check grades and banks."""
