@@ -1,4 +1,4 @@
-"""Opening and writing files: gzip by content, `-` as a stream, BOM and line ends, and output that is renamed into place."""
+"""Opening and writing files: gzip by content, `-` as a stream, BOM and line ends; output renamed into place."""
 
 from __future__ import annotations
 

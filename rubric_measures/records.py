@@ -1,4 +1,4 @@
-"""The frozen records that every part of the package speaks: queries, passages, rubric items, test banks, grades, preferences."""
+"""The frozen records that the package speaks: queries, passages, rubric items, banks, grades, preferences."""
 
 from __future__ import annotations
 
