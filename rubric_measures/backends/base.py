@@ -32,7 +32,7 @@ class Request:
         options: generation options that change the reply (temperature, max_tokens, dtype, mode, seed, …), JSON-able.
         labels: the replies that the prompt allows, where it is a closed list; empty for free text. A backend may use
             them to score labels or to constrain the output.
-        replicate: 0 for the first draw, 1 for the second, …: equal requests of different replicates are different calls.
+        replicate: 0 for the first draw, 1 for the second, …; the same request of another replicate is another call.
         group: requests with the same group share a prefix (a passage) and are best run next to each other. Not in the
             key.
     """

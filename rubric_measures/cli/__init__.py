@@ -1,1 +1,105 @@
-"""The command line: one command, one library call."""
+"""The command line: `rubric_measures COMMAND`; one command is one module with HELP, add_arguments and run."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import os
+import sys
+from collections.abc import Sequence
+
+__all__ = ["COMMANDS", "main"]
+
+# name -> (module, help). Modules load when their command is asked for, so that --help is instant.
+COMMANDS: dict[str, tuple[str, str]] = {}
+
+
+def _overview() -> argparse.ArgumentParser:
+    width = max((len(name) for name in COMMANDS), default=0)
+    listing = "\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items())
+    parser = argparse.ArgumentParser(
+        prog="rubric_measures",
+        description="Grade passages and answers against a test bank, score runs, compare leaderboards.",
+        epilog=f"commands:\n{listing}\n\n`rubric_measures COMMAND --help` explains a command, with an example.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    parser.add_argument("command", nargs="?", metavar="COMMAND", help="one of the commands below")
+    return parser
+
+
+def _command_parser(name: str) -> tuple[argparse.ArgumentParser, object]:
+    module_name, text = COMMANDS[name]
+    module = importlib.import_module(module_name)
+    parser = argparse.ArgumentParser(
+        prog=f"rubric_measures {name}",
+        description=text,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    module.add_arguments(parser)
+    return parser, module
+
+
+class _NoteHandler(logging.StreamHandler):  # type: ignore[type-arg]
+    """Prints the library's counted notes to standard error, one line each."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        prefix = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
+        return f"rubric_measures: {prefix}{record.getMessage()}"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command.
+
+    Args:
+        argv: the arguments without the program's name; those of the process by default.
+
+    Returns:
+        0 fine, 1 computed but incomplete (and said so), 2 the user's input is wrong, 130 interrupted.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or arguments[0].startswith("-"):
+        overview = _overview()
+        options = overview.parse_args(arguments)
+        if options.version:
+            from rubric_measures import __version__
+
+            print(__version__)
+            return 0
+        overview.print_help()
+        return 0 if not arguments else 2
+    from rubric_measures.errors import GradingError, MissingExtraError, RubricMeasuresError, UnknownNameError
+
+    handler = _NoteHandler(sys.stderr)
+    logger = logging.getLogger("rubric_measures")
+    logger.addHandler(handler)
+    propagate, logger.propagate = logger.propagate, False
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    try:
+        name = arguments[0]
+        if name not in COMMANDS:
+            raise UnknownNameError("command", name, COMMANDS)
+        parser, module = _command_parser(name)
+        options = parser.parse_args(arguments[1:])
+        status: int = module.run(options)  # type: ignore[attr-defined]
+        sys.stdout.flush()
+        return status
+    except GradingError as error:
+        print(f"rubric_measures: {error}", file=sys.stderr)
+        return 1
+    except (RubricMeasuresError, MissingExtraError) as error:
+        print(f"rubric_measures: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        # The reader of our output is gone (head, less): say nothing, and keep the interpreter from saying it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("rubric_measures: interrupted; finished work is kept", file=sys.stderr)
+        return 130
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = propagate
+        logger.setLevel(level)
