@@ -1,3 +1,45 @@
-"""rubric_measures: a trec_eval-style measure extension for rubrics, nuggets and generated answers."""
+"""rubric_measures: a trec_eval-style measure extension for rubrics, nuggets and generated answers.
+
+Importing it registers the measures with ir_measures:
+
+>>> import ir_measures, rubric_measures
+>>> ir_measures.parse_measure("RubricCover(rel=4)@20")
+RubricCover(rel=4)@20
+"""
+
+from rubric_measures import measures as _measures
+from rubric_measures.graded import Grades, build_grades
+from rubric_measures.measures import (
+    NuggetA,
+    NuggetV,
+    NuggetW,
+    RubricCover,
+    RubricQrels,
+    WeightedCover,
+    nRubricCover,
+)
+from rubric_measures.records import Grade, Passage, Preference, Query, RubricItem, TestBank, make_item_id
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Grade",
+    "Grades",
+    "NuggetA",
+    "NuggetV",
+    "NuggetW",
+    "Passage",
+    "Preference",
+    "Query",
+    "RubricCover",
+    "RubricItem",
+    "RubricQrels",
+    "TestBank",
+    "WeightedCover",
+    "__version__",
+    "build_grades",
+    "make_item_id",
+    "nRubricCover",
+]
+
+_measures.register()

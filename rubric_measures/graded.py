@@ -1,0 +1,446 @@
+"""Grades as the measures read them: per query all items, and for each passage which items it covers how well."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from ir_measures.util import Qrel
+
+from rubric_measures.errors import InputError, MeasureError, UnknownNameError
+from rubric_measures.records import Grade, RubricItem, TestBank
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["BANK_DOC", "Grades", "ItemRows", "Label", "OnFailed", "QueryGrades", "build_grades", "build_query"]
+
+OnFailed = Literal["exclude", "zero", "error"]
+Label = Literal["max", "count"]
+
+# A direct relevance label is a grade for this item.
+DIRECT_ITEM = "0"
+
+# A row of grade 0 for this document says only that the item is in the test bank. So item rows keep their denominator
+# through files, frames and programs that know nothing of banks, and mean nothing to measures over documents.
+BANK_DOC = "*"
+
+
+@dataclass(frozen=True)
+class QueryGrades:
+    """All grades of one query, compiled: sets of items are bit masks, bit i stands for `items[i]`.
+
+    Attributes:
+        query_id: the query.
+        items: the complete bank of the query, also items that nobody graded: the denominator of coverage.
+        levels: doc_id -> {grade: mask of the items with exactly that grade}; a passage that was graded but has no
+            valid grade is present with an empty mapping.
+        failed: doc_id -> mask of the items whose grade failed (unparsed, refused, truncated without a grade, failed).
+    """
+
+    query_id: str
+    items: tuple[RubricItem, ...]
+    levels: Mapping[str, Mapping[int, int]]
+    failed: Mapping[str, int] = field(default_factory=dict)
+
+    def at_least(self, rel: int) -> dict[str, int]:
+        """doc_id -> mask of the items graded `rel` or better; passages that cover none are left out."""
+        covering: dict[str, int] = {}
+        for doc_id, levels in self.levels.items():
+            mask = 0
+            for grade, items in levels.items():
+                if grade >= rel:
+                    mask |= items
+            if mask:
+                covering[doc_id] = mask
+        return covering
+
+    def labels(self, label: Label = "max", rel: int = 1) -> dict[str, int]:
+        """Rubric-Qrels: one relevance label a passage; passages without any valid grade have none.
+
+        Args:
+            label: `max`, label(p) = max over the items of grade(p, r), where that is at least `rel`, else 0; or
+                `count`, label(p) = the number of items with grade ≥ rel.
+            rel: the inclusive minimum grade. For `max` the default 1 changes nothing.
+
+        Source: Farzi and Dietz, EXAM++ (LLM4Eval 2024), and Dietz (SIGIR 2024).
+        """
+        result: dict[str, int] = {}
+        for doc_id, levels in self.levels.items():
+            if not levels:
+                continue
+            if label == "count":
+                result[doc_id] = sum(mask.bit_count() for grade, mask in levels.items() if grade >= rel)
+            else:
+                best = max(levels)
+                # Negative labels (junk pages) stay what they are.
+                result[doc_id] = best if best >= rel or best < 0 else 0
+        return result
+
+    def mask_where(self, condition: Callable[[RubricItem], bool]) -> int:
+        """The mask of the items for which `condition` holds."""
+        return sum(1 << index for index, item in enumerate(self.items) if condition(item))
+
+    def rows(self) -> Iterator[Qrel]:
+        """The valid grades as item-level judgments, `iteration` being the item id."""
+        for doc_id, levels in self.levels.items():
+            for grade, mask in levels.items():
+                for index, item in enumerate(self.items):
+                    if mask >> index & 1:
+                        yield Qrel(self.query_id, doc_id, grade, item.item_id)
+
+    def by_facet(self) -> QueryGrades:
+        """The same passages graded by facet: grade(p, facet) is the maximum over the facet's items.
+
+        Items without a facet stay as they are. Importance and weight of a facet are those of its items where they
+        agree, else none.
+        """
+        groups: dict[str, list[int]] = {}
+        for index, item in enumerate(self.items):
+            groups.setdefault(item.item_id if item.facet_id is None else f"{self.query_id}/{item.facet_id}", []).append(
+                index
+            )
+        facets: list[RubricItem] = []
+        for facet, members in groups.items():
+            first = self.items[members[0]]
+            importances = {self.items[i].importance for i in members}
+            weights = {self.items[i].weight for i in members}
+            facets.append(
+                RubricItem(
+                    facet,
+                    self.query_id,
+                    first.facet_id or first.text,
+                    first.kind,
+                    first.facet_id,
+                    importance=first.importance if len(importances) == 1 else None,
+                    weight=first.weight if len(weights) == 1 else None,
+                )
+            )
+        masks = [sum(1 << i for i in members) for members in groups.values()]
+        levels: dict[str, dict[int, int]] = {}
+        for doc_id, old in self.levels.items():
+            new: dict[int, int] = {}
+            done = 0
+            for grade in sorted(old, reverse=True):
+                reached = sum(1 << f for f, mask in enumerate(masks) if mask & old[grade]) & ~done
+                if reached:
+                    new[grade] = reached
+                    done |= reached
+            levels[doc_id] = new
+        failed = {
+            doc_id: sum(1 << f for f, mask in enumerate(masks) if mask & lost) for doc_id, lost in self.failed.items()
+        }
+        return QueryGrades(self.query_id, tuple(facets), levels, failed)
+
+
+class ItemRows:
+    """The item-level view: iterates over `Qrel(query_id, doc_id, grade, iteration=item_id)`, and knows the bank.
+
+    ir_measures' own measures read one row a passage; given these rows they would silently keep the last one. So this
+    view answers only measures that read items, and refuses the others.
+    """
+
+    columns = ("query_id", "doc_id", "relevance", "iteration")
+
+    def __init__(self, grades: Grades) -> None:
+        self.grades = grades
+
+    def __iter__(self) -> Iterator[Qrel]:
+        for query in self.grades.queries.values():
+            yield from query.rows()
+
+    def itertuples(self) -> Iterator[Qrel]:
+        """Refuses: this is what a provider asks for that does not know items."""
+        raise MeasureError(
+            "item grades hold several rows a passage, which this measure would silently collapse to the last one; "
+            'score the graded records themselves, or write RubricQrels(measure="nDCG@10")'
+        )
+
+
+class Grades:
+    """The grades of a collection, to be given to ir_measures as qrels.
+
+    Rubric measures read the items and the bank; every other measure of ir_measures reads one label a passage (the
+    maximum grade). So `ir_measures.calc_aggregate([RubricCover(rel=4)@20, nDCG@10], grades, run)` is right for both.
+
+    Attributes:
+        queries: query_id -> its grades.
+        on_failed: how a failed grade counts: `exclude` (an item that is only known to have failed among the ranked
+            passages leaves the denominator), `zero` (it counts as not covered), `error` (refuse to score).
+        source: what the grades are, for the signature (grader, prompt, filters, bank).
+    """
+
+    # What makes ir_measures hand this object to a provider as it is (it passes data frames on untouched).
+    columns = ("query_id", "doc_id", "relevance")
+
+    def __init__(
+        self,
+        queries: Mapping[str, QueryGrades],
+        on_failed: OnFailed = "exclude",
+        source: Mapping[str, object] | None = None,
+    ) -> None:
+        if on_failed not in ("exclude", "zero", "error"):
+            raise InputError(f"on_failed is {on_failed!r}; expected exclude, zero or error")
+        self.queries = dict(queries)
+        self.on_failed: OnFailed = on_failed
+        self.source = dict(source or {})
+
+    @property
+    def qrels(self) -> list[Qrel]:
+        """The label view: one row a graded passage, its maximum grade."""
+        return [
+            Qrel(query_id, doc_id, label)
+            for query_id, query in self.queries.items()
+            for doc_id, label in query.labels().items()
+        ]
+
+    @property
+    def items(self) -> ItemRows:
+        """The item view: one row a (passage, item)."""
+        return ItemRows(self)
+
+    def itertuples(self) -> Iterator[Qrel]:
+        """The label view, as ir_measures' providers ask for it."""
+        return iter(self.qrels)
+
+    def by_facet(self) -> Grades:
+        """The same grades with facets (subtopics) in the place of items; see `QueryGrades.by_facet`."""
+        return Grades(
+            {query_id: query.by_facet() for query_id, query in self.queries.items()},
+            self.on_failed,
+            {**self.source, "unit": "facet"},
+        )
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """The item rows as a pandas frame: query_id, doc_id, relevance, iteration, importance, weight, status.
+
+        Every item of the bank also has a row for the document `*` with grade 0, so the frame keeps the denominators
+        through filters and joins. Failed grades are rows of status `failed` (left out when they count as zero).
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+            MeasureError: on_failed is `error` and a grade failed.
+        """
+        from rubric_measures.extras import require
+
+        if self.on_failed == "error" and any(query.failed for query in self.queries.values()):
+            raise MeasureError("some grades failed; grade again, or choose how failures count (on_failed)")
+        rows = []
+        for query in self.queries.values():
+            items = {item.item_id: item for item in query.items}
+            declared = (Grade(query.query_id, BANK_DOC, 0, item_id) for item_id in items)
+            for row in itertools.chain(declared, _all_rows(query)):
+                if row.status == "failed" and self.on_failed == "zero":
+                    continue
+                item = items[row.iteration]
+                rows.append((*row[:2], row.relevance or 0, row.iteration, item.importance, item.weight, row.status))
+        names = ["query_id", "doc_id", "relevance", "iteration", "importance", "weight", "status"]
+        frame: pandas.DataFrame = require("pandas", "pandas").DataFrame(rows, columns=names)
+        return frame
+
+
+def build_query(
+    query_id: str,
+    grades: Iterable[tuple[str, str, int]],
+    items: Sequence[RubricItem] | None = None,
+    failed: Iterable[tuple[str, str]] = (),
+    graded_docs: Iterable[str] = (),
+) -> tuple[QueryGrades, Counter[str]]:
+    """Compiles the grades of one query.
+
+    Args:
+        query_id: the query.
+        grades: (doc_id, item_id, grade); of a pair that occurs twice with the same grade one is kept.
+        items: the complete bank of the query; None takes the items that occur, in order of their ids.
+        failed: (doc_id, item_id) of grades that failed.
+        graded_docs: further passages that were graded at all.
+
+    Returns:
+        the compiled grades, and item_id -> number of grades left out because the bank has no such item.
+
+    Raises:
+        InputError: a (passage, item) has two different grades, or a grade is no integer.
+    """
+    grades = list(grades)
+    failed = list(failed)
+    if items is None:
+        found = {item_id for _, item_id, _ in grades} | {item_id for _, item_id in failed}
+        items = [RubricItem(item_id, query_id, "") for item_id in sorted(found)]
+    bit = {item.item_id: 1 << index for index, item in enumerate(items)}
+    levels: dict[str, dict[int, int]] = {doc_id: {} for doc_id in graded_docs}
+    left_out: Counter[str] = Counter()
+    for doc_id, item_id, grade in grades:
+        mask = bit.get(item_id)
+        if mask is None:
+            left_out[item_id] += 1
+            continue
+        of_doc = levels.get(doc_id)
+        if of_doc is None:
+            of_doc = levels[doc_id] = {}
+        of_doc[grade] = of_doc.get(grade, 0) | mask
+    for doc_id, of_doc in levels.items():
+        # Masks of different grades must be disjoint; the sum of counts tells at the price of one popcount a grade.
+        union = total = 0
+        for grade, mask in of_doc.items():
+            if isinstance(grade, bool) or not isinstance(grade, int):
+                raise InputError(f"query {query_id!r}, document {doc_id!r}: the grade {grade!r} is not an integer")
+            union |= mask
+            total += mask.bit_count()
+        if total != union.bit_count():
+            raise InputError(
+                f"query {query_id!r}, document {doc_id!r}: an item has two different grades; keep one of them"
+            )
+    lost: dict[str, int] = {}
+    for doc_id, item_id in failed:
+        mask = bit.get(item_id)
+        if mask is None:
+            left_out[item_id] += 1
+            continue
+        levels.setdefault(doc_id, {})
+        lost[doc_id] = lost.get(doc_id, 0) | mask
+    return QueryGrades(query_id, tuple(items), levels, lost), left_out
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One item-level judgment, whatever it came from."""
+
+    query_id: str
+    doc_id: str
+    relevance: Any
+    item_id: str
+    status: str = "graded"
+    importance: Any = None
+    weight: Any = None
+
+
+def _rows_of(qrels: Any) -> Iterator[_Row]:
+    """The rows of anything that ir_measures takes as item-level qrels."""
+    if isinstance(qrels, dict):
+        raise MeasureError(
+            "a nested dict of judgments carries no rubric items; give rows with an `iteration` (the item id)"
+        )
+    if hasattr(qrels, "itertuples"):
+        names = list(qrels.columns)
+        # ir_datasets' TrecSubQrel says subtopic_id.
+        item_column = next((name for name in ("iteration", "item_id", "subtopic_id") if name in names), None)
+        if item_column is None:
+            raise MeasureError("the frame has no column `iteration` with the item ids; rubric measures need it")
+        # Columns, not row objects: seven times faster, and no column of ours is lost.
+        used = ["query_id", "doc_id", "relevance", item_column]
+        used += [name for name in ("status", "importance", "weight") if name in names]
+        keys = ["query_id", "doc_id", "relevance", "item_id", *used[4:]]
+        for values in zip(*(qrels[name].tolist() for name in used), strict=True):
+            row = dict(zip(keys, values, strict=True))
+            yield _Row(**{**row, **{key: str(row[key]) for key in ("query_id", "doc_id", "item_id")}})
+        return
+    for row in qrels:
+        item_id = getattr(row, "iteration", None)
+        if item_id is None:
+            item_id = getattr(row, "subtopic_id", None)
+        if item_id is None:
+            raise MeasureError(f"the row {row!r} has no `iteration` (the item id); rubric measures need it")
+        status = row.status if isinstance(row, Grade) else "graded"
+        yield _Row(str(row.query_id), str(row.doc_id), row.relevance, str(item_id), status)
+
+
+def _declared_items(rows: Iterable[_Row]) -> list[RubricItem]:
+    """The items that rows speak of, in order of their ids, with importance and weight where a column gives them."""
+    items: dict[tuple[str, str], RubricItem] = {}
+    for row in rows:
+        key = (row.query_id, row.item_id)
+        if key not in items:
+            # A frame says "no value" with None or NaN.
+            importance = row.importance if row.importance in ("vital", "okay") else None
+            weight = None if row.weight is None or math.isnan(row.weight) else float(row.weight)
+            items[key] = RubricItem(row.item_id, row.query_id, "", importance=importance, weight=weight)
+    return [items[key] for key in sorted(items)]
+
+
+def build_grades(
+    qrels: Any,
+    bank: TestBank | None = None,
+    *,
+    on_failed: OnFailed = "exclude",
+    source: Mapping[str, object] | None = None,
+) -> Grades:
+    """Compiles item-level judgments (and the bank they refer to) into `Grades`.
+
+    Args:
+        qrels: an iterable of named tuples (`Qrel`, `Grade`, ir_datasets' rows with `iteration` or `subtopic_id`), a
+            pandas frame with the same columns, or `Grades` (returned as they are when no bank is given).
+        bank: the complete test bank. Without it the items that occur are all there are, so items that nobody graded
+            are unknown. With it, every query of the bank is scored, also those without a grade.
+        on_failed: see `Grades`.
+        source: see `Grades`.
+
+    Raises:
+        InputError: a grade is no integer, a pair has two grades, or the bank lacks a query.
+        MeasureError: the rows carry no items.
+    """
+    if isinstance(qrels, ItemRows):
+        qrels = qrels.grades
+    if isinstance(qrels, Grades):
+        if bank is None:
+            return qrels
+        on_failed, source = qrels.on_failed, qrels.source
+        qrels = [row for query in qrels.queries.values() for row in _all_rows(query)]
+    grades: dict[str, list[tuple[str, str, int]]] = {}
+    failed: dict[str, list[tuple[str, str]]] = {}
+    rows = list(_rows_of(qrels))
+    known = bank or TestBank.from_items(_declared_items(rows))
+    for row in rows:
+        if row.doc_id == BANK_DOC:
+            continue
+        if row.relevance is None or row.status not in ("graded", "truncated"):
+            failed.setdefault(row.query_id, []).append((row.doc_id, row.item_id))
+            continue
+        value = int(row.relevance)
+        if value != row.relevance:
+            raise InputError(
+                f"query {row.query_id!r}, document {row.doc_id!r}, item {row.item_id!r}: "
+                f"grade {row.relevance!r} is not an integer"
+            )
+        grades.setdefault(row.query_id, []).append((row.doc_id, row.item_id, value))
+    wanted = dict.fromkeys([*known.items, *grades, *failed])
+    queries: dict[str, QueryGrades] = {}
+    left_out: Counter[str] = Counter()
+    for query_id in wanted:
+        if query_id not in known.items:
+            raise UnknownNameError("query", query_id, known.items, hint="(graded, but the test bank has no such query)")
+        queries[query_id], unknown = build_query(
+            query_id,
+            grades.get(query_id, ()),
+            known.items[query_id],
+            failed.get(query_id, ()),
+        )
+        left_out.update(unknown)
+    note_left_out(left_out)
+    return Grades(queries, on_failed, source)
+
+
+def _all_rows(query: QueryGrades) -> Iterator[Grade]:
+    for row in query.rows():
+        yield Grade(row.query_id, row.doc_id, row.relevance, row.iteration)
+    for doc_id, mask in query.failed.items():
+        for index, item in enumerate(query.items):
+            if mask >> index & 1:
+                yield Grade(query.query_id, doc_id, None, item.item_id, status="failed")
+
+
+def note_left_out(left_out: Counter[str]) -> None:
+    """Says once how many grades were left out because the bank does not have their items."""
+    if left_out:
+        import logging
+
+        example = min(left_out)
+        logging.getLogger("rubric_measures").warning(
+            "%d grades left out: their %d items are not in the test bank (such as %s)",
+            left_out.total(),
+            len(left_out),
+            example,
+        )

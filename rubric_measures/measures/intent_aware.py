@@ -1,0 +1,165 @@
+"""Intent-aware measures with rubric items as subtopics: novelty is rewarded, the n-th passage on an item counts less.
+
+Definitions and normalisations are those of NIST's ndeval program (TREC Web track), which pyndeval wraps, without its
+limits: any cutoff, any number of parameters in one call, and @1 is normalised too (ndeval forgets it for ERR-IA@1 and
+alpha-DCG@1, which so exceed 1). Passages are bit masks of the items they cover; items that no
+passage covers take no part (as in ndeval), so StRecall is the normalised cover.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Mapping, Sequence
+
+__all__ = ["IntentAware"]
+
+
+def _bits(mask: int) -> list[int]:
+    members = []
+    while mask:
+        low = mask & -mask
+        members.append(low.bit_length() - 1)
+        mask ^= low
+    return members
+
+
+class IntentAware:
+    """The intent-aware measures of one query at one relevance level.
+
+    Args:
+        covering: doc_id -> mask of the items it covers at the level, over all graded passages.
+    """
+
+    def __init__(self, covering: Mapping[str, int]) -> None:
+        self._covering = covering
+        union = 0
+        for mask in covering.values():
+            union |= mask
+        self.reachable = union
+        self.subtopics = union.bit_count()
+        self._ideals: dict[tuple[float, int | None], list[float]] = {}
+
+    def gains(self, ranking: Sequence[str], alpha: float, depth: int | None) -> list[float]:
+        """The novelty gain of each rank: sum over the covered items of (1 - alpha)^(passages above that cover it)."""
+        seen: dict[int, int] = {}
+        result = []
+        get = self._covering.get
+        for doc_id in ranking[:depth]:
+            items = _bits(get(doc_id, 0))
+            result.append(_gain(items, seen, 1 - alpha))
+            for item in items:
+                seen[item] = seen.get(item, 0) + 1
+        return result
+
+    def _ideal_gains(self, alpha: float, depth: int | None) -> list[float]:
+        """The gains of the ideal ranking, built greedily as ndeval does (the exact ideal is NP-hard).
+
+        Gains only fall as items are seen, so a heap of outdated gains finds the best passage without looking at all.
+        Ties go to the larger document id, as everywhere in this package (and in ndeval).
+        """
+        key = (alpha, depth)
+        if key not in self._ideals:
+            covering = [_bits(self._covering[doc_id]) for doc_id in sorted(self._covering, reverse=True)]
+            seen: dict[int, int] = {}
+            heap = [(-float(len(items)), position) for position, items in enumerate(covering)]
+            heapq.heapify(heap)
+            gains: list[float] = []
+            while heap and (depth is None or len(gains) < depth):
+                outdated, position = heap[0]
+                gain = _gain(covering[position], seen, 1 - alpha)
+                if gain != -outdated:
+                    heapq.heapreplace(heap, (-gain, position))
+                    continue
+                heapq.heappop(heap)
+                gains.append(gain)
+                for item in covering[position]:
+                    seen[item] = seen.get(item, 0) + 1
+            self._ideals[key] = gains
+        return self._ideals[key]
+
+    @staticmethod
+    def _dcg(gains: Sequence[float]) -> float:
+        return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, 1) if gain)
+
+    @staticmethod
+    def _err(gains: Sequence[float]) -> float:
+        return sum(gain / rank for rank, gain in enumerate(gains, 1) if gain)
+
+    @staticmethod
+    def _rbp(gains: Sequence[float], beta: float) -> float:
+        return sum(gain * beta ** (rank - 1) for rank, gain in enumerate(gains, 1) if gain)
+
+    def _perfect(self, alpha: float, depth: int) -> list[float]:
+        """The gains of a ranking whose every passage covers every item: the collection-independent maximum."""
+        return [self.subtopics * (1 - alpha) ** rank for rank in range(depth)]
+
+    def alpha_dcg(self, ranking: Sequence[str], cutoff: int | None, alpha: float) -> float:
+        """alpha-DCG@k over that of a ranking whose passages all cover everything, in [0, 1] (Clarke et al., 2008)."""
+        return _ratio(
+            self._dcg(self.gains(ranking, alpha, cutoff)), self._dcg(self._perfect(alpha, cutoff or len(ranking)))
+        )
+
+    def alpha_ndcg(self, ranking: Sequence[str], cutoff: int | None, alpha: float) -> float:
+        """alpha-DCG@k over that of the greedy ideal ranking of the graded passages (Clarke et al., SIGIR 2008)."""
+        return _ratio(self._dcg(self.gains(ranking, alpha, cutoff)), self._dcg(self._ideal_gains(alpha, cutoff)))
+
+    def err_ia(self, ranking: Sequence[str], cutoff: int | None) -> float:
+        """ERR-IA@k, collection-independent: sum of gain / rank over its maximum (Chapelle et al., CIKM 2009)."""
+        return _ratio(
+            self._err(self.gains(ranking, 0.5, cutoff)), self._err(self._perfect(0.5, cutoff or len(ranking)))
+        )
+
+    def nerr_ia(self, ranking: Sequence[str], cutoff: int | None) -> float:
+        """ERR-IA@k over that of the greedy ideal ranking (Chapelle et al., CIKM 2009)."""
+        return _ratio(self._err(self.gains(ranking, 0.5, cutoff)), self._err(self._ideal_gains(0.5, cutoff)))
+
+    def nrbp(self, ranking: Sequence[str], alpha: float, beta: float) -> float:
+        """NRBP = (1 - (1 - alpha) beta) / items * sum of gain * beta^(rank - 1) (Clarke, Kolla, Vechtomova, 2009)."""
+        if not self.subtopics:
+            return 0.0
+        return (1 - (1 - alpha) * beta) * self._rbp(self.gains(ranking, alpha, None), beta) / self.subtopics
+
+    def nnrbp(self, ranking: Sequence[str], alpha: float, beta: float) -> float:
+        """NRBP over that of the greedy ideal ranking of the graded passages."""
+        return _ratio(
+            self._rbp(self.gains(ranking, alpha, None), beta), self._rbp(self._ideal_gains(alpha, None), beta)
+        )
+
+    def p_ia(self, ranking: Sequence[str], cutoff: int) -> float:
+        """Intent-aware precision: the mean over the items of P@k."""
+        if not self.subtopics:
+            return 0.0
+        return sum(self._covering.get(doc_id, 0).bit_count() for doc_id in ranking[:cutoff]) / cutoff / self.subtopics
+
+    def ap_ia(self, ranking: Sequence[str]) -> float:
+        """Intent-aware average precision: the mean over the items of AP with the passages that cover the item."""
+        if not self.subtopics:
+            return 0.0
+        relevant: dict[int, int] = {}
+        for mask in self._covering.values():
+            for item in _bits(mask):
+                relevant[item] = relevant.get(item, 0) + 1
+        found: dict[int, int] = {}
+        total = dict.fromkeys(relevant, 0.0)
+        for rank, doc_id in enumerate(ranking, 1):
+            for item in _bits(self._covering.get(doc_id, 0)):
+                found[item] = found.get(item, 0) + 1
+                total[item] += found[item] / rank
+        return sum(total[item] / relevant[item] for item in sorted(relevant)) / self.subtopics
+
+    def subtopic_recall(self, ranking: Sequence[str], cutoff: int | None) -> float:
+        """The share of the items that any graded passage covers, which the top k passages cover (Zhai et al., 2003)."""
+        union = 0
+        for doc_id in ranking[:cutoff]:
+            union |= self._covering.get(doc_id, 0)
+        return union.bit_count() / self.subtopics if self.subtopics else 0.0
+
+
+def _gain(items: Sequence[int], seen: Mapping[int, int], keep: float) -> float:
+    # fsum: equal gains must compare equal whatever the order of the items.
+    return math.fsum(keep ** seen.get(item, 0) for item in items)
+
+
+def _ratio(value: float, maximum: float) -> float:
+    return value / maximum if maximum else 0.0

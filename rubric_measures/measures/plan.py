@@ -1,0 +1,270 @@
+"""A plan for all measures of a call, a scorer for each query, a value for each run: what computes the measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import ir_measures
+from ir_measures.measures.base import Measure
+from ir_measures.util import ScoredDoc
+
+from rubric_measures.errors import MeasureError
+from rubric_measures.graded import OnFailed, QueryGrades
+from rubric_measures.measures.coverage import WeightedMasks, nugget_weights, union_at
+from rubric_measures.measures.definitions import ITEM_MEASURES, RubricMeasure
+from rubric_measures.measures.intent_aware import IntentAware
+from rubric_measures.measures.label_measures import LabelScorer, label_scorer
+
+__all__ = ["Coverage", "Plan", "QueryScorer", "is_supported"]
+
+# A ranking without a cutoff; longer than any ranking.
+_ALL = 1 << 60
+
+_COVERAGE = {
+    "RubricCover": "all",
+    "nRubricCover": "all",
+    "NuggetA": "all",
+    "NuggetV": "vital",
+    "NuggetW": "weighted",
+    "WeightedCover": "weight",
+}
+
+
+def is_supported(measure: Measure) -> bool:
+    """Whether this package computes the measure: its own ones, and ir_measures' over subtopics."""
+    return isinstance(measure, RubricMeasure) or measure.NAME in ITEM_MEASURES
+
+
+@dataclass(frozen=True)
+class _Term:
+    """One coverage measure, reduced to what the kernel needs."""
+
+    weights: str
+    levels: tuple[tuple[int, float], ...]
+    """(minimum grade, credit that reaching it adds): one for a threshold, two for partial credit."""
+    cutoff: int
+    judged_only: bool
+    normalised: bool
+    clip: bool
+
+
+def _term(measure: RubricMeasure) -> _Term:
+    cutoff = measure.value("cutoff") or _ALL
+    judged_only = measure.value("judged_only")
+    if measure.NAME in ("RubricCover", "nRubricCover"):
+        return _Term("all", ((measure.value("rel"), 1.0),), cutoff, judged_only, measure.NAME[0] == "n", False)
+    rel, partial = measure.value("rel"), measure.value("partial_rel")
+    levels = ((rel, 1.0),) if measure.value("strict") or partial == rel else ((rel, 0.5), (partial, 0.5))
+    clip = "clip" in measure.SUPPORTED_PARAMS and measure.value("clip")
+    return _Term(_COVERAGE[measure.NAME], levels, cutoff, judged_only, False, clip)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many of the grades that a value needed exist.
+
+    Attributes:
+        needed: passages in the cutoff × items of the query.
+        graded: those with a valid grade.
+        failed: those whose grade failed; the rest was never graded.
+    """
+
+    needed: int
+    graded: int
+    failed: int
+
+
+class Plan:
+    """All measures of one call, grouped so that many levels and cutoffs cost about what one costs.
+
+    Args:
+        measures: measures that `is_supported`; order is kept.
+
+    Raises:
+        MeasureError: a measure is not supported here.
+    """
+
+    def __init__(self, measures: Sequence[Measure]) -> None:
+        self.measures = list(measures)
+        for measure in self.measures:
+            if not is_supported(measure):
+                raise MeasureError(
+                    f"{measure} is no measure over rubric items; write RubricQrels(measure={str(measure)!r})"
+                )
+            measure.validate_params()
+        self._terms = [
+            _term(measure) if isinstance(measure, RubricMeasure) and measure.NAME in _COVERAGE else None
+            for measure in self.measures
+        ]
+
+    def for_query(self, grades: QueryGrades, on_failed: OnFailed = "exclude") -> QueryScorer:
+        """Prepares the scoring of any number of rankings of one query."""
+        return QueryScorer(self.measures, self._terms, grades, on_failed)
+
+
+class QueryScorer:
+    """Scores rankings of one query for all measures of a plan; made by `Plan.for_query`."""
+
+    def __init__(
+        self, measures: Sequence[Measure], terms: Sequence[_Term | None], grades: QueryGrades, on_failed: OnFailed
+    ) -> None:
+        self._grades = grades
+        self._on_failed: OnFailed = on_failed
+        self._covering = {
+            rel: grades.at_least(rel) for rel in {rel for term in terms if term for rel, _ in term.levels}
+        }
+        self._cutoffs: dict[tuple[bool, int], list[int]] = {}
+        for term in terms:
+            if term:
+                for rel, _ in term.levels:
+                    self._cutoffs.setdefault((term.judged_only, rel), []).append(term.cutoff)
+        self._weights: dict[str, WeightedMasks] = {}
+        self._intents: dict[int, IntentAware] = {}
+        self._scorers: list[_Term | Callable[[Sequence[str]], float]] = []
+        self._judged: frozenset[str] = frozenset(grades.levels)
+        for measure, term in zip(measures, terms, strict=True):
+            if term is not None:
+                self._weight(measure, term)
+                self._scorers.append(term)
+            elif measure.NAME in ITEM_MEASURES:
+                self._scorers.append(self._intent_scorer(measure))
+            else:
+                self._scorers.append(self._label_scorer(measure))
+
+    def _weight(self, measure: Measure, term: _Term) -> None:
+        if term.weights in self._weights:
+            return
+        weights = nugget_weights(self._grades.items, term.weights)
+        if isinstance(weights, str):
+            what = "weight" if term.weights == "weight" else "importance (vital or okay)"
+            raise MeasureError(
+                f"{measure} needs the {what} of every item, and item {weights!r} of query {self._grades.query_id!r} "
+                "has none; score with a test bank that gives it"
+            )
+        self._weights[term.weights] = WeightedMasks(weights)
+
+    def _intent_scorer(self, measure: Measure) -> Callable[[Sequence[str]], float]:
+        rel = measure["rel"]
+        if rel not in self._intents:
+            self._intents[rel] = IntentAware(self._covering.get(rel) or self._grades.at_least(rel))
+        intents = self._intents[rel]
+        cutoff = measure.params.get("cutoff")
+        name = measure.NAME
+        compute: Callable[[Sequence[str]], float]
+        if name in ("alpha_DCG", "alpha_nDCG"):
+            method = intents.alpha_dcg if name == "alpha_DCG" else intents.alpha_ndcg
+            compute = lambda ranking: method(ranking, cutoff, measure["alpha"])  # noqa: E731
+        elif name in ("NRBP", "nNRBP"):
+            rbp = intents.nrbp if name == "NRBP" else intents.nnrbp
+            compute = lambda ranking: rbp(ranking, measure["alpha"], measure["beta"])  # noqa: E731
+        elif name in ("ERR_IA", "nERR_IA"):
+            err = intents.err_ia if name == "ERR_IA" else intents.nerr_ia
+            compute = lambda ranking: err(ranking, cutoff)  # noqa: E731
+        elif name == "P_IA":
+            compute = lambda ranking: intents.p_ia(ranking, cutoff or max(len(ranking), 1))  # noqa: E731
+        elif name == "AP_IA":
+            compute = intents.ap_ia
+        else:
+            compute = lambda ranking: intents.subtopic_recall(ranking, cutoff)  # noqa: E731
+        if "judged_only" in measure.SUPPORTED_PARAMS and measure["judged_only"]:
+            return lambda ranking: compute(self._judged_only(ranking))
+        return compute
+
+    def _label_scorer(self, measure: Measure) -> LabelScorer:
+        inner = measure.inner()
+        labels = self._grades.labels(measure.value("label"), measure.value("rel"))
+        scorer = label_scorer(inner, labels)
+        if scorer is not None:
+            return scorer
+        query_id = self._grades.query_id
+        qrels = [ir_measures.Qrel(query_id, doc_id, label) for doc_id, label in labels.items()]
+        if not qrels:
+            return lambda ranking: float(inner.DEFAULT)
+        evaluator = ir_measures.evaluator([inner], qrels)
+
+        def delegate(ranking: Sequence[str]) -> float:
+            # Scores that say the rank: every provider then sees the order of the one sort, without ties.
+            run = [ScoredDoc(query_id, doc_id, float(-rank)) for rank, doc_id in enumerate(ranking)]
+            return float(evaluator.calc_aggregate(run)[inner])
+
+        return delegate
+
+    def _judged_only(self, ranking: Sequence[str]) -> Sequence[str]:
+        return [doc_id for doc_id in ranking if doc_id in self._judged]
+
+    def __call__(self, ranking: Sequence[str]) -> list[float | None]:
+        """The value of each measure, in the order of the plan.
+
+        Args:
+            ranking: doc_ids, best first, without repetition.
+
+        Returns:
+            one value a measure; None where nothing can be said, because the grades of all items failed.
+
+        Raises:
+            MeasureError: on_failed is `error` and a grade that is needed failed.
+        """
+        covered: dict[tuple[bool, int], dict[int, int]] = {}
+        judged: Sequence[str] | None = None
+        for (judged_only, rel), cutoffs in self._cutoffs.items():
+            if judged_only and judged is None:
+                judged = self._judged_only(ranking)
+            order = judged if judged_only and judged is not None else ranking
+            covered[judged_only, rel] = union_at(self._covering[rel], order, cutoffs)
+        values: list[float | None] = []
+        for scorer in self._scorers:
+            if isinstance(scorer, _Term):
+                values.append(self._coverage_value(scorer, covered, ranking))
+            else:
+                values.append(scorer(ranking))
+        return values
+
+    def _coverage_value(
+        self, term: _Term, covered: dict[tuple[bool, int], dict[int, int]], ranking: Sequence[str]
+    ) -> float | None:
+        weights = self._weights[term.weights]
+        total, reached = 0.0, 0
+        for rel, credit in term.levels:
+            mask = covered[term.judged_only, rel][term.cutoff]
+            reached |= mask
+            total += credit * weights.sum(mask)
+        unknown = self._undetermined(term, reached, ranking) if self._grades.failed else 0
+        if term.normalised:
+            denominator = float(self._reachable(term.levels[0][0]))
+        else:
+            denominator = weights.positive_without(unknown) if unknown else weights.positive
+        if not denominator:
+            return None if unknown and weights.positive else 0.0
+        value = total / denominator
+        return max(value, 0.0) if term.clip else value
+
+    def _undetermined(self, term: _Term, reached: int, ranking: Sequence[str]) -> int:
+        """The items that no ranked passage covers and whose grade failed for one: they may be covered or not."""
+        order = self._judged_only(ranking) if term.judged_only else ranking
+        lost = union_at(self._grades.failed, order, [term.cutoff])[term.cutoff] & ~reached
+        if lost and self._on_failed == "error":
+            index = (lost & -lost).bit_length() - 1
+            raise MeasureError(
+                f"query {self._grades.query_id!r}: item {self._grades.items[index].item_id!r} has a failed grade for a "
+                "ranked passage; grade again, or choose how failures count (--on-failed exclude or zero)"
+            )
+        return lost if self._on_failed == "exclude" else 0
+
+    def _reachable(self, rel: int) -> int:
+        union = 0
+        for mask in self._covering[rel].values():
+            union |= mask
+        return union.bit_count()
+
+    def coverage(self, ranking: Sequence[str], cutoff: int | None) -> Coverage:
+        """How many grades of the first `cutoff` passages × all items exist."""
+        graded = failed = 0
+        top = ranking[:cutoff]
+        for doc_id in top:
+            levels = self._grades.levels.get(doc_id)
+            if levels:
+                for mask in levels.values():
+                    graded += mask.bit_count()
+            failed += self._grades.failed.get(doc_id, 0).bit_count()
+        return Coverage(len(top) * len(self._grades.items), graded, failed)

@@ -1,0 +1,122 @@
+"""The ir_measures provider: all measures of a call from one materialised run and one compiled set of grades a query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isnan
+from typing import Any
+
+import ir_measures
+from ir_measures import providers
+from ir_measures.measures.base import Measure
+from ir_measures.util import Metric
+
+from rubric_measures.errors import InputError, MeasureError
+from rubric_measures.graded import Grades, build_grades
+from rubric_measures.measures.definitions import RubricMeasure
+from rubric_measures.measures.plan import Plan, QueryScorer, is_supported
+from rubric_measures.sorting import ranked
+
+__all__ = ["RubricProvider", "rankings_of", "register"]
+
+
+def rankings_of(run: Any) -> dict[str, Sequence[str]]:
+    """query_id -> doc_ids in the one sort, of anything that ir_measures takes as a run.
+
+    Args:
+        run: named tuples (query_id, doc_id, score) in any order, a pandas frame, or a dict of dicts.
+
+    Raises:
+        InputError: a score is NaN, or a document stands twice in a query's ranking.
+    """
+    scored: dict[str, list[tuple[str, float]]] = {}
+    for query_id, doc_id, score in _run_rows(run):
+        scored.setdefault(str(query_id), []).append((str(doc_id), score))
+    rankings: dict[str, Sequence[str]] = {}
+    for query_id, pairs in scored.items():
+        seen: set[str] = set()
+        for doc_id, score in pairs:
+            if isnan(score):
+                raise InputError(f"query {query_id!r}, document {doc_id!r}: the score is NaN")
+            if doc_id in seen:
+                raise InputError(f"query {query_id!r}: document {doc_id!r} stands twice in the run")
+            seen.add(doc_id)
+        rankings[query_id] = ranked(pairs)
+    return rankings
+
+
+def _run_rows(run: Any) -> Iterable[tuple[Any, Any, float]]:
+    if isinstance(run, dict):
+        return ((query_id, doc_id, score) for query_id, docs in run.items() for doc_id, score in docs.items())
+    if hasattr(run, "itertuples"):
+        missing = {"query_id", "doc_id", "score"} - set(run.columns)
+        if missing:
+            raise InputError(f"the run has no column {', '.join(sorted(missing))}")
+        return zip(run["query_id"].tolist(), run["doc_id"].tolist(), run["score"].tolist(), strict=True)
+    return ((row.query_id, row.doc_id, row.score) for row in run)
+
+
+class RubricEvaluator(providers.Evaluator):  # type: ignore[misc]
+    """Scores runs against compiled grades."""
+
+    def __init__(self, measures: Iterable[Measure], grades: Grades) -> None:
+        # ir_measures hands over a set; sorted, so that results come in one order whatever the hash seed.
+        ordered = sorted(measures, key=str)
+        super().__init__(ordered, list(grades.queries))
+        plan = Plan(ordered)
+        self._scorers: Mapping[str, QueryScorer] = {
+            query_id: plan.for_query(query, grades.on_failed) for query_id, query in sorted(grades.queries.items())
+        }
+
+    def iter_calc(self, run: Any) -> Iterator[Metric]:
+        """Yields one metric a query and measure, queries and measures sorted; queries missing from the run score 0."""
+        return self._iter_calc(run)
+
+    def _iter_calc(self, run: Any) -> Iterator[Metric]:
+        rankings = rankings_of(run)
+        for query_id, scorer in self._scorers.items():
+            for measure, value in zip(self.measures, scorer(rankings.get(query_id, ())), strict=True):
+                if value is None:
+                    raise MeasureError(
+                        f"{measure}, query {query_id!r}: the grades of all items failed, so there is nothing to score; "
+                        'grade again, or count failures as not covered (on_failed="zero")'
+                    )
+                yield Metric(query_id=query_id, measure=measure, value=value)
+
+
+class RubricProvider(providers.Provider):  # type: ignore[misc]
+    """Computes this package's measures, and ir_measures' measures over subtopics with rubric items as subtopics."""
+
+    NAME = "rubric_measures"
+
+    def supports(self, measure: Measure) -> bool:
+        """Whether the measure is computed here."""
+        measure.validate_params()
+        return is_supported(measure)
+
+    def _evaluator(self, measures: Iterable[Measure], qrels: Any) -> RubricEvaluator:
+        return RubricEvaluator(measures, build_grades(qrels))
+
+    def qrel_inputs(self, measures: Iterable[Measure]) -> list[str]:
+        """Item grades say their item in `iteration`."""
+        return ["query_id", "doc_id", "relevance", "iteration"]
+
+
+def register() -> None:
+    """Puts the provider into ir_measures' registry and default pipeline; a second call changes nothing.
+
+    It stands before pyndeval, so that several intent-aware measures in one call are right, and after the providers of
+    the standard measures, whose queries are those with judgments.
+    """
+    if RubricProvider.NAME in providers.registry:
+        return
+    provider = RubricProvider()
+    providers.register(provider)
+    pipeline = ir_measures.DefaultPipeline.providers
+    names = [known.NAME for known in pipeline]
+    pipeline.insert(names.index("pyndeval") if "pyndeval" in names else len(names), provider)
+
+
+def is_rubric_measure(measure: Measure) -> bool:
+    """Whether the measure is one of this package's own."""
+    return isinstance(measure, RubricMeasure)

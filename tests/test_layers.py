@@ -1,0 +1,86 @@
+"""The import rule of the architecture: a module imports only what stands before it on the way from files to reports."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import rubric_measures
+
+ROOT = Path(rubric_measures.__file__).parent
+
+BASE = ["errors", "records", "files", "extras", "sorting", "signature"]
+# What may be imported by each part, besides itself and BASE. Left of the waist grades are made, right of it used.
+MAKING = ["formats", "collection", "answers", "prompts", "backends", "runners", "test_bank", "grading"]
+USING = ["formats", "graded", "measures", "leaderboard"]
+ALLOWED: dict[str, list[str]] = {
+    **{name: [] for name in BASE},
+    "formats": [],
+    "graded": ["formats"],
+    "collection": ["formats", "graded", "answers"],
+    "answers": ["formats"],
+    "convert": ["formats", "graded", "collection", "answers"],
+    "prompts": ["formats", "backends"],
+    "backends": ["formats", "prompts"],
+    "runners": ["formats", "prompts", "backends"],
+    "test_bank": ["formats", "collection", "answers", "prompts", "backends", "runners", "graded"],
+    "grading": ["formats", "collection", "answers", "prompts", "backends", "runners", "graded"],
+    "measures": ["formats", "graded"],
+    "leaderboard": ["formats", "graded", "measures"],
+    "tournament": USING,
+    "meta_evaluation": [*USING, "tournament"],
+    "plots": [*USING, "meta_evaluation", "tournament"],
+    "verification": [*USING, "meta_evaluation", "collection"],
+    "review": [*USING, "meta_evaluation", "collection", "verification"],
+    "example": [*MAKING, *USING, "convert"],
+    "cli": [*MAKING, *USING, "convert", "tournament", "meta_evaluation", "plots", "verification", "review", "example"],
+}
+# Left to right: the first names of the rows above are not allowed to import the later ones.
+USERS_OF_GRADES = ["graded", "measures", "leaderboard", "tournament", "meta_evaluation", "verification", "plots"]
+
+
+def part_of(path: Path) -> str:
+    first = path.relative_to(ROOT).parts[0]
+    return first.removesuffix(".py")
+
+
+def imports(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            names = [f"{module}.{alias.name}" for alias in node.names] if module == "rubric_measures" else [module]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        found |= {name.split(".")[1] for name in names if name.startswith("rubric_measures.")}
+    return found
+
+
+def test_every_module_imports_only_what_stands_before_it() -> None:
+    broken = []
+    for path in sorted(ROOT.rglob("*.py")):
+        part = part_of(path)
+        if part in ("__init__", "__main__") or "resources" in path.parts:
+            continue
+        if part not in ALLOWED:
+            broken.append(f"{path.relative_to(ROOT)}: part {part!r} has no place in the picture")
+            continue
+        allowed = {part, *BASE, *ALLOWED[part], "__version__"}
+        broken += [f"{path.relative_to(ROOT)} imports {name}" for name in sorted(imports(path) - allowed)]
+    assert broken == []
+
+
+def test_using_grades_never_needs_making_them() -> None:
+    making = {"prompts", "backends", "runners", "test_bank", "grading"}
+    assert {name: making & set(ALLOWED[name]) for name in USERS_OF_GRADES} == {name: set() for name in USERS_OF_GRADES}
+
+
+def test_every_file_says_what_lives_in_it() -> None:
+    silent = [
+        str(path.relative_to(ROOT))
+        for path in ROOT.rglob("*.py")
+        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert silent == []

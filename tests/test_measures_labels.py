@@ -1,0 +1,88 @@
+"""Tests of Rubric-Qrels against pytrec_eval and of the labels themselves."""
+
+from __future__ import annotations
+
+import ir_measures
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rubric_measures import RubricQrels, build_grades
+from rubric_measures.errors import MeasureError
+from rubric_measures.graded import Grades, build_query
+from rubric_measures.measures.plan import Plan
+from tests.strategies import Case, cases
+
+STANDARD = ["nDCG", "nDCG@3", "AP", "AP@2", "RR", "RR@2", "P@3", "R@3", "Success@2", "Rprec", "Bpref", "Judged@3"]
+
+
+def expected_labels(case: Case, label: str, rel: int) -> dict[str, int]:
+    labels: dict[str, int] = {}
+    for doc_id in {doc_id for doc_id, _ in case.grades}:
+        grades = [grade for (other, _), grade in case.grades.items() if other == doc_id]
+        if label == "count":
+            labels[doc_id] = sum(grade >= rel for grade in grades)
+        else:
+            labels[doc_id] = max(grades) if max(grades) >= rel else 0
+    return labels
+
+
+@given(cases(), st.sampled_from(["max", "count"]), st.integers(1, 5))
+def test_equals_pytrec_eval_on_the_exported_labels(case: Case, label: str, rel: int) -> None:
+    labels = expected_labels(case, label, rel)
+    assert case.compiled.labels(label, rel) == labels  # type: ignore[arg-type]
+    if not labels or not case.ranking:
+        return
+    qrels = [ir_measures.Qrel("q", doc_id, value) for doc_id, value in labels.items()]
+    run = [ir_measures.ScoredDoc("q", doc_id, float(-rank)) for rank, doc_id in enumerate(case.ranking)]
+    measures = [RubricQrels(measure=name, label=label, rel=rel) for name in STANDARD]
+    ours = Plan(measures).for_query(case.compiled)(case.ranking)
+    theirs = []
+    for name in STANDARD:
+        inner = ir_measures.parse_measure(name)
+        if label == "max" and "rel" in inner.SUPPORTED_PARAMS:
+            inner = inner(rel=rel)
+        theirs.append(ir_measures.calc_aggregate([inner], qrels, run)[inner])
+    assert dict(zip(STANDARD, ours, strict=True)) == pytest.approx(dict(zip(STANDARD, theirs, strict=True)), abs=1e-9)
+
+
+@given(cases())
+def test_the_standard_measure_over_grades_reads_labels(case: Case) -> None:
+    if not case.grades or not case.ranking:
+        return
+    grades = Grades({"q": case.compiled})
+    run = [ir_measures.ScoredDoc("q", doc_id, float(-rank)) for rank, doc_id in enumerate(case.ranking)]
+    measures = [ir_measures.nDCG @ 10, RubricQrels(measure="nDCG@10"), RubricQrels(measure="nDCG") @ 10]
+    values = list(ir_measures.calc_aggregate(measures, grades, run).values())
+    assert values == pytest.approx([values[0]] * 3, abs=1e-9)
+
+
+def test_ties_are_broken_by_document_id_descending_for_every_measure() -> None:
+    grades = build_grades([ir_measures.Qrel("q", "a", 3, "1"), ir_measures.Qrel("q", "b", 0, "1")])
+    run = [ir_measures.ScoredDoc("q", "a", 1.0), ir_measures.ScoredDoc("q", "b", 1.0)]
+    measures = [ir_measures.parse_measure(m) for m in ("RubricQrels(measure='RR')", "RR", "RubricCover(rel=3)@1")]
+    # b stands before a, so the relevant passage is at rank 2.
+    assert [ir_measures.calc_aggregate([m], grades, run)[m] for m in measures] == [0.5, 0.5, 0.0]
+
+
+def test_passages_whose_grades_all_failed_are_unjudged() -> None:
+    query, _ = build_query("q", [("d1", "i", 4)], None, [("d2", "i")])
+    assert query.labels() == {"d1": 4}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("RubricQrels", "needs the parameter measure"),
+        ("RubricQrels(measure='nDCGG@10')", "measure not found"),
+        ("RubricQrels(measure='RubricCover@20')", "reads items"),
+        ("RubricQrels(measure='alpha_nDCG@20')", "reads items"),
+        ("RubricQrels(measure='nDCG@10')@20", "two cutoffs"),
+        ("RubricQrels(measure='AP(rel=2)',rel=3)", "two levels"),
+        ("RubricQrels(measure='nDCG@10',label='sum')", "expected 'max' or 'count'"),
+        ("RubricQrels(measure='NumQ')@10", "has no cutoff"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(text: str, message: str) -> None:
+    with pytest.raises(MeasureError, match=message):
+        ir_measures.parse_measure(text).validate_params()
