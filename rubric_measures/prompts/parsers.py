@@ -1,0 +1,230 @@
+"""One tolerant parser a reply form: the last verdict counts, and what is no verdict is unparsed, with the reason."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rubric_measures.errors import InputError
+from rubric_measures.prompts.ratings import is_unanswerable, parse_rating
+from rubric_measures.prompts.replies import Parsed, clean_reply, find_lists, find_objects, numbered_lines
+
+__all__ = [
+    "Parsed",
+    "clean_reply",
+    "is_unanswerable",
+    "parse_aspects",
+    "parse_items",
+    "parse_label",
+    "parse_label_list",
+    "parse_list",
+    "parse_rating",
+    "parse_reply",
+    "parse_text",
+    "parse_verdict",
+    "parse_yes_no",
+]
+
+_YES_NO = re.compile(
+    r"(?:\A|(?<=[\n.!?:;>]))[\s\"'*_#(\[-]*(?P<a>yes|no)(?P<aend>(?=\W*\Z|\s*[,.;:!)\]\n\"'*–—-]))"
+    r"|\b(?:answer|verdict|judge?ment|label|response|output|relevant|correct|say|conclusion)\b[\"'*_\]]*\s*(?:is|would\s+be|:|=)?\s*"
+    r"[\"'*_(\[]*(?P<b>yes|no)\b(?=\W*(?:\Z|\n)|\s*[,.;:!)\]\"'*–—-])",
+    re.IGNORECASE,
+)
+_YES_NO_HEAD = re.compile(
+    r"\W*(?:(?P<yes>yes)\b|(?P<no>no)\b(?=\s+(?:the|it|this|that|there|because|since|as|relevant|answer|information|mention|i)\b))",
+    re.IGNORECASE,
+)
+_YES_NO_ECHO = re.compile(r"[\"'*]*yes[\"'*]*\s*(?:or|/|\|)\s*[\"'*]*no[\"'*]*|\byes and no\b", re.IGNORECASE)
+
+
+def parse_yes_no(text: str) -> Parsed[int]:
+    """Reads yes (1) or no (0): the last verdict of the reply; "Yes or no" is none, and neither is "no doubt".
+
+    >>> parse_yes_no("No, it only lists prices."), parse_yes_no("Answer: **Yes**").value
+    (Parsed(value=0, reason=''), 1)
+    """
+    reply = _YES_NO_ECHO.sub(" ", clean_reply(text))
+    found = [(match.group("a") or match.group("b")).lower() for match in _YES_NO.finditer(reply)]
+    if not found and (head := _YES_NO_HEAD.match(reply)):
+        found = ["yes" if head["yes"] else "no"]
+    if not found:
+        return Parsed(None, "no yes or no in the reply" if reply else "the reply is empty")
+    return Parsed(1 if found[-1] == "yes" else 0)
+
+
+def parse_label(text: str, labels: Sequence[str], scale: tuple[int, int] | None = None) -> Parsed[int]:
+    """Reads one of several labels in prose: the grade (`scale[0]` + place in `labels`) of the last label named.
+
+    "not very relevant" is none of "Not relevant", "Very relevant": it is unparsed. A reply without a label may carry
+    the grade as a number, read as a rating.
+    """
+    reply = clean_reply(text)
+    low = scale[0] if scale else 0
+    names = sorted(labels, key=len, reverse=True)
+    pattern = re.compile(
+        r"(?P<negated>\bnot\s+(?:\w+\s+)?)?(?<!\w)(?P<label>"
+        + "|".join(r"[\s_-]+".join(map(re.escape, name.split())) for name in names)
+        + r")(?!\w)",
+        re.IGNORECASE,
+    )
+    last = next(reversed(list(pattern.finditer(reply))), None)
+    if last is None:
+        rating = parse_rating(reply, scale or (low, low + len(labels) - 1))
+        return rating if rating.value is not None else Parsed(None, f"none of {', '.join(labels)} in the reply")
+    if last["negated"]:
+        return Parsed(None, f"{' '.join(last[0].split())!r} is none of {', '.join(labels)}")
+    folded = re.sub(r"[\s_-]+", " ", last["label"]).lower()
+    return Parsed(low + [re.sub(r"[\s_-]+", " ", name).lower() for name in labels].index(folded))
+
+
+_ALIASES = {
+    "okey": "okay", "ok": "okay", "supported": "support", "not_supported": "not_support", "no_support": "not_support",
+    "partially_supported": "partial_support", "partially_support": "partial_support", "partial": "partial_support",
+}  # fmt: skip
+
+
+def parse_label_list(text: str, labels: Sequence[str], count: int | None = None) -> Parsed[tuple[str, ...]]:
+    """Reads a list of labels, the last list of the reply; every label must be known, and their number `count`.
+
+    Capitals, blanks or hyphens for underscores, "okey" and "supported" are understood. Without brackets, one label a
+    line is read where the number of lines is right.
+    """
+    reply = clean_reply(text)
+    lists, truncated = find_lists(reply)
+    if truncated:
+        return Parsed(None, "the list is not closed")
+    words: Sequence[str] | None = lists[-1] if lists else None
+    if words is None and count:
+        lines = [re.sub(r"\A\W*(?:\d+[.):]\s*)?", "", line) for line in reply.splitlines() if line.strip()]
+        words = lines if len(lines) == count else None
+    if words is None:
+        return Parsed(None, "no list in the reply" if reply else "the reply is empty")
+    folded = [re.sub(r"[\s-]+", "_", word.strip(" .*\"'`").lower()) for word in words]
+    named = tuple(_ALIASES.get(word, word) if word not in labels else word for word in folded)
+    if strange := sorted({word for word in named if word not in labels}):
+        return Parsed(None, f"unknown labels {', '.join(strange)[:80]} (known: {', '.join(labels)})")
+    if count is not None and len(named) != count:
+        return Parsed(None, f"{len(named)} labels for {count} items")
+    return Parsed(named)
+
+
+def parse_list(text: str) -> Parsed[tuple[str, ...]]:
+    """Reads a list of strings (JSON or Pythonic, fenced or in prose): the last one; a list cut off is refused."""
+    reply = clean_reply(text)
+    lists, truncated = find_lists(reply, quoted=True)
+    if truncated:
+        return Parsed(None, "the list is not closed")
+    if not lists:
+        return Parsed(None, "no list in the reply" if reply else "the reply is empty")
+    return Parsed(_texts(lists[-1]))
+
+
+def _texts(found: Sequence[str]) -> tuple[str, ...]:
+    return tuple(text for text in (" ".join(entry.split()) for entry in found) if text)
+
+
+def parse_items(text: str) -> Parsed[tuple[str, ...]]:
+    """Reads generated questions or nuggets: `{"questions": [...]}`, a bare list, or numbered lines.
+
+    Elements may be strings or objects with one text. A reply that was cut off is refused.
+    """
+    reply = clean_reply(text)
+    for found in reversed(find_objects(reply)):
+        for value in found.values():
+            if isinstance(value, list) and value and (texts := _element_texts(value)) is not None:
+                return Parsed(texts)
+    lists, truncated = find_lists(reply, quoted=True)
+    if truncated:
+        return Parsed(None, "the list is not closed")
+    if lists and _texts(lists[-1]):
+        return Parsed(_texts(lists[-1]))
+    lines = _texts(numbered_lines(reply))
+    if len(lines) > 1:
+        return Parsed(lines)
+    return Parsed(None, "no list of texts in the reply" if reply else "the reply is empty")
+
+
+def _element_texts(values: Sequence[object]) -> tuple[str, ...] | None:
+    texts = []
+    for value in values:
+        if isinstance(value, Mapping):
+            strings = [entry for entry in value.values() if isinstance(entry, str)]
+            value = strings[0] if strings else None
+        if not isinstance(value, str):
+            return None
+        texts.append(value)
+    return _texts(texts) or None
+
+
+def parse_aspects(text: str, aspects: Sequence[str], scale: tuple[int, int] = (0, 2)) -> Parsed[dict[str, int]]:
+    """Reads the last JSON object that names aspects: every aspect must be there, with a grade of the scale."""
+    reply = clean_reply(text)
+    named = [found for found in find_objects(reply) if any(aspect in found for aspect in aspects)]
+    if not named:
+        return Parsed(None, "no object with the aspects in the reply" if reply else "the reply is empty")
+    grades: dict[str, int] = {}
+    for aspect in aspects:
+        value = named[-1].get(aspect)
+        if isinstance(value, str) and re.fullmatch(r"\s*\d{1,3}\s*", value):
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value % 1 != 0:
+            return Parsed(None, f"aspect {aspect} has no whole number")
+        if not scale[0] <= value <= scale[1]:
+            return Parsed(None, f"aspect {aspect}: {str(value)[:20]} is no grade of the scale {scale[0]} to {scale[1]}")
+        grades[aspect] = int(value)
+    return Parsed(grades)
+
+
+_VERDICTS = {"a": "a", "b": "b", "c": "tie", "tie": "tie"}
+
+
+def parse_verdict(text: str) -> Parsed[str]:
+    """Reads the last `[[A]]`, `[[B]]` or `[[C]]` of the reply as `a`, `b` or `tie`; without one there is no verdict."""
+    found = re.findall(r"\[\[[\s*_]*(a|b|c|tie)[\s*_]*\]\]", clean_reply(text), re.IGNORECASE)
+    return Parsed(_VERDICTS[found[-1].lower()]) if found else Parsed(None, "no [[A]], [[B]] or [[C]] in the reply")
+
+
+def parse_text(text: str) -> Parsed[str]:
+    """The reply as it is, without thoughts; unparsed when nothing is left."""
+    reply = clean_reply(text)
+    return Parsed(reply) if reply else Parsed(None, "the reply is empty")
+
+
+def parse_reply(
+    text: str,
+    parser: str,
+    *,
+    scale: tuple[int, int] | None = None,
+    labels: Sequence[str] = (),
+    unparsed: str = "",
+    compat: str = "",
+    count: int | None = None,
+) -> Parsed[Any]:
+    """Reads a reply with the parser of a name; see the parsers for the options.
+
+    Raises:
+        InputError: there is no such parser.
+    """
+    match parser:
+        case "rating":
+            return parse_rating(text, scale or (0, 5), unparsed=unparsed, compat=compat)
+        case "yes_no":
+            return parse_yes_no(text)
+        case "label":
+            return parse_label(text, labels, scale)
+        case "label_list":
+            return parse_label_list(text, labels, count)
+        case "list":
+            return parse_list(text)
+        case "items":
+            return parse_items(text)
+        case "aspects":
+            return parse_aspects(text, labels, scale or (0, 2))
+        case "verdict":
+            return parse_verdict(text)
+        case "text":
+            return parse_text(text)
+        case _:
+            raise InputError(f"unknown parser {parser!r}")

@@ -1,0 +1,389 @@
+"""The reply parsers against replies as models write them, with values written by hand; and on any text at all."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rubric_measures.errors import InputError
+from rubric_measures.prompts.parsers import (
+    Parsed,
+    is_unanswerable,
+    parse_aspects,
+    parse_items,
+    parse_label,
+    parse_label_list,
+    parse_list,
+    parse_rating,
+    parse_reply,
+    parse_text,
+    parse_verdict,
+    parse_yes_no,
+)
+
+RATINGS: list[tuple[str, int | None]] = [
+    # bare numbers
+    ("4", 4),
+    ("0", 0),
+    (" 5 \n", 5),
+    ("4.", 4),
+    ("4.0", 4),
+    ("**4**", 4),
+    ("'4'", 4),
+    ("(4)", 4),
+    ("[[4]]", 4),
+    ("- 4", 4),
+    ("４", 4),
+    ("four", 4),
+    ("\\boxed{3}", 3),
+    ("<rating>4</rating>", 4),
+    # with a word, or on a scale
+    ("4/5", 4),
+    ("Rating: 4", 4),
+    ("Rating: 4/5", 4),
+    ("**Rating:** 3", 3),
+    ("rating: **5**", 5),
+    ("Rating (0-5): 4", 4),
+    ("Rating: four", 4),
+    ("final_rating = 2", 2),
+    ("Grade=2", 2),
+    ("Answer: 4", 4),
+    ("Rating - 4", 4),
+    ("The rating would be 0.", 0),
+    ("Score 4 (mostly relevant)", 4),
+    ("Score: 4 out of 5 because it lacks details", 4),
+    ("I'd give it a 4 out of 5", 4),
+    ("I would rate this passage: 4", 4),
+    ("On a scale of 0 to 5, I would rate this a 3.", 3),
+    ("I would rate it 3 rather than 4.", 3),
+    ("I choose option 3.", 3),
+    ("It's a 4.", 4),
+    ("4 stars", 4),
+    # the scale's own wording
+    ("4: The answer is mostly relevant and complete but may have minor gaps or inaccuracies.", 4),
+    ("- 4: The answer is mostly relevant", 4),
+    ("5 The answer is highly relevant, complete, and accurate.", 5),
+    ("4 (mostly)", 4),
+    ("4 - mostly relevant", 4),
+    ("1. The answer is minimally relevant or complete.", 1),
+    # JSON
+    ('{"rating": 4}', 4),
+    ('```json\n{"score": "3"}\n```', 3),
+    ('{"score": 2, "why": "a rating: 5 needs more"}', 2),
+    # the last verdict counts
+    ("Rating: 2\nOn reflection, rating: 3.", 3),
+    ("It covers most aspects.\n\n4", 4),
+    ("The passage was written in 1999, so I rate it 2 out of 5.", 2),
+    ("Step 1: read. Step 2: compare. Rating: 1", 1),
+    ("Rating: 4\n\nExplanation: As of 2023 there are 3 topics, 2 of which are covered.", 4),
+    ("It mentions 3 of the 5 layers. Final rating: 2", 2),
+    ("It would be a 5 if it named the year. Rating: 3", 3),
+    # thoughts of reasoning models
+    ("<think>Maybe 5? Rating: 5</think>\n\n2", 2),
+    ("the passage … rating: 5 </think> 3", 3),
+    ("<think>I think rating: 5", None),
+    # no verdict
+    ("", None),
+    ("The epidermis", None),
+    ("As of 2023, the report covers 3 topics.", None),
+    ("3 topics are covered", None),
+    ("3 out of 5 topics are covered", None),
+    ("2023", None),
+    ("4 years", None),
+    ("The answer is 4.", None),
+    ("50%", None),
+    ("$4", None),
+    ("3rd", None),
+    ("4/5/2023", None),
+    ("gets 5 goals", None),
+    ("I give 3 examples", None),
+    ("1. The heart pumps.", None),
+    ("1. The heart pumps blood.\n2. The lungs breathe.\n3. The skin covers.", None),
+    ("5: Highly\n4: Mostly\n3: Partially", None),
+    ("Rating: N/A", None),
+    # not on the scale
+    ("7", None),
+    ("6/5", None),
+    ("-1", None),
+    ("-4", None),
+    ("4.5", None),
+    ("7/10", None),
+    ("Rating: 8/10", None),
+    ("Rating: 4\nFinal rating: 9", None),
+    ("3-4", None),
+    ("Rating: 3-4", None),
+    ("between 3 and 4", None),
+]
+
+
+@pytest.mark.parametrize(("reply", "value"), RATINGS)
+def test_ratings(reply: str, value: int | None) -> None:
+    parsed = parse_rating(reply)
+    assert parsed.value == value
+    assert bool(parsed.reason) == (value is None)
+
+
+def test_the_scale_is_a_parameter() -> None:
+    assert parse_rating("4", (0, 4)).value == 4
+    assert parse_rating("4", (0, 2)) == Parsed(None, "4 is no grade of the scale 0 to 2")
+    assert parse_rating("10", (0, 10)).value == 10
+    assert parse_rating("3/4", (0, 4)).value == 3
+    assert parse_rating("0", (1, 5)).value is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [("3", 3), ("unanswerable", 0), ("It does not say.", 0), ("(iii)", 0), ("", 0), ("The epidermis", 1), ("9", None),
+     ("As of 2023, the report covers 3 topics.", 1)],
+)  # fmt: skip
+def test_the_rule_of_exampp(reply: str, value: int | None) -> None:
+    assert parse_rating(reply, unparsed="exampp").value == value
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [("3", 3), ("(3)", 3), ("3.", 3), ("Rating: 3", 0), ("9", 0), ("the epidermis", 0), ("unanswerable", 1), ("", 1),
+     ("no answer", 1)],
+)  # fmt: skip
+def test_the_rule_of_the_workbench(reply: str, value: int) -> None:
+    assert parse_rating(reply, compat="workbench").value == value
+
+
+def test_unknown_options_are_errors() -> None:
+    with pytest.raises(InputError, match="compat='trec'"):
+        parse_rating("4", compat="trec")
+    with pytest.raises(InputError, match="unknown parser"):
+        parse_reply("4", "stars")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("unanswerable", True), ("No.", True), ("no answer", True), ("Unknown", True), ("not enough information", True),
+        ("It is not possible to tell", True), ("It does not say in the text.", True), ("a.", True), ("(iii)", True),
+        ("b)", True), ("", True), ("No relevant information was found.", True), ("the epidermis", False),
+        ("No evidence of frost", False), ("Unknown Pleasures", False), ("C", False), ("vitamin A.", False),
+    ],
+)  # fmt: skip
+def test_unanswerable(text: str, expected: bool) -> None:
+    assert is_unanswerable(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ("Yes", 1), ("no.", 0), ("**Yes**", 1), ("'No'", 0), ("Yes, the passage says so.", 1), ("Answer: No", 0),
+        ("The answer is yes.", 1), ("No, it only lists prices.", 0), ("No relevant information is given", 0),
+        ("No doubt the passage is relevant", None), ("Yes or No? No", 0), ("Yes and no", None), ("maybe", None),
+        ("At first yes, but it is old. No.", 0), ("<think>Yes.</think>No", 0), ("Yes it does", 1),
+        ("Relevant: Yes", 1), ("Nothing to say", None), ("Yesterday", None),
+    ],
+)  # fmt: skip
+def test_yes_no(reply: str, value: int | None) -> None:
+    assert parse_yes_no(reply).value == value
+
+
+LABELS = ("Not relevant", "Somewhat relevant", "Very relevant")
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ("The document is off topic. Not relevant", 0), ("It is on topic: **somewhat relevant**.", 1),
+        ("Very relevant: it answers the question.", 2), ("The document is not very relevant.", None),
+        ("not relevant? No: very relevant", 2), ("Label: 2", 2), ("It is irrelevant", None), ("", None),
+    ],
+)  # fmt: skip
+def test_labels_in_prose(reply: str, value: int | None) -> None:
+    assert parse_label(reply, LABELS, (0, 2)).value == value
+
+
+ASSIGN = ("not_support", "partial_support", "support")
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ('["support", "not_support"]', ("support", "not_support")),
+        ("['support', 'partial_support']", ("support", "partial_support")),
+        ("```python\n['Support', 'Not Support',]\n```", ("support", "not_support")),
+        ("[support, not_support]", ("support", "not_support")),
+        ('Labels: ["support", "partial-support"] as explained.', ("support", "partial_support")),
+        ('First ["support", "support"], then ["not_support", "support"]', ("not_support", "support")),
+        ('{"labels": ["support", "support"]}', ("support", "support")),
+        ("1. support\n2. not_support", ("support", "not_support")),
+        ('["support"]', None),
+        ('["support", "support", "support"]', None),
+        ('["support", "perhaps"]', None),
+        ('["support", "sup', None),
+        ('["support", "support"', None),
+        ("I cannot say.", None),
+        ("", None),
+    ],
+)
+def test_label_lists(reply: str, value: tuple[str, ...] | None) -> None:
+    parsed = parse_label_list(reply, ASSIGN, 2)
+    assert parsed.value == value
+    assert bool(parsed.reason) == (value is None)
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ('["a b", "c"]', ("a b", "c")),
+        ("['it's warm', 'c']", ("it's warm", "c")),
+        ('["say "tea" now", "c"]', ('say "tea" now', "c")),
+        ('["a, [1] b", "c"]', ("a, [1] b", "c")),
+        ('["a\\"b", "caf\\u00e9"]', ('a"b', "café")),
+        ('Here [1] is the list:\n```json\n[\n  "a",\n  "b"\n]\n```\nDone.', ("a", "b")),
+        ("“a”", None),
+        ("[“a”, “b”]", ("a", "b")),
+        ("[]", ()),
+        ('["a", "b', None),
+        ('["a", "b"', None),
+        ('["a",', None),
+        ("none", None),
+    ],
+)
+def test_lists(reply: str, value: tuple[str, ...] | None) -> None:
+    assert parse_list(reply).value == value
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ('{ "questions" : ["Why?", "How?"] }', ("Why?", "How?")),
+        ('Sure!\n```json\n{"nuggets": ["black ink", "quill"]}\n```\nHope it helps [1].', ("black ink", "quill")),
+        ("{'questions': ['What's up?', 'How?',]}", ("What's up?", "How?")),
+        ('{"questions": [{"question": "Why?"}, {"question": "How?"}]}', ("Why?", "How?")),
+        ('["Why?", "How?"]', ("Why?", "How?")),
+        ('{questions: ["Why?"]}', ("Why?",)),
+        ('1. Why?\n2. "How?"', ("Why?", "How?")),
+        ('{"questions": ["Why?", "Ho', None),
+        ('{"questions": ["Why?", "How?"', None),
+        ('{"questions": []}', None),
+        ("I can't do that.", None),
+        ("", None),
+    ],
+)
+def test_generated_items(reply: str, value: tuple[str, ...] | None) -> None:
+    assert parse_items(reply).value == value
+
+
+ASPECTS = ("relevance", "accuracy")
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ('text {x}\n{"relevance": 2, "accuracy": 0}', {"relevance": 2, "accuracy": 0}),
+        (
+            '{"relevance": 1, "accuracy": 1}\nRevised: {"accuracy": "2", "relevance": 2.0}',
+            {"relevance": 2, "accuracy": 2},
+        ),
+        ("{'relevance': 2, 'accuracy': 1,}", {"relevance": 2, "accuracy": 1}),
+        ('{"relevance": 2}', None),
+        ('{"relevance": 3, "accuracy": 1}', None),
+        ('{"relevance": true, "accuracy": 1}', None),
+        ('{"relevance": 1.5, "accuracy": 1}', None),
+        ('{"relevance": 1e999, "accuracy": 1}', None),
+        ('{"relevance": 1', None),
+        ("fine", None),
+    ],
+)
+def test_aspects(reply: str, value: dict[str, int] | None) -> None:
+    assert parse_aspects(reply, ASPECTS).value == value
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ("A is better. [[A]]", "a"), ("[[A]] at first, but [[B]]", "b"), ("**[[C]]**", "tie"), ("[[ b ]]", "b"),
+        ("[A]", None), ("A", None), ("<think>[[A]]</think>", None), ("", None), ("[[D]]", None),
+    ],
+)  # fmt: skip
+def test_verdicts(reply: str, value: str | None) -> None:
+    assert parse_verdict(reply).value == value
+
+
+def test_free_text() -> None:
+    assert parse_text(" <think>x</think> the epidermis \n") == Parsed("the epidermis")
+    assert parse_text("<think>x").value is None
+
+
+PIECES = st.lists(
+    st.sampled_from(
+        [
+            "Rating",
+            ": ",
+            "4",
+            "5",
+            "/5",
+            " out of ",
+            "-",
+            "7",
+            "[",
+            "]",
+            "{",
+            "}",
+            '"',
+            "'",
+            ",",
+            "\n",
+            "yes",
+            "no",
+            ".",
+            "support",
+            "[[A]]",
+            "<think>",
+            "</think>",
+            " ",
+            "**",
+            "The answer",
+            "\\",
+            "1e999",
+            "²",
+            "½",
+        ]
+    ),
+    max_size=30,
+).map("".join)
+
+
+@given(st.one_of(st.text(max_size=300), PIECES))
+def test_no_reply_makes_a_parser_fail(text: str) -> None:
+    for low, high in ((0, 5), (0, 2), (1, 10)):
+        rating = parse_rating(text, (low, high)).value
+        assert rating is None or (type(rating) is int and low <= rating <= high)
+    assert parse_rating(text, unparsed="exampp").value in (None, 0, 1, 2, 3, 4, 5)
+    assert parse_rating(text, compat="workbench").value in (0, 1, 2, 3, 4, 5)
+    assert parse_yes_no(text).value in (None, 0, 1)
+    assert parse_label(text, LABELS, (0, 2)).value in (None, 0, 1, 2)
+    labels = parse_label_list(text, ASSIGN).value
+    assert labels is None or set(labels) <= set(ASSIGN)
+    assert parse_verdict(text).value in (None, "a", "b", "tie")
+    for texts in (parse_list(text).value, parse_items(text).value):
+        assert texts is None or all(isinstance(entry, str) for entry in texts)
+    aspects = parse_aspects(text, ASPECTS).value
+    assert aspects is None or all(0 <= grade <= 2 for grade in aspects.values())
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "[" * 20_000,
+        "{" * 20_000,
+        '["' * 5_000,
+        "rating " * 5_000,
+        "4 " * 20_000,
+        " " * 50_000,
+        "a a a " * 10_000,
+        "'" * 20_000,
+        "9" * 10_000,
+        "\n4" * 5_000,
+    ],
+)
+def test_hostile_replies_end(hostile: str) -> None:
+    for parser in ("rating", "yes_no", "label_list", "list", "items", "aspects", "verdict", "text", "label"):
+        parse_reply(hostile, parser, scale=(0, 5), labels=ASSIGN)
