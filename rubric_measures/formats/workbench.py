@@ -1,0 +1,249 @@
+"""Graded passage records in files: read as a stream of query groups or whole, written canonically.
+
+The models are in `workbench_models` and can be had from here too.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from rubric_measures.errors import FormatError, InputError
+from rubric_measures.files import atomic_writer, iter_lines, path_name
+from rubric_measures.formats.json_models import field_path, first_problem, paused_collector
+from rubric_measures.formats.workbench_models import (
+    DirectGrade,
+    GradedPassage,
+    ItemGradeSet,
+    Judgment,
+    PassageData,
+    PromptInfo,
+    QueryPassages,
+    Ranking,
+    SelfRating,
+    grade_of_items,
+    repeated_items,
+)
+
+__all__ = [
+    "DirectGrade",
+    "GradedPassage",
+    "ItemGradeSet",
+    "Judgment",
+    "PassageData",
+    "PromptInfo",
+    "QueryPassages",
+    "Ranking",
+    "SelfRating",
+    "UngroupedError",
+    "grade_of_items",
+    "load_graded",
+    "read_graded",
+    "repeated_items",
+    "write_graded",
+]
+
+_LOG = logging.getLogger("rubric_measures")
+_Lines = Iterator[tuple[int, str, list[GradedPassage]]]
+
+
+class UngroupedError(FormatError):
+    """A query comes back after another one, so a stream cannot hand it out whole; `load_graded` can read the file."""
+
+
+_GROUP: TypeAdapter[tuple[str, list[GradedPassage]]] = TypeAdapter(tuple[str, list[GradedPassage]])
+_MANY: TypeAdapter[tuple[str | int, list[GradedPassage]]] = TypeAdapter(tuple[str | int, list[GradedPassage]])
+_ONE: TypeAdapter[tuple[str | int, GradedPassage]] = TypeAdapter(tuple[str | int, GradedPassage])
+
+
+def read_graded(path: str | os.PathLike[str]) -> Iterator[QueryPassages]:
+    """Streams the queries of a graded-records file, each with all its passages; memory is that of one query.
+
+    Reads gzip (by content) or plain JSON lines, `["q", [passage, …]]` or `["q", passage]`; consecutive lines of one
+    query are one group. A passage that comes twice with the same content is kept once and counted; query ids that are
+    numbers become strings; both are said once, when the file is at its end.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: naming file, line and field: not JSON, a wrong field, one passage id with two contents, a damaged
+            gzip file, no passages at all.
+        UngroupedError: a query comes back after another one.
+    """
+    name = path_name(path)
+    notes: Counter[str] = Counter()
+    done: set[str] = set()
+    current: dict[str, GradedPassage] = {}
+    query_id, first_line = "", 0
+    for line, line_query, passages in _read_lines(name, notes):
+        if line_query != query_id or not first_line:
+            if first_line:
+                done.add(query_id)
+                yield QueryPassages(query_id, list(current.values()), first_line)
+            if line_query in done:
+                raise UngroupedError(
+                    f"query {line_query!r} comes back after other queries; sort the file by query first",
+                    path=name,
+                    line=line,
+                )
+            query_id, first_line, current = line_query, line, {}
+        _add(current, passages, name, line, line_query, notes)
+    if not first_line:
+        raise FormatError("holds no graded passages", path=name)
+    yield QueryPassages(query_id, list(current.values()), first_line)
+    _say(notes, name)
+
+
+def load_graded(path: str | os.PathLike[str]) -> list[QueryPassages]:
+    """The whole file in memory; lines of one query are merged wherever they stand, in the order of first appearance.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: as `read_graded`, but never an `UngroupedError`.
+    """
+    name = path_name(path)
+    notes: Counter[str] = Counter()
+    groups: dict[str, dict[str, GradedPassage]] = {}
+    first_lines: dict[str, int] = {}
+    with paused_collector():
+        for line, query_id, passages in _read_lines(name, notes):
+            first_lines.setdefault(query_id, line)
+            _add(groups.setdefault(query_id, {}), passages, name, line, query_id, notes)
+    if not groups:
+        raise FormatError("holds no graded passages", path=name)
+    _say(notes, name)
+    return [QueryPassages(query_id, list(group.values()), first_lines[query_id]) for query_id, group in groups.items()]
+
+
+def _add(  # noqa: PLR0917 - a private helper of two callers
+    group: dict[str, GradedPassage],
+    passages: list[GradedPassage],
+    name: str,
+    line: int,
+    query_id: str,
+    notes: Counter[str],
+) -> None:
+    for passage in passages:
+        known = group.setdefault(passage.doc_id, passage)
+        if known is passage:
+            for entry in passage.exam_grades or ():
+                notes["items"] += repeated_items(entry)
+        elif known == passage:
+            notes["passages"] += 1
+        else:
+            raise FormatError(
+                f"passage {passage.doc_id!r} of query {query_id!r} comes twice with different content; keep one",
+                path=name,
+                line=line,
+            )
+
+
+def _say(notes: Counter[str], name: str) -> None:
+    if notes["ids"]:
+        _LOG.warning("%s: %d query ids are numbers; read as text", name, notes["ids"])
+    if notes["passages"]:
+        _LOG.warning("%s: %d passages come twice with the same content; the first is kept", name, notes["passages"])
+    if notes["items"]:
+        _LOG.warning(
+            "%s: %d grades name an item that their grade set has graded before; the later grade counts",
+            name,
+            notes["items"],
+        )
+
+
+def _read_lines(name: str, notes: Counter[str]) -> _Lines:
+    """Each line as (number, query id, passages); both shapes, the one that fitted last is tried first."""
+    adapters: list[TypeAdapter[Any]] = [_MANY, _ONE]
+    for line, data in iter_lines(name):
+        try:
+            with paused_collector():
+                query_id, passages = adapters[0].validate_json(data)
+        except ValidationError as error:
+            if error.errors()[0]["loc"] == (1,):
+                adapters.reverse()
+            query_id, passages = _second_try(adapters[0], data, name, line, notes)
+        if isinstance(query_id, int):
+            notes["ids"] += 1
+            query_id = str(query_id)
+        yield line, query_id, [passages] if isinstance(passages, GradedPassage) else cast(list[GradedPassage], passages)
+
+
+def _second_try(adapter: TypeAdapter[Any], data: bytes, name: str, line: int, notes: Counter[str]) -> tuple[Any, Any]:
+    """Parses a line in the other shape, with numbers for query ids made text; slower, and only where it is needed."""
+    problem: ValidationError
+    try:
+        with paused_collector():
+            return cast(tuple[Any, Any], adapter.validate_json(data))
+    except ValidationError as error:
+        problem = error
+    try:
+        value = json.loads(data)
+        changed = _ids_as_text(value)
+        if changed:
+            with paused_collector():
+                result = cast(tuple[Any, Any], adapter.validate_json(json.dumps(value)))
+            notes["ids"] += changed
+            return result
+    except ValidationError as error:
+        problem = error
+    except (ValueError, RecursionError):
+        pass
+    raise _format_error(problem, name, line) from None
+
+
+def _ids_as_text(value: Any) -> int:
+    """Makes the query ids of a freshly parsed line text, in place; returns how many were numbers."""
+    changed = 0
+    if not (isinstance(value, list) and len(value) == 2):
+        return 0
+    holders: list[tuple[Any, Any]] = [(value, 0)]
+    for passage in value[1] if isinstance(value[1], list) else [value[1]]:
+        data = passage.get("paragraph_data") if isinstance(passage, dict) else None
+        if isinstance(data, dict):
+            for field, key in (("judgments", "query"), ("rankings", "queryId")):
+                entries = data.get(field)
+                holders += (
+                    [(entry, key) for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+                )
+    for holder, key in holders:
+        found = value[0] if holder is value else holder.get(key)
+        if isinstance(found, int | float) and not isinstance(found, bool):
+            holder[key] = str(found)
+            changed += 1
+    return changed
+
+
+def _format_error(error: ValidationError, name: str, line: int) -> FormatError:
+    location, text = first_problem(error)
+    # A union of id types puts its own labels into the location; the user's file has no such level.
+    if location and location[0] == 0:
+        location, text = (0,), "the query id must be text"
+    if not location and error.errors()[0]["type"] != "json_invalid":
+        text = f'expected ["query id", [passage, …]]: {text}'
+    return FormatError(text, path=name, line=line, field=field_path(location))
+
+
+def write_graded(path: str | os.PathLike[str], groups: Iterable[QueryPassages]) -> None:
+    """Writes records canonically: one line a query, `["q", [passage, …]]`, gzipped when the name ends in `.gz`.
+
+    The file appears only when all is written.
+
+    Raises:
+        InputError: a query comes twice, or there is nothing to write.
+    """
+    seen: set[str] = set()
+    with atomic_writer(path) as stream:
+        for group in groups:
+            if group.query_id in seen:
+                raise InputError(f"{path_name(path)}: query {group.query_id!r} comes twice; join its passages first")
+            seen.add(group.query_id)
+            line = _GROUP.dump_json((group.query_id, group.passages), by_alias=True, exclude_unset=True)
+            stream.write(line.decode("utf-8"))
+            stream.write("\n")
+        if not seen:
+            raise InputError(f"{path_name(path)}: there are no graded passages to write")

@@ -1,0 +1,305 @@
+"""The models of graded passage records: the Rubric workbench's JSON lines under our names.
+
+A line is `["query id", [passage, …]]`. Attributes have our names, the file has the workbench's (by alias). Unknown
+fields are kept and written back; read → write → read is the identity.
+
+Source: Dietz, "A Workbench for Autograding Retrieve/Generate Systems", SIGIR 2024, section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, NamedTuple, Self
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
+
+from rubric_measures.records import GradeStatus, ItemKind
+
+__all__ = [
+    "DirectGrade",
+    "GradedPassage",
+    "ItemGradeSet",
+    "Judgment",
+    "PassageData",
+    "PromptInfo",
+    "QueryPassages",
+    "Ranking",
+    "Record",
+    "SelfRating",
+    "grade_of_items",
+    "repeated_items",
+]
+
+Rating = Annotated[int, Field(ge=0, le=5)]
+
+
+class Record(BaseModel):
+    """Base of the models of files: frozen, no coercion, unknown fields kept, our names and the file's accepted."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        frozen=True,
+        strict=True,
+        populate_by_name=True,
+        allow_inf_nan=False,
+        ser_json_inf_nan="constants",
+    )
+
+
+class Judgment(Record):
+    """What a person (or an official assessor) said about the relevance of a passage; any integer.
+
+    Attributes:
+        doc_id: the passage (`paragraphId`).
+        query_id: the query (`query`).
+        relevance: the label.
+        title_query: the query's title, where the file has it (`titleQuery`).
+    """
+
+    doc_id: str = Field(alias="paragraphId")
+    query_id: str = Field(alias="query")
+    relevance: int
+    title_query: str | None = Field(default=None, alias="titleQuery")
+
+
+class Ranking(Record):
+    """Where a system ranked the passage.
+
+    Attributes:
+        method: the system (run_id).
+        doc_id: the passage (`paragraphId`).
+        query_id: the query (`queryId`).
+        rank: from 0 or 1, as the file has it; never negative.
+        score: finite.
+    """
+
+    method: str
+    doc_id: str = Field(alias="paragraphId")
+    query_id: str = Field(alias="queryId")
+    rank: Annotated[int, Field(ge=0)]
+    score: float
+
+
+class PassageData(Record):
+    """Judgments and rankings of one passage; either list may be missing, null or empty."""
+
+    judgments: list[Judgment] | None = None
+    rankings: list[Ranking] | None = None
+
+
+class PromptInfo(Record):
+    """The prompt that led to grades; files of older versions leave most of it out."""
+
+    prompt_class: str = ""
+    prompt_style: str | None = None
+    context_first: bool | None = None
+    check_unanswerable: bool | None = None
+    check_answer_key: bool | None = None
+    is_self_rated: bool | None = None
+
+
+class SelfRating(Record):
+    """The rating of one item, 0 (worst) to 5 (best); exactly one of `question_id` and `nugget_id` names the item."""
+
+    question_id: str | None = None
+    nugget_id: str | None = None
+    self_rating: Rating
+
+    @property
+    def item_id(self) -> str:
+        """The item, whatever its kind."""
+        return self.question_id if self.question_id is not None else self.nugget_id or ""
+
+
+class ItemGradeSet(Record):
+    """The grades of one passage by one grader: one prompt class × model × bank (an entry of `exam_grades`).
+
+    Attributes:
+        correct_answered: ids of items that count as answered (`correctAnswered`).
+        wrong_answered: ids of the others (`wrongAnswered`).
+        answers: (item id, raw reply), in the order of grading.
+        llm: the model.
+        llm_options: its options.
+        exam_ratio: correct / all, 0 to 1.
+        prompt_info: the prompt.
+        self_ratings: the ratings, when the prompt asks for some; null, absent or empty otherwise.
+        prompt_type: `question` or `nugget` (free text: the workbench has others).
+        llm_response_errors: item id -> what went wrong.
+        relevance_label: a label derived from the grades, by the workbench's newer versions.
+        item_status: our addition: item id -> status of every item that has no grade (see `records.Grade`).
+    """
+
+    correct_answered: list[str] = Field(alias="correctAnswered")
+    wrong_answered: list[str] = Field(alias="wrongAnswered")
+    answers: list[tuple[str, str]]
+    llm: str
+    llm_options: dict[str, Any]
+    exam_ratio: float
+    prompt_info: PromptInfo | None = None
+    self_ratings: list[SelfRating] | None = None
+    prompt_type: str | None = None
+    llm_response_errors: dict[str, Any] | None = None
+    relevance_label: int | None = None
+    item_status: dict[str, GradeStatus] | None = None
+
+    @model_validator(mode="after")
+    def _one_id_a_rating(self) -> Self:
+        # Here and not on SelfRating: one Python call a list, not one for each of a hundred thousand ratings.
+        for index, rating in enumerate(self.self_ratings or ()):
+            if (rating.question_id is None) == (rating.nugget_id is None):
+                raise ValueError(f"self_ratings[{index}] needs exactly one of question_id and nugget_id")
+        return self
+
+    @classmethod
+    def build(
+        cls,
+        grades: Mapping[str, int],
+        *,
+        answers: Iterable[tuple[str, str]],
+        llm: str,
+        kind: ItemKind = "question",
+        self_rated: bool = True,
+        min_correct: int = 1,
+        llm_options: Mapping[str, Any] | None = None,
+        prompt_info: PromptInfo | None = None,
+        item_status: Mapping[str, GradeStatus] | None = None,
+        errors: Mapping[str, str] | None = None,
+    ) -> ItemGradeSet:
+        """Makes the entry of a set of grades, with all fields that the workbench wants to read.
+
+        Args:
+            grades: item id -> grade, in bank order; only items that were graded.
+            answers: (item id, raw reply) of all items.
+            llm: the model.
+            kind: what the items are; names the id field of the ratings.
+            self_rated: the grades are ratings 0–5 (else 1 answered, 0 not).
+            min_correct: the least grade that counts as answered; the workbench has 1.
+            llm_options: the model's options.
+            prompt_info: the prompt.
+            item_status: item id -> status of the items without a grade.
+            errors: item id -> the reason of its status.
+
+        Returns:
+            The entry; `exam_ratio` is answered / graded items, 0.0 where none was graded.
+        """
+        correct = [item_id for item_id, grade in grades.items() if grade >= min_correct]
+        fields: dict[str, Any] = {
+            "correct_answered": correct,
+            "wrong_answered": [item_id for item_id, grade in grades.items() if grade < min_correct],
+            "answers": list(answers),
+            "llm": llm,
+            "llm_options": dict(llm_options or {}),
+            "exam_ratio": len(correct) / len(grades) if grades else 0.0,
+            "prompt_info": prompt_info,
+            "prompt_type": kind,
+        }
+        if self_rated:
+            fields["self_ratings"] = [
+                SelfRating.model_validate({f"{kind}_id": item_id, "self_rating": grade})
+                for item_id, grade in grades.items()
+            ]
+        if item_status:
+            fields["item_status"] = dict(item_status)
+        if errors:
+            fields["llm_response_errors"] = dict(errors)
+        return cls(**fields)
+
+
+class DirectGrade(Record):
+    """A relevance label that a model gave to the passage without items (an entry of `grades`).
+
+    Attributes:
+        correct_answered: whether the label counts as relevant (`correctAnswered`).
+        answer: the raw reply; files that call it `answers` are read, `answer` is written.
+        self_rating: the label (`self_ratings`), or None.
+        llm: the model.
+        llm_options: its options.
+        prompt_info: the prompt.
+        prompt_type: `direct_grading`.
+        llm_response_error: what went wrong.
+        relevance_label: as in `ItemGradeSet`.
+        status: our addition; written only when it is not `graded`.
+    """
+
+    correct_answered: bool = Field(alias="correctAnswered")
+    answer: str = Field(validation_alias=AliasChoices("answer", "answers"))
+    self_rating: Rating | None = Field(default=None, alias="self_ratings")
+    llm: str
+    llm_options: dict[str, Any] | None = None
+    prompt_info: PromptInfo | None = None
+    prompt_type: str | None = None
+    llm_response_error: Any = None
+    relevance_label: int | None = None
+    status: GradeStatus = "graded"
+
+
+class GradedPassage(Record):
+    """One passage (or one segment of a generated answer) of a query, with all that is known about it.
+
+    Attributes:
+        doc_id: the passage (`paragraph_id`).
+        text: what is graded.
+        paragraph: anything that the collection says about it.
+        paragraph_data: judgments and rankings.
+        exam_grades: one entry for each set of item grades.
+        grades: one entry for each direct grader.
+    """
+
+    doc_id: str = Field(alias="paragraph_id")
+    text: str
+    paragraph: Any = None
+    paragraph_data: PassageData | None = None
+    exam_grades: list[ItemGradeSet] | None = None
+    grades: list[DirectGrade] | None = None
+
+    @property
+    def judgments(self) -> list[Judgment]:
+        """The judgments; an empty list where the file has none."""
+        return (self.paragraph_data.judgments if self.paragraph_data else None) or []
+
+    @property
+    def rankings(self) -> list[Ranking]:
+        """The rankings; an empty list where the file has none."""
+        return (self.paragraph_data.rankings if self.paragraph_data else None) or []
+
+
+class QueryPassages(NamedTuple):
+    """All passages of one query, in file order.
+
+    Attributes:
+        query_id: the query.
+        passages: its passages; ids are unique.
+        line: the line where the query begins, 0 when it does not come from a file.
+    """
+
+    query_id: str
+    passages: list[GradedPassage]
+    line: int = 0
+
+
+def grade_of_items(entry: ItemGradeSet) -> dict[str, int]:
+    """The grade of each item of one grade set.
+
+    With self_ratings, the rating (0 to 5); else 1 if in correctAnswered, 0 if in wrongAnswered. An item rated twice has
+    its later rating; an item in both lists has 1. Items in `item_status` (no grade: a failure is not a number) are left
+    out, and so are items that a rated set lists without a rating. `repeated_items` counts the repetitions.
+    """
+    ratings = entry.self_ratings
+    if ratings:
+        grades = {rating.item_id: rating.self_rating for rating in ratings}
+    else:
+        grades = dict.fromkeys(entry.wrong_answered, 0)
+        grades.update(dict.fromkeys(entry.correct_answered, 1))
+    if entry.item_status:
+        for item_id, status in entry.item_status.items():
+            if status != "graded":
+                grades.pop(item_id, None)
+    return grades
+
+
+def repeated_items(entry: ItemGradeSet) -> int:
+    """How many grades of a set name an item that the set has graded before; `grade_of_items` keeps one of them."""
+    if entry.self_ratings:
+        return len(entry.self_ratings) - len({rating.item_id for rating in entry.self_ratings})
+    named = len(entry.correct_answered) + len(entry.wrong_answered)
+    return named - len({*entry.correct_answered, *entry.wrong_answered})
