@@ -1,0 +1,250 @@
+"""Nuggets from documents (AutoNuggetizer): create over windows of segments, label by importance, trim."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
+
+from rubric_measures.errors import InputError
+from rubric_measures.prompts import Parsed, Prompt, list_text, load_prompt
+from rubric_measures.prompts.parsers import parse_label_list, parse_list
+from rubric_measures.records import Importance, Query, RubricItem, TestBank, make_item_id
+from rubric_measures.test_bank.calls import Ask, Caller, Failure, ask_all, normalised, without_duplicates
+
+__all__ = ["BATCH", "MAX_NUGGETS", "NuggetBank", "Segment", "nuggetize", "published_calls", "trim"]
+
+_LOGGER = logging.getLogger("rubric_measures")
+BATCH = 10  # segments a creation call, and nuggets an importance call (Pradeep et al. 2024, section 3)
+MAX_NUGGETS = 30
+KEPT = 20
+
+
+class Segment(NamedTuple):
+    """One segment of a document that was judged related to the query."""
+
+    doc_id: str
+    text: str
+
+
+@dataclass(frozen=True)
+class NuggetBank:
+    """Nuggets from documents and what happened on the way.
+
+    Attributes:
+        bank: every query is in it, in the order given; its nuggets vital first, then in the order of their creation.
+        sources: item id -> ids of the segments that were shown when the nugget first appeared.
+        failures: calls that led to nothing; `step` is "create 2/5" or "importance 1/3". A failed creation call left the
+            list as it was, a failed importance call left its nuggets without importance.
+        calls: how many replies were asked for (cached ones included), retries among them.
+    """
+
+    bank: TestBank
+    sources: Mapping[str, tuple[str, ...]]
+    failures: tuple[Failure, ...] = ()
+    calls: int = 0
+
+
+def published_calls(segments: int, nuggets: int, *, batch: int = BATCH) -> tuple[int, int]:
+    """How many creation and importance calls one query takes when none is retried: ⌈segments/10⌉ and ⌈nuggets/10⌉.
+
+    >>> published_calls(25, 30)
+    (3, 3)
+    """
+    return -(-segments // batch), -(-nuggets // batch)
+
+
+class _Nugget(NamedTuple):
+    text: str
+    sources: tuple[str, ...]
+    importance: Importance | None = None
+
+
+class _Step(NamedTuple):
+    """What one of the two steps leads to: the lists of all queries, what failed, and the replies asked for."""
+
+    lists: Mapping[str, Sequence[_Nugget]]
+    failures: tuple[Failure, ...]
+    calls: int
+
+
+def nuggetize(
+    queries: Sequence[Query],
+    segments: Mapping[str, Sequence[Segment]],
+    caller: Caller,
+    *,
+    max_nuggets: int = MAX_NUGGETS,
+    keep: int = KEPT,
+    over_generate: bool = False,
+    batch: int = BATCH,
+) -> NuggetBank:
+    """Builds each query's nuggets from its related documents.
+
+    Ten segments a call; the list so far goes in, the updated list comes out, cut to `max_nuggets`. Then importance, ten
+    nuggets a call, and the trim to `keep`. Queries go side by side, the calls of one query one after the other, so the
+    same replies from the cache give the same bank.
+
+    Args:
+        queries: the queries.
+        segments: query id -> the segments judged related, in the order in which they are shown.
+        caller: the model.
+        max_nuggets: the longest list that creation carries on.
+        keep: how many nuggets stay after the trim.
+        over_generate: for people to edit: all `max_nuggets` nuggets, no importance, no trim.
+        batch: segments, and nuggets, a call.
+
+    Raises:
+        InputError: no queries, a repeated query, or a size below one.
+
+    Source: Pradeep et al., TREC 2024 RAG, AutoNuggetizer report, section 3, Figures 3 and 4.
+    """
+    _check(queries, max_nuggets, keep, batch)
+    step = _create(queries, segments, caller, max_nuggets=max_nuggets, batch=batch)
+    lists, failures, calls = step
+    if not over_generate:
+        labelled = _label(queries, lists, caller, batch)
+        lists = {query_id: trim(nuggets, keep) for query_id, nuggets in labelled.lists.items()}
+        failures, calls = failures + labelled.failures, calls + labelled.calls
+    items: dict[str, tuple[RubricItem, ...]] = {}
+    sources: dict[str, tuple[str, ...]] = {}
+    for query_id, nuggets in lists.items():
+        made = []
+        for nugget in nuggets:
+            item_id = make_item_id(query_id, nugget.text)
+            made.append(RubricItem(item_id, query_id, nugget.text, "nugget", importance=nugget.importance))
+            sources[item_id] = nugget.sources
+        items[query_id] = tuple(made)
+    long = sum(len(item.text.split()) > 12 for made in items.values() for item in made)
+    if long:
+        _LOGGER.warning("%d nuggets are longer than the 12 words that the prompt asks for; they were kept", long)
+    bank = TestBank(MappingProxyType(items), MappingProxyType({query.query_id: query.text for query in queries}))
+    return NuggetBank(bank, MappingProxyType(sources), failures, calls)
+
+
+def trim(nuggets: Sequence[_Nugget], keep: int = KEPT) -> tuple[_Nugget, ...]:
+    """The first `keep` nuggets, vital ones first, all others as one class, each in the order of creation.
+
+    Source: Pradeep et al. 2024, section 3; nuggets without importance go with the okay ones, as in the published code.
+    """
+    return tuple(sorted(nuggets, key=lambda nugget: nugget.importance != "vital")[:keep])
+
+
+def _check(queries: Sequence[Query], *sizes: int) -> None:
+    if not queries:
+        raise InputError("there are no queries to make nuggets for")
+    if min(sizes) < 1:
+        raise InputError("the number of nuggets and the size of a batch must be at least 1")
+    ids = [query.query_id for query in queries]
+    repeated = sorted({query_id for query_id in ids if ids.count(query_id) > 1}) if len(set(ids)) < len(ids) else []
+    if repeated:
+        raise InputError(f"query {repeated[0]!r} comes twice; leave one out")
+
+
+def _windows(count: int, batch: int) -> list[slice]:
+    return [slice(start, min(start + batch, count)) for start in range(0, count, batch)]
+
+
+def _create(
+    queries: Sequence[Query],
+    segments: Mapping[str, Sequence[Segment]],
+    caller: Caller,
+    *,
+    max_nuggets: int,
+    batch: int,
+) -> _Step:
+    """Runs creation in rounds: the n-th window of all queries together, each with its query's list so far."""
+    prompt = load_prompt("nuggets.create")
+    lists: dict[str, tuple[_Nugget, ...]] = {query.query_id: () for query in queries}
+    windows = {query.query_id: _windows(len(segments.get(query.query_id, ())), batch) for query in queries}
+    failures: list[Failure] = []
+    calls = 0
+    for round_ in range(max(map(len, windows.values()))):
+        asks = []
+        for query in queries:
+            if round_ < len(windows[query.query_id]):
+                shown = segments[query.query_id][windows[query.query_id][round_]]
+                asks.append(_creation(prompt, query, shown, lists[query.query_id], max_nuggets))
+        for (key, _), outcome in ask_all(caller, asks).items():
+            calls += outcome.draws
+            if outcome.value is None:
+                place = f"create {round_ + 1}/{len(windows[key])}"
+                failures.append(Failure(key, place, f"{outcome.reason}; the list stays as it was"))
+                continue
+            shown = segments[key][windows[key][round_]]
+            lists[key] = _updated(lists[key], outcome.value[:max_nuggets], tuple(segment.doc_id for segment in shown))
+    return _Step(lists, tuple(failures), calls)
+
+
+def _creation(
+    prompt: Prompt, query: Query, shown: Sequence[Segment], nuggets: Sequence[_Nugget], max_nuggets: int
+) -> Ask[tuple[str, ...]]:
+    # One line a segment: a segment cannot pretend to be the next one.
+    context = "\n".join(
+        prompt.context_line.replace("{rank}", str(rank)).replace("{segment}", " ".join(segment.text.split()))
+        for rank, segment in enumerate(shown, 1)
+    )
+    messages = prompt.render(
+        query=query.text,
+        context=context,
+        nuggets=list_text(nugget.text for nugget in nuggets),
+        nuggets_length=len(nuggets),
+        max_nuggets=max_nuggets,
+    )
+
+    def read(reply: str) -> Parsed[tuple[str, ...]]:
+        parsed = parse_list(reply)
+        if parsed.value is None:
+            return parsed
+        kept = without_duplicates(parsed.value)
+        if not kept and nuggets:
+            return Parsed(None, "the reply empties the list")
+        return Parsed(kept)
+
+    return Ask((query.query_id, 0), messages, read)
+
+
+def _updated(before: Sequence[_Nugget], texts: Sequence[str], shown: tuple[str, ...]) -> tuple[_Nugget, ...]:
+    """The new list; a nugget that was there keeps its first sources, a new or reworded one came from what was shown."""
+    known = {normalised(nugget.text): nugget.sources for nugget in before}
+    return tuple(_Nugget(text, known.get(normalised(text), shown)) for text in texts)
+
+
+def _label(
+    queries: Sequence[Query],
+    lists: Mapping[str, Sequence[_Nugget]],
+    caller: Caller,
+    batch: int,
+) -> _Step:
+    """Asks for the importance of all nuggets, a batch a call, all calls together."""
+    prompt = load_prompt("nuggets.importance")
+    texts = {query.query_id: query.text for query in queries}
+    asks = []
+    for query_id, nuggets in lists.items():
+        for number, window in enumerate(_windows(len(nuggets), batch)):
+            asks.append(_importance(prompt, query_id, texts[query_id], number, nuggets[window]))
+    labelled = {query_id: list(nuggets) for query_id, nuggets in lists.items()}
+    failures: list[Failure] = []
+    calls = 0
+    for (query_id, number), outcome in ask_all(caller, asks).items():
+        start = number * batch
+        calls += outcome.draws
+        nuggets = labelled[query_id]
+        if outcome.value is None:
+            place = f"importance {start // batch + 1}/{-(-len(nuggets) // batch)}"
+            failures.append(Failure(query_id, place, f"{outcome.reason}; its nuggets have no importance"))
+            continue
+        for offset, label in enumerate(outcome.value):
+            importance: Importance = "vital" if label == "vital" else "okay"
+            nuggets[start + offset] = nuggets[start + offset]._replace(importance=importance)
+    return _Step(labelled, tuple(failures), calls)
+
+
+def _importance(
+    prompt: Prompt, query_id: str, query_text: str, number: int, nuggets: Sequence[_Nugget]
+) -> Ask[tuple[str, ...]]:
+    messages = prompt.render(
+        query=query_text, nuggets=list_text(nugget.text for nugget in nuggets), nuggets_length=len(nuggets)
+    )
+    return Ask((query_id, number), messages, lambda reply: parse_label_list(reply, prompt.labels, len(nuggets)))

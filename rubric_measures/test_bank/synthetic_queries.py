@@ -1,0 +1,228 @@
+"""Synthetic queries: models write questions for long passages, a seeded sample by model is the query set (RAGElo)."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rubric_measures.errors import InputError, UnknownNameError
+from rubric_measures.prompts import load_prompt
+from rubric_measures.prompts.parsers import parse_items
+from rubric_measures.test_bank.calls import Ask, Caller, Failure, ask_all, normalised
+from rubric_measures.test_bank.nuggetization import Segment
+
+__all__ = ["LongPassage", "SyntheticQueries", "SyntheticQuery", "generate_queries", "long_passages", "sample_by_model"]
+
+_LOGGER = logging.getLogger("rubric_measures")
+MAX_QUESTIONS = 10
+PASSAGE_TOKENS = 2_000
+
+
+class LongPassage(NamedTuple):
+    """Consecutive passages of one document, joined.
+
+    Attributes:
+        document_id: the document.
+        doc_ids: its passages that are inside, in order.
+        text: their texts, one paragraph each.
+    """
+
+    document_id: str
+    doc_ids: tuple[str, ...]
+    text: str
+
+
+class SyntheticQuery(NamedTuple):
+    """A query that a model wrote, and where it comes from."""
+
+    query_id: str
+    text: str
+    document_id: str
+    doc_ids: tuple[str, ...]
+    model: str
+
+
+@dataclass(frozen=True)
+class SyntheticQueries:
+    """The queries of all models and what happened on the way.
+
+    Attributes:
+        queries: by model in the order given, then by passage, then in the order of the reply.
+        failures: calls that led to nothing; `query_id` is the document, `step` the model and the first passage.
+        calls: how many replies were asked for (cached ones included), retries among them.
+        duplicates: how many questions were left out because the same text was there already (of any model).
+    """
+
+    queries: tuple[SyntheticQuery, ...]
+    failures: tuple[Failure, ...] = ()
+    calls: int = 0
+    duplicates: int = 0
+
+
+def document_of(doc_id: str) -> str:
+    """The document of a passage id: what stands before the first "#", or the whole id.
+
+    >>> document_of("msmarco_v2.1_doc_00_0#3_41"), document_of("p7")
+    ('msmarco_v2.1_doc_00_0', 'p7')
+    """
+    return doc_id.partition("#")[0] or doc_id
+
+
+def long_passages(
+    passages: Iterable[Segment],
+    count_tokens: Callable[[str], int],
+    *,
+    max_tokens: int = PASSAGE_TOKENS,
+    document: Callable[[str], str] = document_of,
+) -> Iterator[LongPassage]:
+    """Joins consecutive passages of a document up to about `max_tokens` tokens.
+
+    A passage is never split: one that is longer by itself stands alone. Passages of a document that are not next to
+    each other in the input are not joined.
+
+    Args:
+        passages: in collection order.
+        count_tokens: the length of a text (a backend's own count, or an estimate).
+        max_tokens: the longest join.
+        document: passage id -> document id.
+
+    Raises:
+        InputError: `max_tokens` is below one.
+    """
+    if max_tokens < 1:
+        raise InputError(f"passages of {max_tokens} tokens: at least 1 is needed")
+    members: list[Segment] = []
+    length = 0
+    for passage in passages:
+        if not passage.text.strip():
+            continue
+        tokens = count_tokens(passage.text)
+        if members and (document(members[0].doc_id) != document(passage.doc_id) or length + tokens > max_tokens):
+            yield _joined(members, document)
+            members, length = [], 0
+        members.append(passage)
+        length += tokens
+    if members:
+        yield _joined(members, document)
+
+
+def _joined(members: Sequence[Segment], document: Callable[[str], str]) -> LongPassage:
+    return LongPassage(
+        document(members[0].doc_id),
+        tuple(member.doc_id for member in members),
+        "\n".join(member.text.strip() for member in members),
+    )
+
+
+def generate_queries(
+    passages: Sequence[LongPassage],
+    callers: Sequence[Caller],
+    *,
+    examples: Sequence[str],
+    max_questions: int = MAX_QUESTIONS,
+) -> SyntheticQueries:
+    """Has every model write up to `max_questions` questions for every passage; equal questions are kept once.
+
+    Args:
+        passages: the texts to ask about, see `long_passages`.
+        callers: the models; of equal questions, the one of the earlier model and passage is kept.
+        examples: real questions, shown to every model.
+        max_questions: the most questions of one reply; further ones are left out and counted as a note.
+
+    Raises:
+        InputError: there are no passages, models or examples, or a model is named twice.
+
+    Source: Rackauckas, Camara & Zavrel, LLM4Eval 2024, section 3; the prompt's wording is ours.
+    """
+    _check(passages, callers, examples, max_questions)
+    prompt = load_prompt("queries.from_passage")
+    shown = "\n".join(f"- {' '.join(example.split())}" for example in examples)
+    seen: set[str] = set()
+    queries: list[SyntheticQuery] = []
+    failures: list[Failure] = []
+    calls = duplicates = surplus = 0
+    for caller in callers:
+        asks = [
+            Ask(("", n), prompt.render(passage=p.text, examples=shown, max_questions=max_questions), parse_items)
+            for n, p in enumerate(passages)
+        ]
+        for (_, n), outcome in ask_all(caller, asks).items():
+            calls += outcome.draws
+            passage = passages[n]
+            if outcome.value is None:
+                step = f"{caller.model}, passage {passage.doc_ids[0]}"
+                failures.append(Failure(passage.document_id, step, outcome.reason))
+                continue
+            surplus += max(0, len(outcome.value) - max_questions)
+            for text in outcome.value[:max_questions]:
+                if (key := normalised(text)) in seen:
+                    duplicates += 1
+                    continue
+                seen.add(key)
+                queries.append(
+                    SyntheticQuery(_query_id(text), text, passage.document_id, passage.doc_ids, caller.model)
+                )
+    if surplus:
+        _LOGGER.warning("%d questions left out: more than %d in one reply", surplus, max_questions)
+    if duplicates:
+        _LOGGER.warning("%d questions left out: the same text was there already", duplicates)
+    return SyntheticQueries(tuple(queries), tuple(failures), calls, duplicates)
+
+
+def _query_id(text: str) -> str:
+    """An id that depends on the text alone, so that adding a model or a passage renames nothing."""
+    return "syn-" + hashlib.md5(text.strip().encode("utf-8"), usedforsecurity=False).hexdigest()[:16]
+
+
+def _check(
+    passages: Sequence[LongPassage], callers: Sequence[Caller], examples: Sequence[str], max_questions: int
+) -> None:
+    if not passages:
+        raise InputError("there are no passages to write queries for")
+    if not any(example.strip() for example in examples):
+        raise InputError("there are no real questions to show as examples")
+    if max_questions < 1:
+        raise InputError(f"{max_questions} questions a passage: at least 1 is needed")
+    models = [caller.model for caller in callers]
+    if not models or len(set(models)) < len(models):
+        raise InputError(f"name every model once; given: {', '.join(models) or 'none'}")
+
+
+def sample_by_model(
+    queries: Sequence[SyntheticQuery], quotas: Mapping[str, int], *, seed: int = 0
+) -> tuple[tuple[SyntheticQuery, ...], dict[str, int]]:
+    """A seeded sample without replacement of `quotas[model]` queries of each model; models without a quota give none.
+
+    The sample depends on the set of a model's queries and the seed, not on their order, nor on the other models.
+
+    Args:
+        queries: all queries.
+        quotas: model -> how many.
+        seed: of the sample.
+
+    Returns:
+        The sample in the order of `queries`, and model -> how many are missing, where a model wrote too few.
+
+    Raises:
+        UnknownNameError: a quota names a model that wrote none of the queries.
+        InputError: a quota is negative.
+    """
+    written = Counter(query.model for query in queries)
+    chosen: set[str] = set()
+    missing: dict[str, int] = {}
+    for model, quota in sorted(quotas.items()):
+        if model not in written:
+            raise UnknownNameError("model", model, written, hint="(no query was written by it)")
+        if quota < 0:
+            raise InputError(f"quota {quota} of {model}: it cannot be negative")
+        ids = sorted(query.query_id for query in queries if query.model == model)
+        # A generator of its own for each model: a string seeds it the same whatever the hash seed.
+        chosen.update(random.Random(f"{seed}/{model}").sample(ids, min(quota, len(ids))))
+        if quota > len(ids):
+            missing[model] = quota - len(ids)
+    return tuple(query for query in queries if query.query_id in chosen), missing

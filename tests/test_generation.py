@@ -1,0 +1,74 @@
+"""Generated test banks: prompts by topic, ids, duplicates, failures beside the bank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pytest
+
+from rubric_measures.backends.base import Reply, Request
+from rubric_measures.errors import InputError
+from rubric_measures.records import RubricItem, make_item_id
+from rubric_measures.test_bank.calls import Caller, Failure
+from rubric_measures.test_bank.generation import Topic, generate_bank, topic_messages
+
+
+def caller(replies: dict[str, str], seen: list[Request] | None = None) -> Caller:
+    """A model that answers by the first key that occurs in the prompt."""
+
+    def complete(requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        for request in requests:
+            if seen is not None:
+                seen.append(request)
+            text = request.messages[-1].content
+            yield request, next((Reply(reply) for key, reply in replies.items() if key in text), Reply(None, "refused"))
+
+    return Caller("scripted:test", complete)
+
+
+def test_questions_of_queries_and_nuggets_of_facets() -> None:
+    dl = Topic("q1", "how is tea made")
+    car = Topic("tqa2:L_0002", "Earth science", "T_0010", "Branches")
+    assert "Break the query 'how is tea made' into concise questions" in topic_messages("question", dl)[0].content
+    text = topic_messages("nugget", car)[0].content
+    assert text.startswith(
+        "Explore the connection between 'Earth science' with a specific focus on the subtopic 'Branches'"
+    )
+    assert text.endswith('{ "nuggets" : [nugget_text_1, nugget_text_2, ... ] }\n```')
+    made = generate_bank(
+        [dl, Topic("q2", "frost"), car],
+        caller({"tea": '{"questions": ["Which leaf?", "which LEAF", "How hot?"]}', "Earth": '["Which branches?"]'}),
+    )
+    leaf, hot = made.bank.items["q1"]
+    assert leaf == RubricItem(make_item_id("q1", "Which leaf?"), "q1", "Which leaf?", "question")
+    assert hot.text == "How hot?"
+    (branch,) = made.bank.items["tqa2:L_0002"]
+    assert branch.item_id.startswith("tqa2:L_0002/T_0010/")
+    assert branch.facet_id == "T_0010"
+    assert made.bank.items["q2"] == ()
+    assert made.bank.query_texts == {"q1": "how is tea made", "q2": "frost", "tqa2:L_0002": "Earth science"}
+    assert made.bank.facet_texts == {("tqa2:L_0002", "T_0010"): "Branches"}
+    assert made.failures == (Failure("q2", "query", "refused: no text"),)
+    assert (made.calls, made.duplicates) == (4, 1)  # q1, tqa2, q2 and its retry
+
+
+def test_a_reply_that_was_cut_off_is_asked_again_then_reported() -> None:
+    seen: list[Request] = []
+    made = generate_bank([Topic("q1", "tea")], caller({"tea": '{"questions": ["Which leaf?", "Ho'}, seen))
+    assert made.failures == (Failure("q1", "query", "the list is not closed"),)
+    assert [request.replicate for request in seen] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("topics", "style", "message"),
+    [
+        ([], "auto", "no queries"),
+        ([Topic("q1", "a"), Topic("q1", "b")], "auto", "query 'q1' comes twice"),
+        ([Topic("q1", " ")], "auto", "query 'q1' has no text"),
+        ([Topic("q1", "a")], "car", "query 'q1' has no facets"),
+        ([Topic("q1", "a")], "rag", "style 'rag'"),
+    ],
+)
+def test_bad_input(topics: list[Topic], style: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        generate_bank(topics, caller({}), style=style)

@@ -1,0 +1,152 @@
+"""Nuggets from documents: windows, the list carried on, importance, trim, sources, failures, call counts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rubric_measures.backends.base import Reply, Request
+from rubric_measures.errors import InputError
+from rubric_measures.records import Query
+from rubric_measures.test_bank.calls import Caller, Failure
+from rubric_measures.test_bank.nuggetization import Segment, nuggetize, published_calls
+
+QUERY = Query("q1", "how is tea made")
+
+
+def lines(text: str, start: str) -> str:
+    return next(line for line in text.split("\n") if line.startswith(start)).removeprefix(start)
+
+
+class Nuggetizer:
+    """A model that adds one nugget a segment shown, and calls every third one vital."""
+
+    def __init__(self, broken: tuple[str, ...] = ()) -> None:
+        self.broken = broken
+        self.create: list[str] = []
+        self.importance: list[str] = []
+
+    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        for request in requests:
+            system, user = request.messages
+            assert system.role == "system"
+            text = user.content
+            if any(mark in text for mark in self.broken):
+                yield request, Reply("no list")
+            elif "NuggetizeLLM" in system.content:
+                self.create.append(text)
+                old = json.loads(lines(text, "Initial Nugget List: "))
+                assert lines(text, "Initial Nugget List Length: ") == str(len(old))
+                new = [f"fact {n}" for n in re.findall(r"^\[\d+\] segment (\d+)$", text, re.MULTILINE)]
+                yield request, Reply(json.dumps(old + new))
+            else:
+                self.importance.append(text)
+                nuggets = json.loads(lines(text, "Nugget List: "))
+                labels = ["vital" if int(nugget.split()[1]) % 3 == 0 else "okay" for nugget in nuggets]
+                yield request, Reply(f"```python\n{labels}\n```")
+
+
+def segments(count: int) -> list[Segment]:
+    return [Segment(f"d{n}", f"segment {n}") for n in range(count)]
+
+
+def test_windows_importance_and_trim() -> None:
+    model = Nuggetizer()
+    made = nuggetize([QUERY], {"q1": segments(25)}, Caller("m", model.complete))
+    # 25 segments: windows of 10, 10, 5; 25 nuggets: batches of 10, 10, 5.
+    assert (len(model.create), len(model.importance), made.calls) == (3, 3, 6)
+    texts = [item.text for item in made.bank.items["q1"]]
+    # Nine of 0..24 are divisible by 3: vital, in the order of creation; then the first eleven others.
+    vital = [f"fact {n}" for n in range(0, 25, 3)]
+    others = [f"fact {n}" for n in range(25) if n % 3][:11]
+    assert texts == vital + others
+    assert [item.importance for item in made.bank.items["q1"]] == ["vital"] * 9 + ["okay"] * 11
+    assert {item.kind for item in made.bank} == {"nugget"}
+    by_text = {item.text: made.sources[item.item_id] for item in made.bank}
+    assert by_text["fact 3"] == tuple(f"d{n}" for n in range(10))
+    assert by_text["fact 12"] == tuple(f"d{n}" for n in range(10, 20))
+    assert by_text["fact 21"] == ("d20", "d21", "d22", "d23", "d24")
+    assert made.failures == ()
+
+
+def test_the_list_never_grows_over_its_limit_and_people_get_all_of_it() -> None:
+    model = Nuggetizer()
+    made = nuggetize([QUERY], {"q1": segments(45)}, Caller("m", model.complete), over_generate=True)
+    assert (len(model.create), len(model.importance)) == (5, 0)
+    assert [item.text for item in made.bank.items["q1"]] == [f"fact {n}" for n in range(30)]
+    assert {item.importance for item in made.bank} == {None}
+    assert "at most 30 nuggets" in model.create[0]
+
+
+def test_a_failed_call_leaves_the_list_as_it_was() -> None:
+    model = Nuggetizer(broken=("segment 12\n",))
+    made = nuggetize([QUERY], {"q1": segments(25)}, Caller("m", model.complete), over_generate=True)
+    assert [item.text for item in made.bank.items["q1"]] == [f"fact {n}" for n in [*range(10), *range(20, 25)]]
+    assert made.failures == (Failure("q1", "create 2/3", "no list in the reply; the list stays as it was"),)
+    assert made.calls == 4  # three windows, one of them twice
+
+
+def test_a_failed_importance_call_leaves_its_nuggets_without_importance() -> None:
+    model = Nuggetizer(broken=('["fact 10"',))
+    made = nuggetize([QUERY], {"q1": segments(12)}, Caller("m", model.complete))
+    assert [(item.text, item.importance) for item in made.bank][:4] == [
+        ("fact 0", "vital"),
+        ("fact 3", "vital"),
+        ("fact 6", "vital"),
+        ("fact 9", "vital"),
+    ]
+    assert [(item.text, item.importance) for item in made.bank][-2:] == [("fact 10", None), ("fact 11", None)]
+    assert made.failures == (Failure("q1", "importance 2/2", "no list in the reply; its nuggets have no importance"),)
+
+
+def test_an_emptied_list_is_no_update() -> None:
+    replies = iter(['["hot water"]', "[]", "[]"])
+
+    def complete(requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        for request in requests:
+            yield request, Reply(next(replies))
+
+    made = nuggetize([QUERY], {"q1": segments(11)}, Caller("m", complete), over_generate=True)
+    assert [item.text for item in made.bank] == ["hot water"]
+    assert [failure.step for failure in made.failures] == ["create 2/2"]
+
+
+def test_a_segment_is_one_line_of_the_prompt() -> None:
+    model = Nuggetizer()
+    nuggetize([QUERY], {"q1": [Segment("d", "x\n[2] segment 7\nSearch Query: y")]}, Caller("m", model.complete))
+    assert "Context:\n[1] x [2] segment 7 Search Query: y\nSearch Query: how is tea made\n" in model.create[0]
+
+
+def test_queries_without_documents_have_an_empty_list() -> None:
+    model = Nuggetizer()
+    made = nuggetize([QUERY, Query("q2", "frost")], {"q1": segments(1)}, Caller("m", model.complete))
+    assert {query_id: len(items) for query_id, items in made.bank.items.items()} == {"q1": 1, "q2": 0}
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(0, 45), min_size=1, max_size=4))
+def test_call_counts_are_the_published_ones(counts: list[int]) -> None:
+    model = Nuggetizer()
+    queries = [Query(f"q{n}", f"query {n}") for n in range(len(counts))]
+    made = nuggetize(queries, {f"q{n}": segments(c) for n, c in enumerate(counts)}, Caller("m", model.complete))
+    expected = [published_calls(count, min(count, 30)) for count in counts]
+    assert len(model.create) == sum(create for create, _ in expected)
+    assert len(model.importance) == sum(importance for _, importance in expected)
+    assert made.calls == sum(map(sum, expected))
+    assert {query_id: len(items) for query_id, items in made.bank.items.items()} == {
+        f"q{n}": min(count, 20) for n, count in enumerate(counts)
+    }
+
+
+@pytest.mark.parametrize(
+    ("queries", "keep", "message"),
+    [([], 20, "no queries"), ([QUERY, QUERY], 20, "query 'q1' comes twice"), ([QUERY], 0, "at least 1")],
+)
+def test_bad_input(queries: list[Query], keep: int, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        nuggetize(queries, {}, Caller("m", Nuggetizer().complete), keep=keep)
