@@ -99,11 +99,12 @@ def read_text(path: str | os.PathLike[str]) -> str:
     with open_binary(path) as stream:
         data = stream.read()
     try:
-        text = data.decode("utf-8-sig")
+        text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise FormatError("is not UTF-8; convert the file first", path=name, line=line) from None
-    return text.replace("\r\n", "\n")
+    # One character is found much faster than two, and most files have none.
+    return text.replace("\r\n", "\n") if "\r" in text else text
 
 
 @contextlib.contextmanager

@@ -8,22 +8,22 @@ import operator
 import os
 import re
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from rubric_measures.errors import FormatError, InputError
 from rubric_measures.files import atomic_writer, path_name, read_text
 
 __all__ = ["Qrel", "Ranking", "Run", "make_run", "read_qrels", "read_run", "write_qrels", "write_runs"]
 
-_T = TypeVar("_T")
 _LOG = logging.getLogger("rubric_measures")
 # str.split() also splits at these, trec_eval does not: a document id may hold them.
 _FOREIGN_SPACE = re.compile("[\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 _SPACE = re.compile("[ \t\v\f\r]+")
+_MARK = "\x01"
 _RUN_SUFFIXES = {".run", ".txt", ".trec", ".res", ".tsv", ".input"}
 
 
@@ -88,18 +88,8 @@ class Run:
         return sum(ranking.near_ties for ranking in self.rankings.values())
 
 
-class _Columns(NamedTuple):
-    """The columns of a run file; `lines` is empty where row i is line i + 1; `run_id` is empty where no tag says it."""
-
-    query_ids: list[str]
-    doc_ids: list[str]
-    ranks: list[str]
-    scores: list[str]
-    run_id: str
-    lines: Sequence[int]
-
-    def line(self, row: int) -> int:
-        return self.lines[row] if self.lines else row + 1
+# Query id -> its ranking, and how many neighbours of it the rank column orders otherwise.
+_Counted = dict[str, tuple[Ranking, int]]
 
 
 def make_run(run_id: str, rows: Iterable[tuple[str, str, float]]) -> Run:
@@ -135,31 +125,16 @@ def read_run(path: str | os.PathLike[str]) -> Run:
     """
     name = path_name(path)
     text = read_text(path)
-    columns = _regular_columns(text) or _checked_columns(text, name)
-    del text
-    scores = _finite_scores(columns, name)
-    rankings: dict[str, Ranking] = {}
-    disagreements = disagreeing = 0
-    for query_id, spans in _spans(columns.query_ids).items():
-        doc_ids = _cut(columns.doc_ids, spans)
-        query_scores = _cut(scores, spans)
-        if len(set(doc_ids)) != len(doc_ids):
-            _raise_twice(columns, query_id, name)
-        ranks = _cut(columns.ranks, spans)
-        ordered = all(map(operator.gt, query_scores, islice(query_scores, 1, None)))
-        if not (ordered and _counts_up(ranks)):
-            here = _disagreements(columns, spans, ranks, query_scores, name)
-            disagreements += here
-            disagreeing += here > 0
-        rankings[query_id] = Ranking(doc_ids, query_scores) if ordered else _in_order(doc_ids, query_scores)
+    run_id, rankings = _regular_rankings(text) or _checked_rankings(text, name)
+    disagreements = [count for _, count in rankings.values() if count]
     if disagreements:
         _LOG.warning(
             "%s: the rank column disagrees with the scores in %d queries (%d places); the scores count",
             name,
-            disagreeing,
-            disagreements,
+            len(disagreements),
+            sum(disagreements),
         )
-    return Run(columns.run_id or _named_after(name), rankings, disagreements)
+    return Run(run_id, {query_id: ranking for query_id, (ranking, _) in rankings.items()}, sum(disagreements))
 
 
 def read_qrels(path: str | os.PathLike[str]) -> list[Qrel]:
@@ -271,31 +246,79 @@ class _IdCleaner:
             )
 
 
-def _regular_columns(text: str) -> _Columns | None:
-    """The columns of a file that is proved to have six on every line; None where it may not.
-
-    All tokens are cut at once and sliced: row i is tokens 6i … 6i + 5. The proof that rows are lines: every line ends
-    with the token `tag`, there are as many lines as rows, every sixth token is `tag`, and no other token can be it
-    (not a number, not a query, not the second column, no document): so line ends and row ends are the same places.
-    """
-    if not text.isascii() or any(space in text for space in "\x1c\x1d\x1e\x1f\r"):
+def _regular_rankings(text: str) -> tuple[str, _Counted] | None:
+    """The tag and the rankings of a file that is proved to be in order; None where anything is in doubt."""
+    if _FOREIGN_SPACE.search(text) if not text.isascii() else any(space in text for space in "\x1c\x1d\x1e\x1f"):
         return None
-    tokens = text.split()
-    rows, rest = divmod(len(tokens), 6)
-    if rest or not rows:
+    first = text.partition("\n")[0]
+    gap = "\t" if "\t" in first else " "
+    columns = first.split(gap)
+    if len(columns) != 6 or columns != first.split() or "\r" in text or _MARK in text:
         return None
-    tag, second = tokens[5], tokens[1]
-    lines = text.count(f" {tag}\n") or text.count(f"\t{tag}\n")
+    tag = columns[5]
     if not text.endswith("\n"):
-        lines += text.endswith((f" {tag}", f"\t{tag}"))
-    if lines != rows or text.count("\n") != rows - (not text.endswith("\n")) or tag == second:
+        text += "\n"
+    rankings: _Counted = {}
+    for start, end in _blocks(text):
+        block = _regular_block(text[start:end], gap, columns[1], tag)
+        if block is None or block[0] in rankings:
+            return None
+        rankings[block[0]] = block[1:]
+    return tag, rankings
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int]]:
+    """Guesses where each query's lines start and end, by bisection: right when they stand together."""
+    start, width, total = 0, 1 << 12, len(text)
+    while start < total:
+        token = text[start : start + 1000].split(None, 1)[0] if not text[start].isspace() else ""
+        query = text[start : start + len(token) + 1]
+        low, high = start, total
+        while (probe := text.find("\n", low + width) + 1) and probe < total:
+            if not text.startswith(query, probe):
+                high = probe
+                break
+            low, width = probe, 2 * width
+        # A line of the query starts at `low`, a foreign one (or the end) is at `high`.
+        while probe := text.find("\n", (low + high) // 2, high - 1) + 1 or text.find("\n", low, high - 1) + 1:
+            if text.startswith(query, probe):
+                low = probe
+            else:
+                high = probe
+        yield start, high
+        start, width = high, high - start
+
+
+def _regular_block(block: str, gap: str, second: str, tag: str) -> tuple[str, Ranking, int] | None:
+    """The query and the ranking of a block of lines; None unless each line has six columns and nothing is wrong.
+
+    The constant columns are not cut but replaced, together with the line ends, by a mark that the file does not hold:
+    when there are as many marks as line ends, and every fourth token is one, then row i is line i.
+    """
+    query_id = block.partition(gap)[0]
+    tail, head = f"{gap}{tag}\n", f"{query_id}{gap}{second}{gap}"
+    if query_id.split() != [query_id] or not (block.startswith(head) and block.endswith(tail)):
         return None
-    query_ids, doc_ids, ranks, scores = tokens[0::6], tokens[2::6], tokens[3::6], tokens[4::6]
-    if tokens[1::6].count(second) != rows or tokens[5::6].count(tag) != rows:
+    lines = block.count("\n")
+    marked = block[len(head) : -len(tail)].replace(tail + head, f" {_MARK} ")
+    if len(block) - len(marked) != lines * len(tail + head) - (lines - 1) * 3:
         return None
-    if _is_number(tag) or tag in query_ids or tag in doc_ids:
+    tokens = marked.split()
+    doc_ids, ranks = tokens[0::4], tokens[1::4]
+    if len(tokens) != 4 * lines - 1 or tokens[3::4].count(_MARK) != lines - 1 or len(set(doc_ids)) != lines:
         return None
-    return _Columns(query_ids, doc_ids, ranks, scores, tag, ())
+    try:
+        scores = list(map(float, tokens[2::4]))
+    except ValueError:
+        return None
+    if not math.isfinite(sum(scores)):
+        return None
+    counted = _counts_up(ranks)
+    if not counted and not all(map(_is_rank, ranks)):
+        return None
+    if counted and all(map(operator.gt, scores, islice(scores, 1, None))):
+        return query_id, Ranking(doc_ids, scores), 0
+    return query_id, _in_order(doc_ids, scores), _disagreements(ranks, scores)
 
 
 def _is_number(token: str) -> bool:
@@ -306,31 +329,50 @@ def _is_number(token: str) -> bool:
     return True
 
 
-def _checked_columns(text: str, name: str) -> _Columns:
-    """The columns of any run file, line by line; names the line that has too many or too few."""
-    rows: list[list[str]] = []
-    numbers: list[int] = []
+def _is_rank(token: str) -> bool:
+    return token.isascii() and token.isdecimal()
+
+
+def _checked_rankings(text: str, name: str) -> tuple[str, _Counted]:
+    """The tag and the rankings of any run file, line by line; names the line where something is wrong."""
+    rows: dict[str, tuple[list[str], list[str], list[float]]] = {}
+    seen: dict[tuple[str, str], int] = {}
+    tags: set[str] = set()
+    columns = 0
     for number, line in enumerate(text.split("\n"), 1):
-        stripped = line.strip(" \t\v\f\r")
-        if not stripped:
+        row = _SPACE.split(line.strip(" \t\v\f\r"))
+        if row == [""]:
             continue
-        row = _SPACE.split(stripped)
-        if len(row) not in {5, 6} or (rows and len(row) != len(rows[0])):
-            expected = "query_id Q0 doc_id rank score" + ("" if rows and len(rows[0]) == 5 else " tag")
+        if len(row) not in ({columns} if columns else {5, 6}):
+            expected = "query_id Q0 doc_id rank score" + (" tag" if columns != 5 else "")
             raise FormatError(_wrong_columns(len(row), expected), path=name, line=number)
-        rows.append(row)
-        numbers.append(number)
+        columns = len(row)
+        query_id, _, doc_id, rank, score = row[:5]
+        tags.update(row[5:])
+        if not _is_number(score) or not math.isfinite(float(score)):
+            raise FormatError(f"{score[:40]!r} is not a finite number", path=name, line=number, field="score")
+        if not _is_rank(rank):
+            raise FormatError(f"{rank[:40]!r} is not an integer from 0", path=name, line=number, field="rank")
+        before = seen.setdefault((query_id, doc_id), number)
+        if before != number:
+            problem = f"document {doc_id!r} of query {query_id!r} is already in line {before}"
+            raise FormatError(problem, path=name, line=number)
+        doc_ids, ranks, scores = rows.setdefault(query_id, ([], [], []))
+        doc_ids.append(doc_id)
+        ranks.append(rank)
+        scores.append(float(score))
     if not rows:
         raise FormatError("is empty; expected lines 'query_id Q0 doc_id rank score tag'", path=name)
-    query_ids, _, doc_ids, ranks, scores, *tags = map(list, zip(*rows, strict=True))
-    names = set(tags[0]) if tags else set()
-    if len(names) == 1:
-        run_id = names.pop()
-    else:
-        run_id = _named_after(name)
-        found = f"has {len(names)} different tags" if names else "has no tag column"
-        _LOG.warning("%s: %s; the run is called %s", name, found, run_id)
-    return _Columns(query_ids, doc_ids, ranks, scores, run_id, numbers)
+    rankings = {
+        query_id: (_in_order(doc_ids, scores), _disagreements(ranks, scores))
+        for query_id, (doc_ids, ranks, scores) in rows.items()
+    }
+    if len(tags) == 1:
+        return tags.pop(), rankings
+    run_id = _named_after(name)
+    found = f"has {len(tags)} different tags" if tags else "has no tag column"
+    _LOG.warning("%s: %s; the run is called %s", name, found, run_id)
+    return run_id, rankings
 
 
 def _wrong_columns(found: int, expected: str) -> str:
@@ -344,49 +386,6 @@ def _named_after(name: str) -> str:
         path = path.with_suffix("")
     stem = path.stem if path.suffix in _RUN_SUFFIXES else path.name
     return "_".join(stem.split()) or "run"
-
-
-def _finite_scores(columns: _Columns, name: str) -> list[float]:
-    try:
-        scores = list(map(float, columns.scores))
-        if math.isfinite(sum(scores)):
-            return scores
-    except ValueError:
-        pass
-    for row, token in enumerate(columns.scores):
-        if not _is_number(token) or not math.isfinite(float(token)):
-            raise FormatError(
-                f"score {token[:40]!r} is not a finite number", path=name, line=columns.line(row), field="score"
-            )
-    # Finite scores whose sum is not: possible near the largest float.
-    return list(map(float, columns.scores))
-
-
-def _spans(query_ids: list[str]) -> dict[str, list[tuple[int, int]]]:
-    """Query id -> the row ranges (start, end) that hold its lines; most files have one range a query."""
-    spans: dict[str, list[tuple[int, int]]] = {}
-    total, start, guess = len(query_ids), 0, 1
-    while start < total:
-        query_id = query_ids[start]
-        end = start + guess
-        # Queries mostly have as many lines as the one before: count in C first, walk only where that fails.
-        if not (
-            end <= total
-            and (end == total or query_ids[end] != query_id)
-            and query_ids[start:end].count(query_id) == guess
-        ):
-            end = start + 1
-            while end < total and query_ids[end] == query_id:
-                end += 1
-        spans.setdefault(query_id, []).append((start, end))
-        start, guess = end, end - start
-    return spans
-
-
-def _cut(column: list[_T], spans: list[tuple[int, int]]) -> list[_T]:
-    if len(spans) == 1:
-        return column[slice(*spans[0])]
-    return [value for start, end in spans for value in column[start:end]]
 
 
 def _in_order(doc_ids: Sequence[str], scores: Sequence[float]) -> Ranking:
@@ -406,19 +405,9 @@ def _counts_up(ranks: list[str]) -> bool:
     return _COUNT[first : len(ranks) + first] == ranks
 
 
-def _disagreements(
-    columns: _Columns, spans: list[tuple[int, int]], ranks: list[str], scores: list[float], name: str
-) -> int:
+def _disagreements(ranks: list[str], scores: list[float]) -> int:
     """Neighbours in the order of the ranks of which the later has the higher score; equal ranks say nothing."""
-    numbers: list[int] = []
-    rows = (row for start, end in spans for row in range(start, end))
-    for row, token in zip(rows, ranks, strict=True):
-        if not token.isdecimal():
-            raise FormatError(
-                f"rank {token[:40]!r} is not an integer from 0", path=name, line=columns.line(row), field="rank"
-            )
-        numbers.append(int(token))
-    pairs = sorted(zip(numbers, (-score for score in scores), strict=True))
+    pairs = sorted((int(rank), -score) for rank, score in zip(ranks, scores, strict=True))
     return sum(earlier[0] < later[0] and earlier[1] > later[1] for earlier, later in pairwise(pairs))
 
 
@@ -429,15 +418,3 @@ def _first_twice(doc_ids: Iterable[str]) -> str:
             return doc_id
         seen.add(doc_id)
     raise AssertionError("no document occurs twice")
-
-
-def _raise_twice(columns: _Columns, query_id: str, name: str) -> None:
-    first: dict[str, int] = {}
-    for row, (other, doc_id) in enumerate(zip(columns.query_ids, columns.doc_ids, strict=True)):
-        if other != query_id:
-            continue
-        if doc_id in first:
-            before = columns.line(first[doc_id])
-            problem = f"document {doc_id!r} of query {query_id!r} is already in line {before}"
-            raise FormatError(problem, path=name, line=columns.line(row))
-        first[doc_id] = row
