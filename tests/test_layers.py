@@ -12,7 +12,7 @@ ROOT = Path(rubric_measures.__file__).parent
 BASE = ["errors", "records", "files", "extras", "sorting", "signature"]
 # What may be imported by each part, besides itself and BASE. Left of the waist grades are made, right of it used.
 MAKING = ["formats", "collection", "answers", "prompts", "backends", "runners", "test_bank", "grading"]
-USING = ["formats", "graded", "measures", "leaderboard"]
+USING = ["formats", "graded", "selection", "measures", "leaderboard", "leaderboard_output", "qrels"]
 ALLOWED: dict[str, list[str]] = {
     **{name: [] for name in BASE},
     "formats": [],
@@ -25,18 +25,25 @@ ALLOWED: dict[str, list[str]] = {
     "runners": ["formats", "prompts", "backends"],
     "test_bank": ["formats", "collection", "answers", "prompts", "backends", "runners", "graded"],
     "grading": ["formats", "collection", "answers", "prompts", "backends", "runners", "graded"],
-    "measures": ["formats", "graded"],
-    "leaderboard": ["formats", "graded", "measures"],
+    "measures": ["formats", "graded", "selection"],
+    "selection": ["formats", "graded"],
+    "leaderboard": ["formats", "graded", "selection", "measures"],
+    "leaderboard_output": ["leaderboard"],
+    "qrels": ["graded"],
+    "workbench": USING,
     "tournament": USING,
-    "meta_evaluation": [*USING, "tournament"],
+    "meta_evaluation": [*USING, "workbench", "tournament"],
     "plots": [*USING, "meta_evaluation", "tournament"],
     "verification": [*USING, "meta_evaluation", "collection"],
     "review": [*USING, "meta_evaluation", "collection", "verification"],
     "example": [*MAKING, *USING, "convert"],
-    "cli": [*MAKING, *USING, "convert", "tournament", "meta_evaluation", "plots", "verification", "review", "example"],
+    "cli": [],
 }
+# Scores made by people and machines alike: what stands right of the measures.
+ANALYSIS = ["workbench", "tournament", "meta_evaluation", "plots", "verification", "review", "example"]
+ALLOWED["cli"] = [*MAKING, *USING, *ANALYSIS, "convert"]
 # Left to right: the first names of the rows above are not allowed to import the later ones.
-USERS_OF_GRADES = ["graded", "measures", "leaderboard", "tournament", "meta_evaluation", "verification", "plots"]
+USERS_OF_GRADES = [*USING[1:], "tournament", "meta_evaluation", "verification", "plots"]
 
 
 def part_of(path: Path) -> str:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rubric_measures import NuggetA, NuggetV, NuggetW, RubricCover, RubricItem, WeightedCover, nRubricCover
 from rubric_measures.errors import MeasureError
 from rubric_measures.graded import build_query
-from rubric_measures.measures.plan import Plan
+from rubric_measures.measures.plan import Coverage, Plan
 from tests.strategies import Case, cases
 
 
@@ -149,7 +149,7 @@ def test_coverage_counts_what_was_needed() -> None:
     query, _ = build_query("q", [("d1", "q/1", 3)], items, [("d1", "q/2")])
     scorer = Plan([RubricCover @ 2]).for_query(query)
     # Two passages x two items are needed; one grade is there, one failed, d2 was never graded.
-    assert scorer.coverage(["d1", "d2", "d3"], 2) == type(scorer.coverage([], 1))(4, 1, 1)
+    assert scorer.coverage(3, scorer.hits(["d1", "d2", "d3"]), 2) == Coverage(4, 1, 1)
 
 
 def test_only_item_measures_make_a_plan() -> None:

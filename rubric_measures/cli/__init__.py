@@ -12,7 +12,11 @@ from collections.abc import Sequence
 __all__ = ["COMMANDS", "main"]
 
 # name -> (module, help). Modules load when their command is asked for, so that --help is instant.
-COMMANDS: dict[str, tuple[str, str]] = {}
+COMMANDS: dict[str, tuple[str, str]] = {
+    "evaluate": ("rubric_measures.cli.evaluate", "score one run, with ir_measures' syntax and output"),
+    "leaderboard": ("rubric_measures.cli.leaderboard", "score many runs by many measures"),
+    "qrels": ("rubric_measures.cli.qrels", "graded records to qrels"),
+}
 
 
 def _overview() -> argparse.ArgumentParser:

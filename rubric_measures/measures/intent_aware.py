@@ -38,7 +38,7 @@ class IntentAware:
             union |= mask
         self.reachable = union
         self.subtopics = union.bit_count()
-        self._ideals: dict[tuple[float, int | None], list[float]] = {}
+        self._ideals: dict[tuple[float, int | None], tuple[list[float], list[str]]] = {}
 
     def gains(self, ranking: Sequence[str], alpha: float, depth: int | None) -> list[float]:
         """The novelty gain of each rank: sum over the covered items of (1 - alpha)^(passages above that cover it)."""
@@ -53,18 +53,27 @@ class IntentAware:
         return result
 
     def _ideal_gains(self, alpha: float, depth: int | None) -> list[float]:
-        """The gains of the ideal ranking, built greedily as ndeval does (the exact ideal is NP-hard).
+        return self._ideal(alpha, depth)[0]
+
+    def greedy_ranking(self, alpha: float = 0.5) -> list[str]:
+        """The doc_ids of the greedy ideal ranking."""
+        return self._ideal(alpha, None)[1]
+
+    def _ideal(self, alpha: float, depth: int | None) -> tuple[list[float], list[str]]:
+        """The gains and documents of the ideal ranking, built greedily as ndeval does (the exact ideal is NP-hard).
 
         Gains only fall as items are seen, so a heap of outdated gains finds the best passage without looking at all.
         Ties go to the larger document id, as everywhere in this package (and in ndeval).
         """
         key = (alpha, depth)
         if key not in self._ideals:
-            covering = [_bits(self._covering[doc_id]) for doc_id in sorted(self._covering, reverse=True)]
+            doc_ids = sorted(self._covering, reverse=True)
+            covering = [_bits(self._covering[doc_id]) for doc_id in doc_ids]
             seen: dict[int, int] = {}
             heap = [(-float(len(items)), position) for position, items in enumerate(covering)]
             heapq.heapify(heap)
             gains: list[float] = []
+            order: list[str] = []
             while heap and (depth is None or len(gains) < depth):
                 outdated, position = heap[0]
                 gain = _gain(covering[position], seen, 1 - alpha)
@@ -73,9 +82,10 @@ class IntentAware:
                     continue
                 heapq.heappop(heap)
                 gains.append(gain)
+                order.append(doc_ids[position])
                 for item in covering[position]:
                     seen[item] = seen.get(item, 0) + 1
-            self._ideals[key] = gains
+            self._ideals[key] = (gains, order)
         return self._ideals[key]
 
     @staticmethod

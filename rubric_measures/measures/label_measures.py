@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 
-from ir_measures.measures.base import _NOT_PROVIDED, Measure
+from ir_measures.measures.base import Measure
 
-__all__ = ["LabelScorer", "label_scorer"]
+__all__ = ["Hits", "LabelScorer", "label_scorer"]
 
-LabelScorer = Callable[[Sequence[str]], float]
+# Where the judged documents of a ranking stand: (rank from 1, doc_id), by rank.
+Hits = Sequence[tuple[int, str]]
+LabelScorer = Callable[[Hits], float]
 
 
 def _ndcg(labels: Mapping[str, int], cutoff: int | None) -> LabelScorer:
@@ -18,14 +20,17 @@ def _ndcg(labels: Mapping[str, int], cutoff: int | None) -> LabelScorer:
     Source: Järvelin and Kekäläinen, TOIS 2002, in trec_eval's form (`ndcg`, `ndcg_cut`).
     """
     gains = {doc_id: label for doc_id, label in labels.items() if label > 0}
-    ideal_gains = sorted(gains.values(), reverse=True)[:cutoff]
-    ideal = sum(gain / math.log2(rank + 1) for rank, gain in enumerate(ideal_gains, 1))
+    best = sorted(gains.values(), reverse=True)[:cutoff]
+    ideal = sum(gain / math.log2(rank + 1) for rank, gain in enumerate(best, 1))
+    last = cutoff or math.inf
 
-    def score(ranking: Sequence[str]) -> float:
+    def score(hits: Hits) -> float:
         if not ideal:
             return 0.0
         total = 0.0
-        for rank, doc_id in enumerate(ranking[:cutoff], 1):
+        for rank, doc_id in hits:
+            if rank > last:
+                break
             gain = gains.get(doc_id)
             if gain is not None:
                 total += gain / math.log2(rank + 1)
@@ -34,13 +39,15 @@ def _ndcg(labels: Mapping[str, int], cutoff: int | None) -> LabelScorer:
     return score
 
 
-def _average_precision(labels: Mapping[str, int], cutoff: int | None, rel: int) -> LabelScorer:
-    """AP = sum over the ranks of relevant passages of precision there, over the number of relevant passages."""
-    relevant = {doc_id for doc_id, label in labels.items() if label >= rel}
+def _average_precision(relevant: Set[str], cutoff: int | None) -> LabelScorer:
+    """AP = sum over the ranks of relevant documents of the precision there, over the number of relevant documents."""
+    last = cutoff or math.inf
 
-    def score(ranking: Sequence[str]) -> float:
+    def score(hits: Hits) -> float:
         found, total = 0, 0.0
-        for rank, doc_id in enumerate(ranking[:cutoff], 1):
+        for rank, doc_id in hits:
+            if rank > last:
+                break
             if doc_id in relevant:
                 found += 1
                 total += found / rank
@@ -49,34 +56,34 @@ def _average_precision(labels: Mapping[str, int], cutoff: int | None, rel: int) 
     return score
 
 
-def _reciprocal_rank(labels: Mapping[str, int], cutoff: int | None, rel: int) -> LabelScorer:
-    """RR = 1 / rank of the first relevant passage; 0 when there is none (within the cutoff)."""
-    relevant = {doc_id for doc_id, label in labels.items() if label >= rel}
+def _reciprocal_rank(relevant: Set[str], cutoff: int | None) -> LabelScorer:
+    """RR = 1 / rank of the first relevant document; 0 when there is none (within the cutoff)."""
+    last = cutoff or math.inf
 
-    def score(ranking: Sequence[str]) -> float:
-        return next((1 / rank for rank, doc_id in enumerate(ranking[:cutoff], 1) if doc_id in relevant), 0.0)
+    def score(hits: Hits) -> float:
+        first = next((rank for rank, doc_id in hits if doc_id in relevant), math.inf)
+        return 1 / first if first <= last else 0.0
 
     return score
 
 
-def _precision(labels: Mapping[str, int], cutoff: int, rel: int) -> LabelScorer:
-    """P@k = relevant passages among the first k, over k (also when the ranking is shorter)."""
-    relevant = {doc_id for doc_id, label in labels.items() if label >= rel}
-    return lambda ranking: sum(doc_id in relevant for doc_id in ranking[:cutoff]) / cutoff
+def _found(relevant: Set[str], cutoff: int, hits: Hits) -> int:
+    return sum(rank <= cutoff and doc_id in relevant for rank, doc_id in hits)
 
 
-def _recall(labels: Mapping[str, int], cutoff: int, rel: int) -> LabelScorer:
-    """R@k = relevant passages among the first k, over the relevant passages; 0 when there are none."""
-    relevant = {doc_id for doc_id, label in labels.items() if label >= rel}
-    if not relevant:
-        return lambda ranking: 0.0
-    return lambda ranking: sum(doc_id in relevant for doc_id in ranking[:cutoff]) / len(relevant)
+def _precision(relevant: Set[str], cutoff: int) -> LabelScorer:
+    """P@k = relevant documents among the first k, over k (also when the ranking is shorter)."""
+    return lambda hits: _found(relevant, cutoff, hits) / cutoff
 
 
-def _success(labels: Mapping[str, int], cutoff: int, rel: int) -> LabelScorer:
-    """Success@k = 1 when a relevant passage is among the first k, else 0."""
-    relevant = {doc_id for doc_id, label in labels.items() if label >= rel}
-    return lambda ranking: float(any(doc_id in relevant for doc_id in ranking[:cutoff]))
+def _recall(relevant: Set[str], cutoff: int) -> LabelScorer:
+    """R@k = relevant documents among the first k, over the relevant documents; 0 when there are none."""
+    return lambda hits: _found(relevant, cutoff, hits) / len(relevant) if relevant else 0.0
+
+
+def _success(relevant: Set[str], cutoff: int) -> LabelScorer:
+    """Success@k = 1 when a relevant document is among the first k, else 0."""
+    return lambda hits: float(_found(relevant, cutoff, hits) > 0)
 
 
 def label_scorer(measure: Measure, labels: Mapping[str, int]) -> LabelScorer | None:
@@ -87,28 +94,20 @@ def label_scorer(measure: Measure, labels: Mapping[str, int]) -> LabelScorer | N
         labels: doc_id -> relevance label of the query.
 
     Returns:
-        a function from the ranking (doc_ids, best first) to the value.
+        a function from the places of the judged documents to the value.
     """
     cutoff = measure.params.get("cutoff")
-    given = {name for name, value in measure.params.items() if value != _default(measure, name)}
+    given = {name for name, value in measure.params.items() if value != measure.SUPPORTED_PARAMS[name].default}
     name = measure.NAME
     if name == "nDCG" and given <= {"cutoff"}:
         return _ndcg(labels, cutoff)
-    if given <= {"cutoff", "rel"}:
-        rel = measure["rel"] if "rel" in measure.SUPPORTED_PARAMS else 1
-        if name == "AP":
-            return _average_precision(labels, cutoff, rel)
-        if name == "RR":
-            return _reciprocal_rank(labels, cutoff, rel)
-        if cutoff is not None:
-            if name == "P":
-                return _precision(labels, cutoff, rel)
-            if name == "R":
-                return _recall(labels, cutoff, rel)
-            if name == "Success":
-                return _success(labels, cutoff, rel)
-    return None
-
-
-def _default(measure: Measure, name: str) -> object:
-    return measure.SUPPORTED_PARAMS[name].default if name in measure.SUPPORTED_PARAMS else _NOT_PROVIDED
+    if name not in ("AP", "RR", "P", "R", "Success") or not given <= {"cutoff", "rel"}:
+        return None
+    relevant = frozenset(doc_id for doc_id, label in labels.items() if label >= measure["rel"])
+    if name == "AP":
+        return _average_precision(relevant, cutoff)
+    if name == "RR":
+        return _reciprocal_rank(relevant, cutoff)
+    if cutoff is None:
+        return None
+    return {"P": _precision, "R": _recall, "Success": _success}[name](relevant, cutoff)

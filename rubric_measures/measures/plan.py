@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import ir_measures
 from ir_measures.measures.base import Measure
@@ -14,7 +14,7 @@ from rubric_measures.graded import OnFailed, QueryGrades
 from rubric_measures.measures.coverage import WeightedMasks, nugget_weights, union_at
 from rubric_measures.measures.definitions import ITEM_MEASURES, RubricMeasure
 from rubric_measures.measures.intent_aware import IntentAware
-from rubric_measures.measures.label_measures import LabelScorer, label_scorer
+from rubric_measures.measures.label_measures import Hits, LabelScorer, label_scorer
 
 __all__ = ["Coverage", "Plan", "QueryScorer", "is_supported"]
 
@@ -58,6 +58,16 @@ def _term(measure: RubricMeasure) -> _Term:
     levels = ((rel, 1.0),) if measure.value("strict") or partial == rel else ((rel, 0.5), (partial, 0.5))
     clip = "clip" in measure.SUPPORTED_PARAMS and measure.value("clip")
     return _Term(_COVERAGE[measure.NAME], levels, cutoff, judged_only, False, clip)
+
+
+RankingScorer = Callable[[Sequence[str]], float]
+
+
+@dataclass(frozen=True)
+class _OfHits:
+    """A measure that needs to know only where the judged documents stand."""
+
+    score: LabelScorer
 
 
 @dataclass(frozen=True)
@@ -109,6 +119,8 @@ class QueryScorer:
     def __init__(
         self, measures: Sequence[Measure], terms: Sequence[_Term | None], grades: QueryGrades, on_failed: OnFailed
     ) -> None:
+        self._measures = measures
+        self._terms = terms
         self._grades = grades
         self._on_failed: OnFailed = on_failed
         self._covering = {
@@ -121,8 +133,15 @@ class QueryScorer:
                     self._cutoffs.setdefault((term.judged_only, rel), []).append(term.cutoff)
         self._weights: dict[str, WeightedMasks] = {}
         self._intents: dict[int, IntentAware] = {}
-        self._scorers: list[_Term | Callable[[Sequence[str]], float]] = []
-        self._judged: frozenset[str] = frozenset(grades.levels)
+        self._scorers: list[_Term | RankingScorer | _OfHits] = []
+        # doc_id -> (valid grades, failed grades)
+        self._counts = {
+            doc_id: (
+                sum(mask.bit_count() for mask in levels.values()),
+                grades.failed[doc_id].bit_count() if doc_id in grades.failed else 0,
+            )
+            for doc_id, levels in grades.levels.items()
+        }
         for measure, term in zip(measures, terms, strict=True):
             if term is not None:
                 self._weight(measure, term)
@@ -144,14 +163,14 @@ class QueryScorer:
             )
         self._weights[term.weights] = WeightedMasks(weights)
 
-    def _intent_scorer(self, measure: Measure) -> Callable[[Sequence[str]], float]:
+    def _intent_scorer(self, measure: Measure) -> RankingScorer:
         rel = measure["rel"]
         if rel not in self._intents:
             self._intents[rel] = IntentAware(self._covering.get(rel) or self._grades.at_least(rel))
         intents = self._intents[rel]
         cutoff = measure.params.get("cutoff")
         name = measure.NAME
-        compute: Callable[[Sequence[str]], float]
+        compute: RankingScorer
         if name in ("alpha_DCG", "alpha_nDCG"):
             method = intents.alpha_dcg if name == "alpha_DCG" else intents.alpha_ndcg
             compute = lambda ranking: method(ranking, cutoff, measure["alpha"])  # noqa: E731
@@ -171,12 +190,12 @@ class QueryScorer:
             return lambda ranking: compute(self._judged_only(ranking))
         return compute
 
-    def _label_scorer(self, measure: Measure) -> LabelScorer:
+    def _label_scorer(self, measure: Measure) -> RankingScorer | _OfHits:
         inner = measure.inner()
         labels = self._grades.labels(measure.value("label"), measure.value("rel"))
         scorer = label_scorer(inner, labels)
         if scorer is not None:
-            return scorer
+            return _OfHits(scorer)
         query_id = self._grades.query_id
         qrels = [ir_measures.Qrel(query_id, doc_id, label) for doc_id, label in labels.items()]
         if not qrels:
@@ -191,13 +210,19 @@ class QueryScorer:
         return delegate
 
     def _judged_only(self, ranking: Sequence[str]) -> Sequence[str]:
-        return [doc_id for doc_id in ranking if doc_id in self._judged]
+        return [doc_id for doc_id in ranking if doc_id in self._counts]
 
-    def __call__(self, ranking: Sequence[str]) -> list[float | None]:
+    def hits(self, ranking: Sequence[str]) -> Hits:
+        """Where the graded passages stand in a ranking; computed once, many measures need only that."""
+        graded = self._counts
+        return [(rank, doc_id) for rank, doc_id in enumerate(ranking, 1) if doc_id in graded]
+
+    def __call__(self, ranking: Sequence[str], hits: Hits | None = None) -> list[float | None]:
         """The value of each measure, in the order of the plan.
 
         Args:
             ranking: doc_ids, best first, without repetition.
+            hits: `hits(ranking)`, where the caller has it already.
 
         Returns:
             one value a measure; None where nothing can be said, because the grades of all items failed.
@@ -216,6 +241,10 @@ class QueryScorer:
         for scorer in self._scorers:
             if isinstance(scorer, _Term):
                 values.append(self._coverage_value(scorer, covered, ranking))
+            elif isinstance(scorer, _OfHits):
+                if hits is None:
+                    hits = self.hits(ranking)
+                values.append(scorer.score(hits))
             else:
                 values.append(scorer(ranking))
         return values
@@ -257,14 +286,56 @@ class QueryScorer:
             union |= mask
         return union.bit_count()
 
-    def coverage(self, ranking: Sequence[str], cutoff: int | None) -> Coverage:
-        """How many grades of the first `cutoff` passages × all items exist."""
+    def coverage(self, length: int, hits: Hits, cutoff: int | None) -> Coverage:
+        """How many grades of the first `cutoff` passages × all items exist.
+
+        Args:
+            length: the length of the ranking.
+            hits: where the graded passages stand in it.
+            cutoff: None for the whole ranking.
+        """
+        top = length if cutoff is None else min(length, cutoff)
         graded = failed = 0
-        top = ranking[:cutoff]
-        for doc_id in top:
-            levels = self._grades.levels.get(doc_id)
-            if levels:
-                for mask in levels.values():
-                    graded += mask.bit_count()
-            failed += self._grades.failed.get(doc_id, 0).bit_count()
-        return Coverage(len(top) * len(self._grades.items), graded, failed)
+        for rank, doc_id in hits:
+            if rank > top:
+                break
+            counts = self._counts[doc_id]
+            graded += counts[0]
+            failed += counts[1]
+        return Coverage(top * len(self._grades.items), graded, failed)
+
+    def without_passages(self) -> QueryScorer:
+        """A scorer of the same query that knows no passage: it scores the empty ranking alike, and is small."""
+        return QueryScorer(
+            self._measures, self._terms, QueryGrades(self._grades.query_id, self._grades.items, {}), self._on_failed
+        )
+
+    def best_possible(self) -> list[float | None]:
+        """The best value that any ranking of the graded passages could reach; None where it is not known.
+
+        Coverage: all graded passages together, whatever the cutoff (the workbench's `_overall_`; finding the best k of
+        them is NP-hard). Labels: the passages by descending label. Items as subtopics: the greedy ideal ranking.
+        With penalties (negative weights) the best is not known.
+        """
+        everything = sorted(self._grades.levels)
+        values: list[float | None] = []
+        for measure, scorer in zip(self._measures, self._scorers, strict=True):
+            if isinstance(scorer, _Term):
+                if any(weight < 0 for weight, _ in self._weights[scorer.weights].groups):
+                    values.append(None)
+                    continue
+                lifted = replace(scorer, cutoff=_ALL)
+                covered = {
+                    (lifted.judged_only, rel): union_at(self._covering[rel], everything, [_ALL])
+                    for rel, _ in lifted.levels
+                }
+                values.append(self._coverage_value(lifted, covered, everything))
+            elif measure.NAME in ITEM_MEASURES:
+                values.append(self._of(scorer, self._intents[measure["rel"]].greedy_ranking()))
+            else:
+                labels = self._grades.labels(measure.value("label"), measure.value("rel"))
+                values.append(self._of(scorer, sorted(labels, key=lambda doc_id: (-labels[doc_id], doc_id))))
+        return values
+
+    def _of(self, scorer: RankingScorer | _OfHits, ranking: Sequence[str]) -> float:
+        return scorer.score(self.hits(ranking)) if isinstance(scorer, _OfHits) else scorer(ranking)

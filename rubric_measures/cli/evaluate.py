@@ -1,0 +1,139 @@
+"""`evaluate`: ir_measures' command, with the measures of this package beside its own."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable
+
+import ir_measures
+from ir_measures.measures.base import Measure
+from ir_measures.util import Metric, ScoredDoc
+
+from rubric_measures.cli.inputs import add_grade_options, add_places_option, grades_of, parse_measures
+from rubric_measures.errors import InputError
+from rubric_measures.files import read_text
+from rubric_measures.graded import Grades
+from rubric_measures.measures.plan import is_supported
+
+__all__ = ["HELP", "add_arguments", "run"]
+
+HELP = "score one run, with ir_measures' syntax and output"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds ir_measures' own arguments, and those that choose grades."""
+    parser.add_argument("qrels", metavar="QRELS", help="graded records, qrels, item qrels, or an ir_datasets id")
+    parser.add_argument("run", metavar="RUN", help="a TREC run file (gzip or plain, - for standard input)")
+    parser.add_argument("measures", metavar="MEASURE", nargs="+", help="such as RubricCover(rel=4)@20 or nDCG@10")
+    add_places_option(parser)
+    parser.add_argument("-q", "--by_query", "--by-query", action="store_true", help="print a line a query")
+    parser.add_argument("-n", "--no_summary", "--no-summary", action="store_true", help="with -q: leave out the mean")
+    parser.add_argument("-o", "--output_format", "--output-format", choices=["tsv", "jsonl"], default="tsv")
+    parser.add_argument("--provider", choices=sorted(ir_measures.providers.registry), help="compute with this provider")
+    parser.add_argument("--facets", action="store_true", help="score facets (subtopics) in the place of items")
+    add_grade_options(parser)
+    parser.epilog = """example:
+  rubric_measures evaluate graded.jsonl.gz bm25.run 'RubricCover(rel=4)@20' 'RubricQrels(measure="nDCG@10")'
+  rubric_measures evaluate qrels.txt bm25.run nDCG@10 AP -q"""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    if options.no_summary and not options.by_query:
+        raise InputError("--no_summary (-n) only makes sense with --by_query (-q)")
+    measures = parse_measures(options.measures)
+    ours = any(is_supported(measure) for measure in measures)
+    if options.qrels == "-" and options.run == "-":
+        raise InputError("only one of QRELS and RUN can be standard input")
+    qrels = grades_of(options.qrels, options, ours)
+    if isinstance(qrels, Grades) and options.facets:
+        qrels = qrels.by_facet()
+    names = {measure: str(measure) for measure in measures}
+    if isinstance(qrels, Grades):
+        measures, names = _over_grades(measures)
+    calculator = ir_measures.providers.registry[options.provider] if options.provider else ir_measures
+    scored = _scored_docs(options.run)
+    metrics = calculator.iter_calc(measures, qrels, scored)
+    if isinstance(qrels, Grades):
+        metrics = _sorted(metrics, measures)
+    _print(metrics, measures, names, options)
+    if isinstance(qrels, Grades):
+        return _say_coverage(qrels, scored)
+    return 0
+
+
+def _over_grades(measures: Iterable[Measure]) -> tuple[list[Measure], dict[Measure, str]]:
+    """Standard measures go through labels; they are printed as what they are."""
+    from rubric_measures.cli.inputs import rubric_measures_of
+
+    wrapped = rubric_measures_of(measures)
+    return wrapped, {measure: str(measure) for measure in wrapped}
+
+
+def _scored_docs(path: str) -> list[ScoredDoc]:
+    """The run in file order, checked: some providers of ir_measures break ties by it."""
+    from rubric_measures.formats.trec import read_run
+
+    if path == "-":
+        with tempfile.NamedTemporaryFile() as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+            copy.flush()
+            return _scored_docs(copy.name)
+    read_run(path)
+    lines = (line.split() for line in read_text(path).split("\n"))
+    return [ScoredDoc(columns[0], columns[2], float(columns[4])) for columns in lines if columns]
+
+
+def _sorted(metrics: Iterable[Metric], measures: list[Measure]) -> list[Metric]:
+    place = {measure: index for index, measure in enumerate(measures)}
+    return sorted(metrics, key=lambda metric: (metric.query_id, place[metric.measure]))
+
+
+def _print(
+    metrics: Iterable[Metric], measures: list[Measure], names: dict[Measure, str], options: argparse.Namespace
+) -> None:
+    """Prints as ir_measures prints, byte for byte."""
+    if options.output_format == "jsonl" and options.places != 4:
+        sys.stderr.write("--places is ignored when using --output jsonl\n")
+    number = "" if options.places == -1 else f".{options.places}f"
+
+    def line(metric: Metric) -> str:
+        name = names[metric.measure]
+        if options.output_format == "jsonl":
+            content = {"query_id": metric.query_id, "measure": name, "value": metric.value}
+            if not options.by_query:
+                del content["query_id"]
+            return json.dumps(content)
+        start = f"{metric.query_id}\t" if options.by_query else ""
+        return f"{start}{name}\t{metric.value:{number}}"
+
+    aggregators = {measure: measure.aggregator() for measure in measures}
+    for metric in metrics:
+        if options.by_query:
+            print(line(metric))
+        aggregators[metric.measure].add(metric.value)
+    if not options.no_summary:
+        for measure in measures:
+            print(line(Metric("all", measure, aggregators[measure].result())))
+
+
+def _say_coverage(grades: Grades, scored: Iterable[ScoredDoc]) -> int:
+    """Says how much of what was ranked is graded at all; 1 when a grade that was needed failed."""
+    ranked = graded = failed = 0
+    for row in scored:
+        query = grades.queries.get(row.query_id)
+        if query is not None:
+            ranked += 1
+            graded += row.doc_id in query.levels
+            failed += query.failed.get(row.doc_id, 0).bit_count()
+    log = logging.getLogger("rubric_measures")
+    if failed:
+        log.warning("%d grades of ranked passages failed; counted as --on-failed %s", failed, grades.on_failed)
+    if ranked and graded < ranked:
+        log.info("%d of %d ranked passages are graded", graded, ranked)
+    return 1 if failed else 0

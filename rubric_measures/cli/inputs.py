@@ -1,0 +1,210 @@
+"""What commands share: options that choose grades and measures, and reading what a QRELS or GRADED argument names."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import ir_measures
+from ir_measures.measures.base import Measure
+
+from rubric_measures.errors import InputError, MeasureError, UnknownNameError
+from rubric_measures.files import open_binary
+from rubric_measures.graded import BANK_DOC, Grades, build_grades
+from rubric_measures.measures import RubricQrels
+from rubric_measures.measures.plan import is_supported
+from rubric_measures.records import TestBank
+
+__all__ = [
+    "add_grade_options",
+    "add_places_option",
+    "bank_of",
+    "grades_of",
+    "is_records",
+    "parse_measures",
+    "progress",
+    "rubric_measures_of",
+    "wanted_of",
+]
+
+if TYPE_CHECKING:
+    from rubric_measures.selection import GradeFilter
+
+T = TypeVar("T")
+
+
+def add_grade_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that say which grades of a records file count, and how failed ones do."""
+    group = parser.add_argument_group("which grades")
+    group.add_argument("--bank", metavar="BANK", help="the test bank: the items that make up the denominators")
+    group.add_argument("--llm", help="use the grades of this model")
+    group.add_argument("--prompt-class", help="use the grades of this prompt")
+    group.add_argument("--prompt-type", choices=["question", "nugget", "direct"], help="use grades of this kind")
+    group.add_argument("--question-set", choices=["question-bank", "tqa", "nugget"], help="use grades of these items")
+    group.add_argument(
+        "--on-failed",
+        choices=["exclude", "zero", "error"],
+        default="exclude",
+        help="a failed grade: the item leaves the denominator (default), counts as not covered, or stops the command",
+    )
+
+
+def add_places_option(parser: argparse.ArgumentParser) -> None:
+    """Adds ir_measures' option for decimal places."""
+    parser.add_argument("-p", "--places", type=int, default=4, help="decimal places (default 4; -1: all digits)")
+
+
+def bank_of(options: argparse.Namespace) -> TestBank | None:
+    """The test bank that --bank names."""
+    if options.bank is None:
+        return None
+    bank: TestBank = importlib.import_module("rubric_measures.formats.bank").load_bank(options.bank)
+    return bank
+
+
+def wanted_of(options: argparse.Namespace) -> GradeFilter:
+    """The filter over grade sets."""
+    from rubric_measures.selection import GradeFilter
+
+    return GradeFilter(options.llm, options.prompt_class, options.prompt_type, options.question_set)
+
+
+def _first_byte(path: str) -> bytes:
+    with open_binary(path) as stream:
+        head: bytes = stream.read(4096) if path != "-" else stream.peek(4096)  # type: ignore[attr-defined]
+    return head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+
+
+def is_records(path: str) -> bool:
+    """Whether a file holds graded records (JSON) rather than qrels (columns)."""
+    return _first_byte(path) == b"["
+
+
+def _is_dataset(name: str) -> bool:
+    return name != "-" and not Path(name).exists()
+
+
+def _dataset_qrels(name: str) -> Iterable[object]:
+    import ir_datasets
+
+    # Registers this package's ids.
+    importlib.import_module("rubric_measures.collection")
+
+    try:
+        dataset = ir_datasets.load(name)
+    except KeyError:
+        raise InputError(f"{name}: no such file, and no such ir_datasets id") from None
+    if not dataset.has_qrels():
+        raise InputError(f"{name}: this ir_datasets id has no qrels")
+    qrels: Iterable[object] = dataset.qrels_iter()
+    return qrels
+
+
+def grades_of(path: str, options: argparse.Namespace, needs_items: bool = True) -> Grades | list[object]:
+    """The grades (or plain judgments) that a QRELS argument names.
+
+    Args:
+        path: graded records, qrels, diversity qrels (item ids in column 2), or an ir_datasets id.
+        options: of `add_grade_options`.
+        needs_items: a rubric measure is asked for, so rows are item grades.
+
+    Returns:
+        Grades; or the rows themselves where no item is graded and none is needed.
+
+    Raises:
+        InputError: nothing of that name, or a file of another format.
+    """
+    bank = bank_of(options)
+    if _is_dataset(path):
+        rows = list(_dataset_qrels(path))
+    elif is_records(path):
+        from rubric_measures.selection import load_records
+
+        return load_records(path, bank, wanted_of(options), options.on_failed)
+    else:
+        from rubric_measures.formats.trec import read_qrels
+
+        rows = list(read_qrels(path))
+    if needs_items or bank is not None or _are_items(rows):
+        return build_grades(rows, bank, on_failed=options.on_failed, source={"bank": bank is not None})
+    return rows
+
+
+def _are_items(rows: Iterable[object]) -> bool:
+    seen: set[tuple[str, str]] = set()
+    for row in rows:
+        pair = (row.query_id, row.doc_id)  # type: ignore[attr-defined]
+        if pair in seen or pair[1] == BANK_DOC:
+            return True
+        seen.add(pair)
+    return False
+
+
+def parse_measures(texts: Sequence[str]) -> list[Measure]:
+    """The measures of the command line, as ir_measures parses them; several may stand in one argument.
+
+    Raises:
+        MeasureError: a measure cannot be read.
+        UnknownNameError: a measure is not known; names near ones.
+    """
+    measures: list[Measure] = []
+    for text in (part for argument in texts for part in _split(argument)):
+        try:
+            measure = ir_measures.parse_measure(text)
+            measure.validate_params()
+        except NameError:
+            name = text.split("(")[0].split("@")[0]
+            raise UnknownNameError("measure", name, ir_measures.measures.registry) from None
+        except (ValueError, AssertionError) as error:
+            raise MeasureError(f"{text}: {error}") from None
+        if measure not in measures:
+            measures.append(measure)
+    return measures
+
+
+def _split(argument: str) -> list[str]:
+    """Splits at blanks, but not inside parentheses: `NuggetV(rel=4, strict=True) nDCG@10` is two measures."""
+    parts, depth, current = [], 0, ""
+    for char in argument:
+        depth += (char == "(") - (char == ")")
+        if char.isspace() and depth <= 0:
+            parts.append(current)
+            current = ""
+        elif not char.isspace():
+            current += char
+    return [part for part in [*parts, current] if part]
+
+
+def rubric_measures_of(measures: Iterable[Measure]) -> list[Measure]:
+    """The measures with standard ones wrapped, `nDCG@10` as `RubricQrels(measure='nDCG@10')`, and said to be."""
+    wrapped: list[Measure] = []
+    changed = 0
+    for measure in measures:
+        if is_supported(measure):
+            wrapped.append(measure)
+        else:
+            changed += 1
+            wrapped.append(RubricQrels(measure=str(measure)))
+    if changed:
+        logging.getLogger("rubric_measures").info(
+            "%d standard measures read the labels that the grades imply (maximum grade): %s",
+            changed,
+            " ".join(str(measure) for measure in wrapped if measure.NAME == "RubricQrels"),
+        )
+    return list(dict.fromkeys(wrapped))
+
+
+def progress(things: Iterable[T], total: int | None, what: str) -> Iterator[T]:
+    """Passes things on with a progress bar on standard error; none where that is not a terminal."""
+    import sys
+
+    if not sys.stderr.isatty():
+        yield from things
+        return
+    from tqdm import tqdm
+
+    yield from tqdm(things, total=total, desc=what, file=sys.stderr, leave=False)

@@ -1,0 +1,153 @@
+"""`leaderboard`: many runs × measures in one process, with standard errors and coverage."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+
+from rubric_measures.cli.inputs import (
+    add_grade_options,
+    add_places_option,
+    bank_of,
+    grades_of,
+    is_records,
+    parse_measures,
+    progress,
+    rubric_measures_of,
+    wanted_of,
+)
+from rubric_measures.errors import InputError
+from rubric_measures.files import atomic_writer
+from rubric_measures.graded import Grades
+from rubric_measures.leaderboard import OVERALL, Leaderboard, score_records, score_runs
+from rubric_measures.leaderboard_output import FORMATS, render
+
+__all__ = ["HELP", "add_arguments", "run"]
+
+HELP = "score many runs by many measures"
+DEFAULT_MEASURES = ["RubricCover(rel=4)@20", "nRubricCover(rel=4)@20", "RubricQrels(measure='nDCG@10')"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument("graded", metavar="GRADED", help="graded records, item qrels, or an ir_datasets id")
+    parser.add_argument("runs", metavar="RUN", nargs="*", help="TREC run files; without them the rankings in GRADED")
+    parser.add_argument(
+        "-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help=f"default: {' '.join(DEFAULT_MEASURES)}"
+    )
+    parser.add_argument("-o", "--output-format", choices=list(FORMATS), default="tsv", help="default: tsv")
+    parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
+    add_places_option(parser)
+    parser.add_argument("--no-overall", action="store_true", help="leave out the best score that any run could reach")
+    parser.add_argument("--facets", action="store_true", help="score facets (subtopics) in the place of items")
+    parser.add_argument(
+        "--compat", choices=["workbench"], help="compute as this program does, to recompute its published leaderboards"
+    )
+    add_grade_options(parser)
+    parser.epilog = """example:
+  rubric_measures leaderboard graded.jsonl.gz runs/*.run --bank questions.jsonl -m 'RubricCover(rel=4)@20' -o text"""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    board = _board(options)
+    with atomic_writer(options.output) as stream:
+        stream.write(render(board, options.output_format, options.places))
+    return _say(board)
+
+
+def _board(options: argparse.Namespace) -> Leaderboard:
+    measures = rubric_measures_of(parse_measures(options.measures or DEFAULT_MEASURES))
+    from_records = not options.runs
+    if from_records and (options.graded != "-" and not _looks_like_records(options.graded)):
+        raise InputError(f"{options.graded}: holds no rankings; name run files to score")
+    if options.compat == "workbench" and not from_records:
+        raise InputError("--compat workbench scores the rankings inside the records; leave the run files out")
+    settings: dict[str, object] = {"filter": wanted_of(options).settings(), "bank": options.bank is not None}
+    if options.facets:
+        settings["unit"] = "facet"
+    if from_records:
+        return _from_records(options, measures, settings)
+    grades = grades_of(options.graded, options)
+    if not isinstance(grades, Grades):
+        raise InputError(f"{options.graded}: holds no item grades")
+    if options.facets:
+        grades = grades.by_facet()
+    return score_runs(
+        grades, _runs(options.runs), measures, overall=not options.no_overall, settings={"filter": settings["filter"]}
+    )
+
+
+def _looks_like_records(path: str) -> bool:
+    from pathlib import Path
+
+    return Path(path).exists() and is_records(path)
+
+
+def _from_records(options: argparse.Namespace, measures: list, settings: dict[str, object]) -> Leaderboard:  # type: ignore[type-arg]
+    from dataclasses import replace
+
+    from rubric_measures.selection import RecordQuery, consume_records
+
+    wanted, bank = wanted_of(options), bank_of(options)
+    if options.compat == "workbench":
+        from rubric_measures.workbench import score_workbench, workbench_filter
+
+        return consume_records(
+            lambda stream: score_workbench(stream, measures),
+            options.graded,
+            bank,
+            workbench_filter(wanted),
+            keep_ranks=True,
+        )
+
+    def prepared(stream: Iterator[RecordQuery]) -> Iterator[RecordQuery]:
+        for query in progress(stream, None, "queries"):
+            yield replace(query, grades=query.grades.by_facet()) if options.facets else query
+
+    return consume_records(
+        lambda stream: score_records(
+            prepared(stream),
+            measures,
+            on_failed=options.on_failed,
+            overall=not options.no_overall,
+            settings=settings,
+        ),
+        options.graded,
+        bank,
+        wanted,
+    )
+
+
+def _runs(paths: Sequence[str]) -> Iterator[tuple[str, Mapping[str, Sequence[str]]]]:
+    from rubric_measures.formats.trec import read_run
+
+    for path in progress(paths, len(paths), "runs"):
+        read = read_run(path)
+        yield read.run_id, {query_id: ranking.doc_ids for query_id, ranking in read.rankings.items()}
+
+
+def _say(board: Leaderboard) -> int:
+    """Says on standard error what a table of means hides; 1 when something needed could not be scored."""
+    log = logging.getLogger("rubric_measures")
+    for run_id, queries in sorted(board.missing.items()):
+        log.warning("run %s does not rank %d queries (such as %s); they score 0", run_id, len(queries), min(queries))
+    unscored = sum(
+        value is None for row in board.values.values() for queries in row.values() for value in queries.values()
+    )
+    failed = max((cell.failed for row in board.cells.values() for cell in row.values()), default=0)
+    if failed:
+        log.warning("up to %d grades that a score needed failed; see the coverage columns", failed)
+    if unscored:
+        log.warning("%d values are not scored, because the grades of all their items failed", unscored)
+    low = [
+        (cell.coverage, run_id)
+        for run_id, row in board.cells.items()
+        for cell in row.values()
+        if cell.coverage is not None and run_id != OVERALL
+    ]
+    if low and min(low)[0] < 1:
+        log.info("grades exist for %.1f %% of what the least covered run (%s) needs", 100 * min(low)[0], min(low)[1])
+    log.info("signature %s: %s", board.signature.short, board.signature)
+    return 0 if board.is_complete else 1

@@ -1,0 +1,261 @@
+"""Leaderboards: runs × measures × queries, with means, standard errors, and the share of the grades that exist."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ir_measures.measures.base import Measure
+
+from rubric_measures.errors import InputError, MeasureError
+from rubric_measures.graded import Grades, OnFailed
+from rubric_measures.measures.plan import Coverage, Plan, QueryScorer
+from rubric_measures.selection import RecordQuery
+from rubric_measures.signature import Signature
+
+__all__ = ["OVERALL", "Cell", "Leaderboard", "collect_cells", "score_records", "score_runs"]
+
+# The row of the best score that any run could reach; the name that the Rubric workbench gives it.
+OVERALL = "_overall_"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run's score by one measure.
+
+    Attributes:
+        mean: the mean over the scored queries; None where no query could be scored.
+        standard_error: sample standard deviation (n - 1) over the square root of n; None for fewer than two queries.
+        queries: the number of queries in the mean.
+        coverage: the share of the grades the value needed (ranked passages in the cutoff × items) that exist, in
+            [0, 1]; None where none was needed.
+        failed: the number of needed grades that failed.
+    """
+
+    mean: float | None
+    standard_error: float | None
+    queries: int
+    coverage: float | None
+    failed: int
+
+
+@dataclass
+class _Tally:
+    needed: int = 0
+    graded: int = 0
+    failed: int = 0
+
+    def add(self, coverage: Coverage) -> None:
+        self.needed += coverage.needed
+        self.graded += coverage.graded
+        self.failed += coverage.failed
+
+
+def _cell(values: Iterable[float | None], tally: _Tally) -> Cell:
+    scored = [value for value in values if value is not None]
+    share = tally.graded / tally.needed if tally.needed else None
+    if not scored:
+        return Cell(None, None, 0, share, tally.failed)
+    mean = math.fsum(scored) / len(scored)
+    error = None
+    if len(scored) > 1:
+        error = math.sqrt(math.fsum((value - mean) ** 2 for value in scored) / (len(scored) - 1) / len(scored))
+    return Cell(mean, error, len(scored), share, tally.failed)
+
+
+def collect_cells(values: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> dict[str, dict[str, Cell]]:
+    """Means and standard errors of run_id -> measure -> query_id -> value, without counts of grades."""
+    return {
+        run_id: {name: _cell(queries.values(), _Tally()) for name, queries in row.items()}
+        for run_id, row in values.items()
+    }
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """Scores of runs by measures.
+
+    Attributes:
+        measures: the measures, in the order asked for.
+        values: run_id -> measure -> query_id -> value (None where the grades of all items failed).
+        cells: run_id -> measure -> mean, standard error and coverage.
+        signature: what produced the numbers.
+        missing: run_id -> queries that the run does not rank (scored 0).
+    """
+
+    measures: Sequence[str]
+    values: Mapping[str, Mapping[str, Mapping[str, float | None]]]
+    cells: Mapping[str, Mapping[str, Cell]]
+    signature: Signature
+    missing: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def ranking(self, measure: str | None = None) -> list[str]:
+        """The runs, best first by the (first) measure; equal ones by name; the best possible score stands on top."""
+        name = self.measures[0] if measure is None else measure
+        if name not in self.measures:
+            raise MeasureError(f"the leaderboard has no measure {name}; it has {', '.join(self.measures)}")
+
+        def key(run_id: str) -> tuple[bool, float, str]:
+            mean = self.cells[run_id][name].mean
+            return (run_id != OVERALL, -mean if mean is not None else math.inf, run_id)
+
+        return sorted(self.cells, key=key)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every value could be scored and no grade that was needed failed."""
+        return all(
+            cell.failed == 0 and cell.mean is not None for row in self.cells.values() for cell in row.values()
+        ) and not any(
+            value is None for row in self.values.values() for queries in row.values() for value in queries.values()
+        )
+
+
+class _Board:
+    """Collects values while queries or runs come by, in any order."""
+
+    def __init__(self, measures: Sequence[Measure], overall: bool) -> None:
+        names = [str(measure) for measure in measures]
+        if not names:
+            raise MeasureError("name at least one measure")
+        if len(set(names)) != len(names):
+            raise MeasureError(f"measure {next(name for name in names if names.count(name) > 1)} is asked for twice")
+        self.names = names
+        self.plan = Plan(measures)
+        self.overall = overall
+        # Measures with one cutoff share one count of needed grades.
+        self.cutoffs = [_cutoff(measure) for measure in measures]
+        depths = [cutoff for cutoff in self.cutoffs if cutoff is not None]
+        self.depth = max(depths) if len(depths) == len(self.cutoffs) else None
+        self.values: dict[str, list[dict[str, float | None]]] = {}
+        self.tallies: dict[str, dict[int | None, _Tally]] = {}
+        self.missing: dict[str, list[str]] = {}
+
+    def add(self, run_id: str, query_id: str, scorer: QueryScorer, ranking: Sequence[str]) -> None:
+        columns = self.values.get(run_id)
+        if columns is None:
+            columns = self.values[run_id] = [{} for _ in self.names]
+            self.tallies[run_id] = {cutoff: _Tally() for cutoff in self.cutoffs}
+        hits = scorer.hits(ranking if self.depth is None else ranking[: self.depth])
+        for column, value in zip(columns, scorer(ranking, hits), strict=True):
+            column[query_id] = value
+        for cutoff, tally in self.tallies[run_id].items():
+            tally.add(scorer.coverage(len(ranking), hits, cutoff))
+        if not ranking:
+            self.missing.setdefault(run_id, []).append(query_id)
+
+    def add_overall(self, query_id: str, scorer: QueryScorer) -> None:
+        columns = self.values.setdefault(OVERALL, [{} for _ in self.names])
+        self.tallies.setdefault(OVERALL, {cutoff: _Tally() for cutoff in self.cutoffs})
+        for column, value in zip(columns, scorer.best_possible(), strict=True):
+            column[query_id] = value
+
+    def finish(self, settings: Mapping[str, object]) -> Leaderboard:
+        values: dict[str, dict[str, dict[str, float | None]]] = {}
+        cells: dict[str, dict[str, Cell]] = {}
+        for run_id in sorted(self.values):
+            rows: dict[str, dict[str, float | None]] = {}
+            row_cells: dict[str, Cell] = {}
+            for name, cutoff, column in zip(self.names, self.cutoffs, self.values[run_id], strict=True):
+                if run_id == OVERALL and any(value is None for value in column.values()):
+                    continue
+                rows[name] = dict(sorted(column.items()))
+                row_cells[name] = _cell(rows[name].values(), self.tallies[run_id][cutoff])
+            if run_id == OVERALL and len(rows) < len(self.names):
+                continue
+            values[run_id], cells[run_id] = rows, row_cells
+        signature = Signature({"measures": self.names, **settings})
+        return Leaderboard(self.names, values, cells, signature, self.missing)
+
+
+def _cutoff(measure: Measure) -> int | None:
+    cutoff = measure.params.get("cutoff")
+    if cutoff is None and hasattr(measure, "inner"):
+        cutoff = measure.inner().params.get("cutoff")
+    return cutoff if isinstance(cutoff, int) else None
+
+
+def _settings(on_failed: OnFailed, more: Mapping[str, object] | None) -> dict[str, object]:
+    from rubric_measures import __version__
+
+    return {"version": __version__, "on_failed": on_failed, "sort": "score,doc_id", "missing": "zero", **(more or {})}
+
+
+def score_runs(
+    grades: Grades,
+    runs: Iterable[tuple[str, Mapping[str, Sequence[str]]]],
+    measures: Sequence[Measure],
+    *,
+    overall: bool = True,
+    settings: Mapping[str, object] | None = None,
+) -> Leaderboard:
+    """Scores runs against grades, one run at a time.
+
+    Args:
+        grades: the grades and the bank; queries of the bank that a run lacks score 0.
+        runs: (run_id, query_id -> doc_ids best first); consumed once, so runs may be read from files as they come.
+        measures: this package's measures, or ir_measures' measures over subtopics.
+        overall: also report the best score that any run could reach with the graded passages.
+        settings: what else belongs into the signature.
+
+    Raises:
+        InputError: two runs have one name, or there is no run.
+        MeasureError: a measure cannot be computed from these grades.
+    """
+    board = _Board(measures, overall)
+    scorers = {
+        query_id: board.plan.for_query(query, grades.on_failed) for query_id, query in sorted(grades.queries.items())
+    }
+    for run_id, rankings in runs:
+        if run_id in board.values:
+            raise InputError(f"two runs are called {run_id!r}; rename one")
+        for query_id, scorer in scorers.items():
+            board.add(run_id, query_id, scorer, rankings.get(query_id, ()))
+    if not board.values:
+        raise InputError("there is no run to score")
+    if overall:
+        for query_id, scorer in scorers.items():
+            board.add_overall(query_id, scorer)
+    return board.finish(_settings(grades.on_failed, {**grades.source, **(settings or {})}))
+
+
+def score_records(
+    queries: Iterable[RecordQuery],
+    measures: Sequence[Measure],
+    *,
+    on_failed: OnFailed = "exclude",
+    overall: bool = True,
+    settings: Mapping[str, object] | None = None,
+) -> Leaderboard:
+    """Scores the rankings inside graded records, one query at a time: memory is that of one query and the values.
+
+    Args:
+        queries: the stream of `selection.read_records`.
+        measures: as for `score_runs`.
+        on_failed: see `graded.Grades`.
+        overall: as for `score_runs`.
+        settings: as for `score_runs`.
+
+    Raises:
+        InputError: the records hold no ranking.
+        MeasureError: a measure cannot be computed from these grades.
+    """
+    board = _Board(measures, overall)
+    # What a run that does not rank the query scores for it, to be filled in for runs that appear later.
+    empty: dict[str, QueryScorer] = {}
+    for query in queries:
+        scorer = board.plan.for_query(query.grades, on_failed)
+        for run_id, ranking in query.rankings.items():
+            board.add(run_id, query.query_id, scorer, ranking)
+        if overall:
+            board.add_overall(query.query_id, scorer)
+        empty[query.query_id] = scorer.without_passages()
+    if not board.values.keys() - {OVERALL}:
+        raise InputError("the records hold no ranking; give run files")
+    for run_id, columns in board.values.items():
+        if run_id != OVERALL:
+            for query_id, scorer in empty.items():
+                if query_id not in columns[0]:
+                    board.add(run_id, query_id, scorer, ())
+    return board.finish(_settings(on_failed, settings))

@@ -1,0 +1,372 @@
+"""Which grades of a graded-records file are scored: filters by model, prompt and items; one grade set is left."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Literal, NamedTuple, TypeVar
+
+from rubric_measures.errors import InputError, UnknownNameError
+from rubric_measures.formats.workbench import (
+    DirectGrade,
+    GradedPassage,
+    ItemGradeSet,
+    QueryPassages,
+    UngroupedError,
+    grade_of_items,
+    load_graded,
+    read_graded,
+)
+from rubric_measures.graded import DIRECT_ITEM, Grades, OnFailed, QueryGrades, note_left_out
+from rubric_measures.records import RubricItem, TestBank
+
+__all__ = [
+    "GradeFilter",
+    "GradeSetKey",
+    "RankedPassage",
+    "RecordQuery",
+    "consume_records",
+    "grade_sets",
+    "load_records",
+    "read_records",
+    "select_query",
+]
+
+QuestionSet = Literal["question-bank", "tqa", "nugget"]
+_TQA = "NDQ_"
+T = TypeVar("T")
+
+
+class GradeSetKey(NamedTuple):
+    """What tells one grade set of a file from another."""
+
+    llm: str
+    prompt_class: str
+    kind: str
+    """`question`, `nugget` or `direct`; free text where a file has other prompt types."""
+
+    def __str__(self) -> str:
+        return f"--llm {self.llm} --prompt-class {self.prompt_class} --prompt-type {self.kind}"
+
+
+@dataclass(frozen=True)
+class GradeFilter:
+    """The grade sets to use; None lets everything pass.
+
+    Attributes:
+        llm: the model's name as the file has it.
+        prompt_class: the prompt class.
+        prompt_type: `question`, `nugget` or `direct`.
+        question_set: `question-bank`, `tqa` (items whose id begins with NDQ_) or `nugget`.
+        first: of several sets that pass, take the first of each passage (as the workbench does) instead of refusing.
+    """
+
+    llm: str | None = None
+    prompt_class: str | None = None
+    prompt_type: str | None = None
+    question_set: QuestionSet | None = None
+    first: bool = False
+
+    def passes(self, key: GradeSetKey, item_ids: Iterable[str]) -> bool:
+        """Whether a grade set with this key and these items passes."""
+        if self.llm is not None and key.llm != self.llm:
+            return False
+        if self.prompt_class is not None and key.prompt_class != self.prompt_class:
+            return False
+        if self.prompt_type is not None and key.kind != self.prompt_type:
+            return False
+        if self.question_set is None:
+            return True
+        if self.question_set == "nugget":
+            return key.kind == "nugget"
+        if key.kind != "question":
+            return False
+        first = next(iter(item_ids), "")
+        is_tqa = first.startswith(_TQA) or first.rpartition("/")[2].startswith(_TQA)
+        return is_tqa == (self.question_set == "tqa")
+
+    def settings(self) -> dict[str, object]:
+        """The filters that are set, for the signature."""
+        return {name: value for name, value in asdict(self).items() if value not in (None, False)}
+
+
+class RankedPassage(NamedTuple):
+    """One entry of a system's ranking inside the records; sorts best first."""
+
+    rank: int
+    score: float
+    doc_id: str
+
+
+@dataclass(frozen=True)
+class RecordQuery:
+    """One query of a graded-records file, ready to be scored.
+
+    Attributes:
+        grades: the compiled grades of the one grade set that was selected.
+        rankings: system -> doc_ids by rank, then score descending, then doc_id descending.
+        ranks: system -> the same as `RankedPassage`s, whatever query the file's rankings name.
+        judgments: doc_id -> the highest judgment of the passage for the query.
+        passages: all doc_ids, in file order.
+    """
+
+    grades: QueryGrades
+    rankings: Mapping[str, Sequence[str]]
+    ranks: Mapping[str, Sequence[RankedPassage]]
+    judgments: Mapping[str, int]
+    passages: Sequence[str]
+
+    @property
+    def query_id(self) -> str:
+        """The query."""
+        return self.grades.query_id
+
+
+def _kind(entry: ItemGradeSet) -> str:
+    if entry.prompt_type is not None:
+        return entry.prompt_type
+    return "nugget" if entry.self_ratings and entry.self_ratings[0].nugget_id is not None else "question"
+
+
+def _key(entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
+    prompt_class = entry.prompt_info.prompt_class if entry.prompt_info else ""
+    kind = "direct" if isinstance(entry, DirectGrade) else _kind(entry)
+    return GradeSetKey(entry.llm, prompt_class, kind)
+
+
+def _direct_value(entry: DirectGrade) -> int | None:
+    if entry.status not in ("graded", "truncated"):
+        return None
+    if entry.self_rating is not None:
+        return entry.self_rating
+    return entry.relevance_label if entry.relevance_label is not None else int(entry.correct_answered)
+
+
+@dataclass
+class _Chosen:
+    """The grades of one passage: item -> grade, and the items without a valid one."""
+
+    grades: Mapping[str, int]
+    failed: Sequence[str] = ()
+
+
+def _read_entry(entry: ItemGradeSet | DirectGrade) -> _Chosen:
+    if isinstance(entry, DirectGrade):
+        value = _direct_value(entry)
+        return _Chosen({}, [DIRECT_ITEM]) if value is None else _Chosen({DIRECT_ITEM: value})
+    grades = grade_of_items(entry)
+    if not entry.item_status:
+        return _Chosen(grades)
+    return _Chosen(grades, [item_id for item_id in entry.item_status if item_id not in grades])
+
+
+@dataclass
+class _Selector:
+    """Chooses the entry of each passage, and remembers which grade sets a file turned out to have."""
+
+    wanted: GradeFilter
+    source: str
+    found: dict[GradeSetKey, int] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
+    strangers: int = 0
+
+    def choose(self, passage: GradedPassage, bank_ids: frozenset[str] | None) -> ItemGradeSet | DirectGrade | None:
+        """The passage's entry of the selected grade set; None when it has none.
+
+        With a bank, only grade sets with an item of the bank are candidates. Direct labels are candidates where they
+        are asked for, or where the passage has no item grades at all.
+        """
+        candidates: list[ItemGradeSet | DirectGrade] = list(passage.exam_grades or ())
+        if self.wanted.prompt_type == "direct" or self.wanted.prompt_class is not None or not candidates:
+            candidates += passage.grades or ()
+        passing: dict[GradeSetKey, ItemGradeSet | DirectGrade] = {}
+        for entry in candidates:
+            key = _key(entry)
+            item_ids = [DIRECT_ITEM] if isinstance(entry, DirectGrade) else _item_ids(entry)
+            if not self.wanted.passes(key, item_ids):
+                continue
+            if bank_ids is not None and not isinstance(entry, DirectGrade) and bank_ids.isdisjoint(item_ids):
+                continue
+            if self.wanted.first and passing:
+                continue
+            self.found[key] = self.found.get(key, 0) + 1
+            passing[key] = entry
+        if len(self.found) > 1 and not self.wanted.first:
+            listing = "; ".join(str(key) for key in sorted(self.found))
+            raise InputError(f"{self.source}: several grade sets are left, choose one of: {listing}")
+        return next(iter(passing.values()), None)
+
+
+def _item_ids(entry: ItemGradeSet) -> list[str]:
+    if entry.self_ratings:
+        ids = [rating.item_id for rating in entry.self_ratings]
+    else:
+        ids = [*entry.correct_answered, *entry.wrong_answered]
+    return [*ids, *entry.item_status] if entry.item_status else ids
+
+
+def select_query(
+    group: QueryPassages, selector: _Selector, bank: TestBank | None, keep_ranks: bool = False
+) -> RecordQuery:
+    """Compiles one query of the records.
+
+    Raises:
+        InputError: several grade sets pass the filter.
+        UnknownNameError: the bank does not have the query.
+    """
+    query_id = group.query_id
+    items: Sequence[RubricItem] | None = None
+    bank_ids: frozenset[str] | None = None
+    if bank is not None:
+        if query_id not in bank.items:
+            raise UnknownNameError(
+                "query", query_id, bank.items, hint=f"({selector.source} has it, the test bank does not)"
+            )
+        items = bank.items[query_id]
+        bank_ids = frozenset(item.item_id for item in items)
+    chosen: dict[str, _Chosen] = {}
+    ranks: dict[str, list[RankedPassage]] = {}
+    foreign: dict[str, list[RankedPassage]] = {}
+    judgments: dict[str, int] = {}
+    for passage in group.passages:
+        entry = selector.choose(passage, bank_ids)
+        if entry is not None:
+            chosen[passage.doc_id] = _read_entry(entry)
+        for ranking in passage.rankings:
+            ours = ranking.query_id == query_id
+            selector.strangers += not ours
+            place = RankedPassage(ranking.rank, ranking.score, passage.doc_id)
+            (ranks if ours else foreign).setdefault(ranking.method, []).append(place)
+        for judgment in passage.judgments:
+            if judgment.query_id == query_id:
+                judgments[passage.doc_id] = max(judgment.relevance, judgments.get(passage.doc_id, judgment.relevance))
+    rankings = {method: [place.doc_id for place in _best_first(places)] for method, places in ranks.items()}
+    if keep_ranks:
+        for method, places in foreign.items():
+            ranks.setdefault(method, []).extend(places)
+    grades = _compile(query_id, chosen, items, selector.left_out)
+    doc_ids = [passage.doc_id for passage in group.passages]
+    return RecordQuery(grades, rankings, ranks if keep_ranks else {}, judgments, doc_ids)
+
+
+def _best_first(places: Iterable[RankedPassage]) -> list[RankedPassage]:
+    by_doc = sorted(places, key=lambda place: place.doc_id, reverse=True)
+    return sorted(by_doc, key=lambda place: (place.rank, -place.score))
+
+
+def _compile(
+    query_id: str, chosen: Mapping[str, _Chosen], items: Sequence[RubricItem] | None, left_out: Counter[str]
+) -> QueryGrades:
+    if items is None:
+        found: set[str] = set()
+        for one in chosen.values():
+            found.update(one.grades, one.failed)
+        items = [RubricItem(item_id, query_id, "") for item_id in sorted(found)]
+    bit = {item.item_id: 1 << index for index, item in enumerate(items)}
+    levels: dict[str, dict[int, int]] = {}
+    failed: dict[str, int] = {}
+    for doc_id, one in chosen.items():
+        of_doc = levels[doc_id] = {}
+        for item_id, grade in one.grades.items():
+            mask = bit.get(item_id)
+            if mask is None:
+                left_out[item_id] += 1
+            else:
+                of_doc[grade] = of_doc.get(grade, 0) | mask
+        lost = 0
+        for item_id in one.failed:
+            lost |= bit.get(item_id, 0)
+        if lost:
+            failed[doc_id] = lost
+    return QueryGrades(query_id, tuple(items), levels, failed)
+
+
+def read_records(
+    path: str | os.PathLike[str],
+    bank: TestBank | None = None,
+    wanted: GradeFilter | None = None,
+    *,
+    keep_ranks: bool = False,
+    in_memory: bool = False,
+) -> Iterator[RecordQuery]:
+    """Streams the queries of a graded-records file with the grades of exactly one grade set.
+
+    Memory is that of one query. Queries of the bank that the file lacks come last, without grades.
+
+    Args:
+        path: the file; `-` is standard input.
+        bank: the complete test bank: the denominators, and the choice among grade sets over different items.
+        wanted: the filter.
+        keep_ranks: also fill `RecordQuery.ranks`.
+        in_memory: read the file as a whole first, so that its lines may stand in any order.
+
+    Raises:
+        UngroupedError: in a stream, a query comes back after another one; see `consume_records`.
+        FormatError: the file is no graded-records file.
+        InputError: no grade set, or more than one, passes the filter.
+        UnknownNameError: the bank lacks a query of the file.
+    """
+    log = logging.getLogger("rubric_measures")
+    name = os.fspath(path)
+    selector = _Selector(wanted or GradeFilter(), name)
+    seen: set[str] = set()
+    for group in load_graded(path) if in_memory or name == "-" else read_graded(path):
+        seen.add(group.query_id)
+        yield select_query(group, selector, bank, keep_ranks)
+    if not selector.found:
+        settings = selector.wanted.settings()
+        chosen = f" for {settings}" if settings else ""
+        raise InputError(f"{name}: holds no grades{chosen}" + (" of items in the bank" if bank is not None else ""))
+    if bank is not None:
+        for query_id, items in bank.items.items():
+            if query_id not in seen:
+                yield RecordQuery(QueryGrades(query_id, items, {}), {}, {}, {}, [])
+    note_left_out(selector.left_out)
+    if selector.strangers and not keep_ranks:
+        log.warning("%s: %d rankings name another query and were left out", name, selector.strangers)
+
+
+def consume_records(
+    consume: Callable[[Iterator[RecordQuery]], T],
+    path: str | os.PathLike[str],
+    bank: TestBank | None = None,
+    wanted: GradeFilter | None = None,
+    *,
+    keep_ranks: bool = False,
+) -> T:
+    """Hands the stream of `read_records` to `consume`; where a file is not grouped by query, once more from memory.
+
+    Returns:
+        what `consume` returns.
+    """
+    try:
+        return consume(read_records(path, bank, wanted, keep_ranks=keep_ranks))
+    except UngroupedError:
+        logging.getLogger("rubric_measures").warning(
+            "%s is not grouped by query, so it is read into memory as a whole", os.fspath(path)
+        )
+        return consume(read_records(path, bank, wanted, keep_ranks=keep_ranks, in_memory=True))
+
+
+def load_records(
+    path: str | os.PathLike[str],
+    bank: TestBank | None = None,
+    wanted: GradeFilter | None = None,
+    on_failed: OnFailed = "exclude",
+) -> Grades:
+    """The grades of a graded-records file, to be given to ir_measures as qrels; see `read_records`."""
+    queries = consume_records(lambda stream: {query.query_id: query.grades for query in stream}, path, bank, wanted)
+    source: dict[str, object] = {"filter": (wanted or GradeFilter()).settings(), "bank": bank is not None}
+    return Grades(queries, on_failed, source)
+
+
+def grade_sets(groups: Iterable[QueryPassages]) -> dict[GradeSetKey, int]:
+    """The grade sets of records, with the number of passages that each graded."""
+    found: Counter[GradeSetKey] = Counter()
+    for group in groups:
+        for passage in group.passages:
+            found.update({_key(entry) for entry in [*(passage.exam_grades or ()), *(passage.grades or ())]})
+    return dict(sorted(found.items()))
