@@ -55,8 +55,8 @@ _TAIL = (
 _OPEN = r"[\s\"'(\[{<]*"
 _KEYWORD = re.compile(
     r"(?:\b|_)(?:rating|rate|score|grade|label|verdict|mark|relevance|coverage|level|final\s+answer|my\s+answer|answer(?=\s*:)|"
-    r"judg(?:e)?ment|overall)\b[\"'\])>}]*\s*(?:\([^()\n]{0,40}\)|\[[^\[\]\n]{0,40}\])?\s*"
-    r"(?:(?:is|was|of|as|would|should|will|be|it|this|at|to|a|an|the|therefore|thus|[:=|→]|->|[-–—](?=\s))\s*)*"
+    r"judg(?:e)?ment|overall|option|therefore|thus|hence|conclusion)\b[\"'\])>}]*\s*(?:\([^()\n]{0,40}\)|\[[^\[\]\n]{0,40}\])?\s*"
+    r"(?:(?:is|was|of|as|would|should|will|be|it|this|at|to|a|an|the|therefore|thus|[:=|→,]|->|[-–—](?=\s))\s*)*"
     + _OPEN + _N_OR_WORD + _RANGE + _OF + _TAIL,
     re.IGNORECASE,
 )  # fmt: skip
@@ -67,6 +67,8 @@ _VERB = re.compile(
     r"level|number|choice)\b:?\s+){0,6}" + _OPEN + _N + _RANGE + _OF + _TAIL,
     re.IGNORECASE,
 )
+# "I would not give it a 5", "rather than a 4": the number after these is not the verdict.
+_NEGATED = re.compile(r"(?:\b(?:not|never|cannot|than|instead of)|n't) +(?:[\w']+ +){0,2}\Z", re.IGNORECASE)
 _BARE_IS = re.compile(r"(?:\bis|it's|that's)\s+[\"'(\[{<]*[-−]?\d", re.IGNORECASE)
 _FRACTION = re.compile(r"(?<![\w./-])" + _N + _OUT_OF + _TAIL, re.IGNORECASE)
 _BOXED = re.compile(r"\\boxed\{\s*" + _N + r"\s*\}|\[\[\s*(?P<n2>[-−]?\d+(?:\.\d+)?)\s*\]\]")
@@ -156,6 +158,8 @@ def _last_number(text: str, scale: tuple[int, int]) -> tuple[float, str] | None:
         for match in pattern.finditer(text):
             if pattern is _VERB and _BARE_IS.match(match[0]):
                 continue  # "The answer is 4." may answer the question itself
+            if _NEGATED.search(text, max(0, match.start() - 80), match.start()):
+                continue
             found.append((match.start("n") if match["n"] else match.start(), _verdict(match, scale)))
     found += _leading_numbers(text, scale)
     return max(found)[1] if found else None
