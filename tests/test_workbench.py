@@ -1,4 +1,4 @@
-"""Tests of --compat workbench against what the workbench's own program computed (skipped where the oracle is absent)."""
+"""Tests of --compat workbench against what the workbench's program computed (skipped where that is absent)."""
 
 from __future__ import annotations
 

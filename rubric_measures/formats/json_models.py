@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
 
 from rubric_measures.errors import FormatError
 
-__all__ = ["field_path", "first_problem", "paused_collector", "validate_line"]
+__all__ = ["field_path", "first_problem", "parse_json", "paused_collector", "validate_line"]
 
 T = TypeVar("T")
 
@@ -76,3 +77,15 @@ def validate_line(adapter: TypeAdapter[T], data: bytes | str, *, path: str, line
     except ValidationError as error:
         location, text = first_problem(error)
         raise FormatError(text, path=path, line=line, field=field_path(location)) from None
+
+
+def parse_json(data: bytes | str, *, path: str, line: int = 0) -> Any:
+    """Parses one JSON text without a model; NaN, infinity and lone surrogates are refused.
+
+    Raises:
+        FormatError: it is not JSON; names file and line.
+    """
+    try:
+        return from_json(data, allow_inf_nan=False)
+    except ValueError as error:
+        raise FormatError(f"is not JSON: {error}", path=path, line=line) from None

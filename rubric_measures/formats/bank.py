@@ -1,0 +1,277 @@
+"""Test bank files: the Rubric workbench's JSON lines, one query or facet a line, read, written, and made a `TestBank`.
+
+Source: Dietz, "A Workbench for Autograding Retrieve/Generate Systems", SIGIR 2024, section 4.1.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, TypeAdapter, model_validator
+
+from rubric_measures.errors import FormatError, InputError
+from rubric_measures.files import atomic_writer, iter_lines, path_name
+from rubric_measures.formats.json_models import validate_line
+from rubric_measures.formats.workbench_models import Record
+from rubric_measures.records import Importance, ItemKind, RubricItem, TestBank, make_item_id
+
+__all__ = ["BankEntry", "BankItem", "bank_entries", "bank_of_entries", "load_bank", "read_bank", "write_bank"]
+
+_LOG = logging.getLogger("rubric_measures")
+_NUMBER_ID = re.compile(rb'"query_id"\s*:\s*[-0-9]')
+
+
+def _number_as_text(value: Any) -> Any:
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+TextId = Annotated[str, BeforeValidator(_number_as_text)]
+
+
+class BankItem(Record):
+    """One question or nugget of a bank file.
+
+    Attributes:
+        query_id: the query; that of the entry when it is left out.
+        facet_id: the facet; that of the entry when it is left out.
+        question_id: the id of a question; made from the text when it is left out (people write banks by hand).
+        question_text: the question.
+        nugget_id: the id of a nugget, likewise.
+        nugget_text: the key fact.
+        gold_answers: the answer key.
+        info: anything.
+        importance: our addition: `vital` or `okay`.
+        weight: our addition: the weight of a criterion.
+    """
+
+    query_id: TextId | None = None
+    facet_id: TextId | None = None
+    question_id: TextId | None = None
+    question_text: str | None = None
+    nugget_id: TextId | None = None
+    nugget_text: str | None = None
+    gold_answers: list[str] | None = None
+    info: Any = None
+    importance: Importance | None = None
+    weight: float | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        question = self.question_id is not None or self.question_text is not None
+        nugget = self.nugget_id is not None or self.nugget_text is not None
+        if question == nugget:
+            raise ValueError("an item is either a question (question_id, question_text) or a nugget")
+        if not self.text.strip():
+            raise ValueError(f"the item has no {self.kind}_text")
+        return self
+
+    @property
+    def kind(self) -> ItemKind:
+        """`question` or `nugget`."""
+        return "nugget" if self.nugget_id is not None or self.nugget_text is not None else "question"
+
+    @property
+    def text(self) -> str:
+        """The question or the nugget."""
+        return (self.nugget_text if self.kind == "nugget" else self.question_text) or ""
+
+    @property
+    def given_id(self) -> str | None:
+        """The id that the file gives, if any."""
+        return self.nugget_id if self.kind == "nugget" else self.question_id
+
+
+class BankEntry(Record):
+    """One line of a bank file: the items of one query, or of one facet of it.
+
+    Attributes:
+        query_id: the query.
+        facet_id: the facet, in banks that have some.
+        facet_text: its heading.
+        query_text: the query's text.
+        test_collection: the collection that the query belongs to; banks without one are read.
+        hash: the workbench's time stamp of the generation.
+        info: anything, usually how the items were generated.
+        items: the items, in order.
+    """
+
+    query_id: TextId
+    facet_id: TextId | None = None
+    facet_text: str | None = None
+    query_text: str | None = None
+    test_collection: str | None = None
+    hash: Any = None
+    info: Any = None
+    items: list[BankItem]
+
+
+_ENTRY: TypeAdapter[BankEntry] = TypeAdapter(BankEntry)
+
+
+def read_bank(path: str | os.PathLike[str]) -> list[BankEntry]:
+    """The entries of a bank file (gzip or plain JSON lines), as they stand in it.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: naming file, line and field; also when there are no entries.
+    """
+    return [entry for _, entry in _numbered_entries(path_name(path))]
+
+
+def _numbered_entries(name: str) -> list[tuple[int, BankEntry]]:
+    entries = []
+    numbers = 0
+    for line, data in iter_lines(name):
+        numbers += _NUMBER_ID.search(data) is not None
+        if data.lstrip().startswith(b"["):
+            raise FormatError(
+                "expected a test bank entry {query_id, items, …}; found a list (is this a file of graded passages?)",
+                path=name,
+                line=line,
+            )
+        entries.append((line, validate_line(_ENTRY, data, path=name, line=line)))
+    if not entries:
+        raise FormatError("holds no test bank entries", path=name)
+    if numbers:
+        _LOG.warning("%s: query ids of %d lines are numbers; read as text", name, numbers)
+    return entries
+
+
+def load_bank(path: str | os.PathLike[str]) -> TestBank:
+    """The bank of a file; several lines of one query (its facets) are merged, in file order.
+
+    Item ids need not be the md5 of the text, because people edit banks; they must be unique in their query. An item
+    that comes twice with the same text is kept once and counted.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: as `read_bank`; also an id of two texts, two texts of one query or facet, an item of another query.
+    """
+    name = path_name(path)
+    return _merge(_numbered_entries(name), name)
+
+
+def bank_of_entries(entries: Iterable[BankEntry]) -> TestBank:
+    """The bank that entries make together; see `load_bank`.
+
+    Raises:
+        FormatError: entries contradict each other.
+    """
+    return _merge([(0, entry) for entry in entries], "")
+
+
+def _merge(numbered: Sequence[tuple[int, BankEntry]], name: str) -> TestBank:
+    items: dict[str, dict[str, RubricItem]] = {}
+    query_texts: dict[str, str] = {}
+    facet_texts: dict[tuple[str, str], str] = {}
+    repeated = 0
+    for line, entry in numbered:
+        members = items.setdefault(entry.query_id, {})
+        if entry.query_text is not None:
+            known = query_texts.setdefault(entry.query_id, entry.query_text)
+            _same(known, entry.query_text, f"query {entry.query_id!r}", name, line)
+        if entry.facet_id is not None and entry.facet_text is not None:
+            key = (entry.query_id, entry.facet_id)
+            known = facet_texts.setdefault(key, entry.facet_text)
+            _same(known, entry.facet_text, f"facet {entry.facet_id!r}", name, line)
+        for index, item in enumerate(entry.items):
+            made = _rubric_item(entry, item, name, line, index)
+            if members.setdefault(made.item_id, made) is not made:
+                _same(members[made.item_id].text.strip(), made.text.strip(), f"item {made.item_id!r}", name, line)
+                repeated += 1
+    if repeated:
+        _LOG.warning("%s: %d items come twice in their query; the first is kept", name or "test bank", repeated)
+    return TestBank(
+        {query_id: tuple(members.values()) for query_id, members in items.items()}, query_texts, facet_texts
+    )
+
+
+def _same(known: str, found: str, what: str, name: str, line: int) -> None:
+    if known != found:
+        raise FormatError(f"{what} has two texts, {known!r} and {found!r}; keep one", path=name, line=line)
+
+
+def _rubric_item(entry: BankEntry, item: BankItem, name: str, line: int, index: int) -> RubricItem:
+    if item.query_id is not None and item.query_id != entry.query_id:
+        raise FormatError(
+            f"the item belongs to query {item.query_id!r}, its entry to {entry.query_id!r}",
+            path=name,
+            line=line,
+            field=f"items[{index}].query_id",
+        )
+    facet_id = item.facet_id if item.facet_id is not None else entry.facet_id
+    return RubricItem(
+        item_id=item.given_id or make_item_id(entry.query_id, item.text, facet_id),
+        query_id=entry.query_id,
+        text=item.text,
+        kind=item.kind,
+        facet_id=facet_id,
+        gold_answers=tuple(item.gold_answers or ()),
+        importance=item.importance,
+        weight=item.weight,
+    )
+
+
+def bank_entries(
+    bank: TestBank, *, test_collection: str = "", info: Mapping[str, Any] | None = None
+) -> list[BankEntry]:
+    """The entries that write a bank: one for each query and facet, in order of first appearance.
+
+    Args:
+        bank: the bank.
+        test_collection: the name of the collection; the workbench wants one.
+        info: how the bank came about, written into every entry.
+    """
+    entries = []
+    for query_id, items in bank.items.items():
+        facets: dict[str | None, list[BankItem]] = {} if items else {None: []}
+        for item in items:
+            facets.setdefault(item.facet_id, []).append(_bank_item(item))
+        for facet_id, members in facets.items():
+            fields: dict[str, Any] = {"query_id": query_id}
+            if facet_id is not None:
+                fields["facet_id"] = facet_id
+                if (query_id, facet_id) in bank.facet_texts:
+                    fields["facet_text"] = bank.facet_texts[query_id, facet_id]
+            if query_id in bank.query_texts:
+                fields["query_text"] = bank.query_texts[query_id]
+            fields["test_collection"] = test_collection
+            if info is not None:
+                fields["info"] = dict(info)
+            entries.append(BankEntry(**fields, items=members))
+    return entries
+
+
+def _bank_item(item: RubricItem) -> BankItem:
+    fields: dict[str, Any] = {"query_id": item.query_id}
+    if item.facet_id is not None:
+        fields["facet_id"] = item.facet_id
+    fields[f"{item.kind}_id"] = item.item_id
+    fields[f"{item.kind}_text"] = item.text
+    if item.gold_answers:
+        fields["gold_answers"] = list(item.gold_answers)
+    if item.importance is not None:
+        fields["importance"] = item.importance
+    if item.weight is not None:
+        fields["weight"] = item.weight
+    return BankItem(**fields)
+
+
+def write_bank(path: str | os.PathLike[str], entries: Iterable[BankEntry]) -> None:
+    """Writes entries as JSON lines, gzipped when the name ends in `.gz`; the file appears only when all is written.
+
+    Raises:
+        InputError: there is nothing to write.
+    """
+    empty = True
+    with atomic_writer(path) as stream:
+        for entry in entries:
+            empty = False
+            stream.write(_ENTRY.dump_json(entry, by_alias=True, exclude_unset=True).decode("utf-8"))
+            stream.write("\n")
+        if empty:
+            raise InputError(f"{path_name(path)}: there are no test bank entries to write")
