@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +23,10 @@ from rubric_measures.prompts.parsers import (
     parse_text,
     parse_verdict,
     parse_yes_no,
+)
+
+SHARED = (
+    Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).resolve().parent.parent.parent / "shared")) / "data"
 )
 
 RATINGS: list[tuple[str, int | None]] = [
@@ -156,6 +163,26 @@ def test_the_rule_of_exampp(reply: str, value: int | None) -> None:
 )  # fmt: skip
 def test_the_rule_of_the_workbench(reply: str, value: int) -> None:
     assert parse_rating(reply, compat="workbench").value == value
+
+
+def test_every_published_rating_of_the_workbench_is_read_again() -> None:
+    path = SHARED / "workbench" / "graded-q0.jsonl.gz"
+    if not path.exists():
+        pytest.skip("the published grades are not here")
+    from rubric_measures.formats.workbench import load_graded
+
+    compared = 0
+    for group in load_graded(path):
+        for passage in group.passages:
+            for entry in passage.exam_grades or ():
+                published = {rating.item_id: rating.self_rating for rating in entry.self_ratings or ()}
+                for item_id, reply in entry.answers if published else ():
+                    assert parse_rating(reply, compat="workbench").value == published[item_id]
+                    # Ours reads more ("4: Detailed, clear coverage."), and never another number.
+                    ours = parse_rating(reply).value
+                    assert ours in (None, published[item_id]) or published[item_id] == 0
+                    compared += 1
+    assert compared == 1344
 
 
 def test_unknown_options_are_errors() -> None:

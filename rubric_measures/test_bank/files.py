@@ -1,0 +1,175 @@
+"""Files of the bank makers: queries and passages by name, bank entries with what made them, synthetic queries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rubric_measures.errors import FormatError, InputError
+from rubric_measures.files import atomic_writer, iter_lines, path_name
+from rubric_measures.formats.bank import BankEntry, bank_entries
+from rubric_measures.formats.queries import read_query_file
+from rubric_measures.formats.workbench import load_graded
+from rubric_measures.records import TestBank
+from rubric_measures.signature import canonical_json
+from rubric_measures.test_bank.generation import Topic
+from rubric_measures.test_bank.nuggetization import Segment
+from rubric_measures.test_bank.synthetic_queries import SyntheticQuery
+
+__all__ = ["made_entries", "read_passages", "read_topics", "write_synthetic"]
+
+_ID_FIELDS = ("doc_id", "docid", "did", "id", "paragraph_id")
+_TEXT_FIELDS = ("text", "segment", "contents", "document", "body")
+
+
+def read_topics(name: str) -> list[Topic]:
+    """The topics of a query file (JSON, JSON lines, TSV), or of an ir_datasets id where there is no such file.
+
+    A query with facets gives one topic a facet, one without gives one topic.
+
+    Raises:
+        InputError: no such file and no such id, or an id without queries.
+        FormatError: the file is no query file.
+    """
+    if name != "-" and not Path(name).exists():
+        dataset = _dataset(name)
+        if not dataset.has_queries():
+            raise InputError(f"{name}: this ir_datasets id has no queries")
+        return [Topic(query.query_id, query.default_text()) for query in dataset.queries_iter()]
+    found = read_query_file(name)
+    facets: dict[str, list[tuple[str, str]]] = {}
+    for (query_id, facet_id), text in found.facets.items():
+        facets.setdefault(query_id, []).append((facet_id, text))
+    topics: list[Topic] = []
+    for query_id, text in found.texts.items():
+        topics += [Topic(query_id, text, *facet) for facet in facets.get(query_id, [])] or [Topic(query_id, text)]
+    return topics
+
+
+def read_passages(name: str) -> Iterator[Segment]:
+    """The passages of a collection, in its order.
+
+    The collection is a file (graded passage records, JSON lines of objects with `doc_id` and `text`, or TSV of id and
+    text), or an ir_datasets id where there is no such file.
+
+    Raises:
+        InputError: no such file and no such id, or an id without documents.
+        FormatError: naming file and line: an id or a text is missing.
+    """
+    if name != "-" and not Path(name).exists():
+        dataset = _dataset(name)
+        if not dataset.has_docs():
+            raise InputError(f"{name}: this ir_datasets id has no documents")
+        for document in dataset.docs_iter():
+            yield Segment(document.doc_id, document.default_text())
+        return
+    for line, data in iter_lines(name):
+        head = data.lstrip()[:1]
+        if head == b"[":
+            if name == "-":
+                raise InputError("graded passage records cannot be read from a stream here; name the file")
+            yield from _of_records(name)
+            return
+        yield _of_object(data, name, line) if head == b"{" else _of_columns(data, name, line)
+
+
+def _of_records(name: str) -> Iterator[Segment]:
+    seen: set[str] = set()
+    for group in load_graded(name):
+        for passage in group.passages:
+            if passage.doc_id not in seen:  # a passage that was retrieved for two queries is one passage
+                seen.add(passage.doc_id)
+                yield Segment(passage.doc_id, passage.text)
+
+
+def _of_object(data: bytes, name: str, line: int) -> Segment:
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"is not JSON ({error})", path=path_name(name), line=line) from None
+    doc_id = next((value[field] for field in _ID_FIELDS if isinstance(value.get(field), str | int)), None)
+    text = next((value[field] for field in _TEXT_FIELDS if isinstance(value.get(field), str)), None)
+    if doc_id is None or text is None:
+        missing = f"one of {', '.join(_ID_FIELDS)}" if doc_id is None else f"a text in {', '.join(_TEXT_FIELDS)}"
+        raise FormatError(f"expected {missing}", path=path_name(name), line=line)
+    return Segment(str(doc_id), text)
+
+
+def _of_columns(data: bytes, name: str, line: int) -> Segment:
+    try:
+        doc_id, tab, text = data.decode("utf-8").partition("\t")
+    except UnicodeDecodeError:
+        raise FormatError("is not UTF-8; convert the file first", path=path_name(name), line=line) from None
+    if not tab or not doc_id.strip():
+        raise FormatError("expected `doc_id<TAB>text` or a JSON object; found no tab", path=path_name(name), line=line)
+    return Segment(doc_id.strip(), text)
+
+
+def _dataset(name: str) -> Any:
+    import ir_datasets
+
+    try:
+        return ir_datasets.load(name)
+    except KeyError:
+        raise InputError(f"{name}: no such file, and no such ir_datasets id") from None
+
+
+def made_entries(
+    bank: TestBank,
+    *,
+    info: Mapping[str, object],
+    test_collection: str = "",
+    sources: Mapping[str, Sequence[str]] | None = None,
+) -> list[BankEntry]:
+    """The entries of a bank that was just made: with how it was made, and each item with its sources.
+
+    Queries without items are left out: a bank that says that a query has no items would say that nothing is to be
+    covered, where the truth is that nothing is known.
+
+    Args:
+        bank: the bank.
+        info: how it was made (model, prompts and their hashes), the same in every entry.
+        test_collection: the collection's name.
+        sources: item id -> ids of the segments where the item comes from; becomes `info.segments` of the item.
+    """
+    kept = TestBank({key: items for key, items in bank.items.items() if items}, bank.query_texts, bank.facet_texts)
+    entries = bank_entries(kept, test_collection=test_collection, info=info)
+    if sources is None:
+        return entries
+    return [
+        entry.model_copy(
+            update={
+                "items": [
+                    item.model_copy(update={"info": {"segments": list(sources.get(item.given_id or "", ()))}})
+                    for item in entry.items
+                ]
+            }
+        )
+        for entry in entries
+    ]
+
+
+def write_synthetic(name: str, queries: Iterable[SyntheticQuery]) -> None:
+    """Writes synthetic queries as JSON lines: a query file whose lines also keep document, passages and model.
+
+    Raises:
+        InputError: there are none, or the file cannot be written.
+    """
+    lines = [
+        canonical_json(
+            {
+                "doc_ids": list(query.doc_ids),
+                "document_id": query.document_id,
+                "model": query.model,
+                "query_id": query.query_id,
+                "text": query.text,
+            }
+        )
+        for query in queries
+    ]
+    if not lines:
+        raise InputError(f"{path_name(name)}: there are no queries to write")
+    with atomic_writer(name) as stream:
+        stream.writelines(line + "\n" for line in lines)
