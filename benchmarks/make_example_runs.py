@@ -23,8 +23,8 @@ SEED = 20240607
 STOPWORDS = frozenset(
     re.findall(
         r"\w+",
-        "a an and are as at be been but by can did do does for from had has have how if in into is it its may no not of "
-        "on or so such than that the their them then there these they this to up was were what when which who why "
+        "a an and are as at be been but by can did do does for from had has have how if in into is it its may no not "
+        "of on or so such than that the their them then there these they this to up was were what when which who why "
         "will with without you your",
     )
 )
