@@ -1,0 +1,235 @@
+"""The Rubric workbench's inter-annotator tables: counts of label sets against judgment sets, with κ of each cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rubric_measures.errors import InputError
+from rubric_measures.meta_evaluation.agreement import binary_kappa
+
+__all__ = [
+    "TABLES",
+    "AgreementCell",
+    "AgreementTable",
+    "JudgedPassage",
+    "TableLayout",
+    "agreement_table",
+    "nth_highest",
+    "tables_as_latex",
+    "tables_as_text",
+    "tables_as_tsv",
+    "workbench_tables",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPassage:
+    """One passage with the grades of its items and its judgments.
+
+    Attributes:
+        grades: one grade an item, any order.
+        judgments: the relevance labels that people gave it; a passage may have several.
+    """
+
+    grades: tuple[int, ...]
+    judgments: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableLayout:
+    """Which labels and judgments a table puts together.
+
+    Attributes:
+        name: GRADED, MERGE, LENIENT or STRICT.
+        labels: the lines: sets of labels.
+        judgments: the columns: sets of judgments.
+        diagonal: for each line the column that means the same; its κ is the line's.
+    """
+
+    name: str
+    labels: tuple[tuple[int, ...], ...]
+    judgments: tuple[tuple[int, ...], ...]
+    diagonal: tuple[int, ...]
+
+
+_NOT_RELEVANT = (-2, -1, 0, 1)
+
+TABLES: tuple[TableLayout, ...] = (
+    TableLayout(
+        "GRADED",
+        ((5,), (4,), (3,), (2,), (1,), (0,)),
+        ((3,), (2,), (1,), (0,)),
+        (0, 0, 1, 1, 1, 3),
+    ),
+    TableLayout("MERGE", ((4, 5), (1, 2, 3), (0,)), ((3,), (2,), _NOT_RELEVANT), (0, 1, 2)),
+    TableLayout("LENIENT", ((1, 2, 3, 4, 5), (0,)), ((2, 3), _NOT_RELEVANT), (0, 1)),
+    TableLayout("STRICT", ((4, 5), (0, 1, 2, 3)), ((2, 3), _NOT_RELEVANT), (0, 1)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementCell:
+    """One cell: "the label is in L" against "a judgment is in J", over all passages.
+
+    Attributes:
+        label: L.
+        judgment: J.
+        both: passages with label and judgment: the count that is printed.
+        label_only: with the label only.
+        judgment_only: with the judgment only.
+        neither: with none.
+        kappa: Cohen's κ of the two-by-two table; None where it is undefined.
+    """
+
+    label: tuple[int, ...]
+    judgment: tuple[int, ...]
+    both: int
+    label_only: int
+    judgment_only: int
+    neither: int
+    kappa: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementTable:
+    """One table.
+
+    Attributes:
+        layout: what is compared.
+        min_answers: n: the label of a passage is its n-th highest grade.
+        cells: one row a label set, one column a judgment set.
+        totals: passages of each line.
+    """
+
+    layout: TableLayout
+    min_answers: int
+    cells: tuple[tuple[AgreementCell, ...], ...]
+    totals: tuple[int, ...]
+
+    @property
+    def kappas(self) -> tuple[float | None, ...]:
+        """κ of each line: that of the cell whose judgments mean the same."""
+        return tuple(row[column].kappa for row, column in zip(self.cells, self.layout.diagonal, strict=True))
+
+
+def nth_highest(grades: Sequence[int], n: int) -> int:
+    """The n-th highest grade: the grade that at least n items reach; 0 with fewer than n grades.
+
+    >>> nth_highest([0, 4, 5], 2), nth_highest([3], 2)
+    (4, 0)
+    """
+    if n < 1:
+        raise InputError(f"the number of answers is at least 1, not {n}")
+    return sorted(grades, reverse=True)[n - 1] if len(grades) >= n else 0
+
+
+def agreement_table(passages: Iterable[JudgedPassage], layout: TableLayout, min_answers: int = 1) -> AgreementTable:
+    """One table over all passages that have a grade and a judgment.
+
+    Args:
+        passages: passages; those without a grade or without a judgment are not counted.
+        layout: what is compared.
+        min_answers: the label is the n-th highest grade: 1 the maximum grade, 2 and 5 ask that so many items reach it.
+
+    Source: the Rubric workbench's inter-annotator export (Dietz, SIGIR 2024).
+    """
+    labelled = [
+        (nth_highest(passage.grades, min_answers), frozenset(passage.judgments))
+        for passage in passages
+        if passage.grades and passage.judgments
+    ]
+    rows = []
+    for label in layout.labels:
+        chosen = frozenset(label)
+        row = []
+        for judgment in layout.judgments:
+            wanted = frozenset(judgment)
+            pairs = [(value in chosen, not wanted.isdisjoint(judged)) for value, judged in labelled]
+            both = sum(1 for left, right in pairs if left and right)
+            left_only = sum(1 for left, right in pairs if left and not right)
+            right_only = sum(1 for left, right in pairs if right and not left)
+            neither = len(pairs) - both - left_only - right_only
+            kappa = binary_kappa(both, left_only, right_only, neither)
+            row.append(AgreementCell(label, judgment, both, left_only, right_only, neither, kappa))
+        rows.append(tuple(row))
+    totals = tuple(sum(1 for value, _ in labelled if value in label) for label in layout.labels)
+    return AgreementTable(layout, min_answers, tuple(rows), totals)
+
+
+def workbench_tables(
+    passages: Iterable[JudgedPassage], min_answers: Sequence[int] = (1, 2, 5), layouts: Sequence[TableLayout] = TABLES
+) -> list[AgreementTable]:
+    """All tables, for each number of answers every layout."""
+    kept = list(passages)
+    return [agreement_table(kept, layout, n) for n in min_answers for layout in layouts]
+
+
+def _set_name(labels: tuple[int, ...]) -> str:
+    return "+".join(str(label) for label in sorted(labels))
+
+
+def _kappa_text(kappa: float | None) -> str:
+    return "undefined" if kappa is None else f"{kappa:.2g}"
+
+
+def tables_as_text(tables: Sequence[AgreementTable]) -> str:
+    """The tables as aligned text: counts, totals, and κ of each line."""
+    parts = []
+    for table in tables:
+        lines = [[table.layout.name, *(_set_name(judgment) for judgment in table.layout.judgments), "total", "kappa"]]
+        for row, total, kappa in zip(table.cells, table.totals, table.kappas, strict=True):
+            lines.append([_set_name(row[0].label), *(str(cell.both) for cell in row), str(total), _kappa_text(kappa)])
+        widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+        body = "\n".join(
+            "  ".join(
+                text.ljust(width) if column == 0 else text.rjust(width)
+                for column, (text, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in lines
+        )
+        parts.append(f"min answers {table.min_answers}: label (lines) against judgment (columns)\n{body}\n")
+    return "\n".join(parts)
+
+
+def tables_as_tsv(tables: Sequence[AgreementTable]) -> str:
+    """Every cell as a line: table, min_answers, label, judgment, counts and κ at full precision (empty: undefined)."""
+    lines = ["table\tmin_answers\tlabel\tjudgment\tboth\tlabel_only\tjudgment_only\tneither\tkappa"]
+    for table in tables:
+        for row in table.cells:
+            for cell in row:
+                counts = (cell.both, cell.label_only, cell.judgment_only, cell.neither)
+                fields = [table.layout.name, table.min_answers, _set_name(cell.label), _set_name(cell.judgment)]
+                kappa = "" if cell.kappa is None else repr(cell.kappa)
+                lines.append("\t".join(str(value) for value in [*fields, *counts, kappa]))
+    return "\n".join(lines) + "\n"
+
+
+def tables_as_latex(tables: Sequence[AgreementTable]) -> str:
+    """The tables as LaTeX (booktabs): the highest count of each column bold, the cell of the line's κ boxed."""
+    return "\n".join(_latex(table) for table in tables)
+
+
+def _latex(table: AgreementTable) -> str:
+    columns = len(table.layout.judgments)
+    highest = [max(row[column].both for row in table.cells) for column in range(columns)]
+    heads = " & ".join(f"${_set_name(judgment)}$" for judgment in table.layout.judgments)
+    lines = [
+        f"% {table.layout.name}, min answers {table.min_answers}",
+        f"\\begin{{tabular}}{{l{'r' * columns}rr}}",
+        "\\toprule",
+        f"{table.layout.name} & \\multicolumn{{{columns}}}{{c}}{{Judgments}} & & Cohen's \\\\",
+        f"\\cmidrule(lr){{2-{columns + 1}}}",
+        f"Label & {heads} & Total & $\\kappa$ \\\\",
+        "\\midrule",
+    ]
+    for row, diagonal, total, kappa in zip(table.cells, table.layout.diagonal, table.totals, table.kappas, strict=True):
+        cells = []
+        for column, cell in enumerate(row):
+            text = str(cell.both)
+            if cell.both == highest[column]:
+                text = f"\\textbf{{{text}}}"
+            cells.append(f"\\fbox{{{text}}}" if column == diagonal else text)
+        value = "undefined" if kappa is None else f"${kappa:.2g}$"
+        lines.append(f"${_set_name(row[0].label)}$ & {' & '.join(cells)} & {total} & {value} \\\\")
+    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
