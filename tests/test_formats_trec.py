@@ -229,6 +229,14 @@ def test_the_fast_path_sees_what_the_careful_one_sees(text: str) -> None:
         assert fast == trec._checked_rankings(text, "x")
 
 
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.lists(_TOKENS, min_size=3, max_size=5).map(" ".join), min_size=1, max_size=4).map("\n".join))
+def test_the_fast_path_of_qrels_sees_what_the_careful_one_sees(text: str) -> None:
+    fast = trec._regular_qrels(text)
+    if fast is not None:
+        assert fast == trec._checked_qrels(text, "x")
+
+
 def test_real_runs_and_judgments_are_read() -> None:
     shared = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[2] / "shared")) / "data"
     if not (shared / "dl19").is_dir():

@@ -149,38 +149,7 @@ def read_qrels(path: str | os.PathLike[str]) -> list[Qrel]:
     """
     name = path_name(path)
     text = read_text(path)
-    lines = text.split("\n")
-    split = _SPACE.split if _FOREIGN_SPACE.search(text) else None
-    rows = [split(line.strip(" \t\v\f\r")) for line in lines] if split else [line.split() for line in lines]
-    numbers: Sequence[int] = range(1, len(rows) + 1)
-    if set(map(len, rows)) != {4}:
-        kept = [(number, row) for number, row in enumerate(rows, 1) if row and row != [""]]
-        numbers, rows = [number for number, _ in kept], [row for _, row in kept]
-        for number, row in kept:
-            if len(row) != 4:
-                raise FormatError(
-                    _wrong_columns(len(row), "query_id iteration doc_id relevance"), path=name, line=number
-                )
-    if not rows:
-        raise FormatError("is empty; expected lines 'query_id iteration doc_id relevance'", path=name)
-    qrels: dict[tuple[str, str, str], Qrel] = {}
-    repeated = 0
-    for number, (query_id, iteration, doc_id, relevance) in zip(numbers, rows, strict=True):
-        try:
-            qrel = Qrel(query_id, doc_id, int(relevance), iteration)
-        except ValueError:
-            raise FormatError(f"relevance {relevance[:40]!r} is not an integer", path=name, line=number) from None
-        earlier = qrels.setdefault((query_id, doc_id, iteration), qrel)
-        if earlier is not qrel:
-            if earlier.relevance != qrel.relevance:
-                problem = (
-                    f"document {doc_id!r} of query {query_id!r} was judged {earlier.relevance} before, now {relevance}"
-                )
-                raise FormatError(problem, path=name, line=number)
-            repeated += 1
-    if repeated:
-        _LOG.warning("%s: %d lines repeat an earlier judgment and were left out", name, repeated)
-    return list(qrels.values())
+    return _regular_qrels(text) or _checked_qrels(text, name)
 
 
 def write_qrels(path: str | os.PathLike[str], qrels: Iterable[tuple[str, str, int, str]]) -> None:
@@ -246,9 +215,64 @@ class _IdCleaner:
             )
 
 
+def _regular_qrels(text: str) -> list[Qrel] | None:
+    """The judgments of a file that is proved to have four columns on every line; None where anything is in doubt."""
+    if _MARK in text or _may_hold_foreign_space(text):
+        return None
+    tokens = text.rstrip().replace("\n", f" {_MARK} ").split()
+    lines, rest = divmod(len(tokens) + 1, 5)
+    if rest or not lines or tokens[4::5].count(_MARK) != lines - 1 or tokens.count(_MARK) != lines - 1:
+        return None
+    query_ids, iterations, doc_ids = tokens[0::5], tokens[1::5], tokens[2::5]
+    try:
+        relevances = list(map(int, tokens[3::5]))
+    except ValueError:
+        return None
+    if len(set(zip(query_ids, doc_ids, iterations, strict=True))) != lines:
+        return None
+    return list(map(Qrel, query_ids, doc_ids, relevances, iterations))
+
+
+def _checked_qrels(text: str, name: str) -> list[Qrel]:
+    """The judgments of any qrels file, line by line; names the line where something is wrong."""
+    qrels: dict[tuple[str, str, str], Qrel] = {}
+    repeated = 0
+    for number, line in enumerate(text.split("\n"), 1):
+        row = _SPACE.split(line.strip(" \t\v\f\r"))
+        if row == [""]:
+            continue
+        if len(row) != 4:
+            problem = _wrong_columns(len(row), "query_id iteration doc_id relevance")
+            raise FormatError(problem, path=name, line=number)
+        query_id, iteration, doc_id, relevance = row
+        try:
+            qrel = Qrel(query_id, doc_id, int(relevance), iteration)
+        except ValueError:
+            raise FormatError(f"relevance {relevance[:40]!r} is not an integer", path=name, line=number) from None
+        earlier = qrels.setdefault((query_id, doc_id, iteration), qrel)
+        if earlier is not qrel:
+            if earlier.relevance != qrel.relevance:
+                problem = (
+                    f"document {doc_id!r} of query {query_id!r} was judged {earlier.relevance} before, now {relevance}"
+                )
+                raise FormatError(problem, path=name, line=number)
+            repeated += 1
+    if not qrels:
+        raise FormatError("is empty; expected lines 'query_id iteration doc_id relevance'", path=name)
+    if repeated:
+        _LOG.warning("%s: %d lines repeat an earlier judgment and were left out", name, repeated)
+    return list(qrels.values())
+
+
+def _may_hold_foreign_space(text: str) -> bool:
+    if text.isascii():
+        return any(space in text for space in "\x1c\x1d\x1e\x1f")
+    return _FOREIGN_SPACE.search(text) is not None
+
+
 def _regular_rankings(text: str) -> tuple[str, _Counted] | None:
     """The tag and the rankings of a file that is proved to be in order; None where anything is in doubt."""
-    if _FOREIGN_SPACE.search(text) if not text.isascii() else any(space in text for space in "\x1c\x1d\x1e\x1f"):
+    if _may_hold_foreign_space(text):
         return None
     first = text.partition("\n")[0]
     gap = "\t" if "\t" in first else " "
