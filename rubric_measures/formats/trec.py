@@ -17,7 +17,19 @@ from typing import NamedTuple
 from rubric_measures.errors import FormatError, InputError
 from rubric_measures.files import atomic_writer, path_name, read_text
 
-__all__ = ["Qrel", "Ranking", "Run", "make_run", "read_qrels", "read_run", "write_qrels", "write_runs"]
+__all__ = [
+    "IdCleaner",
+    "Qrel",
+    "Ranking",
+    "Run",
+    "columns_of",
+    "make_run",
+    "read_qrels",
+    "read_run",
+    "run_name_of",
+    "write_qrels",
+    "write_runs",
+]
 
 _LOG = logging.getLogger("rubric_measures")
 # str.split() also splits at these, trec_eval does not: a document id may hold them.
@@ -160,7 +172,7 @@ def write_qrels(path: str | os.PathLike[str], qrels: Iterable[tuple[str, str, in
     Raises:
         InputError: the file cannot be written, or an id is empty.
     """
-    clean = _IdCleaner()
+    clean = IdCleaner()
     with atomic_writer(path) as stream:
         for query_id, doc_id, relevance, iteration in qrels:
             stream.write(f"{clean(query_id)} {clean(iteration)} {clean(doc_id)} {relevance:d}\n")
@@ -175,7 +187,7 @@ def write_runs(path: str | os.PathLike[str], runs: Iterable[Run]) -> None:
     Raises:
         InputError: the file cannot be written, or an id is empty.
     """
-    clean = _IdCleaner()
+    clean = IdCleaner()
     with atomic_writer(path) as stream:
         for run in runs:
             tag = clean(run.run_id)
@@ -186,8 +198,11 @@ def write_runs(path: str | os.PathLike[str], runs: Iterable[Run]) -> None:
     clean.say(path_name(path))
 
 
-class _IdCleaner:
-    """Percent-encodes the spaces of ids, and counts the ids that had some."""
+class IdCleaner:
+    """Percent-encodes the spaces of ids, and counts the ids that had some.
+
+    Calling it with an id gives the id to write; `InputError` for an empty one.
+    """
 
     def __init__(self) -> None:
         self._written: dict[str, str] = {}
@@ -204,6 +219,7 @@ class _IdCleaner:
         return written
 
     def say(self, name: str) -> None:
+        """Says once, with the count, that ids were changed in the file `name`."""
         if self._written:
             identifier, written = next(iter(self._written.items()))
             _LOG.warning(
@@ -238,8 +254,8 @@ def _checked_qrels(text: str, name: str) -> list[Qrel]:
     qrels: dict[tuple[str, str, str], Qrel] = {}
     repeated = 0
     for number, line in enumerate(text.split("\n"), 1):
-        row = _SPACE.split(line.strip(" \t\v\f\r"))
-        if row == [""]:
+        row = columns_of(line)
+        if not row:
             continue
         if len(row) != 4:
             problem = _wrong_columns(len(row), "query_id iteration doc_id relevance")
@@ -364,8 +380,8 @@ def _checked_rankings(text: str, name: str) -> tuple[str, _Counted]:
     tags: set[str] = set()
     columns = 0
     for number, line in enumerate(text.split("\n"), 1):
-        row = _SPACE.split(line.strip(" \t\v\f\r"))
-        if row == [""]:
+        row = columns_of(line)
+        if not row:
             continue
         if len(row) not in ({columns} if columns else {5, 6}):
             expected = "query_id Q0 doc_id rank score" + (" tag" if columns != 5 else "")
@@ -393,7 +409,7 @@ def _checked_rankings(text: str, name: str) -> tuple[str, _Counted]:
     }
     if len(tags) == 1:
         return tags.pop(), rankings
-    run_id = _named_after(name)
+    run_id = run_name_of(name)
     found = f"has {len(tags)} different tags" if tags else "has no tag column"
     _LOG.warning("%s: %s; the run is called %s", name, found, run_id)
     return run_id, rankings
@@ -403,7 +419,13 @@ def _wrong_columns(found: int, expected: str) -> str:
     return f"has {found} columns; expected {len(expected.split())}: {expected} (ids cannot hold spaces)"
 
 
-def _named_after(name: str) -> str:
+def columns_of(line: str) -> list[str]:
+    """The columns of a line, cut at blanks and tabs only: an id may hold any other space."""
+    stripped = line.strip(" \t\v\f\r")
+    return _SPACE.split(stripped) if stripped else []
+
+
+def run_name_of(name: str) -> str:
     """The run's name where no tag says it: the file's, without the usual endings."""
     path = Path(name)
     if path.suffix == ".gz":

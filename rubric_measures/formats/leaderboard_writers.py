@@ -1,0 +1,185 @@
+"""Writing leaderboards in the forms that `formats.leaderboards` reads."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+
+from rubric_measures.errors import InputError, UnknownNameError
+from rubric_measures.files import atomic_writer, path_name
+from rubric_measures.formats.leaderboards import ALL, COLUMNS, FORMS, OWN_FORMAT, Form, LeaderboardTable
+from rubric_measures.formats.trec import IdCleaner
+
+__all__ = ["write_leaderboard"]
+
+_LOG = logging.getLogger("rubric_measures")
+
+
+def write_leaderboard(path: str | os.PathLike[str], table: LeaderboardTable, form: Form = "ir_measures") -> None:
+    """Writes a leaderboard; reading the file gives the same rows, but for what its form cannot hold (said).
+
+    Args:
+        path: the file.
+        table: the numbers; all digits are written.
+        form: one of `FORMS`; by default lines `run topic measure value`.
+
+    Raises:
+        InputError: the file cannot be written, the form is not known, it holds one run (or measure) only and the
+            table has several, or a name holds a tab or line end.
+    """
+    if form not in FORMS:
+        raise UnknownNameError("leaderboard form", form, FORMS)
+    clean = IdCleaner()
+    lines = _WRITERS[form](table, form, clean)
+    with atomic_writer(path) as stream:
+        stream.writelines(f"{line}\n" for line in lines)
+    clean.say(path_name(path))
+    lost = _lost(table, form)
+    if lost:
+        _LOG.warning("%s: the form %s has no place for %s, which were left out", path_name(path), form, lost)
+
+
+def _lost(table: LeaderboardTable, form: Form) -> str:
+    """What the form cannot hold of the table, in words; empty where nothing is lost."""
+    if form == "json":
+        return ""
+    parts = []
+    topics = sum(row.query_id != ALL for row in table.rows)
+    if topics and form in {"wide", "workbench", "dict"}:
+        parts.append(f"{topics} values of single topics")
+    errors = sum(row.error is not None for row in table.rows)
+    if errors and form not in {"wide", "workbench"}:
+        parts.append(f"{errors} standard errors")
+    return " and ".join(parts)
+
+
+def _long(table: LeaderboardTable, form: Form, clean: IdCleaner) -> Iterator[str]:
+    columns = COLUMNS[form]
+    if "run" not in columns:
+        if len(table.run_ids) != 1:
+            raise InputError(f"the form {form} holds one run a file; the table has {len(table.run_ids)}")
+        if form == "trec_eval":
+            yield f"runid\t{ALL}\t{clean(table.run_ids[0])}"
+    ranks = _ranks(table) if "rank" in columns else {}
+    for row in table.rows:
+        fields: Mapping[str, str] = {
+            "run": clean(row.run_id),
+            "measure": clean(row.measure),
+            "topic": clean(row.query_id),
+            "value": repr(row.value),
+            "Q0": "Q0",
+            "rank": str(ranks.get(row[:3], 0)),
+        }
+        yield "\t".join(fields[column] for column in columns)
+
+
+def _ranks(table: LeaderboardTable) -> dict[tuple[str, str, str], int]:
+    """The place of each row among the runs of its measure and topic, best first, run_id descending in ties."""
+    groups: dict[tuple[str, str], list[tuple[float, str]]] = {}
+    for row in table.rows:
+        groups.setdefault((row.measure, row.query_id), []).append((row.value, row.run_id))
+    return {
+        (run_id, measure, query_id): rank
+        for (measure, query_id), members in groups.items()
+        for rank, (_, run_id) in enumerate(sorted(members, reverse=True), 1)
+    }
+
+
+def _json_lines(table: LeaderboardTable, _: Form, __: IdCleaner) -> Iterator[str]:
+    for row in table.rows:
+        fields = {"run_id": row.run_id, "topic_id": row.query_id, "measure": row.measure, "value": row.value}
+        yield json.dumps(fields, ensure_ascii=False, allow_nan=False)
+
+
+def _wide(table: LeaderboardTable, _: Form, __: IdCleaner) -> Iterator[str]:
+    cells = {(row.run_id, row.measure): row for row in table.rows if row.query_id == ALL}
+    measures = list(dict.fromkeys(measure for _, measure in cells))
+    with_error = {measure for (_, measure), row in cells.items() if row.error is not None}
+    with_coverage = {measure for (_, measure), row in cells.items() if row.coverage is not None}
+    header = ["run_id"]
+    for measure in measures:
+        header += [measure]
+        header += [f"stderr:{measure}"] * (measure in with_error)
+        header += [f"coverage:{measure}"] * (measure in with_coverage)
+    yield _tabbed(header)
+    for run_id in dict.fromkeys(run_id for run_id, _ in cells):
+        line = [run_id]
+        for measure in measures:
+            row = cells.get((run_id, measure))
+            line += [_shown(row.value if row else None)]
+            line += [_shown(row.error if row else None)] * (measure in with_error)
+            line += [_shown(row.coverage if row else None)] * (measure in with_coverage)
+        yield _tabbed(line)
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None else repr(value)
+
+
+def _tabbed(cells: list[str]) -> str:
+    for cell in cells:
+        if "\t" in cell or "\n" in cell or cell != cell.strip():
+            raise InputError(f"{cell!r} cannot be written to a TSV file: it begins or ends with a space or holds a tab")
+    return "\t".join(cells)
+
+
+def _workbench(table: LeaderboardTable, form: Form, __: IdCleaner) -> Iterator[str]:
+    measure = _only_measure(table, form)
+    yield _tabbed(["method", measure, "+/-", "std-err"])
+    for row in table.rows:
+        if row.query_id == ALL:
+            yield _tabbed([row.run_id, repr(row.value), "+/-", _shown(row.error)])
+
+
+def _dict(table: LeaderboardTable, form: Form, __: IdCleaner) -> Iterator[str]:
+    measure = _only_measure(table, form)
+    values = table.column(measure)
+    whole = {run: int(value) if measure == "rank" and value.is_integer() else value for run, value in values.items()}
+    yield json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1)
+
+
+def _only_measure(table: LeaderboardTable, form: Form) -> str:
+    measures = {row.measure for row in table.rows if row.query_id == ALL}
+    if len(measures) != 1:
+        raise InputError(f"the form {form} holds the aggregates of one measure; the table has {len(measures)}")
+    return measures.pop()
+
+
+def _own_json(table: LeaderboardTable, _: Form, __: IdCleaner) -> Iterator[str]:
+    runs: dict[str, dict[str, dict[str, object]]] = {}
+    for row in table.rows:
+        empty: dict[str, object] = {
+            "mean": None,
+            "standard_error": None,
+            "queries": None,
+            "coverage": None,
+            "failed": None,
+            "per_query": {},
+        }
+        cell = runs.setdefault(row.run_id, {}).setdefault(row.measure, empty)
+        if row.query_id == ALL:
+            cell |= {"mean": row.value, "standard_error": row.error, "queries": row.queries}
+            cell |= {"coverage": row.coverage, "failed": row.failed}
+        else:
+            per_query = cell["per_query"]
+            assert isinstance(per_query, dict)
+            per_query[row.query_id] = row.value
+    content = {
+        "format": OWN_FORMAT,
+        "measures": list(table.measures),
+        "runs": [
+            {"run_id": run_id, "missing_queries": list(table.missing.get(run_id, ())), "measures": measures}
+            for run_id, measures in runs.items()
+        ],
+        "signature": table.signature,
+    }
+    yield json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1)
+
+
+_WRITERS: Mapping[Form, Callable[[LeaderboardTable, Form, IdCleaner], Iterator[str]]] = MappingProxyType(
+    dict.fromkeys(COLUMNS, _long)
+    | {"jsonl": _json_lines, "wide": _wide, "workbench": _workbench, "dict": _dict, "json": _own_json}
+)

@@ -1,0 +1,415 @@
+"""Leaderboards of other programs, long and wide: which form a file has is seen from its content, or refused."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, get_args
+
+from rubric_measures.errors import FormatError, UnknownNameError
+from rubric_measures.files import path_name, read_text
+from rubric_measures.formats.trec import columns_of, run_name_of
+
+__all__ = ["ALL", "FORMS", "Form", "LeaderboardTable", "Score", "read_leaderboard"]
+
+_LOG = logging.getLogger("rubric_measures")
+
+# The topic of a line that holds the aggregate over the topics.
+ALL = "all"
+OWN_FORMAT = "rubric_measures leaderboard 1"
+Form = Literal[
+    "ir_measures", "tot", "rag4reports", "trec_eval", "query", "ranking", "jsonl", "wide", "workbench", "dict", "json"
+]
+FORMS: tuple[Form, ...] = get_args(Form)
+
+# The columns of the long forms; the value comes last, but in `ranking`.
+COLUMNS: Mapping[Form, tuple[str, ...]] = MappingProxyType(
+    {
+        "ir_measures": ("run", "topic", "measure", "value"),
+        "tot": ("run", "measure", "topic", "value"),
+        "rag4reports": ("topic", "run", "measure", "value"),
+        "trec_eval": ("measure", "topic", "value"),
+        "query": ("topic", "measure", "value"),
+        "ranking": ("topic", "Q0", "run", "rank", "value", "measure"),
+    }
+)
+_RUN_HEADERS = {"run_id", "run", "run_tag", "method", "system"}
+
+
+class Score(NamedTuple):
+    """One number of a leaderboard: one row a (run, measure, topic).
+
+    Attributes:
+        run_id: the run.
+        measure: the measure, as the file names it.
+        query_id: the topic, or `all` for the aggregate.
+        value: the score, finite.
+        error: the standard error of an aggregate, where the file gives it.
+        coverage: the share of the grades that the value needed which exist, where the file gives it.
+        queries: the number of topics in an aggregate, where the file gives it.
+        failed: the number of needed grades that failed, where the file gives it.
+    """
+
+    run_id: str
+    measure: str
+    query_id: str
+    value: float
+    error: float | None = None
+    coverage: float | None = None
+    queries: int | None = None
+    failed: int | None = None
+
+
+@dataclass(frozen=True)
+class LeaderboardTable:
+    """The numbers of a leaderboard file, in file order; no (run, measure, topic) twice.
+
+    Attributes:
+        rows: the numbers.
+        signature: what produced them, where the file says it.
+        missing: run -> topics without an answer or ranking, where the file says it.
+    """
+
+    rows: tuple[Score, ...]
+    signature: str = ""
+    missing: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def run_ids(self) -> tuple[str, ...]:
+        """The runs, in the order of their first rows."""
+        return tuple(dict.fromkeys(row.run_id for row in self.rows))
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The measures, in the order of their first rows."""
+        return tuple(dict.fromkeys(row.measure for row in self.rows))
+
+    @property
+    def query_ids(self) -> tuple[str, ...]:
+        """The topics, in the order of their first rows, without `all`."""
+        return tuple(dict.fromkeys(row.query_id for row in self.rows if row.query_id != ALL))
+
+    def column(self, measure: str, query_id: str = ALL) -> dict[str, float]:
+        """Run -> value of one measure for one topic (the aggregate by default); runs without such a row are absent.
+
+        Raises:
+            UnknownNameError: no row has the measure.
+        """
+        return {row.run_id: row.value for row in self._of(measure) if row.query_id == query_id}
+
+    def errors(self, measure: str) -> dict[str, float]:
+        """Run -> standard error of the aggregate, where the file gives it."""
+        return {row.run_id: row.error for row in self._of(measure) if row.query_id == ALL and row.error is not None}
+
+    def per_query(self, measure: str) -> dict[str, dict[str, float]]:
+        """Run -> topic -> value of one measure, without the aggregate.
+
+        Raises:
+            UnknownNameError: no row has the measure.
+        """
+        values: dict[str, dict[str, float]] = {}
+        for row in self._of(measure):
+            if row.query_id != ALL:
+                values.setdefault(row.run_id, {})[row.query_id] = row.value
+        return values
+
+    def _of(self, measure: str) -> list[Score]:
+        rows = [row for row in self.rows if row.measure == measure]
+        if not rows:
+            raise UnknownNameError("measure", measure, self.measures, hint="(the leaderboard has no such column)")
+        return rows
+
+
+def read_leaderboard(
+    path: str | os.PathLike[str],
+    *,
+    form: Form | None = None,
+    topics: Collection[str] = (),
+    run_id: str | None = None,
+    measure: str | None = None,
+) -> LeaderboardTable:
+    """Reads a leaderboard in any form of `FORMS`.
+
+    Long forms (no header): `run topic measure value` (ir_measures), `run measure topic value` (tot),
+    `topic run measure value` (rag4reports), `measure topic value` (trec_eval; the run is named by its `runid` line, or
+    by the file), `topic measure value` (query: what `ir_measures -q` prints), `topic Q0 run rank value measure`
+    (ranking), JSON lines {run_id, topic_id, measure, value}. Wide forms: TSV with a header that begins with `run_id`,
+    the Rubric workbench's TSV, a JSON dict run -> rank or score, and the JSON of this package's leaderboards.
+
+    The form is seen from the content: the column that holds `all`, or only known topics, is the topic's. Measures
+    whose values are all text are left out and counted, empty cells of wide files too.
+
+    Args:
+        path: the file.
+        form: the form, where it is known or cannot be seen.
+        topics: known topics, to tell the columns of a file that has no `all`.
+        run_id: the run of a file that holds one run; by default the name in the file, or the file's.
+        measure: what a JSON dict holds; by default `rank` when all values are whole or half numbers from 1 to the number of
+            runs, else `score`.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: the file is empty, or has no known form or several; a line has the wrong number of columns or no
+            number; two lines give one run, measure and topic different values.
+    """
+    name = path_name(path)
+    text = read_text(path)
+    if not text.strip():
+        raise FormatError("is empty; expected a leaderboard", path=name)
+    form = form or _form_of_text(text, name)
+    if form == "json":
+        return _from_own_json(_json_object(text, name), name)
+    rows: Iterable[tuple[int, Score]]
+    if form == "dict":
+        rows = _from_dict(_json_object(text, name), name, measure)
+    elif form == "jsonl":
+        rows = _from_json_lines(text, name)
+    elif form in {"wide", "workbench"}:
+        rows = _from_table(text, name, form)
+    else:
+        rows = _from_long(text, name, form, topics, run_id)
+    return _table(rows, name)
+
+
+def _table(
+    rows: Iterable[tuple[int, Score]],
+    name: str,
+    signature: str = "",
+    missing: Mapping[str, tuple[str, ...]] | None = None,
+) -> LeaderboardTable:
+    unique = _unique(rows, name)
+    if not unique:
+        raise FormatError("holds no number; expected a leaderboard", path=name)
+    return LeaderboardTable(unique, signature, MappingProxyType(dict(missing or {})))
+
+
+def _form_of_text(text: str, name: str) -> Form | None:
+    """The form of a file; None for a long form, where the columns must decide."""
+    stripped = text.lstrip()
+    if stripped[0] == "{":
+        try:
+            content = json.loads(text)
+        except (json.JSONDecodeError, RecursionError):
+            return "jsonl"
+        if content.get("format") == OWN_FORMAT:
+            return "json"
+        return "jsonl" if "run_id" in content and "measure" in content else "dict"
+    if stripped[0] == "[":
+        raise FormatError("is a JSON list; expected JSON lines or a dict of runs", path=name)
+    header = stripped.partition("\n")[0].split("\t")
+    if "+/-" in header:
+        return "workbench"
+    return "wide" if header[0].strip() in _RUN_HEADERS and len(header) > 1 else None
+
+
+def _unique(rows: Iterable[tuple[int, Score]], name: str) -> tuple[Score, ...]:
+    """The rows without repetitions (counted); two values for one number are an error."""
+    unique: dict[tuple[str, str, str], Score] = {}
+    repeated = 0
+    for line, row in rows:
+        earlier = unique.setdefault(row[:3], row)
+        if earlier is not row:
+            if earlier != row:
+                problem = f"{' '.join(row[:3])} was {earlier.value!r} before, now {row.value!r}"
+                raise FormatError(problem, path=name, line=line)
+            repeated += 1
+    if repeated:
+        _LOG.warning("%s: %d lines repeat an earlier one and were left out", name, repeated)
+    return tuple(unique.values())
+
+
+def _value(token: object, name: str, line: int, where: str = "value") -> float:
+    """A finite number."""
+    try:
+        value = float(token) if isinstance(token, str | int | float) and not isinstance(token, bool) else math.nan
+    except (ValueError, OverflowError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise FormatError(f"{str(token)[:40]!r} is not a finite number", path=name, line=line, field=where)
+    return value
+
+
+def _is_number(token: str) -> bool:
+    try:
+        float(token)
+    except ValueError:
+        return False
+    return True
+
+
+def _from_long(
+    text: str, name: str, form: Form | None, topics: Collection[str], run_id: str | None
+) -> Iterator[tuple[int, Score]]:
+    lines = [(number, row) for number, line in enumerate(text.split("\n"), 1) if (row := columns_of(line))]
+    named = [row[2] for _, row in lines if len(row) == 3 and row[:2] == ["runid", ALL]]
+    lines = [(number, row) for number, row in lines if len(row) != 3 or row[:2] != ["runid", ALL]]
+    if len(set(named)) > 1:
+        problem = f"holds several runs ({', '.join(sorted(set(named))[:5])}); give each run a file of its own"
+        raise FormatError(problem, path=name)
+    if not lines:
+        return
+    form = form or _form_of_columns([row for _, row in lines], name, topics)
+    columns = COLUMNS[form]
+    for number, row in lines:
+        if len(row) != len(columns):
+            problem = f"has {len(row)} columns; expected {len(columns)}: {' '.join(columns)}"
+            raise FormatError(problem, path=name, line=number)
+    place = {column: columns.index(column) for column in columns}
+    alone = run_id or (named[0] if named else run_name_of(name))
+    texts = _text_measures([row for _, row in lines], place["measure"], place["value"])
+    left_out = 0
+    for number, row in lines:
+        if row[place["measure"]] in texts:
+            left_out += 1
+            continue
+        run = row[place["run"]] if "run" in place else alone
+        value = _value(row[place["value"]], name, number)
+        yield number, Score(run, row[place["measure"]], row[place["topic"]], value)
+    if left_out:
+        _LOG.warning("%s: %d lines of %d text measures were left out", name, left_out, len(texts))
+
+
+def _text_measures(rows: Sequence[Sequence[str]], measure: int, value: int) -> set[str]:
+    """The measures of which no value is a number."""
+    numeric = {row[measure] for row in rows if _is_number(row[value])}
+    return {row[measure] for row in rows} - numeric
+
+
+def _form_of_columns(rows: Sequence[Sequence[str]], name: str, topics: Collection[str]) -> Form:
+    """Tells the long forms by their topic column: the one that holds `all`, or nothing but known topics."""
+    width = len(rows[0])
+    if width == 6:
+        if all(len(row) == 6 and row[1] == "Q0" for row in rows):
+            return "ranking"
+        raise FormatError("has six columns, but is not 'topic Q0 run rank value measure'", path=name, line=1)
+    candidates = [form for form, columns in COLUMNS.items() if len(columns) == width and form != "ranking"]
+    if not candidates:
+        problem = (
+            f"has {width} columns; a leaderboard has 3 ('measure topic value'), 4 ('run topic measure value') or 6"
+        )
+        raise FormatError(problem, path=name, line=1)
+    values = [{row[column] for row in rows if len(row) == width} for column in range(width)]
+
+    def narrowed(forms: Sequence[Form], test: Callable[[set[str]], bool]) -> list[Form]:
+        return [form for form in forms if test(values[COLUMNS[form].index("topic")])]
+
+    known = set(topics)
+    for forms in (narrowed(candidates, lambda column: ALL in column), candidates):
+        fitting = narrowed(forms, lambda column: bool(known) and column - {ALL} <= known)
+        if len(forms) == 1:
+            return forms[0]
+        if len(fitting) == 1:
+            return fitting[0]
+    named = ", ".join(f"{form} ({' '.join(COLUMNS[form])})" for form in candidates)
+    raise FormatError(f"could be any of {named}; name the form or the topics", path=name)
+
+
+def _from_json_lines(text: str, name: str) -> Iterator[tuple[int, Score]]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        row = _json_object(line, name, number)
+        topic = row.get("topic_id", row.get("query_id"))
+        for key, found in (("run_id", row.get("run_id")), ("measure", row.get("measure")), ("topic_id", topic)):
+            if not isinstance(found, str | int) or isinstance(found, bool) or found == "":
+                raise FormatError("is missing or no text", path=name, line=number, field=key)
+        value = _value(row.get("value"), name, number)
+        yield number, Score(str(row["run_id"]), str(row["measure"]), str(topic), value)
+
+
+def _json_object(text: str, name: str, line: int = 0) -> dict[str, Any]:
+    try:
+        content = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        where = line or getattr(error, "lineno", 0)
+        raise FormatError(f"is not JSON ({getattr(error, 'msg', 'too deep')})", path=name, line=where) from None
+    if not isinstance(content, dict):
+        raise FormatError("is not a JSON object", path=name, line=line)
+    return content
+
+
+def _from_dict(content: Mapping[str, Any], name: str, measure: str | None) -> Iterator[tuple[int, Score]]:
+    values = {run: _value(value, name, 0, run) for run, value in content.items()}
+    if measure is None:
+        # Ranks are whole, or half where runs are tied, and none is beyond the number of runs.
+        ranks = all(1 <= value <= len(values) and (2 * value).is_integer() for value in values.values())
+        measure = "rank" if ranks else "score"
+    for run, value in values.items():
+        yield 0, Score(run, measure, ALL, value)
+
+
+def _from_table(text: str, name: str, form: Form) -> Iterator[tuple[int, Score]]:
+    """A TSV with a header: `run_id`, then measures, each with `stderr:` and `coverage:` columns or `+/-` after it."""
+    lines = [
+        (number, [cell.strip() for cell in line.split("\t")])
+        for number, line in enumerate(text.split("\n"), 1)
+        if line.strip()
+    ]
+    header, *rows = (row for _, row in lines)
+    if len(set(header)) != len(header) and form == "wide":
+        raise FormatError("names a column twice", path=name, line=lines[0][0])
+    for number, row in lines[1:]:
+        if len(row) != len(header):
+            problem = f"has {len(row)} cells, the header {len(header)}; expected one for each, cut at tabs"
+            raise FormatError(problem, path=name, line=number)
+    if form == "workbench":
+        measures = {column: column + 2 for column in range(1, len(header) - 2) if header[column + 1] == "+/-"}
+        coverages: dict[int, int] = {}
+    else:
+        extra = {title: column for column, title in enumerate(header) if title.startswith(("stderr:", "coverage:"))}
+        plain = [column for column in range(1, len(header)) if header[column] not in extra]
+        numeric = [column for column in plain if any(_is_number(row[column]) for row in rows)]
+        if len(numeric) < len(plain):
+            _LOG.warning("%s: %d columns without any number were left out", name, len(plain) - len(numeric))
+        measures = {column: extra.get(f"stderr:{header[column]}", 0) for column in numeric}
+        coverages = {column: extra.get(f"coverage:{header[column]}", 0) for column in numeric}
+    empty = 0
+    for number, row in lines[1:]:
+        for column, error in measures.items():
+            if _is_empty(row[column]):
+                empty += 1
+                continue
+            value = _value(row[column], name, number, header[column])
+            spread = _optional(row, error, name, number, header)
+            share = _optional(row, coverages.get(column, 0), name, number, header)
+            yield number, Score(row[0], header[column], ALL, value, spread, share)
+    if empty:
+        _LOG.warning("%s: %d empty cells were left out", name, empty)
+
+
+def _is_empty(cell: str) -> bool:
+    return cell.lower() in {"", "-", "nan", "none", "n/a"}
+
+
+def _optional(row: Sequence[str], column: int, name: str, line: int, header: Sequence[str]) -> float | None:
+    if not column or _is_empty(row[column]):
+        return None
+    return _value(row[column], name, line, header[column])
+
+
+def _from_own_json(content: Mapping[str, Any], name: str) -> LeaderboardTable:
+    """The JSON that this package's leaderboards are printed as."""
+    rows: list[tuple[int, Score]] = []
+    missing: dict[str, tuple[str, ...]] = {}
+    try:
+        for run in content["runs"]:
+            run_id = str(run["run_id"])
+            if run.get("missing_queries"):
+                missing[run_id] = tuple(map(str, run["missing_queries"]))
+            for measure, cell in run["measures"].items():
+                for query_id, value in cell.get("per_query", {}).items():
+                    if value is not None:
+                        rows.append((0, Score(run_id, measure, query_id, _value(value, name, 0, measure))))
+                if cell["mean"] is not None:
+                    mean = _value(cell["mean"], name, 0, measure)
+                    more = (cell.get(key) for key in ("standard_error", "coverage", "queries", "failed"))
+                    rows.append((0, Score(run_id, measure, ALL, mean, *more)))
+    except (KeyError, TypeError, AttributeError) as error:
+        problem = f"is not a {OWN_FORMAT!r} file as this package writes it ({type(error).__name__}: {error})"
+        raise FormatError(problem, path=name) from None
+    return _table(rows, name, str(content.get("signature", "")), missing)
