@@ -149,8 +149,8 @@ def read_leaderboard(
         form: the form, where it is known or cannot be seen.
         topics: known topics, to tell the columns of a file that has no `all`.
         run_id: the run of a file that holds one run; by default the name in the file, or the file's.
-        measure: what a JSON dict holds; by default `rank` when all values are whole or half numbers from 1 to the number of
-            runs, else `score`.
+        measure: what a JSON dict holds; by default `rank` when all values are whole or half numbers from 1 to the
+            number of runs, else `score`.
 
     Raises:
         InputError: the file cannot be opened.
