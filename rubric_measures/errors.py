@@ -60,6 +60,13 @@ class FormatError(InputError):
             where = f"{where}:{self.line}" if where else f"line {self.line}"
         return ": ".join(part for part in (where, self.field, self.problem) if part)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _format_error, (type(self), self.problem, self.path, self.line, self.field)
+
+
+def _format_error(kind: type[FormatError], problem: str, path: str, line: int, field: str) -> FormatError:
+    return kind(problem, path=path, line=line, field=field)
+
 
 class UnknownNameError(InputError):
     """A name is not known; the message lists near ones.
@@ -79,7 +86,15 @@ class UnknownNameError(InputError):
             tail = "there are none"
         else:
             tail = f"known: {', '.join(self.known[:12])}" + (", …" if len(self.known) > 12 else "")
+        self.hint = hint
         super().__init__(f"unknown {kind} {name!r}: {tail}" + (f" {hint}" if hint else ""))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _unknown_name_error, (self.kind, self.name, self.known, self.hint)
+
+
+def _unknown_name_error(kind: str, name: str, known: list[str], hint: str) -> UnknownNameError:
+    return UnknownNameError(kind, name, known, hint=hint)
 
 
 class MeasureError(InputError):

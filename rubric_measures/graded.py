@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ir_measures.util import Qrel
 
@@ -305,8 +305,7 @@ def build_query(
     return QueryGrades(query_id, tuple(items), levels, lost), left_out
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     """One item-level judgment, whatever it came from."""
 
     query_id: str
@@ -318,47 +317,54 @@ class _Row:
     weight: Any = None
 
 
-def _rows_of(qrels: Any) -> Iterator[_Row]:
+def _rows_of(qrels: Any) -> Iterable[_Row]:
     """The rows of anything that ir_measures takes as item-level qrels."""
     if isinstance(qrels, dict):
         raise MeasureError(
             "a nested dict of judgments carries no rubric items; give rows with an `iteration` (the item id)"
         )
     if hasattr(qrels, "itertuples"):
-        names = list(qrels.columns)
-        # ir_datasets' TrecSubQrel says subtopic_id.
-        item_column = next((name for name in ("iteration", "item_id", "subtopic_id") if name in names), None)
-        if item_column is None:
-            raise MeasureError("the frame has no column `iteration` with the item ids; rubric measures need it")
-        # Columns, not row objects: seven times faster, and no column of ours is lost.
-        used = ["query_id", "doc_id", "relevance", item_column]
-        used += [name for name in ("status", "importance", "weight") if name in names]
-        keys = ["query_id", "doc_id", "relevance", "item_id", *used[4:]]
-        for values in zip(*(qrels[name].tolist() for name in used), strict=True):
-            row = dict(zip(keys, values, strict=True))
-            yield _Row(**{**row, **{key: str(row[key]) for key in ("query_id", "doc_id", "item_id")}})
-        return
-    for row in qrels:
-        item_id = getattr(row, "iteration", None)
-        if item_id is None:
-            item_id = getattr(row, "subtopic_id", None)
-        if item_id is None:
-            raise MeasureError(f"the row {row!r} has no `iteration` (the item id); rubric measures need it")
-        status = row.status if isinstance(row, Grade) else "graded"
-        yield _Row(str(row.query_id), str(row.doc_id), row.relevance, str(item_id), status)
+        return _frame_rows(qrels)
+    return map(_row, qrels)
+
+
+def _frame_rows(frame: Any) -> Iterator[_Row]:
+    names = list(frame.columns)
+    # ir_datasets' TrecSubQrel says subtopic_id.
+    item_column = next((name for name in ("iteration", "item_id", "subtopic_id") if name in names), None)
+    if item_column is None:
+        raise MeasureError("the frame has no column `iteration` with the item ids; rubric measures need it")
+    # Columns, not row objects: seven times faster, and no column of ours is lost.
+    required = [frame[name].tolist() for name in ("query_id", "doc_id", "relevance", item_column)]
+    optional = [
+        frame[name].tolist() if name in names else itertools.repeat(default, len(frame))
+        for name, default in (("status", "graded"), ("importance", None), ("weight", None))
+    ]
+    for query_id, doc_id, relevance, item_id, *rest in zip(*required, *optional, strict=True):
+        yield _Row(str(query_id), str(doc_id), relevance, str(item_id), *rest)
+
+
+def _row(row: Any) -> _Row:
+    item_id = getattr(row, "iteration", None)
+    if item_id is None:
+        item_id = getattr(row, "subtopic_id", None)
+    if item_id is None:
+        raise MeasureError(f"the row {row!r} has no `iteration` (the item id); rubric measures need it")
+    status = row.status if isinstance(row, Grade) else "graded"
+    return _Row(str(row.query_id), str(row.doc_id), row.relevance, str(item_id), status)
 
 
 def _declared_items(rows: Iterable[_Row]) -> list[RubricItem]:
     """The items that rows speak of, in order of their ids, with importance and weight where a column gives them."""
     items: dict[tuple[str, str], RubricItem] = {}
-    for row in rows:
-        key = (row.query_id, row.item_id)
-        if key not in items:
-            # A frame says "no value" with None or NaN.
-            importance = row.importance if row.importance in ("vital", "okay") else None
-            weight = None if row.weight is None or math.isnan(row.weight) else float(row.weight)
-            items[key] = RubricItem(row.item_id, row.query_id, "", importance=importance, weight=weight)
-    return [items[key] for key in sorted(items)]
+    first = {(row[0], row[3]): row for row in reversed(list(rows))}
+    for key in sorted(first):
+        row = first[key]
+        # A frame says "no value" with None or NaN.
+        importance = row.importance if row.importance in ("vital", "okay") else None
+        weight = None if row.weight is None or math.isnan(row.weight) else float(row.weight)
+        items[key] = RubricItem(row.item_id, row.query_id, "", importance=importance, weight=weight)
+    return list(items.values())
 
 
 def build_grades(
@@ -393,19 +399,23 @@ def build_grades(
     failed: dict[str, list[tuple[str, str]]] = {}
     rows = list(_rows_of(qrels))
     known = bank or TestBank.from_items(_declared_items(rows))
-    for row in rows:
-        if row.doc_id == BANK_DOC:
+    for query_id, doc_id, relevance, item_id, status, *_ in rows:
+        if doc_id == BANK_DOC:
             continue
-        if row.relevance is None or row.status not in ("graded", "truncated"):
-            failed.setdefault(row.query_id, []).append((row.doc_id, row.item_id))
+        if relevance is None or status not in ("graded", "truncated"):
+            failed.setdefault(query_id, []).append((doc_id, item_id))
             continue
-        value = int(row.relevance)
-        if value != row.relevance:
-            raise InputError(
-                f"query {row.query_id!r}, document {row.doc_id!r}, item {row.item_id!r}: "
-                f"grade {row.relevance!r} is not an integer"
-            )
-        grades.setdefault(row.query_id, []).append((row.doc_id, row.item_id, value))
+        value = relevance
+        if type(value) is not int:
+            value = int(relevance)
+            if value != relevance:
+                raise InputError(
+                    f"query {query_id!r}, document {doc_id!r}, item {item_id!r}: grade {relevance!r} is not an integer"
+                )
+        of_query = grades.get(query_id)
+        if of_query is None:
+            of_query = grades[query_id] = []
+        of_query.append((doc_id, item_id, value))
     wanted = dict.fromkeys([*known.items, *grades, *failed])
     queries: dict[str, QueryGrades] = {}
     left_out: Counter[str] = Counter()

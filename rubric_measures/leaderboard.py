@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ir_measures.measures.base import Measure
 
 from rubric_measures.errors import InputError, MeasureError
+from rubric_measures.forked import forked_map
+from rubric_measures.formats.trec import read_run
 from rubric_measures.graded import Grades, OnFailed
 from rubric_measures.measures.plan import Coverage, Plan, QueryScorer
 from rubric_measures.selection import RecordQuery
 from rubric_measures.signature import Signature
 
-__all__ = ["OVERALL", "Cell", "Leaderboard", "collect_cells", "score_records", "score_runs"]
+__all__ = ["OVERALL", "Cell", "Leaderboard", "collect_cells", "score_records", "score_run_files", "score_runs"]
 
 # The row of the best score that any run could reach; the name that the Rubric workbench gives it.
 OVERALL = "_overall_"
@@ -112,61 +114,64 @@ class Leaderboard:
         )
 
 
-class _Board:
-    """Collects values while queries or runs come by, in any order."""
+@dataclass
+class _RunRow:
+    """What one run collects: for each measure query_id -> value, for each cutoff the count of needed grades."""
 
-    def __init__(self, measures: Sequence[Measure], overall: bool) -> None:
-        names = [str(measure) for measure in measures]
-        if not names:
+    columns: list[dict[str, float | None]]
+    tallies: dict[int | None, _Tally]
+    missing: list[str] = field(default_factory=list)
+
+
+class _Scoring:
+    """The measures of a leaderboard, and how one ranking is scored."""
+
+    def __init__(self, measures: Sequence[Measure]) -> None:
+        self.names = [str(measure) for measure in measures]
+        if not self.names:
             raise MeasureError("name at least one measure")
-        if len(set(names)) != len(names):
-            raise MeasureError(f"measure {next(name for name in names if names.count(name) > 1)} is asked for twice")
-        self.names = names
+        if len(set(self.names)) != len(self.names):
+            twice = next(name for name in self.names if self.names.count(name) > 1)
+            raise MeasureError(f"measure {twice} is asked for twice")
         self.plan = Plan(measures)
-        self.overall = overall
         # Measures with one cutoff share one count of needed grades.
         self.cutoffs = [_cutoff(measure) for measure in measures]
         depths = [cutoff for cutoff in self.cutoffs if cutoff is not None]
         self.depth = max(depths) if len(depths) == len(self.cutoffs) else None
-        self.values: dict[str, list[dict[str, float | None]]] = {}
-        self.tallies: dict[str, dict[int | None, _Tally]] = {}
-        self.missing: dict[str, list[str]] = {}
 
-    def add(self, run_id: str, query_id: str, scorer: QueryScorer, ranking: Sequence[str]) -> None:
-        columns = self.values.get(run_id)
-        if columns is None:
-            columns = self.values[run_id] = [{} for _ in self.names]
-            self.tallies[run_id] = {cutoff: _Tally() for cutoff in self.cutoffs}
+    def new_row(self) -> _RunRow:
+        return _RunRow([{} for _ in self.names], {cutoff: _Tally() for cutoff in self.cutoffs})
+
+    def add(self, row: _RunRow, query_id: str, scorer: QueryScorer, ranking: Sequence[str]) -> None:
         hits = scorer.hits(ranking if self.depth is None else ranking[: self.depth])
-        for column, value in zip(columns, scorer(ranking, hits), strict=True):
+        for column, value in zip(row.columns, scorer(ranking, hits), strict=True):
             column[query_id] = value
-        for cutoff, tally in self.tallies[run_id].items():
+        for cutoff, tally in row.tallies.items():
             tally.add(scorer.coverage(len(ranking), hits, cutoff))
         if not ranking:
-            self.missing.setdefault(run_id, []).append(query_id)
+            row.missing.append(query_id)
 
-    def add_overall(self, query_id: str, scorer: QueryScorer) -> None:
-        columns = self.values.setdefault(OVERALL, [{} for _ in self.names])
-        self.tallies.setdefault(OVERALL, {cutoff: _Tally() for cutoff in self.cutoffs})
-        for column, value in zip(columns, scorer.best_possible(), strict=True):
-            column[query_id] = value
+    def overall(self, scorers: Mapping[str, QueryScorer]) -> _RunRow:
+        row = self.new_row()
+        for query_id, scorer in scorers.items():
+            for column, value in zip(row.columns, scorer.best_possible(), strict=True):
+                column[query_id] = value
+        return row
 
-    def finish(self, settings: Mapping[str, object]) -> Leaderboard:
+    def finish(self, rows: Mapping[str, _RunRow], settings: Mapping[str, object]) -> Leaderboard:
         values: dict[str, dict[str, dict[str, float | None]]] = {}
         cells: dict[str, dict[str, Cell]] = {}
-        for run_id in sorted(self.values):
-            rows: dict[str, dict[str, float | None]] = {}
-            row_cells: dict[str, Cell] = {}
-            for name, cutoff, column in zip(self.names, self.cutoffs, self.values[run_id], strict=True):
-                if run_id == OVERALL and any(value is None for value in column.values()):
-                    continue
-                rows[name] = dict(sorted(column.items()))
-                row_cells[name] = _cell(rows[name].values(), self.tallies[run_id][cutoff])
-            if run_id == OVERALL and len(rows) < len(self.names):
+        for run_id, row in sorted(rows.items()):
+            if run_id == OVERALL and any(None in column.values() for column in row.columns):
                 continue
-            values[run_id], cells[run_id] = rows, row_cells
-        signature = Signature({"measures": self.names, **settings})
-        return Leaderboard(self.names, values, cells, signature, self.missing)
+            columns = [dict(sorted(column.items())) for column in row.columns]
+            values[run_id] = dict(zip(self.names, columns, strict=True))
+            cells[run_id] = {
+                name: _cell(column.values(), row.tallies[cutoff])
+                for name, column, cutoff in zip(self.names, columns, self.cutoffs, strict=True)
+            }
+        missing = {run_id: row.missing for run_id, row in rows.items() if row.missing}
+        return Leaderboard(self.names, values, cells, Signature({"measures": self.names, **settings}), missing)
 
 
 def _cutoff(measure: Measure) -> int | None:
@@ -203,21 +208,86 @@ def score_runs(
         InputError: two runs have one name, or there is no run.
         MeasureError: a measure cannot be computed from these grades.
     """
-    board = _Board(measures, overall)
-    scorers = {
-        query_id: board.plan.for_query(query, grades.on_failed) for query_id, query in sorted(grades.queries.items())
-    }
+    scoring = _Scoring(measures)
+    scorers = _scorers(scoring, grades)
+    rows: dict[str, _RunRow] = {}
     for run_id, rankings in runs:
-        if run_id in board.values:
-            raise InputError(f"two runs are called {run_id!r}; rename one")
-        for query_id, scorer in scorers.items():
-            board.add(run_id, query_id, scorer, rankings.get(query_id, ()))
-    if not board.values:
+        _merge(rows, run_id, _score_run(scoring, scorers, rankings))
+    return _finish(scoring, scorers, rows, grades, overall, settings)
+
+
+def _scorers(scoring: _Scoring, grades: Grades) -> dict[str, QueryScorer]:
+    return {
+        query_id: scoring.plan.for_query(query, grades.on_failed) for query_id, query in sorted(grades.queries.items())
+    }
+
+
+def _score_run(scoring: _Scoring, scorers: Mapping[str, QueryScorer], rankings: Mapping[str, Sequence[str]]) -> _RunRow:
+    row = scoring.new_row()
+    for query_id, scorer in scorers.items():
+        scoring.add(row, query_id, scorer, rankings.get(query_id, ()))
+    return row
+
+
+def _merge(rows: dict[str, _RunRow], run_id: str, row: _RunRow) -> None:
+    if run_id in rows:
+        raise InputError(f"two runs are called {run_id!r}; rename one")
+    rows[run_id] = row
+
+
+def _finish(
+    scoring: _Scoring,
+    scorers: Mapping[str, QueryScorer],
+    rows: dict[str, _RunRow],
+    grades: Grades,
+    overall: bool,
+    settings: Mapping[str, object] | None,
+) -> Leaderboard:
+    if not rows:
         raise InputError("there is no run to score")
     if overall:
-        for query_id, scorer in scorers.items():
-            board.add_overall(query_id, scorer)
-    return board.finish(_settings(grades.on_failed, {**grades.source, **(settings or {})}))
+        rows[OVERALL] = scoring.overall(scorers)
+    return scoring.finish(rows, _settings(grades.on_failed, {**grades.source, **(settings or {})}))
+
+
+def score_run_files(
+    grades: Grades,
+    paths: Sequence[str],
+    measures: Sequence[Measure],
+    *,
+    overall: bool = True,
+    settings: Mapping[str, object] | None = None,
+    workers: int | None = None,
+    watch: Callable[[Iterable[str]], Iterable[str]] = lambda paths: paths,
+) -> Leaderboard:
+    """Scores TREC run files, several at a time; the numbers do not depend on how many.
+
+    Args:
+        grades: as for `score_runs`.
+        paths: the files; memory is that of one file a worker.
+        measures: as for `score_runs`.
+        overall: as for `score_runs`.
+        settings: as for `score_runs`.
+        workers: processes that read and score; None takes one for each core where that pays.
+        watch: wraps the iteration over the files (a progress bar).
+
+    Raises:
+        FormatError: a file is no run.
+        InputError: two runs have one name, or there is no run.
+        MeasureError: a measure cannot be computed from these grades.
+    """
+    scoring = _Scoring(measures)
+    scorers = _scorers(scoring, grades)
+    rows: dict[str, _RunRow] = {}
+
+    def score(path: str) -> tuple[str, _RunRow]:
+        read = read_run(path)
+        rankings = {query_id: ranking.doc_ids for query_id, ranking in read.rankings.items()}
+        return read.run_id, _score_run(scoring, scorers, rankings)
+
+    for run_id, row in forked_map(score, paths, workers, watch):
+        _merge(rows, run_id, row)
+    return _finish(scoring, scorers, rows, grades, overall, settings)
 
 
 def score_records(
@@ -241,21 +311,28 @@ def score_records(
         InputError: the records hold no ranking.
         MeasureError: a measure cannot be computed from these grades.
     """
-    board = _Board(measures, overall)
+    scoring = _Scoring(measures)
+    rows: dict[str, _RunRow] = {}
+    best = scoring.new_row()
     # What a run that does not rank the query scores for it, to be filled in for runs that appear later.
     empty: dict[str, QueryScorer] = {}
     for query in queries:
-        scorer = board.plan.for_query(query.grades, on_failed)
+        scorer = scoring.plan.for_query(query.grades, on_failed)
         for run_id, ranking in query.rankings.items():
-            board.add(run_id, query.query_id, scorer, ranking)
+            row = rows.get(run_id)
+            if row is None:
+                row = rows[run_id] = scoring.new_row()
+            scoring.add(row, query.query_id, scorer, ranking)
         if overall:
-            board.add_overall(query.query_id, scorer)
+            for column, values in zip(best.columns, scoring.overall({query.query_id: scorer}).columns, strict=True):
+                column.update(values)
         empty[query.query_id] = scorer.without_passages()
-    if not board.values.keys() - {OVERALL}:
+    if not rows:
         raise InputError("the records hold no ranking; give run files")
-    for run_id, columns in board.values.items():
-        if run_id != OVERALL:
-            for query_id, scorer in empty.items():
-                if query_id not in columns[0]:
-                    board.add(run_id, query_id, scorer, ())
-    return board.finish(_settings(on_failed, settings))
+    for row in rows.values():
+        for query_id, scorer in empty.items():
+            if query_id not in row.columns[0]:
+                scoring.add(row, query_id, scorer, ())
+    if overall:
+        rows[OVERALL] = best
+    return scoring.finish(rows, _settings(on_failed, settings))

@@ -7,9 +7,12 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
+from operator import itemgetter
 from typing import Literal, NamedTuple, TypeVar
 
 from rubric_measures.errors import InputError, UnknownNameError
+from rubric_measures.formats.json_models import paused_collector
 from rubric_measures.formats.workbench import (
     DirectGrade,
     GradedPassage,
@@ -70,8 +73,8 @@ class GradeFilter:
     question_set: QuestionSet | None = None
     first: bool = False
 
-    def passes(self, key: GradeSetKey, item_ids: Iterable[str]) -> bool:
-        """Whether a grade set with this key and these items passes."""
+    def passes(self, key: GradeSetKey, item_ids: Callable[[], Iterable[str]]) -> bool:
+        """Whether a grade set with this key and these items passes; the items are asked for only where they matter."""
         if self.llm is not None and key.llm != self.llm:
             return False
         if self.prompt_class is not None and key.prompt_class != self.prompt_class:
@@ -84,7 +87,7 @@ class GradeFilter:
             return key.kind == "nugget"
         if key.kind != "question":
             return False
-        first = next(iter(item_ids), "")
+        first = next(iter(item_ids()), "")
         is_tqa = first.startswith(_TQA) or first.rpartition("/")[2].startswith(_TQA)
         return is_tqa == (self.question_set == "tqa")
 
@@ -108,7 +111,7 @@ class RecordQuery:
     Attributes:
         grades: the compiled grades of the one grade set that was selected.
         rankings: system -> doc_ids by rank, then score descending, then doc_id descending.
-        ranks: system -> the same as `RankedPassage`s, whatever query the file's rankings name.
+        ranks: system -> all its places as the file has them, whatever query they name; only where asked for.
         judgments: doc_id -> the highest judgment of the passage for the query.
         passages: all doc_ids, in file order.
     """
@@ -185,10 +188,9 @@ class _Selector:
         passing: dict[GradeSetKey, ItemGradeSet | DirectGrade] = {}
         for entry in candidates:
             key = _key(entry)
-            item_ids = [DIRECT_ITEM] if isinstance(entry, DirectGrade) else _item_ids(entry)
-            if not self.wanted.passes(key, item_ids):
+            if not self.wanted.passes(key, partial(_item_ids, entry)):
                 continue
-            if bank_ids is not None and not isinstance(entry, DirectGrade) and bank_ids.isdisjoint(item_ids):
+            if bank_ids is not None and not isinstance(entry, DirectGrade) and bank_ids.isdisjoint(_item_ids(entry)):
                 continue
             if self.wanted.first and passing:
                 continue
@@ -200,7 +202,9 @@ class _Selector:
         return next(iter(passing.values()), None)
 
 
-def _item_ids(entry: ItemGradeSet) -> list[str]:
+def _item_ids(entry: ItemGradeSet | DirectGrade) -> list[str]:
+    if isinstance(entry, DirectGrade):
+        return [DIRECT_ITEM]
     if entry.self_ratings:
         ids = [rating.item_id for rating in entry.self_ratings]
     else:
@@ -229,32 +233,33 @@ def select_query(
         bank_ids = frozenset(item.item_id for item in items)
     chosen: dict[str, _Chosen] = {}
     ranks: dict[str, list[RankedPassage]] = {}
-    foreign: dict[str, list[RankedPassage]] = {}
+    places: dict[str, list[tuple[int, float, str]]] = {}
     judgments: dict[str, int] = {}
     for passage in group.passages:
+        doc_id = passage.doc_id
         entry = selector.choose(passage, bank_ids)
         if entry is not None:
-            chosen[passage.doc_id] = _read_entry(entry)
+            chosen[doc_id] = _read_entry(entry)
         for ranking in passage.rankings:
-            ours = ranking.query_id == query_id
-            selector.strangers += not ours
-            place = RankedPassage(ranking.rank, ranking.score, passage.doc_id)
-            (ranks if ours else foreign).setdefault(ranking.method, []).append(place)
+            if keep_ranks:
+                ranks.setdefault(ranking.method, []).append(RankedPassage(ranking.rank, ranking.score, doc_id))
+            if ranking.query_id == query_id:
+                places.setdefault(ranking.method, []).append((ranking.rank, ranking.score, doc_id))
+            else:
+                selector.strangers += 1
         for judgment in passage.judgments:
             if judgment.query_id == query_id:
-                judgments[passage.doc_id] = max(judgment.relevance, judgments.get(passage.doc_id, judgment.relevance))
-    rankings = {method: [place.doc_id for place in _best_first(places)] for method, places in ranks.items()}
-    if keep_ranks:
-        for method, places in foreign.items():
-            ranks.setdefault(method, []).extend(places)
+                judgments[doc_id] = max(judgment.relevance, judgments.get(doc_id, judgment.relevance))
+    rankings = {method: _best_first(of_method) for method, of_method in places.items()}
     grades = _compile(query_id, chosen, items, selector.left_out)
     doc_ids = [passage.doc_id for passage in group.passages]
-    return RecordQuery(grades, rankings, ranks if keep_ranks else {}, judgments, doc_ids)
+    return RecordQuery(grades, rankings, ranks, judgments, doc_ids)
 
 
-def _best_first(places: Iterable[RankedPassage]) -> list[RankedPassage]:
-    by_doc = sorted(places, key=lambda place: place.doc_id, reverse=True)
-    return sorted(by_doc, key=lambda place: (place.rank, -place.score))
+def _best_first(places: list[tuple[int, float, str]]) -> list[str]:
+    places.sort(key=itemgetter(1, 2), reverse=True)
+    places.sort(key=itemgetter(0))
+    return [doc_id for _, _, doc_id in places]
 
 
 def _compile(
@@ -343,7 +348,9 @@ def consume_records(
         what `consume` returns.
     """
     try:
-        return consume(read_records(path, bank, wanted, keep_ranks=keep_ranks))
+        # Nothing here makes cyclic garbage; looking for it would double the time.
+        with paused_collector():
+            return consume(read_records(path, bank, wanted, keep_ranks=keep_ranks))
     except UngroupedError:
         logging.getLogger("rubric_measures").warning(
             "%s is not grouped by query, so it is read into memory as a whole", os.fspath(path)

@@ -1,4 +1,4 @@
-"""Tests of --compat workbench against what the workbench's program computed (skipped where that is absent)."""
+"""Tests of --compat workbench against what the workbench's own program computed (where its oracle is here)."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 from rubric_measures.cli.inputs import (
     add_grade_options,
@@ -20,7 +20,7 @@ from rubric_measures.cli.inputs import (
 from rubric_measures.errors import InputError
 from rubric_measures.files import atomic_writer
 from rubric_measures.graded import Grades
-from rubric_measures.leaderboard import OVERALL, Leaderboard, score_records, score_runs
+from rubric_measures.leaderboard import OVERALL, Leaderboard, score_records, score_run_files
 from rubric_measures.leaderboard_output import FORMATS, render
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -74,8 +74,13 @@ def _board(options: argparse.Namespace) -> Leaderboard:
         raise InputError(f"{options.graded}: holds no item grades")
     if options.facets:
         grades = grades.by_facet()
-    return score_runs(
-        grades, _runs(options.runs), measures, overall=not options.no_overall, settings={"filter": settings["filter"]}
+    return score_run_files(
+        grades,
+        options.runs,
+        measures,
+        overall=not options.no_overall,
+        settings={"filter": settings["filter"]},
+        watch=lambda paths: progress(paths, len(options.runs), "runs"),
     )
 
 
@@ -118,14 +123,6 @@ def _from_records(options: argparse.Namespace, measures: list, settings: dict[st
         bank,
         wanted,
     )
-
-
-def _runs(paths: Sequence[str]) -> Iterator[tuple[str, Mapping[str, Sequence[str]]]]:
-    from rubric_measures.formats.trec import read_run
-
-    for path in progress(paths, len(paths), "runs"):
-        read = read_run(path)
-        yield read.run_id, {query_id: ranking.doc_ids for query_id, ranking in read.rankings.items()}
 
 
 def _say(board: Leaderboard) -> int:

@@ -120,7 +120,7 @@ def load_graded(path: str | os.PathLike[str]) -> list[QueryPassages]:
     return [QueryPassages(query_id, list(group.values()), first_lines[query_id]) for query_id, group in groups.items()]
 
 
-def _add(  # noqa: PLR0917 - a private helper of two callers
+def _add(
     group: dict[str, GradedPassage],
     passages: list[GradedPassage],
     name: str,

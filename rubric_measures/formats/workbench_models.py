@@ -282,17 +282,19 @@ def grade_of_items(entry: ItemGradeSet) -> dict[str, int]:
 
     With self_ratings, the rating (0 to 5); else 1 if in correctAnswered, 0 if in wrongAnswered. An item rated twice has
     its later rating; an item in both lists has 1. Items in `item_status` (no grade: a failure is not a number) are left
-    out, and so are items that a rated set lists without a rating. `repeated_items` counts the repetitions.
+    out, but for a rating of a `truncated` text; and so are items that a rated set lists without a rating.
+    `repeated_items` counts the repetitions.
     """
     ratings = entry.self_ratings
     if ratings:
-        grades = {rating.item_id: rating.self_rating for rating in ratings}
+        # Not the property `item_id`: this is the innermost loop of loading.
+        grades = {rating.question_id or rating.nugget_id or "": rating.self_rating for rating in ratings}
     else:
         grades = dict.fromkeys(entry.wrong_answered, 0)
         grades.update(dict.fromkeys(entry.correct_answered, 1))
     if entry.item_status:
         for item_id, status in entry.item_status.items():
-            if status != "graded":
+            if status != "graded" and not (ratings and status == "truncated"):
                 grades.pop(item_id, None)
     return grades
 
@@ -300,6 +302,8 @@ def grade_of_items(entry: ItemGradeSet) -> dict[str, int]:
 def repeated_items(entry: ItemGradeSet) -> int:
     """How many grades of a set name an item that the set has graded before; `grade_of_items` keeps one of them."""
     if entry.self_ratings:
-        return len(entry.self_ratings) - len({rating.item_id for rating in entry.self_ratings})
+        return len(entry.self_ratings) - len(
+            {rating.question_id or rating.nugget_id or "" for rating in entry.self_ratings}
+        )
     named = len(entry.correct_answered) + len(entry.wrong_answered)
     return named - len({*entry.correct_answered, *entry.wrong_answered})

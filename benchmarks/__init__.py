@@ -1,0 +1,1 @@
+"""What is fast, measured: generators of data and one script a topic; figures are in README.md."""
