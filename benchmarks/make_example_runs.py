@@ -142,7 +142,7 @@ def reciprocal_rank_fusion(rankings: list[list[tuple[str, float]]], k: int = 60)
 
 
 def rank_query(plain: Index, stemmed: Index, query_id: str, text: str) -> dict[str, list[tuple[str, float]]]:
-    """All seven rankings of one query."""
+    """All seven rankings of one query; `random` shuffles all that the others found and as many documents more."""
     words, stems = terms_of(text, stem=False), terms_of(text, stem=True)
     runs = {
         "bm25": ranking(bm25(plain, words)),
@@ -154,9 +154,10 @@ def rank_query(plain: Index, stemmed: Index, query_id: str, text: str) -> dict[s
     fused = reciprocal_rank_fusion([runs[name] for name in ("bm25-stem", "query-likelihood")])
     pool = sorted({doc_id for run in runs.values() for doc_id, _ in run})
     generator = random.Random(f"{SEED}/{query_id}")
+    others = generator.sample(sorted(plain.counts.keys() - set(pool)), min(len(pool), len(plain.counts) - len(pool)))
     return runs | {
         "fusion": ranking(fused),
-        "random-topical": ranking({doc_id: generator.random() for doc_id in pool}),
+        "random": ranking({doc_id: generator.random() for doc_id in pool + others}),
     }
 
 
