@@ -261,3 +261,17 @@ def test_the_wheel_holds_the_prompts() -> None:
     wheel = pytest.importorskip("hatchling.builders.wheel")
     names = {included.distribution_path for included in wheel.WheelBuilder(str(ROOT)).recurse_project_files()}
     assert {"rubric_measures/prompts/published.toml", "rubric_measures/prompts/own.toml"} <= names
+
+
+def test_the_prompt_in_the_documentation_loads(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "prompts.md").read_text(encoding="utf-8")
+    example = page.split("```toml\n")[1].split("```")[0]
+    prompt = load_prompt_file(write(tmp_path, example))
+    assert (prompt.prompt_class, prompt.scale) == ("Coverage4", (0, 4))
+    assert prompt.parse("It says most of it.\nGrade: 3").value == 3
+
+
+def test_every_prompt_is_documented() -> None:
+    page = (ROOT / "docs" / "prompts.md").read_text(encoding="utf-8")
+    named = {name for name in prompt_names() if not name.startswith("bank.") and not name.endswith(".verify")}
+    assert {name for name in named if f"`{name}`" not in page} == {"QuestionCompleteConcisePromptWithAnswerKey2"}

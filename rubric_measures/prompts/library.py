@@ -58,6 +58,8 @@ class Prompt:
         context_line: the template of one segment of `{context}`, where the prompt shows several.
         verify: the name of the prompt that checks the extracted answer; empty for none.
         format: `template`, or `json`: the message is the canonical JSON of the fields.
+        json_fields: the fields where the format is `json`.
+        reply_tokens: how long a reply may become where it is longer than its verdict (reasoning); 0 for short replies.
     """
 
     prompt_class: str
@@ -75,6 +77,7 @@ class Prompt:
     verify: str = ""
     format: str = "template"
     json_fields: tuple[str, ...] = ()
+    reply_tokens: int = 0
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
@@ -220,6 +223,7 @@ def _from_entry(name: str, entry: Mapping[str, Any], raw: Mapping[str, Mapping[s
         verify=entry.get("verify", ""),
         format=entry.get("format", "template"),
         json_fields=tuple(entry.get("fields", ())),
+        reply_tokens=entry.get("reply_tokens", 0),
     )
 
 
@@ -246,8 +250,8 @@ def load_prompt(name: str) -> Prompt:
 def load_prompt_file(path: str | PathLike[str]) -> Prompt:
     """Reads a user's prompt: a TOML file with `text`, `target`, `parser`, `scale` or `labels`, `citation`.
 
-    Further keys: `name` (the file's name without .toml by default), `system`, `defaults` (a table of settings). The
-    fields that a template must and may have depend on its target (`FIELDS`).
+    Further keys: `name` (the file's name without .toml by default), `system`, `defaults` (a table of settings),
+    `reply_tokens`. The fields that a template must and may have depend on its target (`FIELDS`).
 
     Raises:
         FormatError: the file is no TOML, or keys or fields are missing, unknown or of a wrong type: all in one message.
@@ -277,7 +281,7 @@ def _problems(entry: Mapping[str, Any]) -> list[str]:
     """Everything that is wrong with a user's prompt, as far as it can be seen at once."""
     types: dict[str, type] = {
         "name": str, "text": str, "system": str, "target": str, "task": str, "parser": str, "scale": list,
-        "labels": list, "citation": str, "defaults": dict,
+        "labels": list, "citation": str, "defaults": dict, "reply_tokens": int,
     }  # fmt: skip
     problems = [f"missing key {key}" for key in ("text", "target", "parser") if key not in entry]
     problems += [f"unknown key {key}" for key in sorted(set(entry) - set(types))]
