@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(__version__)
             return 0
         overview.print_help()
-        return 0 if not arguments else 2
+        return 2
     from rubric_measures.errors import GradingError, MissingExtraError, RubricMeasuresError, UnknownNameError
 
     handler = _NoteHandler(sys.stderr)
@@ -86,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if name not in COMMANDS:
             raise UnknownNameError("command", name, COMMANDS)
         parser, module = _command_parser(name)
-        options = parser.parse_args(arguments[1:])
+        options = parser.parse_intermixed_args(arguments[1:])
         status: int = module.run(options)  # type: ignore[attr-defined]
         sys.stdout.flush()
         return status

@@ -1,0 +1,39 @@
+"""Tests of the command line as a whole: every command is documented, and light to ask for."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.cli import COMMANDS
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_has_help_with_an_example_and_stands_in_the_readme(name: str) -> None:
+    module_name, text = COMMANDS[name]
+    module = importlib.import_module(module_name)
+    parser = argparse.ArgumentParser()
+    module.add_arguments(parser)
+    assert parser.epilog is not None
+    assert f"rubric_measures {name}" in parser.epilog
+    assert text == module.HELP
+    assert f"`{name}`" in README.read_text(encoding="utf-8")
+    undocumented = [action.dest for action in parser._actions if not action.help]
+    assert undocumented == []
+
+
+def test_help_loads_nothing_heavy() -> None:
+    program = (
+        "import sys; from rubric_measures.cli import main; main(['--help'])\n"
+        "heavy = {'pydantic', 'numpy', 'scipy', 'pandas', 'ir_datasets', 'torch', 'openai'} & set(sys.modules)\n"
+        "print(sorted(heavy), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"

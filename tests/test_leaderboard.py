@@ -1,0 +1,181 @@
+"""Tests of leaderboards: means, errors, coverage, missing queries, the best possible score, and every output."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import ir_measures
+import pytest
+
+from rubric_measures import NuggetV, RubricCover, RubricQrels, WeightedCover
+from rubric_measures.errors import FormatError, InputError, MeasureError
+from rubric_measures.formats.bank import load_bank
+from rubric_measures.leaderboard import OVERALL, Cell, Leaderboard, score_records, score_run_files, score_runs
+from rubric_measures.leaderboard_output import FORMATS, render
+from rubric_measures.selection import load_records, read_records
+from tests.example_records import RECORDS, grade_set, passage, write_all, write_lines
+
+COVER = RubricCover(rel=4) @ 20
+NDCG = RubricQrels(measure="nDCG@10")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_all(tmp_path)
+
+
+def record_board(folder: Path, *measures: ir_measures.Measure) -> Leaderboard:
+    bank = load_bank(folder / "bank.jsonl")
+    return score_records(read_records(folder / "graded.jsonl.gz", bank), measures)
+
+
+def run_board(folder: Path, workers: int | None = None) -> Leaderboard:
+    grades = load_records(folder / "graded.jsonl.gz", load_bank(folder / "bank.jsonl"))
+    paths = [str(folder / "alpha.run"), str(folder / "beta.run")]
+    return score_run_files(grades, paths, [COVER, NDCG], workers=workers)
+
+
+def test_rankings_inside_the_records(folder: Path) -> None:
+    board = record_board(folder, COVER)
+    name = str(COVER)
+    # q1: four items in the bank, one reaches a (4) and b (5): 2/4; two reaches b: 1/4. q2: 1/1 and nothing. q3: 0.
+    assert board.values["one"][name] == {"q1": 0.5, "q2": 1.0, "q3": 0.0}
+    assert board.values["two"][name] == {"q1": 0.25, "q2": 0.0, "q3": 0.0}
+    assert board.values[OVERALL][name] == {"q1": 0.5, "q2": 1.0, "q3": 0.0}
+    assert {run_id: sorted(queries) for run_id, queries in board.missing.items()} == {
+        "one": ["q3"],
+        "two": ["q2", "q3"],
+    }
+    # one: mean 0.5, deviations 0, 0.5, -0.5: variance 0.5 / 2, standard error sqrt(0.25 / 3).
+    # Needed: q1 2 passages x 4 items, q2 1 x 1; graded: 2 x 3 + 1.
+    assert board.cells["one"][name] == Cell(0.5, pytest.approx(math.sqrt(0.25 / 3)), 3, pytest.approx(7 / 9), 0)
+    assert board.ranking() == [OVERALL, "one", "two"]
+    assert board.is_complete
+
+
+def test_run_files_score_the_same_with_any_number_of_workers(folder: Path) -> None:
+    alone, forked = run_board(folder, 1), run_board(folder, 2)
+    assert alone == forked
+    # alpha ranks d9, which nobody graded, before d3; it still covers the item of q2.
+    assert alone.values["alpha"][str(COVER)] == {"q1": 0.5, "q2": 1.0, "q3": 0.0}
+    assert alone.values["beta"][str(COVER)] == {"q1": 0.25, "q2": 0.0, "q3": 0.0}
+    assert alone.values["alpha"][str(NDCG)]["q2"] == pytest.approx(1 / math.log2(3))
+
+
+def test_errors_in_a_worker_name_file_and_line(folder: Path) -> None:
+    broken = folder / "broken.run"
+    broken.write_text("q1 Q0 d1 1 9.5 broken\nq1 Q0 d2 2 nan broken\n")
+    grades = load_records(folder / "graded.jsonl.gz")
+    with pytest.raises(FormatError, match=r"broken\.run:2: score: 'nan'"):
+        score_run_files(grades, [str(folder / "alpha.run"), str(broken)], [COVER], workers=2)
+
+
+def test_notes_of_a_worker_are_said_here(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (folder / "odd.run").write_text("q1 Q0 d1 1 1.0 odd\nq1 Q0 d2 2 2.0 odd\n")
+    grades = load_records(folder / "graded.jsonl.gz")
+    score_run_files(grades, [str(folder / "odd.run"), str(folder / "beta.run")], [COVER], workers=2)
+    assert "rank column disagrees" in caplog.text
+
+
+def test_two_runs_of_one_name_are_refused(folder: Path) -> None:
+    grades = load_records(folder / "graded.jsonl.gz")
+    with pytest.raises(InputError, match="two runs are called 'x'"):
+        score_runs(grades, [("x", {}), ("x", {})], [COVER])
+    with pytest.raises(InputError, match="no run"):
+        score_runs(grades, [], [COVER])
+    with pytest.raises(MeasureError, match="asked for twice"):
+        score_runs(grades, [("x", {})], [COVER, COVER])
+
+
+def test_records_without_rankings_are_refused(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [grade_set({"q1/a": 1})])]]])
+    with pytest.raises(InputError, match="hold no ranking"):
+        score_records(read_records(path), [COVER])
+
+
+def test_the_best_possible_score(folder: Path) -> None:
+    measures = [RubricCover(rel=4) @ 1, NDCG, ir_measures.alpha_nDCG @ 10, NuggetV(rel=4, partial_rel=1)]
+    board = record_board(folder, *measures)
+    # Coverage takes all graded passages, whatever the cutoff: V has a (4) of the vital a and d.
+    assert [board.values[OVERALL][str(m)]["q1"] for m in measures] == [0.5, 1.0, 1.0, 0.5]
+
+
+def test_penalties_have_no_known_best(tmp_path: Path) -> None:
+    items = [
+        {"query_id": "q1", "question_id": f"q1/{i}", "question_text": i, "weight": w} for i, w in [("a", 2), ("b", -1)]
+    ]
+    bank = load_bank(write_lines(tmp_path / "b.jsonl", [{"query_id": "q1", "items": items}]))
+    path = write_lines(
+        tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [grade_set({"q1/a": 2, "q1/b": 1})], {"s": 1})]]]
+    )
+    board = score_records(read_records(path, bank), [WeightedCover])
+    # (2 * 1 - 1 * 0.5) / 2
+    assert board.values == {"s": {"WeightedCover": {"q1": 0.75}}}
+
+
+def test_a_query_whose_grades_all_failed_is_left_out_and_makes_the_board_incomplete(tmp_path: Path) -> None:
+    lines = [
+        ["q1", [passage("q1", "d1", [grade_set({}, status={"q1/a": "unparsed"})], {"s": 1})]],
+        ["q2", [passage("q2", "d1", [grade_set({"q2/a": 5})], {"s": 1})]],
+    ]
+    path = write_lines(tmp_path / "g.jsonl", lines)
+    board = score_records(read_records(path), [COVER])
+    assert board.values["s"] == {str(COVER): {"q1": None, "q2": 1.0}}
+    assert board.cells["s"][str(COVER)] == Cell(1.0, None, 1, 0.5, 1)
+    assert not board.is_complete
+    assert "q1" not in render(board, "trec_eval")
+    zero = score_records(read_records(path), [COVER], on_failed="zero")
+    assert zero.values["s"] == {str(COVER): {"q1": 0.0, "q2": 1.0}}
+    assert str(zero.signature) != str(board.signature)
+
+
+def test_every_output_holds_every_run(folder: Path) -> None:
+    board = record_board(folder, COVER, NDCG)
+    for output_format in FORMATS:
+        text = render(board, output_format)
+        assert text.endswith("\n")
+        assert "one" in text
+        assert "two" in text
+
+
+def test_tsv(folder: Path) -> None:
+    lines = [line.split("\t") for line in render(record_board(folder, COVER)).splitlines()]
+    name = str(COVER)
+    assert lines == [
+        ["run_id", name, f"stderr:{name}", f"coverage:{name}"],
+        [OVERALL, "0.5000", "0.2887", "-"],
+        ["one", "0.5000", "0.2887", "0.7778"],
+        ["two", "0.0833", "0.0833", "0.7500"],
+    ]
+
+
+def test_trec_eval_lines(folder: Path) -> None:
+    lines = render(record_board(folder, COVER), "trec_eval", 2).splitlines()
+    name = str(COVER)
+    assert lines[4:8] == [
+        f"one\t{name}\tq1\t0.50",
+        f"one\t{name}\tq2\t1.00",
+        f"one\t{name}\tq3\t0.00",
+        f"one\t{name}\tall\t0.50",
+    ]
+
+
+def test_json_carries_queries_and_signature(folder: Path) -> None:
+    content = json.loads(render(record_board(folder, COVER), "json", -1))
+    assert content["format"] == "rubric_measures leaderboard 1"
+    assert [run["run_id"] for run in content["runs"]] == [OVERALL, "one", "two"]
+    two = content["runs"][2]
+    assert two["missing_queries"] == ["q2", "q3"]
+    assert two["measures"][str(COVER)]["per_query"] == {"q1": 0.25, "q2": 0.0, "q3": 0.0}
+    assert f'measures:["{COVER}"]' in content["signature"]
+    assert len(content["signature_hash"]) == 12
+
+
+def test_latex_and_markdown_escape(folder: Path) -> None:
+    lines = json.loads(json.dumps(RECORDS).replace('"two"', '"a_b|c"'))
+    write_lines(folder / "graded.jsonl.gz", lines)
+    board = record_board(folder, COVER)
+    assert r"a\_b|c & 0.0833 $\pm$ 0.0833" in render(board, "latex")
+    assert r"a_b\|c" in render(board, "markdown")
