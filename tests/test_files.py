@@ -1,0 +1,83 @@
+"""Tests of reading and writing files: gzip by content, damage, BOM, line ends, and output that appears whole or not."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.errors import FormatError, InputError
+from rubric_measures.files import atomic_writer, iter_lines, read_text
+
+
+def test_gzip_is_told_by_content_not_by_name(tmp_path: Path) -> None:
+    packed = tmp_path / "plain.txt"
+    packed.write_bytes(gzip.compress("\ufeffü\r\n\r\nb\n".encode()))
+    assert list(iter_lines(packed)) == [(1, "ü".encode()), (3, b"b")]
+    plain = tmp_path / "named.gz"
+    plain.write_bytes(b"a\nb")
+    assert read_text(plain) == "a\nb"
+
+
+def test_a_truncated_or_damaged_gzip_is_an_error(tmp_path: Path) -> None:
+    whole = gzip.compress(os.urandom(100_000))
+    path = tmp_path / "x.gz"
+    path.write_bytes(whole[:-9])
+    with pytest.raises(FormatError, match=r"x\.gz: the gzip file is truncated"):
+        read_text(path)
+    path.write_bytes(whole[:5000] + b"\x00\x01\x02" + whole[5003:])
+    with pytest.raises(FormatError, match=r"x\.gz: the gzip file is"):
+        read_text(path)
+
+
+def test_not_utf8_names_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    path.write_bytes(b"one\ntwo\nth\xffree\n")
+    with pytest.raises(FormatError, match=r"x\.txt:3: is not UTF-8"):
+        read_text(path)
+
+
+def test_output_appears_only_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    path.write_text("before")
+    with pytest.raises(RuntimeError, match="stop"), atomic_writer(path) as stream:
+        stream.write("half")
+        raise RuntimeError("stop")
+    assert path.read_text() == "before"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out.txt"]
+    with atomic_writer(path) as stream:
+        stream.write("after\n")
+    assert path.read_text() == "after\n"
+
+
+def test_gzip_output_has_no_time_stamp(tmp_path: Path) -> None:
+    for name in ("a.gz", "b.gz"):
+        with atomic_writer(tmp_path / name) as stream:
+            stream.write("same")
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+    assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == b"same"
+
+
+def test_permissions_follow_the_umask_or_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    old = os.umask(0o027)
+    try:
+        with atomic_writer(path) as stream:
+            stream.write("x")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+        path.chmod(0o600)
+        with atomic_writer(path) as stream:
+            stream.write("y")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    finally:
+        os.umask(old)
+
+
+def test_a_folder_or_a_missing_folder_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is a folder"), atomic_writer(tmp_path):
+        pass
+    with pytest.raises(InputError, match="cannot be written"), atomic_writer(tmp_path / "no" / "x"):
+        pass
