@@ -11,15 +11,17 @@ ROOT = Path(rubric_measures.__file__).parent
 
 BASE = ["errors", "records", "files", "extras", "sorting", "signature", "forked"]
 # What may be imported by each part, besides itself and BASE. Left of the waist grades are made, right of it used.
-MAKING = ["formats", "collection", "answers", "prompts", "backends", "runners", "test_bank", "grading"]
+MAKING = ["formats", "collection", "answers", "pooling", "prompts", "backends", "runners", "test_bank", "grading"]
 USING = ["formats", "graded", "selection", "measures", "leaderboard", "leaderboard_output", "qrels"]
 ALLOWED: dict[str, list[str]] = {
     **{name: [] for name in BASE},
     "formats": [],
     "graded": ["formats"],
-    "collection": ["formats", "graded", "answers"],
+    "collection": ["formats", "graded", "selection", "answers", "collection_files"],
+    "collection_files": ["formats"],
+    "pooling": ["formats", "answers", "collection"],
     "answers": ["formats"],
-    "convert": ["formats", "graded", "collection", "answers"],
+    "convert": ["formats", "graded", "selection", "qrels", "collection", "answers", "pooling"],
     "prompts": ["formats", "backends"],
     "backends": ["formats", "prompts"],
     "runners": ["formats", "prompts", "backends"],

@@ -15,6 +15,7 @@ __all__ = ["COMMANDS", "main"]
 COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("rubric_measures.cli.evaluate", "score one run, with ir_measures' syntax and output"),
     "leaderboard": ("rubric_measures.cli.leaderboard", "score many runs by many measures"),
+    "pool": ("rubric_measures.cli.pool", "runs and answers to the passages to grade"),
     "qrels": ("rubric_measures.cli.qrels", "graded records to qrels"),
 }
 

@@ -1,0 +1,54 @@
+"""`pool`: runs, answers, judgments and texts become the passages to grade."""
+
+from __future__ import annotations
+
+import argparse
+
+__all__ = ["HELP", "add_arguments", "run"]
+
+HELP = "runs and answers to the passages to grade"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument("runs", metavar="RUN", nargs="*", help="run files, or reports with generated answers")
+    parser.add_argument(
+        "--collection",
+        "-c",
+        metavar="SOURCE",
+        help="texts: a folder, a file of documents or records, an ir_datasets id; without RUNs its runs are pooled",
+    )
+    parser.add_argument("--depth", "-k", type=int, default=20, help="documents of each ranking (default 20)")
+    parser.add_argument("--queries", metavar="FILE", help="pool these queries (default: the collection's, else all)")
+    parser.add_argument("--judgments", metavar="QRELS", help="what people said (default: the collection's)")
+    parser.add_argument("--judged", action="store_true", help="add all judged documents to the pool")
+    parser.add_argument("--max-words", type=int, default=400, help="longest passage of an answer (default 400)")
+    parser.add_argument(
+        "--missing",
+        choices=["error", "skip"],
+        default="error",
+        help="documents that the collection does not have stop the command (default), or are left out and counted",
+    )
+    parser.add_argument("--output", "-o", metavar="FILE", required=True, help="write the records there (.jsonl.gz)")
+    parser.epilog = """examples:
+  rubric_measures pool --collection resources/example -o passages.jsonl.gz
+  rubric_measures pool bm25.run dense.run -c msmarco-passage/trec-dl-2020/judged -k 10 -o passages.jsonl.gz"""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    from rubric_measures.formats.workbench import write_graded
+    from rubric_measures.pooling import pool_files
+
+    groups = pool_files(
+        options.runs,
+        options.collection,
+        depth=options.depth,
+        queries=options.queries,
+        judgments=options.judgments,
+        judged=options.judged,
+        max_words=options.max_words,
+        missing=options.missing,
+    )
+    write_graded(options.output, groups)
+    return 0

@@ -1,0 +1,266 @@
+"""Pooling: the passages to grade, from runs to a depth, judgments, texts and generated answers."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from rubric_measures.answers import Answer, Segment, answer_segments, read_answers
+from rubric_measures.errors import InputError
+from rubric_measures.files import open_binary, path_name
+from rubric_measures.formats.queries import read_queries
+from rubric_measures.formats.trec import Qrel, Run, read_qrels, read_run
+from rubric_measures.formats.workbench import GradedPassage, Judgment, PassageData, QueryPassages, Ranking
+
+__all__ = ["DocStore", "Missing", "pool", "pool_files"]
+
+_LOG = logging.getLogger("rubric_measures")
+Missing = Literal["error", "skip"]
+
+
+class DocStore(Protocol):
+    """What gives texts: the docs_store of an ir_datasets collection."""
+
+    def get_many(self, doc_ids: Iterable[str]) -> Mapping[str, Any]:
+        """doc_id -> document, for those that exist."""
+
+
+class _Judged(Protocol):
+    @property
+    def query_id(self) -> str: ...
+    @property
+    def doc_id(self) -> str: ...
+    @property
+    def relevance(self) -> int: ...
+
+
+# doc_id -> (text, rankings)
+_Pool = dict[str, tuple[str, list[Ranking]]]
+
+
+def pool(
+    runs: Iterable[Run] = (),
+    depth: int = 20,
+    docs: DocStore | Mapping[str, str] | None = None,
+    *,
+    answers: Iterable[Answer] = (),
+    judgments: Iterable[_Judged] = (),
+    judged: bool = False,
+    queries: Iterable[str] | None = None,
+    max_words: int = 400,
+    missing: Missing = "error",
+) -> Iterator[QueryPassages]:
+    """Ungraded records of the passages that runs retrieved, with their rankings and judgments, one query at a time.
+
+    A document is in the pool of a query when some run has it among its first `depth`. Answers are cut into passages
+    (`split_answer`); passage `n` of run `R` for query `Q` is `R/Q/n`, the run's document at rank n, score 1/n. One
+    that several answers share is stored once, under the id that sorts first, with a ranking for each. The result does
+    not depend on the order of the runs: passages stand by best rank, then doc_id.
+
+    Args:
+        runs: retrieval runs with different ids.
+        depth: documents of each ranking, at least 1; answers are always taken whole.
+        docs: doc_id -> text, or a document store. Needed when there are runs.
+        answers: generated answers.
+        judgments: what people said; kept for the passages in the pool.
+        judged: judged documents are in the pool too, whether or not a run found them.
+        queries: the queries to pool, in the order of the result; others in the runs are left out and counted. None
+            takes all, sorted.
+        max_words: the longest passage of an answer.
+        missing: a document without text is an error, or left out and counted.
+
+    Raises:
+        InputError: depth or max_words is less than 1; two runs have one id; a document is judged twice for a query;
+            the pool is empty; while iterating: documents are missing.
+    """
+    if depth < 1:
+        raise InputError(f"a pool of depth {depth} is empty; ask for 1 or more")
+    runs = sorted(runs, key=lambda run: run.run_id)
+    segments = sorted(answer_segments(answers, max_words), key=lambda segment: (segment.run_id, segment.rank))
+    _check_names([run.run_id for run in runs], {segment.run_id for segment in segments})
+    labels: dict[str, dict[str, int]] = {}
+    for row in judgments:
+        if labels.setdefault(row.query_id, {}).setdefault(row.doc_id, row.relevance) != row.relevance:
+            raise InputError(
+                f"document {row.doc_id!r} has two judgments for query {row.query_id!r}; "
+                "judgments of items cannot be pooled, give one label a document"
+            )
+    found: dict[str, _Pool] = {}
+    for segment in segments:
+        _add_segment(found.setdefault(segment.query_id, {}), segment)
+    wanted: dict[str, dict[str, list[Ranking]]] = {}
+    for run in runs:
+        for query_id, ranking in run.rankings.items():
+            members = wanted.setdefault(query_id, {})
+            for rank, (doc_id, score) in enumerate(zip(ranking.doc_ids[:depth], ranking.scores, strict=False), 1):
+                place = Ranking(method=run.run_id, doc_id=doc_id, query_id=query_id, rank=rank, score=score)
+                members.setdefault(doc_id, []).append(place)
+    if judged:
+        for query_id, of_query in labels.items():
+            for doc_id in of_query:
+                if doc_id not in found.get(query_id, {}):
+                    wanted.setdefault(query_id, {}).setdefault(doc_id, [])
+    order = _query_order(set(found) | set(wanted), queries)
+    if wanted and docs is None:
+        raise InputError("the runs need a collection with the texts of their documents; name one")
+    return _groups(order, found, wanted, labels, docs or {}, missing)
+
+
+def _check_names(run_ids: Sequence[str], answering: set[str]) -> None:
+    for index, run_id in enumerate(run_ids):
+        if run_id in run_ids[:index] or run_id in answering:
+            raise InputError(f"two runs are called {run_id!r}; give one of them another tag")
+
+
+def _add_segment(members: _Pool, segment: Segment) -> None:
+    query_id, run_id, rank, text = segment
+    same = next((doc_id for doc_id, (known, _) in members.items() if known == text), None)
+    doc_id = same or f"{run_id}/{query_id}/{rank}"
+    places = members.setdefault(doc_id, (text, []))[1]
+    if any(place.method == run_id for place in places):
+        # The answer repeats itself: the repetition covers nothing new, and one passage has one rank in a run.
+        return
+    places.append(Ranking(method=run_id, doc_id=doc_id, query_id=query_id, rank=rank, score=1 / rank))
+
+
+def _query_order(pooled: set[str], queries: Iterable[str] | None) -> list[str]:
+    if queries is None:
+        order = sorted(pooled)
+    else:
+        asked = list(dict.fromkeys(queries))
+        strangers = pooled.difference(asked)
+        order = [query_id for query_id in asked if query_id in pooled]
+        if strangers:
+            _LOG.warning("%d queries of the runs are unknown and left out (such as %s)", len(strangers), min(strangers))
+        if len(order) < len(asked):
+            _LOG.warning("%d of %d queries have no passages", len(asked) - len(order), len(asked))
+    if not order:
+        raise InputError("the pool is empty: no run retrieves anything for the queries")
+    return order
+
+
+def _groups(  # noqa: PLR0917 - the generator behind one caller, which checks its arguments at once
+    order: Sequence[str],
+    found: Mapping[str, _Pool],
+    wanted: Mapping[str, Mapping[str, list[Ranking]]],
+    labels: Mapping[str, Mapping[str, int]],
+    docs: DocStore | Mapping[str, str],
+    missing: Missing,
+) -> Iterator[QueryPassages]:
+    left_out: list[str] = []
+    for query_id in order:
+        members: _Pool = dict(found.get(query_id, {}))
+        asked = wanted.get(query_id, {})
+        texts = _texts(docs, list(asked))
+        lost = sorted(set(asked).difference(texts))
+        if lost and missing == "error":
+            raise InputError(
+                f"query {query_id!r}: {len(lost)} of {len(asked)} pooled documents are not in the collection "
+                f"({', '.join(lost[:3])}{', …' if len(lost) > 3 else ''}); use `--missing skip` to leave them out"
+            )
+        left_out += lost
+        clash = next((doc_id for doc_id in asked if doc_id in members), None)
+        if clash is not None:
+            raise InputError(f"query {query_id!r}: {clash!r} names a document and a passage of an answer")
+        members.update((doc_id, (texts[doc_id], places)) for doc_id, places in asked.items() if doc_id in texts)
+        if members:
+            yield _group(query_id, members, labels.get(query_id, {}))
+    if left_out:
+        _LOG.warning(
+            "%d pooled documents are not in the collection and are left out (such as %s)", len(left_out), min(left_out)
+        )
+
+
+def _group(query_id: str, members: _Pool, labels: Mapping[str, int]) -> QueryPassages:
+    passages = []
+    for doc_id, (text, places) in members.items():
+        said = [
+            Judgment(doc_id=doc_id, query_id=query_id, relevance=labels[doc_id], title_query=query_id)
+            for _ in range(doc_id in labels)
+        ]
+        data = PassageData(judgments=said, rankings=sorted(places, key=lambda place: place.method))
+        passages.append(GradedPassage(doc_id=doc_id, text=text, paragraph_data=data))
+    passages.sort(key=lambda one: (min((place.rank for place in one.rankings), default=1 << 60), one.doc_id))
+    return QueryPassages(query_id, passages)
+
+
+def _texts(docs: DocStore | Mapping[str, str], doc_ids: Sequence[str]) -> dict[str, str]:
+    if isinstance(docs, Mapping):
+        return {doc_id: docs[doc_id] for doc_id in doc_ids if doc_id in docs}
+    many = docs.get_many(doc_ids)
+    return {doc_id: _text(document) for doc_id, document in many.items()}
+
+
+def _text(document: Any) -> str:
+    text = document.default_text() if hasattr(document, "default_text") else document.text
+    return str(text)
+
+
+def pool_files(
+    paths: Sequence[str | os.PathLike[str]],
+    source: str | Path | None = None,
+    *,
+    depth: int = 20,
+    queries: str | os.PathLike[str] | None = None,
+    judgments: str | os.PathLike[str] | None = None,
+    judged: bool = False,
+    max_words: int = 400,
+    missing: Missing = "error",
+) -> Iterator[QueryPassages]:
+    """`pool` of files and a collection.
+
+    Args:
+        paths: run files and report files (told apart by content); empty for the runs and answers of the collection.
+        source: the collection (see `collection.load_collection`), which also gives queries and judgments; None where
+            there are only answers.
+        depth: see `pool`.
+        queries: a query file; None for the collection's queries, or all.
+        judgments: a qrels file; None for the collection's judgments.
+        judged: see `pool`.
+        max_words: see `pool`.
+        missing: see `pool`.
+
+    Raises:
+        InputError: a file is wrong, or as `pool`.
+    """
+    from rubric_measures.collection import load_collection
+
+    collection = load_collection(source) if source is not None else None
+    runs: list[Run] = []
+    answers: list[Answer] = []
+    for path in paths:
+        if _holds_reports(path):
+            answers += read_answers(path)
+        else:
+            runs.append(read_run(path))
+    if collection is not None and not paths:
+        runs, answers = list(collection.runs.values()), list(collection.answers)
+    if not runs and not answers and not judged:
+        raise InputError("nothing to pool: name runs or reports, or a collection that has some")
+    asked: Iterable[str] | None = read_queries(queries) if queries is not None else None
+    if asked is None and collection is not None and collection.has_queries():
+        asked = [query.query_id for query in collection.queries_iter()]
+    rows: Sequence[Qrel] = read_qrels(judgments) if judgments is not None else ()
+    if judgments is None and collection is not None:
+        rows = collection.judgments
+    docs = collection.docs_store() if collection is not None and collection.has_docs() else None
+    return pool(
+        runs,
+        depth,
+        docs,
+        answers=answers,
+        judgments=rows,
+        judged=judged,
+        queries=asked,
+        max_words=max_words,
+        missing=missing,
+    )
+
+
+def _holds_reports(path: str | os.PathLike[str]) -> bool:
+    with open_binary(path) as stream:
+        head = stream.peek(4096) if path_name(path) == "-" else stream.read(4096)  # type: ignore[attr-defined]
+    return bool(head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{")
