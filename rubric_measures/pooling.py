@@ -142,7 +142,7 @@ def _query_order(pooled: set[str], queries: Iterable[str] | None) -> list[str]:
     return order
 
 
-def _groups(  # noqa: PLR0917 - the generator behind one caller, which checks its arguments at once
+def _groups(
     order: Sequence[str],
     found: Mapping[str, _Pool],
     wanted: Mapping[str, Mapping[str, list[Ranking]]],

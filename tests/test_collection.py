@@ -40,7 +40,7 @@ def graded(tmp_path: Path) -> list[QueryPassages]:
                             "paragraphId": f"d{number}",
                             "queryId": "q1",
                             "rank": number,
-                            "score": 1 / number,
+                            "score": -number,
                         }
                     ],
                 },
