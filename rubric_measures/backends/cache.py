@@ -1,0 +1,302 @@
+"""The reply cache: one SQLite file that several processes may share; finished calls survive kill -9."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from rubric_measures.backends.base import Reply, Request
+from rubric_measures.errors import FormatError, InputError
+from rubric_measures.files import atomic_writer, path_name
+from rubric_measures.signature import canonical_json, content_hash
+
+__all__ = ["CacheEntry", "ModelCount", "ReplyCache", "messages_hash"]
+
+_APPLICATION_ID = 0x52_4D_43_31  # "RMC1": tells our files from other SQLite files
+_SCHEMA_VERSION = 1
+# A plain rowid table: WITHOUT ROWID halves the write rate. The replicate and the hash of the messages make exported
+# replies usable for another model; the request itself is not stored, it would be hundred times the reply.
+_SCHEMA = """
+CREATE TABLE replies (
+    key BLOB NOT NULL UNIQUE,
+    model TEXT NOT NULL,
+    messages BLOB NOT NULL,
+    replicate INTEGER NOT NULL,
+    reply TEXT NOT NULL
+)
+"""
+_LOOKUP_BLOCK = 400
+_BUSY_SECONDS = 60.0
+
+
+class CacheEntry(NamedTuple):
+    """One stored reply: its key (hex), the model, the hash of the messages (hex), the replicate, the reply."""
+
+    key: str
+    model: str
+    messages: str
+    replicate: int
+    reply: Reply
+
+    def as_json(self) -> dict[str, object]:
+        """The entry as a line of `cache export`, which the `scripted` backend replays."""
+        reply = self.reply
+        return {
+            "key": self.key,
+            "model": self.model,
+            "messages_hash": self.messages,
+            "replicate": self.replicate,
+            "reply": reply.text,
+            "prompt_tokens": reply.prompt_tokens,
+            "completion_tokens": reply.completion_tokens,
+            "raw": dict(reply.raw),
+        }
+
+
+class ModelCount(NamedTuple):
+    """How much of a cache belongs to one model; `characters` is the size of the stored replies."""
+
+    model: str
+    replies: int
+    prompt_tokens: int
+    completion_tokens: int
+    characters: int
+
+
+def messages_hash(request: Request) -> str:
+    """The sha256 of what a model is shown, whatever the model: by it a reply can be replayed under another name."""
+    return content_hash([[message.role, message.content] for message in request.messages])
+
+
+class ReplyCache:
+    """Replies by request key. Only `ok` replies are stored, raw: neither grades nor errors.
+
+    Every `put` is a transaction of its own, so a reply that was put survives the death of the process at any moment
+    (write-ahead log, synchronous=NORMAL: a power cut may cost the last ones, never the file). Threads may share an
+    object, processes a file on a local disk. Network file systems do not carry the log: give each worker a file of its
+    own there and `merge` them.
+
+    Args:
+        path: the file; made where there is none. `:memory:` keeps nothing.
+        read_only: open an existing file, and only read it.
+
+    Raises:
+        InputError: the file cannot be opened, is no SQLite file, or belongs to something else.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
+        self.path = path_name(path)
+        self._lock = threading.Lock()
+        if read_only and not Path(self.path).is_file():
+            raise InputError(f"{self.path}: there is no such cache")
+        if self.path != ":memory:" and not Path(self.path).resolve().parent.is_dir():
+            raise InputError(f"{self.path}: the folder does not exist")
+        with self._explained():
+            self._connection = sqlite3.connect(
+                self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._open(read_only)
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def _open(self, read_only: bool) -> None:
+        execute = self._connection.execute
+        if execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+            with self._transaction():
+                self._create_or_refuse()
+        version = execute("PRAGMA user_version").fetchone()[0]
+        if version != _SCHEMA_VERSION:
+            raise InputError(
+                f"{self.path}: cache of version {version}, this program reads {_SCHEMA_VERSION}; use another file"
+            )
+        if read_only:
+            execute("PRAGMA query_only = ON")
+        else:
+            execute("PRAGMA journal_mode = WAL")
+            execute("PRAGMA synchronous = NORMAL")
+
+    def _create_or_refuse(self) -> None:
+        # Inside a write transaction: a second process that opens the new file at the same moment waits here.
+        execute = self._connection.execute
+        if execute("PRAGMA application_id").fetchone()[0] == _APPLICATION_ID:
+            return
+        if execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            raise InputError(f"{self.path}: is an SQLite file of something else, not a reply cache; name another file")
+        execute(_SCHEMA)
+        execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            if self.path != ":memory:" and Path(self.path).is_dir():
+                raise InputError(f"{self.path}: is a folder; name a file") from None
+            text = " ".join(str(error).split())
+            if "not a database" in text or "malformed" in text:
+                raise InputError(
+                    f"{self.path}: is no usable reply cache ({text}); move it away or name another file"
+                ) from None
+            raise InputError(f"{self.path}: the reply cache cannot be used ({text})") from None
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Closes the file; what was put is in it."""
+        with self._lock:
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def get_many(self, keys: Sequence[str]) -> dict[str, Reply]:
+        """The stored replies of those keys (hex) that have one."""
+        found: dict[str, Reply] = {}
+        with self._lock, self._explained():
+            for start in range(0, len(keys), _LOOKUP_BLOCK):
+                block = [bytes.fromhex(key) for key in keys[start : start + _LOOKUP_BLOCK]]
+                marks = ",".join("?" * len(block))
+                rows = self._connection.execute(f"SELECT key, reply FROM replies WHERE key IN ({marks})", block)
+                for key, text in rows:
+                    found[key.hex()] = self._decode(key.hex(), text)
+        return found
+
+    def get(self, key: str) -> Reply | None:
+        """The stored reply of one key, or None."""
+        return self.get_many([key]).get(key)
+
+    def put(self, request: Request, reply: Reply) -> Reply:
+        """Stores an `ok` reply and returns the stored one: of two processes that asked the same, the first wins.
+
+        Replies of another status, or without a text, are returned as they are and not stored.
+        """
+        if reply.status != "ok" or reply.text is None:
+            return reply
+        key = bytes.fromhex(request.key)
+        row = (key, request.model, bytes.fromhex(messages_hash(request)), request.replicate, _encode(reply))
+        with self._lock, self._explained():
+            cursor = self._connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?)", row)
+            if cursor.rowcount:
+                return reply
+            stored = self._connection.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
+        return self._decode(request.key, stored[0]) if stored else reply
+
+    def _decode(self, key: str, text: str) -> Reply:
+        try:
+            fields = json.loads(text)
+            if not isinstance(fields["text"], str):
+                raise TypeError
+            return Reply(
+                fields["text"],
+                prompt_tokens=fields.get("prompt_tokens", 0),
+                completion_tokens=fields.get("completion_tokens", 0),
+                raw=fields.get("raw", {}),
+            )
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise FormatError(
+                f"the reply of key {key} is damaged; prune it or name another file", path=self.path
+            ) from None
+
+    def __len__(self) -> int:
+        with self._lock, self._explained():
+            count: int = self._connection.execute("SELECT count(*) FROM replies").fetchone()[0]
+            return count
+
+    def entries(self, model: str | None = None) -> Iterator[CacheEntry]:
+        """All stored replies (of one model), in the order in which they were stored."""
+        last = 0
+        while True:
+            with self._lock, self._explained():
+                rows = self._connection.execute(
+                    "SELECT rowid, key, model, messages, replicate, reply FROM replies "
+                    "WHERE rowid > ? AND (? IS NULL OR model = ?) ORDER BY rowid LIMIT 1000",
+                    (last, model, model),
+                ).fetchall()
+            if not rows:
+                return
+            for rowid, key, name, messages, replicate, text in rows:
+                last = rowid
+                yield CacheEntry(key.hex(), name, messages.hex(), replicate, self._decode(key.hex(), text))
+
+    def counts(self) -> list[ModelCount]:
+        """How many replies and tokens each model has, in order of the models' names."""
+        with self._lock, self._explained():
+            rows = self._connection.execute(
+                "SELECT model, count(*), sum(coalesce(json_extract(reply, '$.prompt_tokens'), 0)), "
+                "sum(coalesce(json_extract(reply, '$.completion_tokens'), 0)), sum(length(reply)) "
+                "FROM replies GROUP BY model ORDER BY model"
+            ).fetchall()
+        return [ModelCount(*row) for row in rows]
+
+    def file_bytes(self) -> int:
+        """The size of the file and its log on disk."""
+        paths = [Path(self.path + suffix) for suffix in ("", "-wal")]
+        return sum(path.stat().st_size for path in paths if path.is_file())
+
+    def export(self, path: str | os.PathLike[str], model: str | None = None) -> int:
+        """Writes the replies as JSON lines that the `scripted` backend replays; returns how many."""
+        written = 0
+        with atomic_writer(path) as stream:
+            for entry in self.entries(model):
+                stream.write(canonical_json(entry.as_json()) + "\n")
+                written += 1
+        return written
+
+    def merge(self, others: Iterable[str | os.PathLike[str]]) -> int:
+        """Takes over the replies of other caches whose keys are new; returns how many. The others stay as they are."""
+        added = 0
+        for other in others:
+            with ReplyCache(other, read_only=True) as source, self._lock, self._explained(), self._transaction():
+                for row in source._connection.execute(
+                    "SELECT key, model, messages, replicate, reply FROM replies ORDER BY rowid"
+                ):
+                    cursor = self._connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?)", row)
+                    added += cursor.rowcount
+        return added
+
+    def prune(self, *, model: str | None = None, keys: Iterable[str] = (), everything: bool = False) -> int:
+        """Deletes the replies of a model, of some keys, or all, and gives the space back; returns how many."""
+        with self._lock, self._explained():
+            with self._transaction():
+                removed = 0
+                if everything:
+                    removed += self._connection.execute("DELETE FROM replies").rowcount
+                if model is not None:
+                    removed += self._connection.execute("DELETE FROM replies WHERE model = ?", (model,)).rowcount
+                for key in keys:
+                    removed += self._connection.execute(
+                        "DELETE FROM replies WHERE key = ?", (bytes.fromhex(key),)
+                    ).rowcount
+            self._connection.execute("VACUUM")
+        return removed
+
+
+def _encode(reply: Reply) -> str:
+    fields: dict[str, object] = {"text": reply.text}
+    if reply.prompt_tokens:
+        fields["prompt_tokens"] = reply.prompt_tokens
+    if reply.completion_tokens:
+        fields["completion_tokens"] = reply.completion_tokens
+    if reply.raw:
+        fields["raw"] = dict(reply.raw)
+    return json.dumps(fields, sort_keys=True, separators=(",", ":"))

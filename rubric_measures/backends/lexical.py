@@ -1,0 +1,93 @@
+"""The embedded grader `lexical`: how many of an item's content words a passage states. A floor, not a judge."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+
+from rubric_measures.backends.base import Reply, Request
+from rubric_measures.backends.words import content_stems
+
+__all__ = ["LexicalBackend", "lexical_grade"]
+
+
+@lru_cache(maxsize=64)
+def _passage_words(text: str) -> frozenset[str]:
+    return frozenset(content_stems(text))
+
+
+@lru_cache(maxsize=8192)
+def _item_words(text: str) -> tuple[frozenset[str], ...]:
+    """The content words of an item: of its text, or, with an answer key, of its text and each answer."""
+    question, *answers = text.split("\n")
+    words = frozenset(content_stems(question))
+    return tuple(words | frozenset(content_stems(answer)) for answer in answers) or (words,)
+
+
+def lexical_grade(item: str, passage: str) -> int:
+    """The share of an item's content words that a passage states, as a grade.
+
+        grade = ⌊5 · |W(item) ∩ W(passage)| / |W(item)|⌋
+
+    W is the set of the stems of the words that are no stopwords; numbers count. So 5 means every content word, 4 at
+    least 80 %, 3 at least 60 %, 2 at least 40 %, 1 at least 20 %, 0 less. Neither the order of the words nor their
+    frequency (here or in a collection) matters. Lines of the item after the first are gold answers: the words of the
+    item and of one answer are looked for, and the best answer counts.
+
+    It measures word overlap and nothing else: a passage stuffed with keywords gets 5, a paraphrase 0. Use it as the
+    floor that an LLM grader has to beat, to try out a pipeline, and in tests; not as a judge.
+
+    Args:
+        item: the question or key fact; gold answers on further lines.
+        passage: the text to grade.
+
+    Returns:
+        0 to 5; 0 for an item without content words, or an empty passage.
+
+    >>> lexical_grade("Outer layer of the skin?", "The epidermis is the outer layer of skin.")
+    5
+    """
+    stated = _passage_words(passage)
+    return max(5 * len(words & stated) // len(words) if words else 0 for words in _item_words(item))
+
+
+class LexicalBackend:
+    """A backend without a model: reads `{"item": …, "passage": …}` (prompt `LexicalCoverage`), replies with a digit."""
+
+    # Another draw gives the same reply, and there are no generation options.
+    deterministic = True
+    embedded = True
+
+    @property
+    def model(self) -> str:
+        """`lexical:1`; the number changes when a grade would."""
+        return "lexical:1"
+
+    @property
+    def options(self) -> Mapping[str, object]:
+        """None."""
+        return {}
+
+    @property
+    def context_tokens(self) -> int | None:
+        """Unlimited."""
+        return None
+
+    def count_tokens(self, text: str) -> int:
+        """Zero: nothing is shown to a model."""
+        return 0
+
+    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        """Grades each request; one that is not of the prompt `LexicalCoverage` fails."""
+        for request in requests:
+            yield request, _reply(request)
+
+
+def _reply(request: Request) -> Reply:
+    try:
+        fields = json.loads(request.messages[-1].content)
+        item, passage = fields["item"], fields["passage"]
+    except (ValueError, KeyError, TypeError, IndexError):
+        return Reply(None, "failed", "the lexical grader reads only the prompt LexicalCoverage")
+    return Reply(str(lexical_grade(item, passage)))

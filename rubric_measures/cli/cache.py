@@ -1,0 +1,81 @@
+"""`cache`: what a reply cache holds; export, merge, prune."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from rubric_measures.errors import InputError
+
+if TYPE_CHECKING:
+    from rubric_measures.backends.cache import ReplyCache
+
+__all__ = ["HELP", "add_arguments", "run"]
+
+HELP = "look into a reply cache: size, list, export, merge, prune"
+_EXAMPLE = """examples:
+  rubric_measures cache size graded.jsonl.gz.cache.sqlite
+  rubric_measures cache export replies.sqlite -o replies.jsonl      (replay with --model scripted:replies.jsonl)
+  rubric_measures cache merge all.sqlite worker1.sqlite worker2.sqlite
+  rubric_measures cache prune replies.sqlite --model hf:google/flan-t5-large@main"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.epilog = _EXAMPLE
+    add = parser.add_argument
+    add("action", choices=("size", "list", "export", "merge", "prune"), help="what to do")
+    add("cache", metavar="CACHE", help="the cache file")
+    add("others", metavar="OTHER", nargs="*", help="merge: the caches whose replies are taken over")
+    add("--model", help="list, export, prune: only the replies of this model (as `size` prints it)")
+    add("--key", action="append", default=[], help="prune: the reply of this key; may be repeated")
+    add("--all", action="store_true", help="prune: all replies")
+    add("-o", "--output", default="-", metavar="OUT", help="export: where the replies go (default: stdout)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs one action."""
+    import logging
+
+    from rubric_measures.backends.cache import ReplyCache
+
+    log = logging.getLogger("rubric_measures")
+    if args.others and args.action != "merge":
+        raise InputError(f"cache {args.action} takes one cache")
+    if args.action == "merge":
+        if not args.others:
+            raise InputError("cache merge needs the target and at least one other cache")
+        with ReplyCache(args.cache) as cache:
+            added = cache.merge(args.others)
+            log.info("%d replies added, %d in %s", added, len(cache), args.cache)
+        return 0
+    with ReplyCache(args.cache, read_only=args.action != "prune") as cache:
+        if args.action == "size":
+            _print_size(cache)
+        elif args.action == "list":
+            for entry in cache.entries(args.model):
+                print(entry.key, entry.model, " ".join((entry.reply.text or "").split())[:80], sep="\t")
+        elif args.action == "export":
+            log.info("%d replies exported", cache.export(args.output, args.model))
+        else:
+            if not (args.model or args.key or args.all):
+                raise InputError("cache prune needs --model, --key or --all")
+            _check_keys(args.key)
+            removed = cache.prune(model=args.model, keys=args.key, everything=args.all)
+            log.info("%d replies deleted, %d left", removed, len(cache))
+    return 0
+
+
+def _check_keys(keys: list[str]) -> None:
+    for key in keys:
+        try:
+            bytes.fromhex(key)
+        except ValueError:
+            raise InputError(f"--key {key!r}: expected hexadecimal digits, as `cache list` has them") from None
+
+
+def _print_size(cache: ReplyCache) -> None:
+    print("model", "replies", "prompt_tokens", "completion_tokens", "characters", sep="\t")
+    for count in cache.counts():
+        print(*count, sep="\t")
+    print("file bytes", cache.file_bytes(), sep="\t")

@@ -1,0 +1,109 @@
+"""Putting a prompt to the model and reading the reply: requests, retries of unreadable replies, statuses."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rubric_measures.backends.base import Backend, Message, Reply, Request
+from rubric_measures.grading.settings import ATTEMPT_STEP, GradingSettings
+from rubric_measures.prompts import Parsed, Prompt
+from rubric_measures.records import GradeStatus
+
+__all__ = ["Answer", "Ask", "Asker"]
+
+
+class Ask(NamedTuple):
+    """One question to the model: what is shown, for which replicate, and how many labels the reply must have."""
+
+    messages: tuple[Message, ...]
+    replicate: int = 0
+    labels: int | None = None
+
+
+class Answer(NamedTuple):
+    """What the model said: the value read (None when there is none), its status, the raw text, and why not."""
+
+    value: Any
+    status: GradeStatus
+    text: str
+    note: str = ""
+    retries: int = 0
+
+
+class Asker:
+    """One prompt put to one model with one set of options; holds no state but the memory of replies read before.
+
+    Args:
+        backend: the model.
+        prompt: the prompt.
+        settings: the settings.
+    """
+
+    def __init__(self, backend: Backend, prompt: Prompt, settings: GradingSettings) -> None:
+        self.prompt = prompt
+        self.settings = settings
+        self.model = backend.model
+        embedded = getattr(backend, "embedded", False)
+        self.options: Mapping[str, object] = (
+            dict(backend.options)
+            if embedded
+            else {"temperature": settings.temperature, **backend.options, **settings.options}
+        )
+        self._limits_reply = not embedded
+        # Another draw of a reply that is always the same would only cost.
+        fixed = embedded or (getattr(backend, "deterministic", False) and settings.temperature == 0)
+        self._retries = 0 if fixed else settings.retries
+
+        @functools.lru_cache(maxsize=4096)
+        def parse(text: str, count: int | None) -> Parsed[Any]:
+            return prompt.parse(text, unparsed=settings.unparsed, compat=settings.compat, count=count)
+
+        self._parse = parse
+
+    def max_tokens(self, count: int | None = None) -> int:
+        """The longest reply that is asked for."""
+        if self.settings.max_tokens is not None:
+            return self.settings.max_tokens
+        if count is not None:
+            return 64 + 16 * count
+        return 256 if self.prompt.parser == "text" else 64
+
+    def request(self, ask: Ask, group: str, attempt: int = 0) -> Request:
+        """The request of one question; another attempt is another request."""
+        options = {**self.options, "max_tokens": self.max_tokens(ask.labels)} if self._limits_reply else self.options
+        return Request(
+            self.model,
+            ask.messages,
+            options,
+            self.prompt.reply_labels,
+            ask.replicate + ATTEMPT_STEP * attempt,
+            group,
+        )
+
+    def ask(self, asks: Sequence[Ask], group: str) -> Generator[Sequence[Request], Sequence[Reply], list[Answer]]:
+        """Asks some questions at once, and again those whose replies cannot be read; answers in the same order."""
+        answers: dict[int, Answer] = {}
+        places = list(range(len(asks)))
+        for attempt in range(self._retries + 1):
+            replies = yield [self.request(asks[place], group, attempt) for place in places]
+            for place, reply in zip(places, replies, strict=True):
+                answers[place] = self._read(reply, asks[place].labels)._replace(retries=attempt)
+            places = [place for place in places if answers[place].status == "unparsed"]
+            if not places:
+                break
+        return [answers[place] for place in range(len(asks))]
+
+    def _read(self, reply: Reply, count: int | None) -> Answer:
+        text = reply.text or ""
+        if reply.status in ("failed", "refused") or reply.text is None:
+            status: GradeStatus = "refused" if reply.status == "refused" else "failed"
+            return Answer(None, status, text, reply.error or "the model gave no reply")
+        parsed = self._parse(text, count)
+        if reply.status == "truncated":
+            # A verdict in front of the cut is kept, and marked.
+            return Answer(parsed.value, "truncated", text, reply.error or "the reply or the prompt was cut")
+        if parsed.value is None:
+            return Answer(None, "unparsed", text, parsed.reason)
+        return Answer(parsed.value, "graded", text, parsed.reason)

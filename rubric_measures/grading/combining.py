@@ -1,0 +1,74 @@
+"""From several answers to one grade: the best chunk of a long passage, the median or majority of replicates."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rubric_measures.grading.asking import Answer
+from rubric_measures.grading.outcomes import Outcome
+
+__all__ = ["best_chunk", "combine_grades", "combine_replicates"]
+
+
+def best_chunk(answers: Sequence[Answer], top: int) -> Answer:
+    """The answer of a passage from those of its chunks: the highest grade; the first of equal ones.
+
+    A chunk without a grade could have had the highest one, so it decides the status, unless another chunk has the top
+    of the scale anyway.
+
+    Args:
+        answers: one answer a chunk, their values being grades.
+        top: the highest grade of the scale.
+    """
+    graded = [answer for answer in answers if answer.value is not None]
+    best = max(graded, key=lambda answer: answer.value, default=None)
+    if len(answers) == 1 or (best is not None and (len(graded) == len(answers) or best.value >= top)):
+        return best if best is not None else answers[0]
+    lost = next(answer for answer in answers if answer.value is None)
+    missing = len(answers) - len(graded)
+    return lost._replace(note=f"{missing} of {len(answers)} chunks have no grade: {lost.note}")
+
+
+def combine_grades(grades: Sequence[int], how: str) -> int:
+    """One grade of several draws.
+
+    `median`: the middle one; of an even number the lower middle, so that it is a grade that was given. `majority`: the
+    most frequent; of equally frequent ones the lowest.
+
+    >>> combine_grades([5, 1, 3, 3], "median"), combine_grades([4, 4, 1, 1], "majority")
+    (3, 1)
+    """
+    ordered = sorted(grades)
+    if how == "median":
+        return ordered[(len(ordered) - 1) // 2]
+    counts = Counter(ordered)
+    return min(counts, key=lambda grade: (-counts[grade], grade))
+
+
+def combine_replicates(item_id: str, answers: Sequence[Answer], how: str, details: dict[str, object]) -> Outcome:
+    """The outcome of an item from the answers of its replicates.
+
+    Replicates without a grade are left out as long as more than half of them have one; otherwise the item has the
+    status of the first one without. The grades of all replicates are kept in the details.
+
+    Args:
+        item_id: the item.
+        answers: one answer a replicate, their values being grades.
+        how: `median` or `majority`.
+        details: what else is known about the item; the replicates are added.
+    """
+    if retries := sum(answer.retries for answer in answers):
+        details["retries"] = retries
+    first = answers[0]
+    if len(answers) == 1:
+        return Outcome(item_id, first.value, first.status, first.text, first.note, details or None)
+    grades = [answer.value for answer in answers if answer.value is not None]
+    details["replicates"] = [[answer.value, answer.text] for answer in answers]
+    if 2 * len(grades) <= len(answers):
+        lost = next(answer for answer in answers if answer.value is None)
+        note = f"{len(answers) - len(grades)} of {len(answers)} replicates have no grade: {lost.note}"
+        return Outcome(item_id, None, lost.status, lost.text, note, details)
+    grade = combine_grades(grades, how)
+    shown = next(answer for answer in answers if answer.value == grade)
+    return Outcome(item_id, grade, shown.status, shown.text, shown.note, details)

@@ -1,0 +1,351 @@
+"""The grader: passages and a bank in, graded passage records out, as a stream; and graders from a JSON spec."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from rubric_measures.backends import Backend, make_backend
+from rubric_measures.backends.cache import ReplyCache
+from rubric_measures.errors import InputError
+from rubric_measures.formats.workbench import GradedPassage, QueryPassages
+from rubric_measures.grading.entries import EntryMaker, bank_hash
+from rubric_measures.grading.outcomes import Outcome, Unit
+from rubric_measures.grading.settings import GradingSettings
+from rubric_measures.grading.styles import make_style
+from rubric_measures.prompts import looks_like_instruction
+from rubric_measures.records import Grade, RubricItem, TestBank
+from rubric_measures.runners import Job, LocalRunner, RunStats
+
+__all__ = ["Grader", "GradingReport", "GradingTask", "default_prompts", "load_grader"]
+
+_LOG = logging.getLogger("rubric_measures")
+_Jobs = Iterator[tuple["_Place", Job[list[Outcome]]]]
+
+
+class GradingTask(NamedTuple):
+    """One (passage, item) to grade; without an item it is a (passage, query) for a direct relevance label."""
+
+    query_id: str
+    doc_id: str
+    text: str
+    item: RubricItem | None = None
+    query_text: str = ""
+
+
+@dataclass
+class GradingReport:
+    """Counts of one run of a grader; they only grow.
+
+    Attributes:
+        statuses: prompt class -> status -> grades made in this run.
+        kept: grades that were there already.
+        passages: passages that were gone through.
+        flagged: of these, those that look like instructions to the grader.
+        replicated: grades that come from several replicates.
+        flips: sum over them of the share of replicates that differ from the combined grade.
+        unparsed_retries: replies that were drawn again.
+        run: the calls.
+    """
+
+    statuses: dict[str, Counter[str]] = field(default_factory=dict)
+    kept: int = 0
+    passages: int = 0
+    flagged: int = 0
+    replicated: int = 0
+    flips: float = 0.0
+    unparsed_retries: int = 0
+    run: RunStats = field(default_factory=RunStats)
+
+    @property
+    def by_status(self) -> Counter[str]:
+        """status -> grades, over all prompts."""
+        return sum(self.statuses.values(), Counter())
+
+    @property
+    def flip_rate(self) -> float | None:
+        """The share of replicates whose grade differs from the combined one, 0 to 1; None without replicates."""
+        return self.flips / self.replicated if self.replicated else None
+
+    def add(self, prompt_class: str, outcome: Outcome) -> None:
+        """Counts one outcome."""
+        self.statuses.setdefault(prompt_class, Counter())[outcome.status] += 1
+        details = outcome.details or {}
+        retries = details.get("retries", 0)
+        self.unparsed_retries += retries if isinstance(retries, int) else 0
+        drawn: Any = details.get("replicates")
+        if drawn and outcome.grade is not None:
+            self.replicated += 1
+            self.flips += sum(grade != outcome.grade for grade, _ in drawn) / len(drawn)
+
+
+def default_prompts(model: str, bank: TestBank) -> tuple[str, ...]:
+    """The self-rating prompts for the kinds of items in a bank; `LexicalCoverage` for the lexical grader."""
+    if model.partition(":")[0] == "lexical":
+        return ("LexicalCoverage",)
+    kinds = {item.kind for item in bank}
+    names = {"question": "QuestionSelfRatedUnanswerablePromptWithChoices", "nugget": "NuggetSelfRatedPrompt"}
+    return tuple(name for kind, name in names.items() if kind in kinds)
+
+
+class _Place(NamedTuple):
+    """Where the result of a job belongs."""
+
+    group: _OpenGroup
+    passage: int
+    style: int
+
+
+@dataclass
+class _OpenGroup:
+    """A query whose grades are being made."""
+
+    source: QueryPassages
+    items: tuple[RubricItem, ...]
+    outcomes: dict[tuple[int, int], dict[str, Outcome]] = field(default_factory=dict)
+    # Jobs may be handed out from a thread of the backend, so each count has one writer.
+    handed: int = 0
+    done: int = 0
+    complete: bool = False
+
+    @property
+    def finished(self) -> bool:
+        return self.complete and self.handed == self.done
+
+
+def _nothing() -> Job[list[Outcome]]:
+    """The job of a passage that has all its grades, so that it takes its turn like the others."""
+    yield from ()
+    return []
+
+
+@dataclass(frozen=True)
+class Grader:
+    """Styles over one backend, behind one cache.
+
+    Attributes:
+        runner: backend, cache and limits.
+        prompts: names of prompts (or of .toml files); empty takes those that fit the bank.
+        settings: how prompts are put and replies are read.
+    """
+
+    runner: LocalRunner
+    prompts: tuple[str, ...] = ()
+    settings: GradingSettings = field(default_factory=GradingSettings)
+
+    def makers(self, bank: TestBank) -> list[EntryMaker]:
+        """One maker of entries for each prompt.
+
+        Raises:
+            UnknownNameError: there is no prompt of a name.
+            InputError: a prompt does not grade passages, finds no item of its kind in the bank, or is named twice.
+        """
+        backend = self.runner.backend
+        names = self.prompts or default_prompts(backend.model, bank)
+        if repeated := [name for name, count in Counter(names).items() if count > 1]:
+            raise InputError(f"prompt {repeated[0]} is named twice")
+        hashed = bank_hash(bank)
+        makers = [EntryMaker.of(make_style(backend, name, self.settings), backend, hashed) for name in names]
+        for maker in makers:
+            style = maker.style
+            if style.direct:
+                continue
+            offered = sum(item.kind in style.item_kinds for item in bank)
+            usable = len(style.items_of(tuple(bank)))
+            wanted = " or ".join(style.item_kinds)
+            if not offered:
+                raise InputError(f"prompt {style.prompt.prompt_class} grades {wanted}s; the test bank has none")
+            if not usable:
+                raise InputError(f"prompt {style.prompt.prompt_class} needs gold answers; the test bank has none")
+            if usable < offered:
+                _LOG.warning(
+                    "%s: %d of %d items left out: they have no gold answers",
+                    style.prompt.prompt_class,
+                    offered - usable,
+                    offered,
+                )
+        if not makers:
+            raise InputError("the test bank has no items")
+        return makers
+
+    def grade_records(
+        self, groups: Iterable[QueryPassages], bank: TestBank, report: GradingReport | None = None
+    ) -> Iterator[QueryPassages]:
+        """Adds grades to records: one new grade set for each prompt × model × bank, in the order of the input.
+
+        What is there stays. A set that exactly this grader made before is completed: only items without a grade are
+        asked again. Records are yielded query by query as they are done; the input is not changed.
+
+        Args:
+            groups: passages by query; pulled as the backend takes work.
+            bank: the test bank. Direct prompts need its query texts.
+            report: is filled with counts.
+
+        Raises:
+            UnknownNameError: the bank does not have a query.
+            InputError: see `makers`; also a query without text for a direct prompt.
+            GradingError: a limit was reached, or the model cannot be used; finished calls are in the cache.
+        """
+        report = report if report is not None else GradingReport()
+        makers = self.makers(bank)
+        waiting: deque[_OpenGroup] = deque()
+        for place, outcomes in self.runner.run(self._jobs(groups, bank, makers, waiting, report), report.run):
+            found = place.group.outcomes.setdefault((place.passage, place.style), {})
+            found.update((outcome.item_id, outcome) for outcome in outcomes)
+            place.group.done += 1
+            while waiting and waiting[0].finished:
+                yield self._finished(waiting.popleft(), makers, report)
+        while waiting:
+            yield self._finished(waiting.popleft(), makers, report)
+
+    def _jobs(
+        self,
+        groups: Iterable[QueryPassages],
+        bank: TestBank,
+        makers: Sequence[EntryMaker],
+        waiting: deque[_OpenGroup],
+        report: GradingReport,
+    ) -> _Jobs:
+        for group in groups:
+            opened = _OpenGroup(group, bank.for_query(group.query_id))
+            waiting.append(opened)
+            query_text = bank.query_texts.get(group.query_id, "")
+            for number, passage in enumerate(group.passages):
+                for which, maker in enumerate(makers):
+                    unit = Unit(group.query_id, query_text, passage.doc_id, passage.text)
+                    for part in self._open_units(maker, passage, unit, opened.items, report):
+                        opened.handed += 1
+                        yield _Place(opened, number, which), maker.style.job(part)
+                opened.handed += 1
+                yield _Place(opened, number, 0), _nothing()
+            opened.complete = True
+
+    @staticmethod
+    def _open_units(
+        maker: EntryMaker, passage: GradedPassage, unit: Unit, items: tuple[RubricItem, ...], report: GradingReport
+    ) -> Iterator[Unit]:
+        style = maker.style
+        if not unit.query_text and {"query", "query_title"} & set(style.prompt.fields):
+            raise InputError(f"prompt {style.prompt.prompt_class} shows the query; {unit.query_id!r} has no text")
+        if style.direct:
+            old = maker.present_direct(passage)
+            if old is not None and old.status == "graded":
+                report.kept += 1
+            else:
+                yield unit
+            return
+        wanted = style.items_of(items)
+        missing = maker.missing(passage, wanted)
+        report.kept += len(wanted) - len(missing)
+        if missing:
+            yield from style.units(unit._replace(items=missing))
+
+    def _finished(self, group: _OpenGroup, makers: Sequence[EntryMaker], report: GradingReport) -> QueryPassages:
+        passages = []
+        for number, passage in enumerate(group.source.passages):
+            report.passages += 1
+            exam_grades, grades = list(passage.exam_grades or ()), list(passage.grades or ())
+            for which, maker in enumerate(makers):
+                outcomes = group.outcomes.pop((number, which), {})
+                for outcome in outcomes.values():
+                    report.add(maker.style.prompt.prompt_class, outcome)
+                if not outcomes:
+                    continue
+                if maker.style.direct:
+                    _put(grades, maker.present_direct(passage), maker.direct_entry(outcomes["0"]))
+                    continue
+                wanted = maker.style.items_of(group.items)
+                for kind in maker.style.item_kinds:
+                    members = [item for item in wanted if item.kind == kind]
+                    mine = {item.item_id: outcomes[item.item_id] for item in members if item.item_id in outcomes}
+                    if mine:
+                        old = maker.present(passage, kind)  # type: ignore[arg-type]
+                        _put(exam_grades, old, maker.item_entry(members, mine, old))
+            changes: dict[str, Any] = {}
+            if exam_grades:
+                changes["exam_grades"] = exam_grades
+            if grades:
+                changes["grades"] = grades
+            if flag := looks_like_instruction(passage.text):
+                report.flagged += 1
+                changes["looks_like_instruction"] = flag
+            passages.append(passage.model_copy(update=changes))
+        return group.source._replace(passages=passages)
+
+    def grade(self, tasks: Sequence[GradingTask]) -> list[Grade]:
+        """Grades single (passage, item) pairs with one prompt; one grade a task, in order, failures as statuses.
+
+        Raises:
+            InputError: the grader does not have exactly one prompt, or it cannot show a task's item.
+        """
+        if len(self.prompts) != 1:
+            raise InputError("grading single tasks needs a grader with exactly one prompt")
+        backend = self.runner.backend
+        style = make_style(backend, self.prompts[0], self.settings)
+        jobs = []
+        for number, task in enumerate(tasks):
+            items = (task.item,) if task.item is not None else ()
+            if bool(items) == style.direct or (items and not style.items_of(items)):
+                raise InputError(f"task {number}: prompt {self.prompts[0]} cannot grade it (see the item's kind)")
+            jobs.append((number, style.job(Unit(task.query_id, task.query_text, task.doc_id, task.text, items))))
+        results = dict(self.runner.run(iter(jobs)))
+        return [_grade(task, results[number][0], backend) for number, task in enumerate(tasks)]
+
+
+def _put(entries: list[Any], old: Any, new: Any) -> None:
+    """Appends the new entry, or puts it where the old one stands."""
+    for place, entry in enumerate(entries):
+        if entry is old:
+            entries[place] = new
+            return
+    entries.append(new)
+
+
+def _grade(task: GradingTask, outcome: Outcome, backend: Backend) -> Grade:
+    item_id = task.item.item_id if task.item is not None else "0"
+    return Grade(
+        task.query_id,
+        task.doc_id,
+        outcome.grade,
+        item_id,
+        outcome.status,
+        outcome.answer,
+        backend.model,
+        outcome.note,
+    )
+
+
+def load_grader(spec: Mapping[str, Any] | str) -> Grader:
+    """A grader from a JSON-able description, so that a worker of a cluster can make its own.
+
+    Args:
+        spec: a mapping or its JSON text: `model` (as on the command line), `model_options`, `prompts`, `settings` (the
+            fields of `GradingSettings`), `cache` (a path, or null), `cache_only`.
+
+    Raises:
+        InputError: a field is unknown or missing, or has a wrong value.
+
+    >>> grader = load_grader('{"model": "lexical", "prompts": ["LexicalCoverage"]}')
+    >>> item = RubricItem("q/1", "q", "Outer layer of the skin?")
+    >>> grader.grade([GradingTask("q", "d", "The epidermis is the outer layer of skin.", item)])[0].relevance
+    5
+    """
+    try:
+        fields = json.loads(spec) if isinstance(spec, str) else dict(spec)
+    except ValueError as error:
+        raise InputError(f"the grader's spec is no JSON ({error})") from None
+    known = {"model", "model_options", "prompts", "settings", "cache", "cache_only"}
+    if not isinstance(fields, dict) or "model" not in fields or set(fields) - known:
+        raise InputError(f"a grader's spec is an object with model and perhaps {', '.join(sorted(known - {'model'}))}")
+    backend = make_backend(fields["model"], **fields.get("model_options", {}))
+    cache = ReplyCache(fields["cache"]) if fields.get("cache") else None
+    try:
+        settings = GradingSettings(**fields.get("settings", {}))
+    except TypeError as error:
+        raise InputError(f"the grader's settings: {str(error).split('() ')[-1]}") from None
+    runner = LocalRunner(backend, cache, cache_only=bool(fields.get("cache_only")))
+    return Grader(runner, tuple(fields.get("prompts", ())), settings)

@@ -1,0 +1,79 @@
+"""The settings of grading: everything besides model, prompt, bank and passage that may change a grade."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+from rubric_measures.errors import InputError
+
+__all__ = ["GradingSettings"]
+
+# Attempts of a replicate are numbered apart, so that a retry never reads the reply that could not be parsed.
+ATTEMPT_STEP = 1000
+
+
+@dataclass(frozen=True)
+class GradingSettings:
+    """How prompts are put to the model and how its replies are read.
+
+    Attributes:
+        temperature: of the model; 0 takes the most probable reply.
+        max_tokens: the longest reply, in tokens; None takes 64 for grades, 256 for extracted texts, and for label
+            lists 16 a nugget and 64 more.
+        options: further generation options.
+        replicates: how many draws of every reply; their grades are combined.
+        combine: `median` (of an even number, the lower one) or `majority` (of equally frequent grades, the lower one).
+        retries: how often a reply that cannot be parsed is drawn again, past the cache; backends whose replies are
+            always the same are not asked again.
+        unparsed: `exampp`: a reply without a rating is 0 or 1 by the rule of EXAM++ 4.2.2.
+        compat: `workbench`: replies are read and answers matched as the Rubric workbench's program does it.
+        long_passages: what happens to a passage that the model's context cannot hold: `chunk` (overlapping pieces, the
+            best grade counts), `truncate` (the beginning is graded, with status `truncated`), `refuse`.
+        chunk_overlap: the share of a chunk that the next one repeats.
+        nuggets_per_call: how many nuggets a label-list prompt shows at once.
+        shuffle_seed: with it, the nuggets of a label-list call are shown in another order for each replicate.
+    """
+
+    temperature: float = 0.0
+    max_tokens: int | None = None
+    options: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    replicates: int = 1
+    combine: Literal["median", "majority"] = "median"
+    retries: int = 1
+    unparsed: Literal["", "exampp"] = ""
+    compat: Literal["", "workbench"] = ""
+    long_passages: Literal["chunk", "truncate", "refuse"] = "chunk"
+    chunk_overlap: float = 0.25
+    nuggets_per_call: int = 10
+    shuffle_seed: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("replicates", 1, ATTEMPT_STEP - 1),
+            ("retries", 0, 100),
+            ("nuggets_per_call", 1, 100),
+            ("max_tokens", 1, 10**7),
+            ("temperature", 0, 100),
+            ("chunk_overlap", 0, 0.9),
+        ):
+            value = getattr(self, name)
+            if value is not None and not low <= value <= high:
+                raise InputError(f"{name} is {value}; expected {low} to {high}")
+        for name, known in (
+            ("combine", ("median", "majority")),
+            ("unparsed", ("", "exampp")),
+            ("compat", ("", "workbench")),
+            ("long_passages", ("chunk", "truncate", "refuse")),
+        ):
+            if getattr(self, name) not in known:
+                raise InputError(f"{name} is {getattr(self, name)!r}; expected one of {', '.join(filter(None, known))}")
+
+    def as_json(self) -> dict[str, object]:
+        """All settings, defaults included, for signatures and manifests."""
+        return {
+            name: dict(value) if isinstance(value, Mapping) else value
+            for name, value in ((name, getattr(self, name)) for name in self.__dataclass_fields__)
+        }

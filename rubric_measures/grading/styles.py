@@ -1,0 +1,230 @@
+"""Grading styles: self-rating, extraction, extraction + verification, direct labels, label lists; one job each."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any
+
+from rubric_measures.backends.base import Backend, Message, Reply, Request
+from rubric_measures.errors import InputError
+from rubric_measures.grading.asking import Answer, Ask, Asker
+from rubric_measures.grading.combining import best_chunk, combine_replicates
+from rubric_measures.grading.fitting import Fit, Fitter
+from rubric_measures.grading.matching import matches_any
+from rubric_measures.grading.outcomes import Outcome, Unit
+from rubric_measures.grading.settings import GradingSettings
+from rubric_measures.prompts import Prompt, is_unanswerable, list_text, load_prompt
+from rubric_measures.records import RubricItem
+from rubric_measures.runners import Job
+
+__all__ = ["Style", "make_style"]
+
+
+_Steps = Generator[Sequence[Request], Sequence[Reply], list[Answer]]
+_PARSERS = ("rating", "yes_no", "label", "label_list", "text")
+_TARGETS = ("question", "nugget", "direct", "any")
+DIRECT_ITEM = "0"
+
+
+class Style:
+    """One prompt put to one model: cuts the items of a passage into units of work, and says how a unit is done.
+
+    Attributes:
+        prompt: the prompt.
+        asker: puts it to the model.
+        direct: it labels passages, without items.
+        graded: its outcomes are grades (informational extraction makes none).
+        item_kinds: the kinds of items that it can show.
+    """
+
+    def __init__(self, backend: Backend, prompt: Prompt, settings: GradingSettings) -> None:
+        self.prompt = prompt
+        self.settings = settings
+        self.asker = Asker(backend, prompt, settings)
+        self.direct = prompt.target == "direct"
+        self.graded = prompt.task != "extract"
+        self.item_kinds = ("question", "nugget") if prompt.target == "any" else (prompt.target,)
+        self._fitter = Fitter(backend, settings)
+        self._verifier = Asker(backend, load_prompt(prompt.verify), settings) if prompt.verify else None
+
+    def items_of(self, items: Sequence[RubricItem]) -> list[RubricItem]:
+        """The items that this style grades: those of its kind, and with an answer key where it checks one."""
+        return [
+            item
+            for item in items
+            if item.kind in self.item_kinds and (self.prompt.task != "verify" or item.gold_answers)
+        ]
+
+    def units(self, unit: Unit) -> Iterator[Unit]:
+        """The units of one passage with all items to grade: single items, or batches for a label list."""
+        if self.direct:
+            yield unit
+            return
+        size = self.settings.nuggets_per_call if self.prompt.parser == "label_list" else 1
+        for start in range(0, len(unit.items), size):
+            yield unit._replace(items=unit.items[start : start + size])
+
+    def job(self, unit: Unit) -> Job[list[Outcome]]:
+        """The work of one unit, as a generator for a runner; returns an outcome for each of its items."""
+        item_ids = [item.item_id for item in unit.items] or [DIRECT_ITEM]
+        fit = self._fitter.fit(
+            unit.text, self._messages(unit, "", unit.items), self.asker.max_tokens(self._count(unit))
+        )
+        if not fit.pieces:
+            status: Any = fit.status
+            return [Outcome(item_id, None, status, note=fit.note) for item_id in item_ids]
+        replicates = range(self.settings.replicates)
+        orders = [self._order(unit, replicate) for replicate in replicates]
+        asks = [
+            Ask(self._messages(unit, piece, orders[replicate]), replicate, self._count(unit))
+            for replicate in replicates
+            for piece in fit.pieces
+        ]
+        answers = yield from self.asker.ask(asks, f"{unit.query_id}\t{unit.doc_id}")
+        if self.prompt.task == "verify":
+            answers = yield from self._verified(unit, answers)
+        outcomes = []
+        for place, item_id in enumerate(item_ids):
+            drawn = []
+            details: dict[str, object] = {}
+            for replicate in replicates:
+                of_chunks = answers[replicate * len(fit.pieces) : (replicate + 1) * len(fit.pieces)]
+                if self.prompt.parser == "label_list":
+                    of_chunks = [self._of_item(answer, orders[replicate], unit.items[place]) for answer in of_chunks]
+                if len(of_chunks) > 1:
+                    chunks: Any = details.setdefault("chunks", [])
+                    chunks.append([answer.text for answer in of_chunks])
+                drawn.append(self._joined(of_chunks))
+            outcome = (
+                combine_replicates(item_id, drawn, self.settings.combine, details)
+                if self.graded
+                else _text_outcome(item_id, drawn, details)
+            )
+            outcomes.append(self._marked(outcome, fit))
+        return outcomes
+
+    def _fitted(self, unit: Unit) -> Fit:
+        if self._fitter.unlimited:
+            return Fit((unit.text,))
+        frame = self._messages(unit, "", unit.items)
+        return self._fitter.fit(unit.text, frame, self.asker.max_tokens(self._count(unit)))
+
+    def _count(self, unit: Unit) -> int | None:
+        return len(unit.items) if self.prompt.parser == "label_list" else None
+
+    def _order(self, unit: Unit, replicate: int) -> tuple[RubricItem, ...]:
+        """The order in which a label list shows its items: that of the bank, or a seeded one for each replicate."""
+        if self.settings.shuffle_seed is None or len(unit.items) < 2:
+            return unit.items
+        shuffled = list(unit.items)
+        random.Random(f"{self.settings.shuffle_seed}/{unit.query_id}/{unit.doc_id}/{replicate}").shuffle(shuffled)
+        return tuple(shuffled)
+
+    def _messages(self, unit: Unit, text: str, items: Sequence[RubricItem]) -> tuple[Message, ...]:
+        fields = self.prompt.fields
+        values: dict[str, object] = {}
+        for name in ("context", "passage", "document"):
+            if name in fields:
+                values[name] = text
+        for name in ("query", "query_title"):
+            if name in fields:
+                values[name] = unit.query_text
+        if self.prompt.parser == "label_list":
+            values |= {"nuggets": list_text(item.text for item in items), "nuggets_length": len(items)}
+        elif items:
+            item = items[0]
+            if "item" in fields:
+                lines = [item.text, *item.gold_answers]
+                values["item"] = "\n".join(" ".join(line.split()) for line in lines)
+            values |= {name: item.text for name in ("question", "nugget") if name in fields}
+        return self.prompt.render(**values)
+
+    def _of_item(self, answer: Answer, order: Sequence[RubricItem], item: RubricItem) -> Answer:
+        """The answer about one item of a list of labels; its grade is the label's place in the prompt's labels."""
+        if answer.value is None:
+            return answer
+        low = self.prompt.scale[0] if self.prompt.scale else 0
+        return answer._replace(value=low + self.prompt.labels.index(answer.value[order.index(item)]))
+
+    def _joined(self, answers: Sequence[Answer]) -> Answer:
+        if self.graded:
+            return best_chunk(answers, self.prompt.scale[1] if self.prompt.scale else 1)
+        # Texts are kept, one below the other, without the chunks that say nothing.
+        said = [answer for answer in answers if answer.value is not None and not is_unanswerable(answer.text)]
+        kept = said or list(answers[:1])
+        first = kept[0]
+        return first._replace(text="\n".join(answer.text for answer in kept), value=None)
+
+    def _marked(self, outcome: Outcome, fit: Fit) -> Outcome:
+        if fit.status == "truncated" and outcome.status == "graded":
+            return outcome._replace(status="truncated", note=fit.note)
+        if fit.note:
+            return outcome._replace(details={**(outcome.details or {}), "long_passage": fit.note})
+        return outcome
+
+    def _verified(self, unit: Unit, answers: Sequence[Answer]) -> _Steps:
+        """The extracted answers as grades: 1 when one matches the key (by words, or as a model sees it), else 0."""
+        item = unit.items[0]
+        if self._verifier is None:
+            compat = self.settings.compat
+            return [
+                answer
+                if answer.value is None
+                else answer._replace(value=int(matches_any(answer.value, item.gold_answers, compat=compat)))
+                for answer in answers
+            ]
+        asks: list[Ask] = []
+        owners: list[int] = []
+        for place, answer in enumerate(answers):
+            if answer.value is None or is_unanswerable(answer.value):
+                continue
+            for gold in item.gold_answers:
+                values = {"question": item.text, "correct_answer": gold, "answer": answer.value}
+                replicate = place * self.settings.replicates // len(answers)
+                asks.append(Ask(self._verifier.prompt.render(**values), replicate))
+                owners.append(place)
+        checks = (yield from self._verifier.ask(asks, f"{unit.query_id}\t{unit.doc_id}")) if asks else []
+        verified = []
+        for place, answer in enumerate(answers):
+            mine = [check for check, owner in zip(checks, owners, strict=True) if owner == place]
+            if answer.value is None:
+                verified.append(answer)
+            elif not mine:
+                verified.append(answer._replace(value=0))
+            else:
+                best = best_chunk(mine, 1)
+                verified.append(answer._replace(value=best.value, status=best.status, note=best.note))
+        return verified
+
+
+def _text_outcome(item_id: str, answers: Sequence[Answer], details: dict[str, object]) -> Outcome:
+    """The outcome of an extraction: a text for people, and no grade."""
+    first = answers[0]
+    if len(answers) > 1:
+        details["replicates"] = [[None, answer.text] for answer in answers]
+    return Outcome(item_id, None, first.status, first.text, first.note, details or None)
+
+
+def make_style(backend: Backend, name: str, settings: GradingSettings) -> Style:
+    """The style of a prompt, by its published name or its file.
+
+    Raises:
+        UnknownNameError: there is no such prompt.
+        InputError: the prompt does not grade passages, or the backend cannot use it.
+    """
+    prompt = load_prompt(name)
+    if (
+        prompt.task not in ("grade", "extract", "verify")
+        or prompt.target not in _TARGETS
+        or prompt.parser not in _PARSERS
+        or "correct_answer" in prompt.fields
+    ):
+        raise InputError(f"prompt {name} does not grade passages")
+    if getattr(backend, "embedded", False) != (prompt.format == "json"):
+        raise InputError(
+            f"the lexical grader reads only the prompt LexicalCoverage, not {name}"
+            if getattr(backend, "embedded", False)
+            else f"prompt {name} is only for the lexical grader"
+        )
+    return Style(backend, prompt, settings)

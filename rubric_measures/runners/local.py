@@ -1,0 +1,261 @@
+"""The local runner: jobs that ask a model step by step, behind one cache, each request in flight once."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from rubric_measures.backends.base import Backend, Reply, Request
+from rubric_measures.backends.cache import ReplyCache
+from rubric_measures.errors import BudgetError, GradingError
+
+__all__ = ["Job", "LocalRunner", "RunStats"]
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+# A job yields requests and is sent their replies in the same order, as often as it likes; then it returns its result.
+# So a style that retries, verifies or cuts a passage into chunks is a plain function that reads from top to bottom.
+Job = Generator[Sequence[Request], Sequence[Reply], T]
+
+_BLOCK = 256  # requests that are looked up in the cache together
+_BACKLOG = 8192  # results that may wait for their reader before the backend is given a pause
+
+
+@dataclass
+class RunStats:
+    """Counts of one run; they only grow.
+
+    Attributes:
+        jobs: jobs that are done.
+        cached: requests answered from the cache.
+        shared: requests answered by an equal one in flight.
+        calls: requests answered by the backend.
+        failed: of these, those without an `ok` reply.
+        missing: requests that were not in the cache when no call was allowed.
+        prompt_tokens: tokens shown in calls.
+        completion_tokens: tokens written in calls.
+        cost: what the calls cost, by the price function; 0 without one.
+    """
+
+    jobs: int = 0
+    cached: int = 0
+    shared: int = 0
+    calls: int = 0
+    failed: int = 0
+    missing: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+
+
+@dataclass
+class _Started(Generic[K, T]):
+    """A job under way: its generator, and the replies of its present step as far as they are there."""
+
+    name: K
+    generator: Job[T]
+    replies: list[Reply | None] = field(default_factory=list)
+    open: int = 0
+
+
+@dataclass(frozen=True)
+class LocalRunner:
+    """Runs jobs over one backend in this process.
+
+    Jobs are started in the order of the iterable and only as fast as the backend takes requests, so neither jobs nor
+    requests pile up. Every finished call is in the cache before its result is handed on, and before `progress` hears
+    of it.
+
+    Attributes:
+        backend: the model.
+        cache: where replies are kept; None keeps none.
+        cache_only: make no call; what is not in the cache fails.
+        max_calls: stop after so many calls.
+        max_cost: stop before the calls cost more than this.
+        price: what a reply costs; needed for `max_cost`.
+        progress: is called now and then with the counts.
+        stop: when it is set, no further call begins; those in flight are finished, then `KeyboardInterrupt` is raised.
+    """
+
+    backend: Backend
+    cache: ReplyCache | None = None
+    cache_only: bool = False
+    max_calls: int | None = None
+    max_cost: float | None = None
+    price: Callable[[Reply], float] | None = None
+    progress: Callable[[RunStats], None] | None = None
+    stop: threading.Event | None = None
+
+    def run(self, jobs: Iterable[tuple[K, Job[T]]], stats: RunStats | None = None) -> Iterator[tuple[K, T]]:
+        """Runs the jobs and yields (name, result) of each as it is done, in no particular order.
+
+        Raises:
+            BudgetError: `max_calls` or `max_cost` was reached; what was finished is in the cache.
+            BackendError: the model cannot be used at all.
+            GradingError: the backend left requests unanswered.
+            KeyboardInterrupt: `stop` was set.
+        """
+        run: _Run[K, T] = _Run(self, iter(jobs), stats if stats is not None else RunStats())
+        while True:
+            request = run.next_miss()
+            yield from run.take_done()
+            if request is None:
+                if run.stopped:
+                    raise run.why_stopped()
+                if run.finished:
+                    return
+                continue
+            for asked, reply in self.backend.complete(run.feed(request)):
+                run.settle(asked, reply)
+                yield from run.take_done()
+            if run.handed:
+                raise GradingError(
+                    f"{self.backend.model}: {len(run.handed)} requests were not answered; run the command again"
+                )
+
+
+class _Run(Generic[K, T]):
+    """The state of one run. A backend may pull requests from a thread of its own, hence the lock."""
+
+    def __init__(self, runner: LocalRunner, jobs: Iterator[tuple[K, Job[T]]], stats: RunStats) -> None:
+        self.runner, self.jobs, self.stats = runner, jobs, stats
+        self.lock = threading.RLock()
+        self.exhausted = False
+        self.steps: deque[tuple[Request, _Started[K, T], int]] = deque()  # asked, not yet looked up
+        self.misses: deque[Request] = deque()  # not in the cache, not yet handed to the backend
+        self.waiting: dict[str, list[tuple[_Started[K, T], int]]] = {}  # key -> who waits for its reply
+        self.handed: set[str] = set()
+        self.done: deque[tuple[K, T]] = deque()
+        self.stopped = ""
+
+    @property
+    def finished(self) -> bool:
+        return self.exhausted and not (self.steps or self.misses or self.waiting or self.done)
+
+    def why_stopped(self) -> BaseException:
+        if self.stopped == "interrupted":
+            return KeyboardInterrupt()
+        return BudgetError(
+            f"{self.stopped}; finished calls are in the cache: raise the limit and run again to continue"
+        )
+
+    def feed(self, first: Request) -> Iterator[Request]:
+        """What the backend pulls: the requests that nothing else answers, passage by passage."""
+        request: Request | None = first
+        while request is not None:
+            self.handed.add(request.key)
+            yield request
+            request = self.next_miss()
+
+    def next_miss(self) -> Request | None:
+        """The next request for the backend; None at the end, at a limit, or when results wait to be read."""
+        with self.lock:
+            while True:
+                if self.stopped or self._limit_reached():
+                    return None
+                if self.misses:
+                    return self.misses.popleft()
+                if len(self.done) > _BACKLOG:
+                    return None
+                block = self._next_block()
+                if block:
+                    self._look_up(block)
+                elif self.exhausted and not self.steps:
+                    return None
+
+    def take_done(self) -> Iterator[tuple[K, T]]:
+        if self.done and self.runner.progress:
+            self.runner.progress(self.stats)
+        while self.done:
+            self.stats.jobs += 1
+            yield self.done.popleft()
+
+    def settle(self, request: Request, reply: Reply) -> None:
+        """Puts a reply into the cache and hands it to everyone who waits for it."""
+        with self.lock:
+            key = request.key
+            if key not in self.handed:
+                return  # a backend that answers twice is not paid twice
+            self.handed.remove(key)
+            stats = self.stats
+            stats.calls += 1
+            stats.prompt_tokens += reply.prompt_tokens
+            stats.completion_tokens += reply.completion_tokens
+            if self.runner.price:
+                stats.cost += self.runner.price(reply)
+            if reply.status != "ok":
+                stats.failed += 1
+            elif self.runner.cache is not None:
+                reply = self.runner.cache.put(request, reply)
+            for job, place in self.waiting.pop(key):
+                self._deliver(job, place, reply)
+
+    def _limit_reached(self) -> bool:
+        runner, stats = self.runner, self.stats
+        if runner.stop is not None and runner.stop.is_set():
+            self.stopped = "interrupted"
+        elif not self.misses:
+            return False  # replies from the cache cost nothing
+        elif runner.max_calls is not None and stats.calls + len(self.handed) >= runner.max_calls:
+            self.stopped = f"the limit of {runner.max_calls} calls was reached"
+        elif runner.max_cost is not None and stats.cost + self._expected() >= runner.max_cost:
+            self.stopped = f"the limit of {runner.max_cost:g} on the cost was reached (spent {stats.cost:.4g})"
+        return bool(self.stopped)
+
+    def _expected(self) -> float:
+        """What the calls in flight will cost, if they cost what the others did on average."""
+        return self.stats.cost / self.stats.calls * (len(self.handed) + 1) if self.stats.calls else 0.0
+
+    def _next_block(self) -> list[tuple[Request, _Started[K, T], int]]:
+        while len(self.steps) < _BLOCK and not self.exhausted:
+            try:
+                name, generator = next(self.jobs)
+            except StopIteration:
+                self.exhausted = True
+                break
+            self._advance(_Started(name, generator), None)
+            if len(self.done) > _BACKLOG:
+                break
+        return [self.steps.popleft() for _ in range(min(_BLOCK, len(self.steps)))]
+
+    def _look_up(self, block: list[tuple[Request, _Started[K, T], int]]) -> None:
+        cache = self.runner.cache
+        stored = cache.get_many([request.key for request, _, _ in block]) if cache is not None else {}
+        for request, job, place in block:
+            key = request.key
+            if (reply := stored.get(key)) is not None:
+                self.stats.cached += 1
+                self._deliver(job, place, reply)
+            elif key in self.waiting:
+                self.stats.shared += 1
+                self.waiting[key].append((job, place))
+            elif self.runner.cache_only:
+                self.stats.missing += 1
+                self._deliver(job, place, Reply(None, "failed", "not in the cache, and no call is allowed"))
+            else:
+                self.waiting[key] = [(job, place)]
+                self.misses.append(request)
+
+    def _deliver(self, job: _Started[K, T], place: int, reply: Reply) -> None:
+        job.replies[place] = reply
+        job.open -= 1
+        if not job.open:
+            self._advance(job, [found for found in job.replies if found is not None])
+
+    def _advance(self, job: _Started[K, T], replies: Sequence[Reply] | None) -> None:
+        """Lets a job take its next step; its new requests stand before those of jobs that have not begun."""
+        try:
+            while True:
+                requests = job.generator.send(replies) if replies is not None else next(job.generator)
+                if requests:
+                    break
+                replies = []
+        except StopIteration as stop:
+            self.done.append((job.name, stop.value))
+            return
+        job.replies, job.open = [None] * len(requests), len(requests)
+        self.steps.extend((request, job, place) for place, request in enumerate(requests))
