@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from rubric_measures.backends.base import Reply, Request
 from rubric_measures.errors import InputError
 from rubric_measures.records import RubricItem, make_item_id
-from rubric_measures.test_bank.calls import Caller, Failure
+from rubric_measures.test_bank.calls import Failure
 from rubric_measures.test_bank.generation import Topic, generate_bank, topic_messages
+from tests.function_backend import FunctionBackend, caller_of
 
 
-def caller(replies: dict[str, str], seen: list[Request] | None = None) -> Caller:
-    """A model that answers by the first key that occurs in the prompt."""
+def scripted(replies: dict[str, str]) -> Callable[[Request], str | Reply]:
+    """Answers by the first key that occurs in the prompt."""
 
-    def complete(requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
-        for request in requests:
-            if seen is not None:
-                seen.append(request)
-            text = request.messages[-1].content
-            yield request, next((Reply(reply) for key, reply in replies.items() if key in text), Reply(None, "refused"))
+    def answer(request: Request) -> str | Reply:
+        text = request.messages[-1].content
+        return next((reply for key, reply in replies.items() if key in text), Reply(None, "refused"))
 
-    return Caller("scripted:test", complete)
+    return answer
 
 
 def test_questions_of_queries_and_nuggets_of_facets() -> None:
@@ -37,7 +35,11 @@ def test_questions_of_queries_and_nuggets_of_facets() -> None:
     assert text.endswith('{ "nuggets" : [nugget_text_1, nugget_text_2, ... ] }\n```')
     made = generate_bank(
         [dl, Topic("q2", "frost"), car],
-        caller({"tea": '{"questions": ["Which leaf?", "which LEAF", "How hot?"]}', "Earth": '["Which branches?"]'}),
+        caller_of(
+            scripted(
+                {"tea": '{"questions": ["Which leaf?", "which LEAF", "How hot?"]}', "Earth": '["Which branches?"]'}
+            )
+        ),
     )
     leaf, hot = made.bank.items["q1"]
     assert leaf == RubricItem(make_item_id("q1", "Which leaf?"), "q1", "Which leaf?", "question")
@@ -53,10 +55,11 @@ def test_questions_of_queries_and_nuggets_of_facets() -> None:
 
 
 def test_a_reply_that_was_cut_off_is_asked_again_then_reported() -> None:
-    seen: list[Request] = []
-    made = generate_bank([Topic("q1", "tea")], caller({"tea": '{"questions": ["Which leaf?", "Ho'}, seen))
+    caller = caller_of(scripted({"tea": '{"questions": ["Which leaf?", "Ho'}))
+    made = generate_bank([Topic("q1", "tea")], caller)
     assert made.failures == (Failure("q1", "query", "the list is not closed"),)
-    assert [request.replicate for request in seen] == [0, 1]
+    assert isinstance(caller.runner.backend, FunctionBackend)
+    assert [request.replicate for request in caller.runner.backend.seen] == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -71,4 +74,4 @@ def test_a_reply_that_was_cut_off_is_asked_again_then_reported() -> None:
 )
 def test_bad_input(topics: list[Topic], style: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        generate_bank(topics, caller({}), style=style)
+        generate_bank(topics, caller_of(scripted({})), style=style)

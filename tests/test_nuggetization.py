@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -13,8 +12,9 @@ from hypothesis import strategies as st
 from rubric_measures.backends.base import Reply, Request
 from rubric_measures.errors import InputError
 from rubric_measures.records import Query
-from rubric_measures.test_bank.calls import Caller, Failure
+from rubric_measures.test_bank.calls import Failure
 from rubric_measures.test_bank.nuggetization import Segment, nuggetize, published_calls
+from tests.function_backend import caller_of
 
 QUERY = Query("q1", "how is tea made")
 
@@ -31,24 +31,22 @@ class Nuggetizer:
         self.create: list[str] = []
         self.importance: list[str] = []
 
-    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
-        for request in requests:
-            system, user = request.messages
-            assert system.role == "system"
-            text = user.content
-            if any(mark in text for mark in self.broken):
-                yield request, Reply("no list")
-            elif "NuggetizeLLM" in system.content:
-                self.create.append(text)
-                old = json.loads(lines(text, "Initial Nugget List: "))
-                assert lines(text, "Initial Nugget List Length: ") == str(len(old))
-                new = [f"fact {n}" for n in re.findall(r"^\[\d+\] segment (\d+)$", text, re.MULTILINE)]
-                yield request, Reply(json.dumps(old + new))
-            else:
-                self.importance.append(text)
-                nuggets = json.loads(lines(text, "Nugget List: "))
-                labels = ["vital" if int(nugget.split()[1]) % 3 == 0 else "okay" for nugget in nuggets]
-                yield request, Reply(f"```python\n{labels}\n```")
+    def __call__(self, request: Request) -> str | Reply:
+        system, user = request.messages
+        assert system.role == "system"
+        text = user.content
+        if any(mark in text for mark in self.broken):
+            return "no list"
+        if "NuggetizeLLM" in system.content:
+            self.create.append(text)
+            old = json.loads(lines(text, "Initial Nugget List: "))
+            assert lines(text, "Initial Nugget List Length: ") == str(len(old))
+            new = [f"fact {n}" for n in re.findall(r"^\[\d+\] segment (\d+)$", text, re.MULTILINE)]
+            return json.dumps(old + new)
+        self.importance.append(text)
+        nuggets = json.loads(lines(text, "Nugget List: "))
+        labels = ["vital" if int(nugget.split()[1]) % 3 == 0 else "okay" for nugget in nuggets]
+        return f"```python\n{labels}\n```"
 
 
 def segments(count: int) -> list[Segment]:
@@ -57,7 +55,7 @@ def segments(count: int) -> list[Segment]:
 
 def test_windows_importance_and_trim() -> None:
     model = Nuggetizer()
-    made = nuggetize([QUERY], {"q1": segments(25)}, Caller("m", model.complete))
+    made = nuggetize([QUERY], {"q1": segments(25)}, caller_of(model))
     # 25 segments: windows of 10, 10, 5; 25 nuggets: batches of 10, 10, 5.
     assert (len(model.create), len(model.importance), made.calls) == (3, 3, 6)
     texts = [item.text for item in made.bank.items["q1"]]
@@ -76,7 +74,7 @@ def test_windows_importance_and_trim() -> None:
 
 def test_the_list_never_grows_over_its_limit_and_people_get_all_of_it() -> None:
     model = Nuggetizer()
-    made = nuggetize([QUERY], {"q1": segments(45)}, Caller("m", model.complete), over_generate=True)
+    made = nuggetize([QUERY], {"q1": segments(45)}, caller_of(model), over_generate=True)
     assert (len(model.create), len(model.importance)) == (5, 0)
     assert [item.text for item in made.bank.items["q1"]] == [f"fact {n}" for n in range(30)]
     assert {item.importance for item in made.bank} == {None}
@@ -85,7 +83,7 @@ def test_the_list_never_grows_over_its_limit_and_people_get_all_of_it() -> None:
 
 def test_a_failed_call_leaves_the_list_as_it_was() -> None:
     model = Nuggetizer(broken=("segment 12\n",))
-    made = nuggetize([QUERY], {"q1": segments(25)}, Caller("m", model.complete), over_generate=True)
+    made = nuggetize([QUERY], {"q1": segments(25)}, caller_of(model), over_generate=True)
     assert [item.text for item in made.bank.items["q1"]] == [f"fact {n}" for n in [*range(10), *range(20, 25)]]
     assert made.failures == (Failure("q1", "create 2/3", "no list in the reply; the list stays as it was"),)
     assert made.calls == 4  # three windows, one of them twice
@@ -93,7 +91,7 @@ def test_a_failed_call_leaves_the_list_as_it_was() -> None:
 
 def test_a_failed_importance_call_leaves_its_nuggets_without_importance() -> None:
     model = Nuggetizer(broken=('["fact 10"',))
-    made = nuggetize([QUERY], {"q1": segments(12)}, Caller("m", model.complete))
+    made = nuggetize([QUERY], {"q1": segments(12)}, caller_of(model))
     assert [(item.text, item.importance) for item in made.bank][:4] == [
         ("fact 0", "vital"),
         ("fact 3", "vital"),
@@ -107,24 +105,20 @@ def test_a_failed_importance_call_leaves_its_nuggets_without_importance() -> Non
 def test_an_emptied_list_is_no_update() -> None:
     replies = iter(['["hot water"]', "[]", "[]"])
 
-    def complete(requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
-        for request in requests:
-            yield request, Reply(next(replies))
-
-    made = nuggetize([QUERY], {"q1": segments(11)}, Caller("m", complete), over_generate=True)
+    made = nuggetize([QUERY], {"q1": segments(11)}, caller_of(lambda request: next(replies)), over_generate=True)
     assert [item.text for item in made.bank] == ["hot water"]
     assert [failure.step for failure in made.failures] == ["create 2/2"]
 
 
 def test_a_segment_is_one_line_of_the_prompt() -> None:
     model = Nuggetizer()
-    nuggetize([QUERY], {"q1": [Segment("d", "x\n[2] segment 7\nSearch Query: y")]}, Caller("m", model.complete))
+    nuggetize([QUERY], {"q1": [Segment("d", "x\n[2] segment 7\nSearch Query: y")]}, caller_of(model))
     assert "Context:\n[1] x [2] segment 7 Search Query: y\nSearch Query: how is tea made\n" in model.create[0]
 
 
 def test_queries_without_documents_have_an_empty_list() -> None:
     model = Nuggetizer()
-    made = nuggetize([QUERY, Query("q2", "frost")], {"q1": segments(1)}, Caller("m", model.complete))
+    made = nuggetize([QUERY, Query("q2", "frost")], {"q1": segments(1)}, caller_of(model))
     assert {query_id: len(items) for query_id, items in made.bank.items.items()} == {"q1": 1, "q2": 0}
 
 
@@ -133,7 +127,7 @@ def test_queries_without_documents_have_an_empty_list() -> None:
 def test_call_counts_are_the_published_ones(counts: list[int]) -> None:
     model = Nuggetizer()
     queries = [Query(f"q{n}", f"query {n}") for n in range(len(counts))]
-    made = nuggetize(queries, {f"q{n}": segments(c) for n, c in enumerate(counts)}, Caller("m", model.complete))
+    made = nuggetize(queries, {f"q{n}": segments(c) for n, c in enumerate(counts)}, caller_of(model))
     expected = [published_calls(count, min(count, 30)) for count in counts]
     assert len(model.create) == sum(create for create, _ in expected)
     assert len(model.importance) == sum(importance for _, importance in expected)
@@ -149,4 +143,4 @@ def test_call_counts_are_the_published_ones(counts: list[int]) -> None:
 )
 def test_bad_input(queries: list[Query], keep: int, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        nuggetize(queries, {}, Caller("m", Nuggetizer().complete), keep=keep)
+        nuggetize(queries, {}, caller_of(Nuggetizer()), keep=keep)

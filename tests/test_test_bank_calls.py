@@ -1,50 +1,66 @@
-"""Calls of the bank makers: retries as further draws, equal questions once, order independent of the replies."""
+"""Calls of the bank makers: retries as further draws, order independent of the replies, dry runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
-import pytest
-
 from rubric_measures.backends.base import Message, Reply, Request
-from rubric_measures.errors import GradingError
 from rubric_measures.prompts.parsers import parse_rating
-from rubric_measures.test_bank.calls import Ask, Caller, Outcome, ask_all, normalised, without_duplicates
+from rubric_measures.runners import LocalRunner
+from rubric_measures.test_bank.calls import Ask, Caller, DryBackend, Outcome, ask_all, run_jobs, without_duplicates
+from tests.function_backend import FunctionBackend, caller_of
 
 
-def ask(name: str, text: str) -> Ask[int]:
-    return Ask((name, 0), (Message("user", text),), parse_rating)
+def ask(text: str) -> Ask[int]:
+    return Ask((Message("user", text),), parse_rating)
 
 
-def test_retries_are_further_draws_and_equal_questions_are_one_call() -> None:
-    seen: list[tuple[str, int]] = []
+def test_retries_are_further_draws() -> None:
+    def answer(request: Request) -> str | Reply:
+        text = request.messages[0].content
+        if text == "down":
+            return Reply(None, "failed", "connection lost")
+        return "4" if request.replicate == 1 or text == "good" else "hm"
 
-    def complete(requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
-        for request in reversed(list(requests)):
-            text = request.messages[0].content
-            seen.append((text, request.replicate))
-            if text == "down":
-                yield request, Reply(None, "failed", "connection lost")
-            else:
-                yield request, Reply("4" if request.replicate == 1 or text == "good" else "hm")
+    caller = caller_of(answer, retries=2)
+    found = run_jobs(caller, [("all", ask_all(caller, [ask("good"), ask("second"), ask("down"), ask("good")]))])
+    assert found == {
+        "all": [
+            Outcome(4, "", 1),
+            Outcome(4, "", 2),
+            Outcome(None, "failed: connection lost", 3),
+            Outcome(4, "", 1),
+        ]
+    }
+    backend = caller.runner.backend
+    assert isinstance(backend, FunctionBackend)
+    asked = sorted((request.messages[0].content, request.replicate) for request in backend.seen)
+    assert asked == [("down", 0), ("down", 1), ("down", 2), ("good", 0), ("second", 0), ("second", 1)]
+    assert {tuple(request.options.items()) for request in backend.seen} == {(("mode", "test"),)}
+    assert (caller.stats.calls, caller.stats.shared) == (6, 1)
 
-    asks = [ask("a", "good"), ask("b", "second"), ask("c", "down"), ask("d", "good")]
-    outcomes = ask_all(Caller("m", complete, retries=2), asks)
-    assert list(outcomes.items()) == [
-        (("a", 0), Outcome(4, "", 1)),
-        (("b", 0), Outcome(4, "", 2)),
-        (("c", 0), Outcome(None, "failed: connection lost", 3)),
-        (("d", 0), Outcome(4, "", 1)),
+
+def test_a_dry_run_counts_and_asks_nobody() -> None:
+    backend = FunctionBackend(lambda request: "4")
+    dry = DryBackend(backend)
+    caller = Caller(LocalRunner(dry), retries=0)
+    found = run_jobs(caller, [(1, ask_all(caller, [ask("two words"), ask("one")]))])
+    assert [outcome.value for outcome in found[1]] == [None, None]
+    assert (dry.calls, dry.tokens, backend.seen) == (2, 3, [])
+    assert (dry.model, dry.options, dry.context_tokens) == ("function:test", {"mode": "test"}, None)
+
+
+def test_duplicates_are_told_by_their_words() -> None:
+    texts = [
+        "What is tea?",
+        "what is  TEA",
+        "C++?",
+        "C#?",
+        "-5 °C",
+        "5 °C",
+        "well-known",
+        "well known",
+        "→",
+        "⇒",
+        "",
+        "?",
     ]
-    assert sorted(seen) == [("down", 0), ("down", 1), ("down", 2), ("good", 0), ("second", 0), ("second", 1)]
-
-
-def test_a_request_without_reply_is_an_error() -> None:
-    with pytest.raises(GradingError, match="1 requests were not answered"):
-        ask_all(Caller("m", lambda requests: iter(())), [ask("a", "x")])
-
-
-def test_normalised_texts() -> None:
-    texts = ["What is tea?", "what is  TEA", "C++?", "C#?", "→", "⇒", "", "Tea – what is"]
-    assert without_duplicates(texts) == ("What is tea?", "C++?", "→", "⇒", "Tea – what is")
-    assert normalised("Ａ-b_c") == "a b c"
+    assert without_duplicates(texts) == ("What is tea?", "C++?", "C#?", "-5 °C", "5 °C", "well-known", "→", "⇒", "?")

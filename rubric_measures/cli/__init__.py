@@ -15,6 +15,7 @@ __all__ = ["COMMANDS", "main"]
 COMMANDS: dict[str, tuple[str, str]] = {
     "grade": ("rubric_measures.cli.grade", "grade passages against a test bank with a model; cached, resumable"),
     "cache": ("rubric_measures.cli.cache", "look into a reply cache: size, list, export, merge, prune"),
+    "generate": ("rubric_measures.cli.generate", "queries to a test bank; passages to synthetic queries"),
     "evaluate": ("rubric_measures.cli.evaluate", "score one run, with ir_measures' syntax and output"),
     "leaderboard": ("rubric_measures.cli.leaderboard", "score many runs by many measures"),
     "pool": ("rubric_measures.cli.pool", "runs and answers to the passages to grade"),

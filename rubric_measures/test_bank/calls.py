@@ -1,38 +1,58 @@
-"""Asking a model many questions whose replies are read: retries as further draws, failures as records."""
+"""Asking a model questions whose replies are read: retries as further draws, failures as records, dry runs."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
-from rubric_measures.backends.base import Message, Reply, Request
-from rubric_measures.errors import GradingError
+from rubric_measures.backends.base import Backend, Message, Reply, Request
 from rubric_measures.prompts import Parsed
+from rubric_measures.runners import Job, LocalRunner, RunStats
 
-__all__ = ["Ask", "Caller", "Failure", "Outcome", "ask_all", "normalised", "without_duplicates"]
+__all__ = [
+    "Ask",
+    "Caller",
+    "DryBackend",
+    "Failure",
+    "Outcome",
+    "ask_all",
+    "normalised",
+    "run_jobs",
+    "without_duplicates",
+]
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Caller:
-    """A model as the makers of test banks use it; what is cached, bounded and parallel is decided by `complete`.
+    """A model as the makers of test banks use it.
 
     Attributes:
-        model: the backend's canonical name.
-        complete: requests in, each with its reply out, in any order (a backend's method, or one behind a cache).
-        options: generation options of every request.
+        runner: the model behind its cache and limits.
+        options: generation options of every request, beside those of the backend.
         retries: how often a reply that cannot be read, or that never came, is drawn again (as the next replicate, so
             that no cached reply is read twice).
+        stats: counts of what was asked; they grow with every use.
     """
 
-    model: str
-    complete: Callable[[Iterable[Request]], Iterator[tuple[Request, Reply]]]
+    runner: LocalRunner
     options: Mapping[str, object] = field(default_factory=dict)
     retries: int = 1
+    stats: RunStats = field(default_factory=RunStats)
+
+    @property
+    def model(self) -> str:
+        """The backend's canonical name."""
+        return self.runner.backend.model
+
+    def request(self, messages: tuple[Message, ...], draw: int) -> Request:
+        """The request of one draw."""
+        return Request(self.model, messages, {**self.runner.backend.options, **self.options}, replicate=draw)
 
 
 class Failure(NamedTuple):
@@ -45,9 +65,8 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True)
 class Ask(Generic[T]):
-    """One question to the model: who asks (unique), what is shown, how the reply is read."""
+    """One question to the model: what is shown, how the reply is read."""
 
-    name: tuple[str, int]
     messages: tuple[Message, ...]
     read: Callable[[str], Parsed[T]]
 
@@ -61,37 +80,19 @@ class Outcome(Generic[T]):
     draws: int = 1
 
 
-def ask_all(caller: Caller, asks: Iterable[Ask[T]]) -> dict[tuple[str, int], Outcome[T]]:
-    """Asks all questions, equal ones once; name -> outcome, in the order of the questions.
-
-    Raises:
-        GradingError: the model did not answer a request at all, which no backend may do.
-    """
-    everyone = list(asks)
-    waiting = everyone
-    outcomes: dict[tuple[str, int], Outcome[T]] = {}
+def ask_all(caller: Caller, asks: Sequence[Ask[T]]) -> Generator[Sequence[Request], Sequence[Reply], list[Outcome[T]]]:
+    """A step of a job that asks some questions together; the outcomes are in their order."""
+    outcomes: dict[int, Outcome[T]] = {}
+    waiting = list(range(len(asks)))
     for draw in range(caller.retries + 1):
-        by_key: dict[str, list[Ask[T]]] = {}
-        requests: dict[str, Request] = {}
-        for ask in waiting:
-            request = Request(caller.model, ask.messages, dict(caller.options), replicate=draw)
-            requests.setdefault(request.key, request)
-            by_key.setdefault(request.key, []).append(ask)
-        again: list[Ask[T]] = []
-        for request, reply in caller.complete(iter(requests.values())):
-            for ask in by_key.pop(request.key, ()):
-                parsed = _read(ask, reply)
-                outcomes[ask.name] = Outcome(parsed.value, parsed.reason, draw + 1)
-                if parsed.value is None:
-                    again.append(ask)
-        if by_key:
-            raise GradingError(f"{caller.model}: {len(by_key)} requests were not answered; run the command again")
-        # The order of retries must not follow the order of the replies.
-        names = {ask.name for ask in again}
-        waiting = [ask for ask in waiting if ask.name in names]
         if not waiting:
             break
-    return {ask.name: outcomes[ask.name] for ask in everyone}
+        replies = yield [caller.request(asks[place].messages, draw) for place in waiting]
+        for place, reply in zip(waiting, replies, strict=True):
+            parsed = _read(asks[place], reply)
+            outcomes[place] = Outcome(parsed.value, parsed.reason, draw + 1)
+        waiting = [place for place in waiting if outcomes[place].value is None]
+    return [outcomes[place] for place in range(len(asks))]
 
 
 def _read(ask: Ask[T], reply: Reply) -> Parsed[T]:
@@ -100,16 +101,58 @@ def _read(ask: Ask[T], reply: Reply) -> Parsed[T]:
     return ask.read(reply.text)
 
 
+def run_jobs(caller: Caller, jobs: Iterable[tuple[K, Job[T]]]) -> dict[K, T]:
+    """Runs all jobs; name -> result. The order is that in which they were done: look results up by name."""
+    return dict(caller.runner.run(jobs, caller.stats))
+
+
+@dataclass
+class DryBackend:
+    """Stands in for a backend in a dry run: counts the calls and their tokens, and answers that nothing was asked."""
+
+    backend: Backend
+    calls: int = 0
+    tokens: int = 0
+
+    @property
+    def model(self) -> str:
+        """The name of the backend, so that cached replies are found."""
+        return self.backend.model
+
+    @property
+    def options(self) -> Mapping[str, object]:
+        """The options of the backend, for the same reason."""
+        return self.backend.options
+
+    @property
+    def context_tokens(self) -> int | None:
+        """As the backend says."""
+        return self.backend.context_tokens
+
+    def count_tokens(self, text: str) -> int:
+        """As the backend counts."""
+        return self.backend.count_tokens(text)
+
+    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        """Counts each request and calls nobody."""
+        for request in requests:
+            self.calls += 1
+            self.tokens += sum(self.backend.count_tokens(message.content) for message in request.messages)
+            yield request, Reply(None, "failed", "a dry run makes no call")
+
+
+_PUNCTUATION = re.compile(r"[.,;:!?'\"()\[\]{}…«»“”‘’`*_/–—]|-(?!\d)")
+
+
 def normalised(text: str) -> str:
-    """A text without what does not tell two items apart: case, punctuation, width, blanks.
+    """A text without what does not tell two items apart: case, punctuation, width, blanks (but "C++" is not "C#").
 
     >>> normalised("  What is a “leap” year? ") == normalised("what is a leap year")
     True
     """
     folded = unicodedata.normalize("NFKC", text).casefold()
-    words = re.sub(r"[^\w\s]|_", " ", folded).split()
-    # A text of symbols only ("C++?", "→") keeps them: else all of them would be equal.
-    return " ".join(words) or folded.strip()
+    # A text of punctuation only keeps it: else all of them would be equal.
+    return " ".join(_PUNCTUATION.sub(" ", folded).split()) or folded.strip()
 
 
 def without_duplicates(texts: Iterable[str]) -> tuple[str, ...]:

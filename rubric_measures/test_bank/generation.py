@@ -13,7 +13,7 @@ from rubric_measures.errors import InputError
 from rubric_measures.prompts import Prompt, load_prompt
 from rubric_measures.prompts.parsers import parse_items
 from rubric_measures.records import ItemKind, RubricItem, TestBank, make_item_id
-from rubric_measures.test_bank.calls import Ask, Caller, Failure, ask_all, without_duplicates
+from rubric_measures.test_bank.calls import Ask, Caller, Failure, Outcome, ask_all, run_jobs, without_duplicates
 
 __all__ = ["GeneratedBank", "Topic", "generate_bank", "generation_prompt", "topic_messages"]
 
@@ -90,15 +90,16 @@ def generate_bank(
     Source: Dietz, SIGIR 2024, section 3.1 and Table 1; ids: the workbench's bank files.
     """
     _check(topics)
-    asks = [Ask(("", n), topic_messages(kind, topic, style), parse_items) for n, topic in enumerate(topics)]
-    outcomes = ask_all(caller, asks)
+    asks = [Ask(topic_messages(kind, topic, style), parse_items) for topic in topics]
+    found = run_jobs(caller, ((n, ask_all(caller, [ask])) for n, ask in enumerate(asks)))
+    outcomes: list[Outcome[tuple[str, ...]]] = [found[n][0] for n in range(len(topics))]
     items: dict[str, list[RubricItem]] = {topic.query_id: [] for topic in topics}
     failures: list[Failure] = []
     duplicates = 0
-    for n, topic in enumerate(topics):
-        texts = outcomes["", n].value
+    for topic, outcome in zip(topics, outcomes, strict=True):
+        texts = outcome.value
         if texts is None:
-            failures.append(Failure(topic.query_id, topic.facet_id or "query", outcomes["", n].reason))
+            failures.append(Failure(topic.query_id, topic.facet_id or "query", outcome.reason))
             continue
         kept = without_duplicates(text.strip() for text in texts)
         duplicates += len(texts) - len(kept)
@@ -115,7 +116,7 @@ def generate_bank(
             {(topic.query_id, topic.facet_id): topic.facet_text for topic in topics if topic.facet_id is not None}
         ),
     )
-    return GeneratedBank(bank, tuple(failures), sum(outcome.draws for outcome in outcomes.values()), duplicates)
+    return GeneratedBank(bank, tuple(failures), sum(outcome.draws for outcome in outcomes), duplicates)
 
 
 def _check(topics: Iterable[Topic]) -> None:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from rubric_measures.backends.base import Reply, Request
 from rubric_measures.errors import InputError
-from rubric_measures.prompts import Parsed, Prompt, list_text, load_prompt
+from rubric_measures.prompts import Parsed, list_text, load_prompt
 from rubric_measures.prompts.parsers import parse_label_list, parse_list
 from rubric_measures.records import Importance, Query, RubricItem, TestBank, make_item_id
-from rubric_measures.test_bank.calls import Ask, Caller, Failure, ask_all, normalised, without_duplicates
+from rubric_measures.test_bank.calls import Ask, Caller, Failure, ask_all, normalised, run_jobs, without_duplicates
 
 __all__ = ["BATCH", "MAX_NUGGETS", "NuggetBank", "Segment", "nuggetize", "published_calls", "trim"]
 
 _LOGGER = logging.getLogger("rubric_measures")
+T = TypeVar("T")
 BATCH = 10  # segments a creation call, and nuggets an importance call (Pradeep et al. 2024, section 3)
 MAX_NUGGETS = 30
 KEPT = 20
@@ -62,12 +65,22 @@ class _Nugget(NamedTuple):
     importance: Importance | None = None
 
 
-class _Step(NamedTuple):
-    """What one of the two steps leads to: the lists of all queries, what failed, and the replies asked for."""
+class _Made(NamedTuple):
+    """What the steps of one query lead to: its list, what failed, and the replies asked for."""
 
-    lists: Mapping[str, Sequence[_Nugget]]
+    nuggets: tuple[_Nugget, ...]
     failures: tuple[Failure, ...]
     calls: int
+
+
+class _Plan(NamedTuple):
+    max_nuggets: int
+    keep: int
+    over_generate: bool
+    batch: int
+
+
+_Steps = Generator[Sequence[Request], Sequence[Reply], T]
 
 
 def nuggetize(
@@ -101,17 +114,15 @@ def nuggetize(
     Source: Pradeep et al., TREC 2024 RAG, AutoNuggetizer report, section 3, Figures 3 and 4.
     """
     _check(queries, max_nuggets, keep, batch)
-    step = _create(queries, segments, caller, max_nuggets=max_nuggets, batch=batch)
-    lists, failures, calls = step
-    if not over_generate:
-        labelled = _label(queries, lists, caller, batch)
-        lists = {query_id: trim(nuggets, keep) for query_id, nuggets in labelled.lists.items()}
-        failures, calls = failures + labelled.failures, calls + labelled.calls
+    plan = _Plan(max_nuggets, keep, over_generate, batch)
+    jobs = ((query.query_id, _make(query, segments.get(query.query_id, ()), caller, plan)) for query in queries)
+    found = run_jobs(caller, jobs)
+    made_of = {query.query_id: found[query.query_id] for query in queries}
     items: dict[str, tuple[RubricItem, ...]] = {}
     sources: dict[str, tuple[str, ...]] = {}
-    for query_id, nuggets in lists.items():
+    for query_id, steps in made_of.items():
         made = []
-        for nugget in nuggets:
+        for nugget in steps.nuggets:
             item_id = make_item_id(query_id, nugget.text)
             made.append(RubricItem(item_id, query_id, nugget.text, "nugget", importance=nugget.importance))
             sources[item_id] = nugget.sources
@@ -120,7 +131,8 @@ def nuggetize(
     if long:
         _LOGGER.warning("%d nuggets are longer than the 12 words that the prompt asks for; they were kept", long)
     bank = TestBank(MappingProxyType(items), MappingProxyType({query.query_id: query.text for query in queries}))
-    return NuggetBank(bank, MappingProxyType(sources), failures, calls)
+    failures = tuple(failure for steps in made_of.values() for failure in steps.failures)
+    return NuggetBank(bank, MappingProxyType(sources), failures, sum(steps.calls for steps in made_of.values()))
 
 
 def trim(nuggets: Sequence[_Nugget], keep: int = KEPT) -> tuple[_Nugget, ...]:
@@ -146,40 +158,31 @@ def _windows(count: int, batch: int) -> list[slice]:
     return [slice(start, min(start + batch, count)) for start in range(0, count, batch)]
 
 
-def _create(
-    queries: Sequence[Query],
-    segments: Mapping[str, Sequence[Segment]],
-    caller: Caller,
-    *,
-    max_nuggets: int,
-    batch: int,
-) -> _Step:
-    """Runs creation in rounds: the n-th window of all queries together, each with its query's list so far."""
-    prompt = load_prompt("nuggets.create")
-    lists: dict[str, tuple[_Nugget, ...]] = {query.query_id: () for query in queries}
-    windows = {query.query_id: _windows(len(segments.get(query.query_id, ())), batch) for query in queries}
+def _make(query: Query, segments: Sequence[Segment], caller: Caller, plan: _Plan) -> _Steps[_Made]:
+    """The job of one query: all creation calls one after the other, then all importance calls together."""
+    nuggets: tuple[_Nugget, ...] = ()
     failures: list[Failure] = []
     calls = 0
-    for round_ in range(max(map(len, windows.values()))):
-        asks = []
-        for query in queries:
-            if round_ < len(windows[query.query_id]):
-                shown = segments[query.query_id][windows[query.query_id][round_]]
-                asks.append(_creation(prompt, query, shown, lists[query.query_id], max_nuggets))
-        for (key, _), outcome in ask_all(caller, asks).items():
-            calls += outcome.draws
-            if outcome.value is None:
-                place = f"create {round_ + 1}/{len(windows[key])}"
-                failures.append(Failure(key, place, f"{outcome.reason}; the list stays as it was"))
-                continue
-            shown = segments[key][windows[key][round_]]
-            lists[key] = _updated(lists[key], outcome.value[:max_nuggets], tuple(segment.doc_id for segment in shown))
-    return _Step(lists, tuple(failures), calls)
+    windows = _windows(len(segments), plan.batch)
+    for number, window in enumerate(windows, 1):
+        shown = segments[window]
+        (outcome,) = yield from ask_all(caller, [_creation(query, shown, nuggets, plan.max_nuggets)])
+        calls += outcome.draws
+        if outcome.value is None:
+            reason = f"{outcome.reason}; the list stays as it was"
+            failures.append(Failure(query.query_id, f"create {number}/{len(windows)}", reason))
+        else:
+            nuggets = _updated(nuggets, outcome.value[: plan.max_nuggets], shown)
+    if plan.over_generate:
+        return _Made(nuggets, tuple(failures), calls)
+    labelled = yield from _label(query, nuggets, caller, plan.batch)
+    return _Made(trim(labelled.nuggets, plan.keep), (*failures, *labelled.failures), calls + labelled.calls)
 
 
 def _creation(
-    prompt: Prompt, query: Query, shown: Sequence[Segment], nuggets: Sequence[_Nugget], max_nuggets: int
+    query: Query, shown: Sequence[Segment], nuggets: Sequence[_Nugget], max_nuggets: int
 ) -> Ask[tuple[str, ...]]:
+    prompt = load_prompt("nuggets.create")
     # One line a segment: a segment cannot pretend to be the next one.
     context = "\n".join(
         prompt.context_line.replace("{rank}", str(rank)).replace("{segment}", " ".join(segment.text.split()))
@@ -202,49 +205,36 @@ def _creation(
             return Parsed(None, "the reply empties the list")
         return Parsed(kept)
 
-    return Ask((query.query_id, 0), messages, read)
+    return Ask(messages, read)
 
 
-def _updated(before: Sequence[_Nugget], texts: Sequence[str], shown: tuple[str, ...]) -> tuple[_Nugget, ...]:
+def _updated(before: Sequence[_Nugget], texts: Sequence[str], shown: Sequence[Segment]) -> tuple[_Nugget, ...]:
     """The new list; a nugget that was there keeps its first sources, a new or reworded one came from what was shown."""
     known = {normalised(nugget.text): nugget.sources for nugget in before}
-    return tuple(_Nugget(text, known.get(normalised(text), shown)) for text in texts)
+    sources = tuple(segment.doc_id for segment in shown)
+    return tuple(_Nugget(text, known.get(normalised(text), sources)) for text in texts)
 
 
-def _label(
-    queries: Sequence[Query],
-    lists: Mapping[str, Sequence[_Nugget]],
-    caller: Caller,
-    batch: int,
-) -> _Step:
-    """Asks for the importance of all nuggets, a batch a call, all calls together."""
+def _label(query: Query, nuggets: Sequence[_Nugget], caller: Caller, batch: int) -> _Steps[_Made]:
+    """Asks for the importance of all nuggets, a batch a call, the calls together."""
     prompt = load_prompt("nuggets.importance")
-    texts = {query.query_id: query.text for query in queries}
+    windows = _windows(len(nuggets), batch)
     asks = []
-    for query_id, nuggets in lists.items():
-        for number, window in enumerate(_windows(len(nuggets), batch)):
-            asks.append(_importance(prompt, query_id, texts[query_id], number, nuggets[window]))
-    labelled = {query_id: list(nuggets) for query_id, nuggets in lists.items()}
+    for window in windows:
+        texts = [nugget.text for nugget in nuggets[window]]
+        messages = prompt.render(query=query.text, nuggets=list_text(texts), nuggets_length=len(texts))
+        asks.append(Ask(messages, partial(parse_label_list, labels=prompt.labels, count=len(texts))))
+    outcomes = yield from ask_all(caller, asks)
+    labelled: list[_Nugget] = []
     failures: list[Failure] = []
-    calls = 0
-    for (query_id, number), outcome in ask_all(caller, asks).items():
-        start = number * batch
-        calls += outcome.draws
-        nuggets = labelled[query_id]
+    for number, (window, outcome) in enumerate(zip(windows, outcomes, strict=True), 1):
         if outcome.value is None:
-            place = f"importance {start // batch + 1}/{-(-len(nuggets) // batch)}"
-            failures.append(Failure(query_id, place, f"{outcome.reason}; its nuggets have no importance"))
-            continue
-        for offset, label in enumerate(outcome.value):
-            importance: Importance = "vital" if label == "vital" else "okay"
-            nuggets[start + offset] = nuggets[start + offset]._replace(importance=importance)
-    return _Step(labelled, tuple(failures), calls)
-
-
-def _importance(
-    prompt: Prompt, query_id: str, query_text: str, number: int, nuggets: Sequence[_Nugget]
-) -> Ask[tuple[str, ...]]:
-    messages = prompt.render(
-        query=query_text, nuggets=list_text(nugget.text for nugget in nuggets), nuggets_length=len(nuggets)
-    )
-    return Ask((query_id, number), messages, lambda reply: parse_label_list(reply, prompt.labels, len(nuggets)))
+            reason = f"{outcome.reason}; its nuggets have no importance"
+            failures.append(Failure(query.query_id, f"importance {number}/{len(windows)}", reason))
+            labelled += nuggets[window]
+        else:
+            labelled += [
+                nugget._replace(importance="vital" if label == "vital" else "okay")
+                for nugget, label in zip(nuggets[window], outcome.value, strict=True)
+            ]
+    return _Made(tuple(labelled), tuple(failures), sum(outcome.draws for outcome in outcomes))

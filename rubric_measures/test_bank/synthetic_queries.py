@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rubric_measures.errors import InputError, UnknownNameError
 from rubric_measures.prompts import load_prompt
 from rubric_measures.prompts.parsers import parse_items
-from rubric_measures.test_bank.calls import Ask, Caller, Failure, ask_all, normalised
+from rubric_measures.test_bank.calls import Ask, Caller, Failure, ask_all, normalised, run_jobs
 from rubric_measures.test_bank.nuggetization import Segment
 
 __all__ = ["LongPassage", "SyntheticQueries", "SyntheticQuery", "generate_queries", "long_passages", "sample_by_model"]
@@ -148,12 +148,13 @@ def generate_queries(
     calls = duplicates = surplus = 0
     for caller in callers:
         asks = [
-            Ask(("", n), prompt.render(passage=p.text, examples=shown, max_questions=max_questions), parse_items)
-            for n, p in enumerate(passages)
+            Ask(prompt.render(passage=p.text, examples=shown, max_questions=max_questions), parse_items)
+            for p in passages
         ]
-        for (_, n), outcome in ask_all(caller, asks).items():
+        found = run_jobs(caller, ((n, ask_all(caller, [ask])) for n, ask in enumerate(asks)))
+        for n, passage in enumerate(passages):
+            outcome = found[n][0]
             calls += outcome.draws
-            passage = passages[n]
             if outcome.value is None:
                 step = f"{caller.model}, passage {passage.doc_ids[0]}"
                 failures.append(Failure(passage.document_id, step, outcome.reason))

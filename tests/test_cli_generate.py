@@ -1,0 +1,174 @@
+"""The command `generate`: banks, nuggets from documents and synthetic queries with a scripted model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.cli import main
+from rubric_measures.formats.bank import load_bank, read_bank
+from rubric_measures.formats.queries import read_queries
+from rubric_measures.formats.workbench import GradedPassage, QueryPassages, write_graded
+
+
+def script(folder: Path, *rules: dict[str, object], name: str = "replies.jsonl") -> str:
+    path = folder / name
+    path.write_text("".join(json.dumps(rule) + "\n" for rule in rules), encoding="utf-8")
+    return f"scripted:{path}"
+
+
+@pytest.fixture
+def queries(tmp_path: Path) -> str:
+    path = tmp_path / "queries.tsv"
+    path.write_text("q1\thow is tea made\nq2\tfrost\n", encoding="utf-8")
+    return str(path)
+
+
+def test_a_bank_of_questions(tmp_path: Path, queries: str, capsys: pytest.CaptureFixture[str]) -> None:
+    model = script(
+        tmp_path,
+        {"contains": ["'how is tea made'"], "reply": '{"questions": ["Which leaf?", "How hot?", "how hot"]}'},
+        {"contains": ["'frost'"], "reply": "Sorry."},
+    )
+    output, cache = str(tmp_path / "bank.jsonl.gz"), str(tmp_path / "cache.sqlite")
+    command = ["generate", queries, "--model", model, "-o", output, "--cache", cache, "--test-collection", "demo"]
+    assert main(command) == 1
+    errors = capsys.readouterr().err
+    assert "1 generated questions left out: the same text was there already" in errors
+    assert "query q2, query: no list of texts in the reply" in errors
+    assert [item.text for item in load_bank(output)] == ["Which leaf?", "How hot?"]
+    (entry,) = read_bank(output)
+    assert (entry.test_collection, entry.query_text) == ("demo", "how is tea made")
+    assert entry.info["model"].startswith("scripted:")
+    assert list(entry.info["prompts"]) == ["bank.question.dl"]
+    first = Path(output).read_bytes()
+    # Again, from the cache alone: the same file, byte for byte.
+    assert main([*command, "--cache-only"]) == 1
+    assert Path(output).read_bytes() == first
+
+
+def test_a_dry_run_asks_nobody_and_writes_nothing(
+    tmp_path: Path, queries: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = script(tmp_path, {"contains": ["tea"], "reply": '["Which leaf?"]'}, {"reply": "no"})
+    cache, output = tmp_path / "cache.sqlite", tmp_path / "bank.jsonl"
+    command = ["generate", queries, "--model", model, "--cache", str(cache), "-o", str(output), "--dry-run"]
+    assert main(command) == 0
+    header, row = capsys.readouterr().out.splitlines()
+    assert header == "model\tcalls\tcached\ttokens shown"
+    assert row.split("\t")[1:3] == ["2", "0"]
+    assert not output.exists()
+    assert not cache.exists()
+    assert main(["generate", queries, "--limit", "1", *command[2:-1]]) == 0
+    capsys.readouterr()
+    assert main(command) == 0
+    assert capsys.readouterr().out.splitlines()[1].split("\t")[1:3] == ["1", "1"]
+
+
+def test_nuggets_from_documents(tmp_path: Path, queries: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def passage(doc_id: str, text: str, relevance: int) -> GradedPassage:
+        judgment = {"paragraphId": doc_id, "query": "q1", "relevance": relevance}
+        data = {"judgments": [judgment]}
+        return GradedPassage.model_validate({"paragraph_id": doc_id, "text": text, "paragraph_data": data})
+
+    records = tmp_path / "passages.jsonl.gz"
+    write_graded(records, [QueryPassages("q1", [passage("d1", "Boil water.", 2), passage("d2", "Frost.", 0)])])
+    model = script(
+        tmp_path,
+        {"contains": ["NuggetizeLLM", "[1] Boil water.\nSearch Query"], "reply": '["pour on leaves", "boil water"]'},
+        {"contains": ["NuggetizeScoreLLM"], "reply": '["okay", "vital"]'},
+    )
+    output = str(tmp_path / "nuggets.jsonl")
+    command = ["generate", queries, "--target", "nuggets", "--from-documents", str(records), "--model", model]
+    assert main([*command, "-o", output]) == 1
+    assert "query q2, documents: none is related to it" in capsys.readouterr().err
+    items = list(load_bank(output))
+    assert [(item.text, item.importance, item.kind) for item in items] == [
+        ("boil water", "vital", "nugget"),
+        ("pour on leaves", "okay", "nugget"),
+    ]
+    (entry,) = read_bank(output)
+    assert [item.info for item in entry.items] == [{"segments": ["d1"]}] * 2
+    assert list(entry.info["prompts"]) == ["nuggets.create", "nuggets.importance"]
+    assert main([*command, "-o", output, "--over-generate", "--limit", "1"]) == 0
+    assert [(item.text, item.importance) for item in load_bank(output)] == [
+        ("pour on leaves", None),
+        ("boil water", None),
+    ]
+    capsys.readouterr()
+    assert main([*command, "--dry-run"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.splitlines()[1].split("\t")[1:3] == ["1", "0"]
+    assert "importance takes up to 3 calls more" in captured.err
+    assert main([*command, "--level", "3"]) == 2
+    assert "no query has a passage of level 3 or more" in capsys.readouterr().err
+
+
+def test_synthetic_queries_by_quota(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    passages, examples = tmp_path / "passages.tsv", tmp_path / "real.txt"
+    passages.write_text("d1#0\tTea is hot.\nd1#1\tVery hot.\nd2#0\tInk is black.\n", encoding="utf-8")
+    examples.write_text("is tea hot?\nwho makes ink?\n", encoding="utf-8")
+    one = script(
+        tmp_path,
+        {"contains": ["Tea is hot.\nVery hot."], "reply": '{"questions": ["how hot is tea", "what is tea"]}'},
+        {"contains": ["Ink"], "reply": '{"questions": ["what is ink"]}'},
+    )
+    two = script(tmp_path, {"reply": '["what is Tea", "why tea", "why ink"]'}, name="other.jsonl")
+    output = str(tmp_path / "synthetic.jsonl")
+    command = [
+        "generate", "--target", "queries", "--passages", str(passages), "--examples", str(examples),
+        "--model", one, "--model", two, "-o", output,
+    ]  # fmt: skip
+    assert main(command) == 0
+    lines = [json.loads(line) for line in Path(output).read_text(encoding="utf-8").splitlines()]
+    assert [(line["text"], line["document_id"], line["doc_ids"]) for line in lines] == [
+        ("how hot is tea", "d1", ["d1#0", "d1#1"]),
+        ("what is tea", "d1", ["d1#0", "d1#1"]),
+        ("what is ink", "d2", ["d2#0"]),
+        ("why tea", "d1", ["d1#0", "d1#1"]),
+        ("why ink", "d1", ["d1#0", "d1#1"]),
+    ]
+    assert len({line["model"] for line in lines}) == 2
+    capsys.readouterr()
+    assert main([*command, "--quota", f"{one}=2", "--quota", f"{two}=1"]) == 0
+    first = read_queries(output)
+    assert len(first) == 3
+    assert main([*command, "--quota", f"{one}=2", "--quota", f"{two}=1"]) == 0
+    assert read_queries(output) == first
+    assert main([*command, "--quota", f"{one}=9"]) == 1
+    assert "6 queries fewer than its quota" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "scripted:x"], "name the queries"),
+        (["--model", "lexical", "QUERIES"], "the lexical grader cannot write"),
+        (["--model", "scripted:x", "QUERIES", "--quota", "a=1"], "--quota would have no effect"),
+        (["--model", "scripted:x", "QUERIES", "--from-documents", "x"], "add --target nuggets"),
+        (["--model", "scripted:x", "QUERIES", "--qrels", "x", "--target", "nuggets"], "--qrels would have no effect"),
+        (["--model", "scripted:x", "--target", "queries"], "needs --passages and --examples"),
+        (["--model", "a:x", "--model", "b:y", "QUERIES"], "several models"),
+        (["--model", "scripted:x", "QUERIES", "--cache-only"], "--cache-only needs --cache"),
+        (["--model", "scripted:x", "QUERIES", "--limit", "0"], "--limit must be at least 1"),
+        (["--model", "MODEL", "QUERIES", "--style", "car"], "query 'q1' has no facets"),
+    ],
+)
+def test_wrong_arguments_are_one_line(
+    tmp_path: Path, queries: str, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    names = {"QUERIES": queries, "MODEL": script(tmp_path, {"reply": "x"})}
+    assert main(["generate", *(names.get(argument, argument) for argument in arguments)]) == 2
+    errors = capsys.readouterr().err
+    assert message in errors
+    assert errors.count("\n") == 1
+
+
+def test_nothing_at_all_is_no_file(tmp_path: Path, queries: str, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "bank.jsonl"
+    model = script(tmp_path, {"reply": "Sorry."})
+    assert main(["generate", queries, "--model", model, "-o", str(output)]) == 1
+    assert "no call led to an item; nothing was written" in capsys.readouterr().err
+    assert not output.exists()
