@@ -316,7 +316,9 @@ def score_records(
     best = scoring.new_row()
     # What a run that does not rank the query scores for it, to be filled in for runs that appear later.
     empty: dict[str, QueryScorer] = {}
+    grade_sets: set[str] = set()
     for query in queries:
+        grade_sets.update(map(str, query.grade_sets))
         scorer = scoring.plan.for_query(query.grades, on_failed)
         for run_id, ranking in query.rankings.items():
             row = rows.get(run_id)
@@ -335,4 +337,4 @@ def score_records(
                 scoring.add(row, query_id, scorer, ())
     if overall:
         rows[OVERALL] = best
-    return scoring.finish(rows, _settings(on_failed, settings))
+    return scoring.finish(rows, _settings(on_failed, {"grades": sorted(grade_sets), **(settings or {})}))

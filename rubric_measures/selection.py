@@ -25,13 +25,16 @@ from rubric_measures.formats.workbench import (
 )
 from rubric_measures.graded import DIRECT_ITEM, Grades, OnFailed, QueryGrades, note_left_out
 from rubric_measures.records import RubricItem, TestBank
+from rubric_measures.signature import content_hash
 
 __all__ = [
     "GradeFilter",
     "GradeSetKey",
     "RankedPassage",
     "RecordQuery",
+    "bank_hash",
     "consume_records",
+    "describe",
     "grade_sets",
     "load_records",
     "read_records",
@@ -114,6 +117,7 @@ class RecordQuery:
         ranks: system -> all its places as the file has them, whatever query they name; only where asked for.
         judgments: doc_id -> the highest judgment of the passage for the query.
         passages: all doc_ids, in file order.
+        grade_sets: the grade sets that its grades are of; one, unless the first of several was asked for.
     """
 
     grades: QueryGrades
@@ -121,6 +125,7 @@ class RecordQuery:
     ranks: Mapping[str, Sequence[RankedPassage]]
     judgments: Mapping[str, int]
     passages: Sequence[str]
+    grade_sets: frozenset[GradeSetKey] = frozenset()
 
     @property
     def query_id(self) -> str:
@@ -253,7 +258,7 @@ def select_query(
     rankings = {method: _best_first(of_method) for method, of_method in places.items()}
     grades = _compile(query_id, chosen, items, selector.left_out)
     doc_ids = [passage.doc_id for passage in group.passages]
-    return RecordQuery(grades, rankings, ranks, judgments, doc_ids)
+    return RecordQuery(grades, rankings, ranks, judgments, doc_ids, frozenset(selector.found))
 
 
 def _best_first(places: list[tuple[int, float, str]]) -> list[str]:
@@ -365,9 +370,24 @@ def load_records(
     on_failed: OnFailed = "exclude",
 ) -> Grades:
     """The grades of a graded-records file, to be given to ir_measures as qrels; see `read_records`."""
-    queries = consume_records(lambda stream: {query.query_id: query.grades for query in stream}, path, bank, wanted)
-    source: dict[str, object] = {"filter": (wanted or GradeFilter()).settings(), "bank": bank is not None}
-    return Grades(queries, on_failed, source)
+    records = consume_records(
+        lambda stream: [(query.query_id, query.grades, query.grade_sets) for query in stream], path, bank, wanted
+    )
+    queries = {query_id: grades for query_id, grades, _ in records}
+    return Grades(queries, on_failed, describe(frozenset().union(*(sets for _, _, sets in records)), bank))
+
+
+def describe(grade_sets: Iterable[GradeSetKey], bank: TestBank | None) -> dict[str, object]:
+    """What grades are, for the signature: the grade sets, and the bank by its content."""
+    return {
+        "grades": [str(key) for key in sorted(grade_sets)],
+        "bank": None if bank is None else bank_hash(bank),
+    }
+
+
+def bank_hash(bank: TestBank) -> str:
+    """The first twelve hex digits of the hash of all that a bank says about its items."""
+    return content_hash([asdict(item) for item in sorted(bank, key=lambda item: (item.query_id, item.item_id))])[:12]
 
 
 def grade_sets(groups: Iterable[QueryPassages]) -> dict[GradeSetKey, int]:

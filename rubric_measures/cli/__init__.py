@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-__all__ = ["COMMANDS", "main"]
+__all__ = ["COMMANDS", "main", "run_command"]
 
 # name -> (module, help). Modules load when their command is asked for, so that --help is instant.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cache": ("rubric_measures.cli.cache", "look into a reply cache: size, list, export, merge, prune"),
     "generate": ("rubric_measures.cli.generate", "queries to a test bank; passages to synthetic queries"),
     "evaluate": ("rubric_measures.cli.evaluate", "score one run, with ir_measures' syntax and output"),
+    "example": ("rubric_measures.cli.example", "run the main job on the example collection"),
     "leaderboard": ("rubric_measures.cli.leaderboard", "score many runs by many measures"),
     "pool": ("rubric_measures.cli.pool", "runs and answers to the passages to grade"),
     "qrels": ("rubric_measures.cli.qrels", "graded records to qrels"),
@@ -57,6 +58,27 @@ class _NoteHandler(logging.StreamHandler):  # type: ignore[type-arg]
         return f"rubric_measures: {prefix}{record.getMessage()}"
 
 
+def run_command(arguments: Sequence[str]) -> int:
+    """Runs one command, given with its arguments; errors are exceptions.
+
+    Returns:
+        the exit status of the command.
+
+    Raises:
+        UnknownNameError: there is no such command.
+        RubricMeasuresError: whatever the command raises.
+    """
+    from rubric_measures.errors import UnknownNameError
+
+    name = arguments[0]
+    if name not in COMMANDS:
+        raise UnknownNameError("command", name, COMMANDS)
+    parser, module = _command_parser(name)
+    options = parser.parse_intermixed_args(arguments[1:])
+    status: int = module.run(options)  # type: ignore[attr-defined]
+    return status
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command.
 
@@ -77,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         overview.print_help()
         return 2
-    from rubric_measures.errors import GradingError, MissingExtraError, RubricMeasuresError, UnknownNameError
+    from rubric_measures.errors import GradingError, MissingExtraError, RubricMeasuresError
 
     handler = _NoteHandler(sys.stderr)
     logger = logging.getLogger("rubric_measures")
@@ -86,12 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     level = logger.level
     logger.setLevel(logging.INFO)
     try:
-        name = arguments[0]
-        if name not in COMMANDS:
-            raise UnknownNameError("command", name, COMMANDS)
-        parser, module = _command_parser(name)
-        options = parser.parse_intermixed_args(arguments[1:])
-        status: int = module.run(options)  # type: ignore[attr-defined]
+        status = run_command(arguments)
         sys.stdout.flush()
         return status
     except GradingError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -62,8 +61,9 @@ def bank_of(options: argparse.Namespace) -> TestBank | None:
     """The test bank that --bank names."""
     if options.bank is None:
         return None
-    bank: TestBank = importlib.import_module("rubric_measures.formats.bank").load_bank(options.bank)
-    return bank
+    from rubric_measures.formats.bank import load_bank
+
+    return load_bank(options.bank)
 
 
 def wanted_of(options: argparse.Namespace) -> GradeFilter:
@@ -92,7 +92,7 @@ def _dataset_qrels(name: str) -> Iterable[object]:
     import ir_datasets
 
     # Registers this package's ids.
-    importlib.import_module("rubric_measures.collection")
+    import rubric_measures.collection  # noqa: F401
 
     try:
         dataset = ir_datasets.load(name)
@@ -130,7 +130,9 @@ def grades_of(path: str, options: argparse.Namespace, needs_items: bool = True) 
 
         rows = list(read_qrels(path))
     if needs_items or bank is not None or _are_items(rows):
-        return build_grades(rows, bank, on_failed=options.on_failed, source={"bank": bank is not None})
+        from rubric_measures.selection import describe
+
+        return build_grades(rows, bank, on_failed=options.on_failed, source=describe((), bank))
     return rows
 
 

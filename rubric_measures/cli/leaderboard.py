@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+from ir_measures.measures.base import Measure
 
 from rubric_measures.cli.inputs import (
     add_grade_options,
@@ -64,11 +66,8 @@ def _board(options: argparse.Namespace) -> Leaderboard:
         raise InputError(f"{options.graded}: holds no rankings; name run files to score")
     if options.compat == "workbench" and not from_records:
         raise InputError("--compat workbench scores the rankings inside the records; leave the run files out")
-    settings: dict[str, object] = {"filter": wanted_of(options).settings(), "bank": options.bank is not None}
-    if options.facets:
-        settings["unit"] = "facet"
     if from_records:
-        return _from_records(options, measures, settings)
+        return _from_records(options, measures)
     grades = grades_of(options.graded, options)
     if not isinstance(grades, Grades):
         raise InputError(f"{options.graded}: holds no item grades")
@@ -79,7 +78,6 @@ def _board(options: argparse.Namespace) -> Leaderboard:
         options.runs,
         measures,
         overall=not options.no_overall,
-        settings={"filter": settings["filter"]},
         watch=lambda paths: progress(paths, len(options.runs), "runs"),
     )
 
@@ -90,12 +88,15 @@ def _looks_like_records(path: str) -> bool:
     return Path(path).exists() and is_records(path)
 
 
-def _from_records(options: argparse.Namespace, measures: list, settings: dict[str, object]) -> Leaderboard:  # type: ignore[type-arg]
+def _from_records(options: argparse.Namespace, measures: Sequence[Measure]) -> Leaderboard:
     from dataclasses import replace
 
-    from rubric_measures.selection import RecordQuery, consume_records
+    from rubric_measures.selection import RecordQuery, bank_hash, consume_records
 
     wanted, bank = wanted_of(options), bank_of(options)
+    settings: dict[str, object] = {"bank": None if bank is None else bank_hash(bank)}
+    if options.facets:
+        settings["unit"] = "facet"
     if options.compat == "workbench":
         from rubric_measures.workbench import score_workbench, workbench_filter
 

@@ -1,0 +1,59 @@
+"""`example`: the main job from start to end on the example collection, each step printed as the command that it is."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+
+__all__ = ["HELP", "add_arguments", "run"]
+
+HELP = "run the main job on the example collection"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument("--output", "-o", metavar="FOLDER", default="example-output", help="default: example-output")
+    parser.epilog = """example:
+  rubric_measures example --output /tmp/example
+
+Passages are pooled from seven rankings and three generated-answer runs, graded against a bank of questions and a bank
+of nuggets by the embedded lexical grader, and scored. No key, no GPU, no network; a second run makes no call."""
+
+
+def _steps(source: Path, folder: Path) -> list[list[str]]:
+    passages, graded = str(folder / "passages.jsonl.gz"), str(folder / "graded.jsonl.gz")
+    questions, nuggets = str(source / "questions.jsonl"), str(source / "nuggets.jsonl")
+    cache = ["--cache", str(folder / "replies.sqlite")]
+    by_rubric = ["RubricCover(rel=4)@5", "nRubricCover(rel=4)@5", "RubricQrels(measure='nDCG@5')"]
+    by_nugget = [f"Nugget{letter}(rel=4,partial_rel=3)" for letter in "VWA"]
+    return [
+        ["pool", "--collection", str(source), "-o", passages],
+        ["grade", passages, "--bank", questions, "--model", "lexical", *cache, "-o", graded],
+        ["grade", graded, "--bank", nuggets, "--model", "lexical", *cache, "-o", graded],
+        ["qrels", graded, "--bank", questions, "-o", str(folder / "rubric.qrels")],
+        ["leaderboard", graded, "--bank", questions, "-m", *by_rubric, "-o", "text"],
+        ["leaderboard", graded, "--bank", nuggets, "-m", *by_nugget, "-o", "text"],
+        ["leaderboard", graded, "--bank", questions, "-m", *by_rubric, "--output", str(folder / "leaderboard.tsv")],
+    ]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    from rubric_measures.cli import run_command
+    from rubric_measures.collection import example_folder
+    from rubric_measures.errors import InputError
+
+    folder = Path(options.output)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made ({error.strerror or error})") from None
+    status = 0
+    for step in _steps(example_folder(), folder):
+        print(f"\n$ rubric_measures {shlex.join(step)}", flush=True)
+        status = max(status, run_command(step))
+    print(f"\ngraded records: {folder / 'graded.jsonl.gz'}")
+    print(f"qrels:          {folder / 'rubric.qrels'}   (trec_eval -l 4 reads a grade of 4 as relevant)")
+    print(f"leaderboard:    {folder / 'leaderboard.tsv'}")
+    return status
