@@ -1,0 +1,246 @@
+"""Other sets of nuggets and criteria: ResearchRubrics (weighted criteria), the nugget preload of TREC RAGTIME."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter
+
+from rubric_measures.errors import FormatError, InputError
+from rubric_measures.files import atomic_writer, path_name, read_text
+from rubric_measures.formats.json_models import validate_line
+from rubric_measures.formats.jsonl import TextId, read_json_lines, write_json_lines
+from rubric_measures.formats.workbench_models import Record
+from rubric_measures.records import RubricItem, TestBank, make_item_id
+
+__all__ = [
+    "Criterion",
+    "Preload",
+    "RubricLine",
+    "bank_of_items",
+    "bank_of_preload",
+    "bank_of_rubrics",
+    "facet_ids",
+    "preload_of_bank",
+    "read_preload",
+    "read_rubrics",
+    "rubric_lines",
+    "write_preload",
+    "write_rubrics",
+]
+
+_LOG = logging.getLogger("rubric_measures")
+_PRELOAD_NAME = re.compile(r"_([^_/]+)\.preload\.json(?:\.gz)?$")
+
+
+def facet_ids(texts: Iterable[str | None]) -> dict[str, str]:
+    """Facet text -> a short id: its lower-case words joined by hyphens, numbered where two would be the same.
+
+    Blank texts are no facet.
+
+    >>> facet_ids(['"Key advantages of nuclear energy"', None, "Key advantages of nuclear energy?"])
+    {'"Key advantages of nuclear energy"': 'key-advantages-of-nuclear-energy', \
+'Key advantages of nuclear energy?': 'key-advantages-of-nuclear-energy-2'}
+    """
+    ids: dict[str, str] = {}
+    used: set[str] = set()
+    for text in texts:
+        stripped = (text or "").strip()
+        if not stripped or stripped in ids:
+            continue
+        words = "-".join(re.findall(r"\w+", stripped.lower()))[:60].rstrip("-") or "facet"
+        facet_id, number = words, 1
+        while facet_id in used:
+            number += 1
+            facet_id = f"{words}-{number}"
+        used.add(facet_id)
+        ids[stripped] = facet_id
+    return ids
+
+
+def bank_of_items(
+    items: Mapping[str, Sequence[RubricItem]],
+    query_texts: Mapping[str, str] | None = None,
+    facet_texts: Mapping[tuple[str, str], str] | None = None,
+) -> TestBank:
+    """A bank in which an item that comes twice in its query is kept once, counted.
+
+    Raises:
+        InputError: the two have different importances, weights or gold answers.
+    """
+    kept: dict[str, tuple[RubricItem, ...]] = {}
+    repeated = 0
+    for query_id, members in items.items():
+        unique: dict[str, RubricItem] = {}
+        for item in members:
+            earlier = unique.setdefault(item.item_id, item)
+            if earlier != item:
+                what = "comes twice with different importance, weight or answers; keep one"
+                raise InputError(f"query {query_id!r}: {item.text!r} {what}")
+        repeated += len(members) - len(unique)
+        kept[query_id] = tuple(unique.values())
+    if repeated:
+        _LOG.warning("%d items come twice in their query; each is kept once", repeated)
+    return TestBank(kept, dict(query_texts or {}), dict(facet_texts or {}))
+
+
+class Criterion(Record):
+    """One criterion; `weight` from −5 (a penalty) to 5, `axis` the kind of quality it is about."""
+
+    criterion: Annotated[str, Field(pattern=r"\S")]
+    weight: float
+    axis: str | None = None
+
+
+class RubricLine(Record):
+    """The criteria of one query (ResearchRubrics)."""
+
+    qid: TextId
+    rubrics: list[Criterion]
+
+
+class Preload(Record):
+    """The nuggets that assessors of TREC RAGTIME start from.
+
+    Attributes:
+        nugget_dict: question -> answer -> ids of the documents that give it.
+        group_assignment: question -> the group (facet) it belongs to; questions may have none.
+    """
+
+    nugget_dict: dict[str, dict[str, list[Any]]]
+    group_assignment: dict[str, str] = Field(default_factory=dict)
+
+
+_RUBRICS: TypeAdapter[RubricLine] = TypeAdapter(RubricLine)
+_PRELOAD: TypeAdapter[Preload] = TypeAdapter(Preload)
+
+
+def read_rubrics(path: str | os.PathLike[str]) -> list[RubricLine]:
+    """The lines of a file of weighted criteria.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: naming file, line and field.
+    """
+    return [row for _, row in read_json_lines(path, _RUBRICS, "weighted criteria")]
+
+
+def write_rubrics(path: str | os.PathLike[str], lines: Iterable[RubricLine]) -> None:
+    """Writes weighted criteria, one query a line.
+
+    Raises:
+        InputError: the file cannot be written, or there is nothing to write.
+    """
+    write_json_lines(path, _RUBRICS, lines, "weighted criteria")
+
+
+def bank_of_rubrics(lines: Iterable[RubricLine]) -> TestBank:
+    """The bank that weighted criteria make: nuggets with a weight; the axis is the facet.
+
+    Raises:
+        InputError: a query comes twice, or a criterion has two weights.
+    """
+    items: dict[str, list[RubricItem]] = {}
+    facet_texts: dict[tuple[str, str], str] = {}
+    for line in lines:
+        if line.qid in items:
+            raise InputError(f"query {line.qid!r} has two lines of criteria; join them first")
+        facets = facet_ids(criterion.axis for criterion in line.rubrics)
+        facet_texts |= {(line.qid, facet_id): text for text, facet_id in facets.items()}
+        members = items.setdefault(line.qid, [])
+        for criterion in line.rubrics:
+            facet_id = facets.get((criterion.axis or "").strip())
+            text = criterion.criterion.strip()
+            item_id = make_item_id(line.qid, text, facet_id)
+            members.append(RubricItem(item_id, line.qid, text, "nugget", facet_id, weight=criterion.weight))
+    return bank_of_items(items, None, facet_texts)
+
+
+def rubric_lines(bank: TestBank) -> list[RubricLine]:
+    """The lines that write a bank as weighted criteria.
+
+    Raises:
+        InputError: an item has no weight.
+    """
+    lines = []
+    for query_id, items in bank.items.items():
+        criteria = []
+        for item in items:
+            if item.weight is None:
+                raise InputError(f"item {item.item_id!r} has no weight, and a criterion needs one")
+            fields: dict[str, Any] = {"criterion": item.text, "weight": item.weight}
+            if item.facet_id is not None:
+                fields["axis"] = bank.facet_texts.get((query_id, item.facet_id), item.facet_id)
+            criteria.append(Criterion(**fields))
+        lines.append(RubricLine(qid=query_id, rubrics=criteria))
+    return lines
+
+
+def read_preload(path: str | os.PathLike[str]) -> Preload:
+    """The content of a preload file (one JSON object, one query).
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: naming file and field.
+    """
+    name = path_name(path)
+    preload = validate_line(_PRELOAD, read_text(path), path=name, line=0)
+    for question in preload.group_assignment:
+        if question not in preload.nugget_dict:
+            problem = f"{question!r} is no question of nugget_dict"
+            raise FormatError(problem, path=name, field="group_assignment")
+    return preload
+
+
+def write_preload(path: str | os.PathLike[str], preload: Preload) -> None:
+    """Writes a preload file.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    content = _PRELOAD.dump_python(preload, exclude_unset=True)
+    with atomic_writer(path) as stream:
+        stream.write(json.dumps(content, ensure_ascii=False, allow_nan=False, indent=4) + "\n")
+
+
+def bank_of_preload(preload: Preload, query_id: str | None = None, path: str | os.PathLike[str] = "") -> TestBank:
+    """The bank of a preload: questions, their answers as gold answers, groups as facets.
+
+    Args:
+        preload: the content.
+        query_id: the query; by default what the file's name says (`…_300.preload.json`).
+        path: the file's name.
+
+    Raises:
+        InputError: nobody says which query it is.
+    """
+    match = _PRELOAD_NAME.search(path_name(path))
+    query_id = query_id or (match[1] if match else None)
+    if not query_id:
+        raise InputError(f"{path_name(path) or 'a preload'}: which query is it? (the file's name does not say)")
+    facets = facet_ids(preload.group_assignment.values())
+    items = []
+    for question, answers in preload.nugget_dict.items():
+        facet_id = facets.get(preload.group_assignment.get(question, "").strip())
+        item_id = make_item_id(query_id, question, facet_id)
+        items.append(RubricItem(item_id, query_id, question.strip(), "question", facet_id, tuple(answers)))
+    texts = {(query_id, facet_id): text for text, facet_id in facets.items()}
+    return bank_of_items({query_id: items}, None, texts)
+
+
+def preload_of_bank(bank: TestBank, query_id: str) -> Preload:
+    """The preload that writes the items of one query; answers have no documents."""
+    items = bank.for_query(query_id)
+    return Preload(
+        nugget_dict={item.text: {answer: [] for answer in item.gold_answers} for item in items},
+        group_assignment={
+            item.text: bank.facet_texts.get((query_id, item.facet_id), item.facet_id)
+            for item in items
+            if item.facet_id is not None
+        },
+    )

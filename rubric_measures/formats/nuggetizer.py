@@ -1,0 +1,242 @@
+"""Files of the nuggetizer program: nuggets, assignments, requests, metrics; also the nuggets of TREC RAG 2025.
+
+Source: Pradeep et al., AutoNuggetizer (TREC 2024 RAG track); the program is version 0.0.5 of the package index.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, TypeAdapter
+
+from rubric_measures.errors import FormatError
+from rubric_measures.files import path_name
+from rubric_measures.formats.jsonl import TextId, read_json_lines, write_json_lines
+from rubric_measures.formats.workbench_models import Record
+
+__all__ = [
+    "AssignedNugget",
+    "AssignmentLine",
+    "Candidate",
+    "MetricsLine",
+    "Nugget",
+    "NuggetLine",
+    "RequestLine",
+    "read_assignments",
+    "read_metrics",
+    "read_nuggets",
+    "read_requests",
+    "write_assignments",
+    "write_metrics",
+    "write_nuggets",
+    "write_requests",
+]
+
+
+def _label(value: Any) -> Any:
+    """Older files write labels with capitals, spaces and hyphens, and `okey`."""
+    if not isinstance(value, str):
+        return value
+    label = "_".join(value.lower().replace("-", " ").replace("_", " ").split())
+    return "okay" if label == "okey" else label
+
+
+ImportanceLabel = Annotated[Literal["vital", "okay", "failed"], BeforeValidator(_label)]
+AssignmentLabel = Annotated[Literal["support", "partial_support", "not_support", "failed"], BeforeValidator(_label)]
+
+
+class Nugget(Record):
+    """One nugget.
+
+    Attributes:
+        text: the key fact, never blank.
+        importance: `vital`, `okay`, `failed` (nobody could say), or None where nobody was asked.
+        mapped_sub_narrative: TREC RAG 2025: the part of the narrative (the facet) that it belongs to.
+        source: TREC RAG 2025: `original` or `post-edit`.
+    """
+
+    text: Annotated[str, Field(pattern=r"\S")]
+    importance: ImportanceLabel | None = None
+    mapped_sub_narrative: str | None = None
+    source: str | None = None
+
+
+class AssignedNugget(Nugget):
+    """One nugget and how well an answer supports it."""
+
+    assignment: AssignmentLabel
+
+
+class NuggetLine(Record):
+    """The nuggets of one query; `query` is its text, where the file has it."""
+
+    qid: TextId
+    query: str | None = None
+    nuggets: list[Nugget]
+
+
+class AssignmentLine(Record):
+    """The nuggets of one query, assigned to the answer of one run.
+
+    Attributes:
+        qid: the query.
+        query: its text.
+        run_id: the run; some files leave it out and are named after it.
+        answer_text: the answer.
+        response_length: its length in whitespace words.
+        nuggets: the nuggets with their labels.
+    """
+
+    qid: TextId
+    query: str | None = None
+    run_id: TextId | None = None
+    answer_text: str | None = None
+    response_length: int | None = None
+    nuggets: list[AssignedNugget]
+
+
+class RequestQuery(Record):
+    """The query of a request."""
+
+    qid: TextId
+    text: str
+
+
+class CandidateDocument(Record):
+    """The text of a candidate."""
+
+    segment: str
+
+
+class Candidate(Record):
+    """One document to make nuggets from."""
+
+    docid: TextId = ""
+    score: float | None = None
+    doc: CandidateDocument
+
+
+class RequestLine(Record):
+    """A query and the documents to make its nuggets from; either may be plain text."""
+
+    query: RequestQuery | str
+    candidates: list[Candidate | str]
+
+
+class MetricsLine(Record):
+    """The scores of one query, or of `all`: means over the lines present."""
+
+    qid: TextId
+    strict_vital_score: float
+    strict_all_score: float
+    vital_score: float
+    all_score: float
+
+
+_NUGGETS: TypeAdapter[NuggetLine] = TypeAdapter(NuggetLine)
+_ASSIGNMENTS: TypeAdapter[AssignmentLine] = TypeAdapter(AssignmentLine)
+_REQUESTS: TypeAdapter[RequestLine] = TypeAdapter(RequestLine)
+_METRICS: TypeAdapter[MetricsLine] = TypeAdapter(MetricsLine)
+
+
+def read_nuggets(path: str | os.PathLike[str]) -> list[NuggetLine]:
+    """The lines of a nuggets file, of the program or of TREC RAG 2025.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: naming file, line and field; also when a query comes twice.
+    """
+    rows = read_json_lines(path, _NUGGETS, "nuggets")
+    _unique([(line, (row.qid,)) for line, row in rows], path)
+    return [row for _, row in rows]
+
+
+def write_nuggets(path: str | os.PathLike[str], lines: Iterable[NuggetLine]) -> None:
+    """Writes nuggets, one query a line.
+
+    Raises:
+        InputError: the file cannot be written, or there is nothing to write.
+    """
+    write_json_lines(path, _NUGGETS, lines, "nuggets")
+
+
+def read_assignments(path: str | os.PathLike[str], run_id: str | None = None) -> list[AssignmentLine]:
+    """The lines of an assignments file.
+
+    Args:
+        path: the file.
+        run_id: the run of lines that name none.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: naming file, line and field; also when a line has no run, or a run and query come twice.
+    """
+    rows = read_json_lines(path, _ASSIGNMENTS, "assignments")
+    lines = []
+    for number, line in rows:
+        if line.run_id is None:
+            if run_id is None:
+                raise FormatError(
+                    "names no run; say which one it is", path=path_name(path), line=number, field="run_id"
+                )
+            line = line.model_copy(update={"run_id": run_id})
+        lines.append((number, line))
+    _unique([(number, (str(line.run_id), line.qid)) for number, line in lines], path)
+    return [line for _, line in lines]
+
+
+def write_assignments(path: str | os.PathLike[str], lines: Iterable[AssignmentLine]) -> None:
+    """Writes assignments, one query and run a line.
+
+    Raises:
+        InputError: the file cannot be written, or there is nothing to write.
+    """
+    write_json_lines(path, _ASSIGNMENTS, lines, "assignments")
+
+
+def read_requests(path: str | os.PathLike[str]) -> list[RequestLine]:
+    """The lines of a requests file: queries with the documents to make nuggets from.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: naming file, line and field.
+    """
+    return [row for _, row in read_json_lines(path, _REQUESTS, "requests")]
+
+
+def write_requests(path: str | os.PathLike[str], lines: Iterable[RequestLine]) -> None:
+    """Writes requests, one query a line.
+
+    Raises:
+        InputError: the file cannot be written, or there is nothing to write.
+    """
+    write_json_lines(path, _REQUESTS, lines, "requests")
+
+
+def read_metrics(path: str | os.PathLike[str]) -> list[MetricsLine]:
+    """The lines of a metrics file; the last is that of `all`.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: naming file, line and field.
+    """
+    return [row for _, row in read_json_lines(path, _METRICS, "metrics")]
+
+
+def write_metrics(path: str | os.PathLike[str], lines: Iterable[MetricsLine]) -> None:
+    """Writes metrics, one query a line.
+
+    Raises:
+        InputError: the file cannot be written, or there is nothing to write.
+    """
+    write_json_lines(path, _METRICS, lines, "metrics")
+
+
+def _unique(keys: Iterable[tuple[int, tuple[str, ...]]], path: str | os.PathLike[str]) -> None:
+    first: dict[tuple[str, ...], int] = {}
+    for line, key in keys:
+        before = first.setdefault(key, line)
+        if before != line:
+            raise FormatError(f"{' '.join(key)!r} is already in line {before}", path=path_name(path), line=line)

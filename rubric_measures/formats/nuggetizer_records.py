@@ -1,0 +1,209 @@
+"""What nuggetizer's files mean in our records: nuggets are banks, assignments are grades, and back."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Literal
+
+from rubric_measures.errors import InputError
+from rubric_measures.formats.nugget_sets import bank_of_items, facet_ids
+from rubric_measures.formats.nuggetizer import AssignedNugget, AssignmentLine, Nugget, NuggetLine
+from rubric_measures.formats.workbench_models import (
+    GradedPassage,
+    ItemGradeSet,
+    PassageData,
+    PromptInfo,
+    QueryPassages,
+    Ranking,
+)
+from rubric_measures.records import Grade, RubricItem, TestBank, make_item_id
+
+__all__ = [
+    "ASSIGNMENT_GRADES",
+    "assignment_lines",
+    "bank_of_nuggets",
+    "grades_of_assignments",
+    "nugget_lines",
+    "records_of_assignments",
+]
+
+_LOG = logging.getLogger("rubric_measures")
+PROMPT_CLASS = "nuggets.assign"
+# The grades of the three labels; `failed` is a status and no grade.
+ASSIGNMENT_GRADES: Mapping[str, int] = MappingProxyType({"not_support": 0, "partial_support": 1, "support": 2})
+_LABELS = {grade: label for label, grade in ASSIGNMENT_GRADES.items()}
+
+
+def bank_of_nuggets(lines: Iterable[NuggetLine | AssignmentLine]) -> TestBank:
+    """The bank that nuggets make; sub-narratives become facets, importance `failed` becomes none.
+
+    Several assignments of one query give its nuggets once. A nugget that comes twice in a query (and facet) is kept
+    once; this is counted, and so are nuggets whose importance failed.
+
+    Raises:
+        InputError: a nugget has two importances.
+    """
+    items: dict[str, list[RubricItem]] = {}
+    texts: dict[str, str] = {}
+    facet_texts: dict[tuple[str, str], str] = {}
+    failed = 0
+    for line in lines:
+        if line.query is not None:
+            texts.setdefault(line.qid, line.query)
+        facets = facet_ids(nugget.mapped_sub_narrative for nugget in line.nuggets)
+        facet_texts |= {(line.qid, facet_id): text for text, facet_id in facets.items()}
+        made = [_item(line.qid, nugget, facets) for nugget in line.nuggets]
+        failed += sum(nugget.importance == "failed" for nugget in line.nuggets)
+        if line.qid not in items:
+            items[line.qid] = made
+        elif isinstance(line, AssignmentLine):
+            known = {item.item_id for item in items[line.qid]}
+            items[line.qid] += [item for item in made if item.item_id not in known]
+        else:
+            raise InputError(f"query {line.qid!r} has two lines of nuggets; join them first")
+    if failed:
+        _LOG.warning("%d nuggets have no importance (failed); they count as neither vital nor okay", failed)
+    return bank_of_items(items, texts, facet_texts)
+
+
+def _item(query_id: str, nugget: Nugget, facets: Mapping[str, str]) -> RubricItem:
+    facet_id = facets.get((nugget.mapped_sub_narrative or "").strip())
+    return RubricItem(
+        item_id=make_item_id(query_id, nugget.text, facet_id),
+        query_id=query_id,
+        text=nugget.text.strip(),
+        kind="nugget",
+        facet_id=facet_id,
+        importance=None if nugget.importance == "failed" else nugget.importance,
+    )
+
+
+def nugget_lines(bank: TestBank) -> list[NuggetLine]:
+    """The lines that write a bank as nuggets; what they cannot hold (ids, gold answers, weights) is left out."""
+    lines = []
+    for query_id, items in bank.items.items():
+        fields: dict[str, Any] = {"qid": query_id}
+        if query_id in bank.query_texts:
+            fields["query"] = bank.query_texts[query_id]
+        lines.append(NuggetLine(**fields, nuggets=[_nugget(bank, item) for item in items]))
+    return lines
+
+
+def _nugget(bank: TestBank, item: RubricItem) -> Nugget:
+    return Nugget(**_nugget_fields(bank, item))
+
+
+def _nugget_fields(bank: TestBank, item: RubricItem) -> dict[str, Any]:
+    fields: dict[str, Any] = {"text": item.text}
+    if item.importance is not None:
+        fields["importance"] = item.importance
+    if item.facet_id is not None:
+        fields["mapped_sub_narrative"] = bank.facet_texts.get((item.query_id, item.facet_id), item.facet_id)
+    return fields
+
+
+def grades_of_assignments(lines: Iterable[AssignmentLine], grader: str = "") -> list[Grade]:
+    """The grades that assignments are: 2 support, 1 partial_support, 0 not_support; `failed` is a status.
+
+    One row a (query, run, nugget); the document is the run's answer and is called after the run. A nugget that comes
+    twice in a line has its better grade (as the best of an answer's passages counts), and this is counted.
+    """
+    grades: list[Grade] = []
+    repeated = 0
+    for line in lines:
+        facets = facet_ids(nugget.mapped_sub_narrative for nugget in line.nuggets)
+        best: dict[str, Grade] = {}
+        for nugget in line.nuggets:
+            item_id = _item(line.qid, nugget, facets).item_id
+            value = ASSIGNMENT_GRADES.get(nugget.assignment)
+            status: Literal["graded", "failed"] = "graded" if value is not None else "failed"
+            grade = Grade(line.qid, str(line.run_id), value, item_id, status, nugget.assignment, grader)
+            earlier = best.setdefault(item_id, grade)
+            if earlier is not grade:
+                repeated += 1
+                if value is not None and (earlier.relevance is None or earlier.relevance < value):
+                    best[item_id] = grade
+        grades += best.values()
+    if repeated:
+        _LOG.warning("%d nuggets come twice for one answer; the better assignment counts", repeated)
+    return grades
+
+
+def records_of_assignments(lines: Iterable[AssignmentLine], grader: str = "nuggetizer") -> list[QueryPassages]:
+    """Graded records of assignments: one passage for each run's answer, ranked first by its run.
+
+    Their grade sets have the prompt class `nuggets.assign`, so that measures and leaderboards read them like grades
+    that were made here.
+    """
+    lines = list(lines)
+    grades: dict[tuple[str, str], list[Grade]] = {}
+    for grade in grades_of_assignments(lines, grader):
+        grades.setdefault(grade[:2], []).append(grade)
+    groups: dict[str, list[GradedPassage]] = {}
+    for line in lines:
+        run_id = str(line.run_id)
+        rows = grades.get((line.qid, run_id), [])
+        entry = ItemGradeSet.build(
+            {row.iteration: row.relevance for row in rows if row.relevance is not None},
+            answers=[(row.iteration, row.answer) for row in rows],
+            llm=grader,
+            kind="nugget",
+            prompt_info=PromptInfo(prompt_class=PROMPT_CLASS),
+            item_status={row.iteration: row.status for row in rows if row.relevance is None},
+        )
+        place = {"method": run_id, "doc_id": run_id, "query_id": line.qid, "rank": 1, "score": 1.0}
+        fields = {
+            "doc_id": run_id,
+            "text": line.answer_text or "",
+            "paragraph_data": PassageData(rankings=[Ranking.model_validate(place)]),
+            "exam_grades": [entry],
+        }
+        passage = GradedPassage.model_validate(fields)
+        groups.setdefault(line.qid, []).append(passage)
+    return [QueryPassages(query_id, passages) for query_id, passages in groups.items()]
+
+
+def assignment_lines(
+    bank: TestBank, grades: Iterable[Grade], answers: Mapping[tuple[str, str], str], runs: Mapping[tuple[str, str], str]
+) -> list[AssignmentLine]:
+    """The lines that write grades of answers as assignments: one line a query and run, nuggets in bank order.
+
+    Args:
+        bank: the nuggets; each must have an importance, or none have.
+        grades: grades 0–2 of answers; other statuses, and nuggets without a grade, are written as `failed` (counted).
+        answers: (query_id, doc_id) -> text of the answer.
+        runs: (query_id, run_id) -> doc_id of the run's answer.
+
+    Raises:
+        InputError: a grade is not 0, 1 or 2.
+    """
+    by_answer: dict[tuple[str, str], dict[str, Grade]] = {}
+    for grade in grades:
+        if grade.relevance is not None and grade.relevance not in _LABELS:
+            where = f"query {grade.query_id!r}, document {grade.doc_id!r}, item {grade.iteration!r}"
+            raise InputError(f"{where}: grade {grade.relevance} is no assignment; expected 0, 1 or 2")
+        by_answer.setdefault(grade[:2], {})[grade.iteration] = grade
+    lines = []
+    notes: Counter[str] = Counter()
+    for (query_id, run_id), doc_id in runs.items():
+        graded = by_answer.get((query_id, doc_id), {})
+        text = answers.get((query_id, doc_id), "")
+        fields: dict[str, Any] = {"query": bank.query_texts[query_id]} if query_id in bank.query_texts else {}
+        nuggets = []
+        for item in bank.for_query(query_id):
+            found = graded.get(item.item_id)
+            label = "failed" if found is None or found.relevance is None else _LABELS[found.relevance]
+            notes[label] += 1
+            nuggets.append(AssignedNugget.model_validate({**_nugget_fields(bank, item), "assignment": label}))
+        length = len(text.split())
+        lines.append(
+            AssignmentLine(
+                **fields, qid=query_id, run_id=run_id, answer_text=text, response_length=length, nuggets=nuggets
+            )
+        )
+    if notes["failed"]:
+        _LOG.warning("%d nuggets have no grade and were written as failed", notes["failed"])
+    return lines

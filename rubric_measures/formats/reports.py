@@ -1,0 +1,376 @@
+"""Reports of generating systems (TREC RAG 2024–2026, RAGTIME, DRAGUN, Auto-Judge) and plain files of answers.
+
+A report is what one run answered to one topic: sentences with citations. Plain files say (query_id, run_id, text).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, Self
+
+from pydantic import Field, TypeAdapter, model_validator
+
+from rubric_measures.errors import FormatError, InputError
+from rubric_measures.files import atomic_writer, iter_lines, path_name
+from rubric_measures.formats.json_models import parse_json, validate_line
+from rubric_measures.formats.jsonl import TextId, read_json_lines, write_json_lines
+from rubric_measures.formats.workbench_models import Record
+from rubric_measures.records import Grade
+
+__all__ = [
+    "Answer",
+    "ItemGrade",
+    "Report",
+    "ReportMetadata",
+    "Sentence",
+    "answer_doc_id",
+    "answer_of_report",
+    "grades_of_reports",
+    "read_answers",
+    "read_reports",
+    "report_of_answer",
+    "with_item_grades",
+    "write_answers",
+    "write_reports",
+]
+
+_LOG = logging.getLogger("rubric_measures")
+_QUERY_FIELDS = ("query_id", "qid", "topic_id", "request_id", "narrative_id")
+_RUN_FIELDS = ("run_id", "run", "agent", "system")
+_TEXT_FIELDS = ("text", "answer", "response")
+
+
+def answer_doc_id(text: str) -> str:
+    """The document id of an answer: md5 hex of its text (UTF-8), so the same text from two runs is one document.
+
+    TREC Auto-Judge names answers so in qrels.
+
+    >>> answer_doc_id("Leaves change color.")
+    'b571a2860ffbf6d6ac832236e8a6fca1'
+    """
+    return hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+
+
+class Answer(NamedTuple):
+    """What one run answered to one query; the first three fields are all that plain files have.
+
+    Attributes:
+        query_id: the query.
+        run_id: the run.
+        text: the answer: the sentences joined by one space; may be empty.
+        sentences: the sentences, in order; empty where the file has text only.
+        citations: per sentence the ids of the documents it cites, most important first.
+    """
+
+    query_id: str
+    run_id: str
+    text: str
+    sentences: tuple[str, ...] = ()
+    citations: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def doc_id(self) -> str:
+        """The answer as a document; see `answer_doc_id`."""
+        return answer_doc_id(self.text)
+
+    @property
+    def words(self) -> int:
+        """L, the length in whitespace words."""
+        return len(self.text.split())
+
+
+class Sentence(Record):
+    """One sentence of a report and what it cites.
+
+    Attributes:
+        text: the sentence.
+        citations: positions in the report's `references` (TREC RAG), ids (DRAGUN, Auto-Judge), or id -> score
+            (RAGTIME).
+    """
+
+    text: str
+    citations: list[int] | list[str] | dict[str, float] | None = None
+
+
+class ReportMetadata(Record):
+    """Who wrote the report for which topic."""
+
+    team_id: str | None = None
+    run_id: TextId | None = None
+    topic_id: TextId | None = None
+    narrative_id: TextId | None = None
+
+
+class ItemGrade(Record):
+    """A grade of one item in `evaldata.nugget_grades`, as the Rubric judge of TREC Auto-Judge writes it."""
+
+    grade: int | None = None
+    reasoning: str | None = None
+
+
+class Report(Record):
+    """What one run answered to one topic.
+
+    Attributes:
+        metadata: run and topic; TREC RAG 2024 has them at the top level (too).
+        topic_id: the topic, at the top level.
+        run_id: the run, at the top level.
+        answer: the sentences (TREC RAG).
+        responses: the sentences (RAGTIME, DRAGUN, Auto-Judge); a report has one of the two, or both alike.
+        references: ids of the documents that citations point to by position.
+        documents: id -> {text, title, url}.
+        evaldata: what judges added, `nugget_grades` among it.
+    """
+
+    metadata: ReportMetadata = Field(default_factory=ReportMetadata)
+    topic_id: TextId | None = None
+    run_id: TextId | None = None
+    answer: list[Sentence] | None = None
+    responses: list[Sentence] | None = None
+    references: list[str] | None = None
+    documents: dict[str, Any] | None = None
+    evaldata: dict[str, Any] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> Self:
+        if self.answer is None and self.responses is None:
+            raise ValueError("has neither answer nor responses; expected a list of {text, citations}")
+        if self.answer is not None and self.responses is not None and self.answer != self.responses:
+            raise ValueError("answer and responses differ; a report has one of them")
+        for what, found in (("run_id", self._run_ids()), ("topic_id or narrative_id", self._topic_ids())):
+            if not found or "" in found:
+                raise ValueError(f"names no {what}")
+            if len(found) > 1:
+                raise ValueError(f"names two {what}: {', '.join(sorted(found))}")
+        return self
+
+    def _run_ids(self) -> set[str]:
+        return {name for name in (self.metadata.run_id, self.run_id) if name is not None}
+
+    def _topic_ids(self) -> set[str]:
+        names = (self.metadata.topic_id, self.metadata.narrative_id, self.topic_id)
+        return {name for name in names if name is not None}
+
+    @property
+    def query_id(self) -> str:
+        """The topic."""
+        return next(iter(self._topic_ids()))
+
+    @property
+    def run_name(self) -> str:
+        """The run."""
+        return next(iter(self._run_ids()))
+
+    @property
+    def sentences(self) -> list[Sentence]:
+        """The sentences, whatever the file calls them."""
+        return self.answer if self.answer is not None else self.responses or []
+
+    @property
+    def text(self) -> str:
+        """The sentences joined by one space."""
+        return " ".join(sentence.text for sentence in self.sentences)
+
+    def cited(self, sentence: Sentence) -> list[str]:
+        """Ids of the documents that a sentence cites, most important first, each once; lost positions are left out."""
+        citations = sentence.citations
+        if isinstance(citations, dict):
+            return sorted(citations, key=lambda doc_id: -citations[doc_id])
+        references = self.references or []
+        found = [
+            (references[place] if 0 <= place < len(references) else None) if isinstance(place, int) else place
+            for place in citations or []
+        ]
+        return list(dict.fromkeys(doc_id for doc_id in found if doc_id is not None))
+
+    @property
+    def lost_citations(self) -> int:
+        """How many citations are positions that `references` does not have."""
+        known = len(self.references or [])
+        places = [place for sentence in self.sentences for place in sentence.citations or [] if isinstance(place, int)]
+        return sum(not 0 <= place < known for place in places)
+
+    def item_grades(self) -> dict[str, ItemGrade]:
+        """Item id -> grade of `evaldata.nugget_grades`; empty where there are none.
+
+        Raises:
+            InputError: they do not have the form {item id: {grade, reasoning}}.
+        """
+        grades = (self.evaldata or {}).get("nugget_grades") or {}
+        try:
+            return _ITEM_GRADES.validate_python(grades)
+        except ValueError:
+            where = f"run {self.run_name!r}, topic {self.query_id!r}"
+            raise InputError(f"{where}: evaldata.nugget_grades is not {{item id: {{grade, reasoning}}}}") from None
+
+
+_REPORT: TypeAdapter[Report] = TypeAdapter(Report)
+_ITEM_GRADES: TypeAdapter[dict[str, ItemGrade]] = TypeAdapter(dict[str, ItemGrade])
+
+
+def read_reports(path: str | os.PathLike[str]) -> list[Report]:
+    """The reports of a file, in order.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: naming file, line and field; also when a run answers a topic twice.
+    """
+    name = path_name(path)
+    rows = read_json_lines(path, _REPORT, "reports")
+    _check_reports(rows, name)
+    return [report for _, report in rows]
+
+
+def _check_reports(rows: Iterable[tuple[int, Report]], name: str) -> None:
+    seen: dict[tuple[str, str], int] = {}
+    lost = 0
+    for line, report in rows:
+        _once(seen, report.query_id, report.run_name, name, line)
+        lost += report.lost_citations
+    if lost:
+        _LOG.warning("%s: %d citations point to positions that references does not have", name, lost)
+
+
+def _once(seen: dict[tuple[str, str], int], query_id: str, run_id: str, name: str, line: int) -> None:
+    before = seen.setdefault((query_id, run_id), line)
+    if before != line:
+        raise FormatError(f"run {run_id!r} has answered query {query_id!r} in line {before}", path=name, line=line)
+
+
+def write_reports(path: str | os.PathLike[str], reports: Iterable[Report]) -> None:
+    """Writes reports with the fields that they were read with.
+
+    Raises:
+        InputError: the file cannot be written, or there is nothing to write.
+    """
+    write_json_lines(path, _REPORT, reports, "reports")
+
+
+def answer_of_report(report: Report) -> Answer:
+    """The answer that a report is."""
+    sentences = tuple(sentence.text for sentence in report.sentences)
+    citations = tuple(tuple(report.cited(sentence)) for sentence in report.sentences)
+    return Answer(report.query_id, report.run_name, report.text, sentences, citations)
+
+
+def report_of_answer(answer: Answer, team_id: str = "") -> Report:
+    """A report (in the form of Auto-Judge) of an answer; text without sentences becomes one sentence."""
+    sentences = answer.sentences or ((answer.text,) if answer.text else ())
+    citations = answer.citations or ((),) * len(sentences)
+    metadata = ReportMetadata(team_id=team_id, run_id=answer.run_id, topic_id=answer.query_id)
+    responses = [Sentence(text=text, citations=list(ids)) for text, ids in zip(sentences, citations, strict=True)]
+    return Report(metadata=metadata, responses=responses)
+
+
+def read_answers(path: str | os.PathLike[str]) -> list[Answer]:
+    """The answers of a file: reports, plain JSON lines, or TSV, told apart by content.
+
+    Plain JSON lines have `query_id` (or `qid`, `topic_id`), `run_id` (or `agent`, `system`) and `text` (or `answer`);
+    TSV has the columns query_id, run_id, text, with or without that header.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: naming file, line and field; also when a run answers a query twice, or there are no answers.
+    """
+    name = path_name(path)
+    answers: list[Answer] = []
+    reports: list[tuple[int, Report]] = []
+    seen: dict[tuple[str, str], int] = {}
+    for line, data in iter_lines(name):
+        if not data.lstrip().startswith(b"{"):
+            answer = _answer_of_columns(data, name, line)
+            if answer is None:
+                continue
+        else:
+            content = parse_json(data, path=name, line=line)
+            if any(isinstance(content.get(key), list) for key in ("answer", "responses")) or "metadata" in content:
+                report = validate_line(_REPORT, data, path=name, line=line)
+                reports.append((line, report))
+                answer = answer_of_report(report)
+            else:
+                answer = _answer_of_object(content, name, line)
+        _once(seen, answer.query_id, answer.run_id, name, line)
+        answers.append(answer)
+    if not answers:
+        raise FormatError("is empty; expected reports, or lines (query_id, run_id, text)", path=name)
+    _check_reports(reports, name)
+    return answers
+
+
+def _answer_of_columns(data: bytes, name: str, line: int) -> Answer | None:
+    try:
+        columns = data.decode("utf-8").split("\t")
+    except UnicodeDecodeError:
+        raise FormatError("is not UTF-8; convert the file first", path=name, line=line) from None
+    if len(columns) != 3:
+        problem = f"has {len(columns)} columns; expected query_id, run_id and text, cut at tabs, or a JSON object"
+        raise FormatError(problem, path=name, line=line)
+    query_id, run_id, text = columns
+    if line == 1 and query_id.strip() in _QUERY_FIELDS and run_id.strip() in _RUN_FIELDS:
+        return None
+    if not query_id.strip() or not run_id.strip():
+        raise FormatError("the query or run id is empty", path=name, line=line)
+    return Answer(query_id.strip(), run_id.strip(), text)
+
+
+def _answer_of_object(content: Mapping[str, Any], name: str, line: int) -> Answer:
+    values = []
+    for fields in (_QUERY_FIELDS, _RUN_FIELDS, _TEXT_FIELDS):
+        field = next((key for key in fields if key in content), None)
+        if field is None:
+            raise FormatError(f"has no {fields[0]}; expected query_id, run_id and text", path=name, line=line)
+        value = content[field]
+        if isinstance(value, int) and not isinstance(value, bool) and fields is not _TEXT_FIELDS:
+            value = str(value)
+        if not isinstance(value, str) or (not value and fields is not _TEXT_FIELDS):
+            raise FormatError("is no text, or empty", path=name, line=line, field=field)
+        values.append(value)
+    query_id, run_id, text = values
+    return Answer(query_id, run_id, text)
+
+
+def write_answers(path: str | os.PathLike[str], answers: Iterable[Answer]) -> None:
+    """Writes answers as plain JSON lines {query_id, run_id, text}; sentences and citations need `write_reports`.
+
+    Raises:
+        InputError: the file cannot be written, or there is nothing to write.
+    """
+    lines = [{"query_id": answer.query_id, "run_id": answer.run_id, "text": answer.text} for answer in answers]
+    if not lines:
+        raise InputError(f"{path_name(path)}: there are no answers to write")
+    with atomic_writer(path) as stream:
+        stream.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+
+
+def grades_of_reports(reports: Iterable[Report], grader: str = "") -> Iterator[Grade]:
+    """The grades of `evaldata.nugget_grades`: one row a (topic, run, item); the document is called after the run.
+
+    An entry without a grade is a grade that failed.
+
+    Raises:
+        InputError: a report's nugget_grades have another form.
+    """
+    for report in reports:
+        for item_id, entry in report.item_grades().items():
+            failed = entry.grade is None
+            yield Grade(
+                report.query_id,
+                report.run_name,
+                entry.grade,
+                item_id,
+                "failed" if failed else "graded",
+                entry.reasoning or "",
+                grader,
+                "no grade in evaldata.nugget_grades" if failed else "",
+            )
+
+
+def with_item_grades(report: Report, grades: Iterable[Grade]) -> Report:
+    """A copy of a report whose `evaldata.nugget_grades` are these grades; other evaldata stay."""
+    written = {grade.iteration: {"grade": grade.relevance, "reasoning": grade.answer or grade.note} for grade in grades}
+    evaldata = {**(report.evaldata or {}), "nugget_grades": written}
+    return report.model_copy(update={"evaldata": evaldata})
