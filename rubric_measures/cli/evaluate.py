@@ -33,7 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_places_option(parser)
     parser.add_argument("-q", "--by_query", "--by-query", action="store_true", help="print a line a query")
     parser.add_argument("-n", "--no_summary", "--no-summary", action="store_true", help="with -q: leave out the mean")
-    parser.add_argument("-o", "--output_format", "--output-format", choices=["tsv", "jsonl"], default="tsv")
+    parser.add_argument(
+        "-o", "--output_format", "--output-format", choices=["tsv", "jsonl"], default="tsv", help="default: tsv"
+    )
     parser.add_argument("--provider", choices=sorted(ir_measures.providers.registry), help="compute with this provider")
     parser.add_argument("--facets", action="store_true", help="score facets (subtopics) in the place of items")
     add_grade_options(parser)

@@ -25,7 +25,7 @@ def _steps(source: Path, folder: Path) -> list[list[str]]:
     passages, graded = str(folder / "passages.jsonl.gz"), str(folder / "graded.jsonl.gz")
     questions, nuggets = str(source / "questions.jsonl"), str(source / "nuggets.jsonl")
     cache = ["--cache", str(folder / "replies.sqlite")]
-    by_rubric = ["RubricCover(rel=4)@5", "nRubricCover(rel=4)@5", "RubricQrels(measure='nDCG@5')"]
+    by_rubric = ["RubricCover(rel=4)@5", "nRubricCover(rel=4)@5", 'RubricQrels(measure="nDCG@5")']
     by_nugget = [f"Nugget{letter}(rel=4,partial_rel=3)" for letter in "VWA"]
     return [
         ["pool", "--collection", str(source), "-o", passages],

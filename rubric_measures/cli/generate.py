@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HELP", "add_arguments", "run"]
 
-HELP = "queries -> test bank of questions or nuggets; passages -> synthetic queries"
+HELP = "queries to a test bank; passages to synthetic queries"
 _LOGGER = logging.getLogger("rubric_measures")
 _SHOWN = 20
 
