@@ -34,7 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLE
     add = parser.add_argument
     add("passages", metavar="PASSAGES", help="passages by query, graded or not (JSON lines, .gz or -)")
-    add("--bank", required=True, metavar="BANK", help="the test bank (JSON lines)")
+    add("--bank", metavar="BANK", help="the test bank (JSON lines)")
+    add("--query-texts", metavar="FILE", help="a query file in place of the bank, for prompts that label without items")
     add("--model", required=True, help="lexical, scripted:FILE, hf:NAME or openai:NAME")
     add("--prompt", action="append", default=[], metavar="NAME", help="prompt name or .toml file; may be repeated")
     add("-o", "--output", required=True, metavar="OUT", help="where the graded records go (- for stdout)")
@@ -46,12 +47,11 @@ def run(args: argparse.Namespace) -> int:
     """Runs the command; 1 when some grades are missing."""
     from rubric_measures.backends import make_backend
     from rubric_measures.backends.cache import ReplyCache
-    from rubric_measures.formats.bank import load_bank
     from rubric_measures.formats.workbench import read_graded, write_graded
     from rubric_measures.grading import Grader, GradingReport
     from rubric_measures.runners import LocalRunner
 
-    bank = load_bank(args.bank)
+    bank = _bank(args)
     groups: Iterable[QueryPassages] = read_graded(args.passages)
     if args.queries is not None:
         groups = _only(groups, args.queries)
@@ -61,6 +61,20 @@ def run(args: argparse.Namespace) -> int:
         grader = Grader(runner, tuple(args.prompt))
         write_graded(args.output, grader.grade_records(groups, bank, report))
     return say(report)
+
+
+def _bank(args: argparse.Namespace) -> TestBank:
+    """The test bank; or one without items, that knows the texts of the queries."""
+    from rubric_measures.formats.bank import load_bank
+    from rubric_measures.formats.queries import read_queries
+    from rubric_measures.records import TestBank
+
+    if bool(args.bank) == bool(args.query_texts):
+        raise InputError("name either --bank BANK or, for prompts that label without items, --query-texts FILE")
+    if args.bank:
+        return load_bank(args.bank)
+    texts = read_queries(args.query_texts)
+    return TestBank(dict.fromkeys(texts, ()), texts)
 
 
 def _cache_path(args: argparse.Namespace) -> str:

@@ -68,6 +68,8 @@ class Asker:
             return self.settings.max_tokens
         if count is not None:
             return 64 + 16 * count
+        if self.prompt.reply_tokens:
+            return self.prompt.reply_tokens
         return 256 if self.prompt.parser == "text" else 64
 
     def request(self, ask: Ask, group: str, attempt: int = 0) -> Request:
