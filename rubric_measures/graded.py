@@ -305,66 +305,101 @@ def build_query(
     return QueryGrades(query_id, tuple(items), levels, lost), left_out
 
 
-class _Row(NamedTuple):
-    """One item-level judgment, whatever it came from."""
+class _Columns(NamedTuple):
+    """Item-level judgments by column, whatever they came from; a column that was not given is None."""
 
-    query_id: str
-    doc_id: str
-    relevance: Any
-    item_id: str
-    status: str = "graded"
-    importance: Any = None
-    weight: Any = None
+    query_ids: Sequence[str]
+    doc_ids: Sequence[str]
+    relevances: Sequence[Any]
+    item_ids: Sequence[str]
+    statuses: Sequence[str] | None = None
+    importances: Sequence[Any] | None = None
+    weights: Sequence[Any] | None = None
 
 
-def _rows_of(qrels: Any) -> Iterable[_Row]:
-    """The rows of anything that ir_measures takes as item-level qrels."""
+def _columns_of(qrels: Any) -> _Columns:
+    """The columns of anything that ir_measures takes as item-level qrels."""
     if isinstance(qrels, dict):
         raise MeasureError(
             "a nested dict of judgments carries no rubric items; give rows with an `iteration` (the item id)"
         )
     if hasattr(qrels, "itertuples"):
-        return _frame_rows(qrels)
-    return map(_row, qrels)
+        return _frame_columns(qrels)
+    rows = list(qrels)
+    if not rows:
+        return _Columns((), (), (), ())
+    if {getattr(kind, "_fields", None) for kind in set(map(type, rows))} == {Qrel._fields}:
+        query_ids, doc_ids, relevances, item_ids = zip(*rows, strict=True)
+        return _Columns(_texts(query_ids), _texts(doc_ids), relevances, _texts(item_ids))
+    statuses = [row.status if isinstance(row, Grade) else "graded" for row in rows]
+    return _Columns(
+        _texts([row.query_id for row in rows]),
+        _texts([row.doc_id for row in rows]),
+        [row.relevance for row in rows],
+        _texts(list(map(_item_id, rows))),
+        statuses,
+    )
 
 
-def _frame_rows(frame: Any) -> Iterator[_Row]:
-    names = list(frame.columns)
+def _texts(values: Sequence[Any]) -> Sequence[str]:
+    return values if set(map(type, values)) == {str} else [str(value) for value in values]
+
+
+def _item_id(row: Any) -> Any:
     # ir_datasets' TrecSubQrel says subtopic_id.
+    for name in ("iteration", "subtopic_id"):
+        item_id = getattr(row, name, None)
+        if item_id is not None:
+            return item_id
+    raise MeasureError(f"the row {row!r} has no `iteration` (the item id); rubric measures need it")
+
+
+def _frame_columns(frame: Any) -> _Columns:
+    names = list(frame.columns)
     item_column = next((name for name in ("iteration", "item_id", "subtopic_id") if name in names), None)
     if item_column is None:
         raise MeasureError("the frame has no column `iteration` with the item ids; rubric measures need it")
     # Columns, not row objects: seven times faster, and no column of ours is lost.
-    required = [frame[name].tolist() for name in ("query_id", "doc_id", "relevance", item_column)]
-    optional = [
-        frame[name].tolist() if name in names else itertools.repeat(default, len(frame))
-        for name, default in (("status", "graded"), ("importance", None), ("weight", None))
-    ]
-    for query_id, doc_id, relevance, item_id, *rest in zip(*required, *optional, strict=True):
-        yield _Row(str(query_id), str(doc_id), relevance, str(item_id), *rest)
+    return _Columns(
+        _texts(frame["query_id"].tolist()),
+        _texts(frame["doc_id"].tolist()),
+        frame["relevance"].tolist(),
+        _texts(frame[item_column].tolist()),
+        *(frame[name].tolist() if name in names else None for name in ("status", "importance", "weight")),
+    )
 
 
-def _row(row: Any) -> _Row:
-    item_id = getattr(row, "iteration", None)
-    if item_id is None:
-        item_id = getattr(row, "subtopic_id", None)
-    if item_id is None:
-        raise MeasureError(f"the row {row!r} has no `iteration` (the item id); rubric measures need it")
-    status = row.status if isinstance(row, Grade) else "graded"
-    return _Row(str(row.query_id), str(row.doc_id), row.relevance, str(item_id), status)
-
-
-def _declared_items(rows: Iterable[_Row]) -> list[RubricItem]:
+def _declared_items(columns: _Columns) -> list[RubricItem]:
     """The items that rows speak of, in order of their ids, with importance and weight where a column gives them."""
-    items: dict[tuple[str, str], RubricItem] = {}
-    first = {(row[0], row[3]): row for row in reversed(list(rows))}
-    for key in sorted(first):
-        row = first[key]
+    keys = list(zip(columns.query_ids, columns.item_ids, strict=True))
+    if columns.importances is None and columns.weights is None:
+        return [RubricItem(item_id, query_id, "") for query_id, item_id in sorted(set(keys))]
+    nothing: Sequence[Any] = [None] * len(keys)
+    first = dict(reversed(list(zip(keys, range(len(keys)), strict=True))))
+    items = []
+    for (query_id, item_id), index in sorted(first.items()):
         # A frame says "no value" with None or NaN.
-        importance = row.importance if row.importance in ("vital", "okay") else None
-        weight = None if row.weight is None or math.isnan(row.weight) else float(row.weight)
-        items[key] = RubricItem(row.item_id, row.query_id, "", importance=importance, weight=weight)
-    return list(items.values())
+        importance = (columns.importances or nothing)[index]
+        weight = (columns.weights or nothing)[index]
+        items.append(
+            RubricItem(
+                item_id,
+                query_id,
+                "",
+                importance=importance if importance in ("vital", "okay") else None,
+                weight=None if weight is None or math.isnan(weight) else float(weight),
+            )
+        )
+    return items
+
+
+def _integer(value: Any) -> int | None:
+    """The value as an integer grade; None where it is not one."""
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if number == value and not isinstance(value, str) else None
 
 
 def build_grades(
@@ -397,21 +432,20 @@ def build_grades(
         qrels = [row for query in qrels.queries.values() for row in _all_rows(query)]
     grades: dict[str, list[tuple[str, str, int]]] = {}
     failed: dict[str, list[tuple[str, str]]] = {}
-    rows = list(_rows_of(qrels))
-    known = bank or TestBank.from_items(_declared_items(rows))
-    for query_id, doc_id, relevance, item_id, status, *_ in rows:
+    columns = _columns_of(qrels)
+    known = bank or TestBank.from_items(_declared_items(columns))
+    statuses = columns.statuses or itertools.repeat("graded")
+    for query_id, doc_id, relevance, item_id, status in zip(*columns[:4], statuses, strict=False):
         if doc_id == BANK_DOC:
             continue
         if relevance is None or status not in ("graded", "truncated"):
             failed.setdefault(query_id, []).append((doc_id, item_id))
             continue
-        value = relevance
-        if type(value) is not int:
-            value = int(relevance)
-            if value != relevance:
-                raise InputError(
-                    f"query {query_id!r}, document {doc_id!r}, item {item_id!r}: grade {relevance!r} is not an integer"
-                )
+        value = relevance if type(relevance) is int else _integer(relevance)
+        if value is None:
+            raise InputError(
+                f"query {query_id!r}, document {doc_id!r}, item {item_id!r}: grade {relevance!r} is not an integer"
+            )
         of_query = grades.get(query_id)
         if of_query is None:
             of_query = grades[query_id] = []
