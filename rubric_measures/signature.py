@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 __all__ = ["Signature", "canonical_json", "content_hash"]
 
+# Made once: json.dumps with arguments makes an encoder for each call.
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
 
 def canonical_json(value: object) -> str:
     """The one JSON text of a value: sorted keys, no spaces, UTF-8 as it is, NaN refused.
@@ -16,7 +19,7 @@ def canonical_json(value: object) -> str:
     Raises:
         ValueError: the value holds NaN or infinity, or something that JSON cannot say.
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def content_hash(value: object) -> str:

@@ -8,7 +8,9 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, Self
 
 from rubric_measures.backends.base import Reply, Request
@@ -203,19 +205,10 @@ class ReplyCache:
 
     def _decode(self, key: str, text: str) -> Reply:
         try:
-            fields = json.loads(text)
-            if not isinstance(fields["text"], str):
-                raise TypeError
-            return Reply(
-                fields["text"],
-                prompt_tokens=fields.get("prompt_tokens", 0),
-                completion_tokens=fields.get("completion_tokens", 0),
-                raw=fields.get("raw", {}),
-            )
+            return _decoded(text)
         except (ValueError, TypeError, KeyError, AttributeError):
-            raise FormatError(
-                f"the reply of key {key} is damaged; prune it or name another file", path=self.path
-            ) from None
+            problem = f"the reply of key {key} is damaged; prune it or name another file"
+            raise FormatError(problem, path=self.path) from None
 
     def __len__(self) -> int:
         with self._lock, self._explained():
@@ -289,6 +282,20 @@ class ReplyCache:
                     ).rowcount
             self._connection.execute("VACUUM")
         return removed
+
+
+@lru_cache(maxsize=4096)
+def _decoded(text: str) -> Reply:
+    """A stored reply; equal ones, and of grades there are few, are one object."""
+    fields = json.loads(text)
+    if not isinstance(fields["text"], str):
+        raise TypeError
+    return Reply(
+        fields["text"],
+        prompt_tokens=fields.get("prompt_tokens", 0),
+        completion_tokens=fields.get("completion_tokens", 0),
+        raw=MappingProxyType(fields.get("raw", {})),
+    )
 
 
 def _encode(reply: Reply) -> str:

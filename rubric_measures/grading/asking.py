@@ -52,6 +52,7 @@ class Asker:
             else {"temperature": settings.temperature, **backend.options, **settings.options}
         )
         self._limits_reply = not embedded
+        self._labels = prompt.reply_labels
         # Another draw of a reply that is always the same would only cost.
         fixed = embedded or (getattr(backend, "deterministic", False) and settings.temperature == 0)
         self._retries = 0 if fixed else settings.retries
@@ -79,7 +80,7 @@ class Asker:
             self.model,
             ask.messages,
             options,
-            self.prompt.reply_labels,
+            self._labels,
             ask.replicate + ATTEMPT_STEP * attempt,
             group,
         )

@@ -68,41 +68,48 @@ class Style:
     def job(self, unit: Unit) -> Job[list[Outcome]]:
         """The work of one unit, as a generator for a runner; returns an outcome for each of its items."""
         item_ids = [item.item_id for item in unit.items] or [DIRECT_ITEM]
-        fit = self._fitter.fit(
-            unit.text, self._messages(unit, "", unit.items), self.asker.max_tokens(self._count(unit))
-        )
+        fit = self._fitted(unit)
         if not fit.pieces:
             status: Any = fit.status
             return [Outcome(item_id, None, status, note=fit.note) for item_id in item_ids]
-        replicates = range(self.settings.replicates)
-        orders = [self._order(unit, replicate) for replicate in replicates]
+        orders = [self._order(unit, replicate) for replicate in range(self.settings.replicates)]
         asks = [
-            Ask(self._messages(unit, piece, orders[replicate]), replicate, self._count(unit))
-            for replicate in replicates
+            Ask(self._messages(unit, piece, order), replicate, self._count(unit))
+            for replicate, order in enumerate(orders)
             for piece in fit.pieces
         ]
         answers = yield from self.asker.ask(asks, f"{unit.query_id}\t{unit.doc_id}")
         if self.prompt.task == "verify":
             answers = yield from self._verified(unit, answers)
-        outcomes = []
-        for place, item_id in enumerate(item_ids):
-            drawn = []
-            details: dict[str, object] = {}
-            for replicate in replicates:
-                of_chunks = answers[replicate * len(fit.pieces) : (replicate + 1) * len(fit.pieces)]
-                if self.prompt.parser == "label_list":
-                    of_chunks = [self._of_item(answer, orders[replicate], unit.items[place]) for answer in of_chunks]
-                if len(of_chunks) > 1:
-                    chunks: Any = details.setdefault("chunks", [])
-                    chunks.append([answer.text for answer in of_chunks])
-                drawn.append(self._joined(of_chunks))
-            outcome = (
-                combine_replicates(item_id, drawn, self.settings.combine, details)
-                if self.graded
-                else _text_outcome(item_id, drawn, details)
-            )
-            outcomes.append(self._marked(outcome, fit))
-        return outcomes
+        if len(answers) == len(item_ids) == 1 and self.graded and not fit.note and self.prompt.parser != "label_list":
+            # The usual case, and the one that a night of grading consists of.
+            value, status, text, note, retries = answers[0]
+            return [Outcome(item_ids[0], value, status, text, note, {"retries": retries} if retries else None)]
+        return [self._outcome(unit, place, item_id, answers, orders, fit) for place, item_id in enumerate(item_ids)]
+
+    def _outcome(
+        self,
+        unit: Unit,
+        place: int,
+        item_id: str,
+        answers: Sequence[Answer],
+        orders: Sequence[tuple[RubricItem, ...]],
+        fit: Fit,
+    ) -> Outcome:
+        """What the answers of all replicates and chunks say about one item."""
+        drawn = []
+        chunks = []
+        size = len(fit.pieces)
+        for replicate, order in enumerate(orders):
+            of_chunks = answers[replicate * size : (replicate + 1) * size]
+            if self.prompt.parser == "label_list":
+                of_chunks = [self._of_item(answer, order, unit.items[place]) for answer in of_chunks]
+            chunks.append([answer.text for answer in of_chunks])
+            drawn.append(self._joined(of_chunks))
+        details: dict[str, object] = {"chunks": chunks} if size > 1 else {}
+        if not self.graded:
+            return self._marked(_text_outcome(item_id, drawn, details), fit)
+        return self._marked(combine_replicates(item_id, drawn, self.settings.combine, details), fit)
 
     def _fitted(self, unit: Unit) -> Fit:
         if self._fitter.unlimited:

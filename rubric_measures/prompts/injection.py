@@ -51,6 +51,8 @@ def _forgery(delimiters: tuple[str, ...], at_start: bool) -> re.Pattern[str]:
     return re.compile(rf"({begin}{_LEAD})(?={alternatives})", re.IGNORECASE)
 
 
+# A passage is shown with each of its items, one after the other.
+@lru_cache(maxsize=256)
 def neutralise(text: str, delimiters: tuple[str, ...], *, at_start: bool = True) -> str:
     """Quotes the lines of a text that begin with a delimiter of the template: `Question: x` becomes `> Question: x`.
 
