@@ -36,8 +36,8 @@ def make_backend(spec: str, **options: Any) -> Backend:
     try:
         return _make(kind, name, options)
     except TypeError as error:
-        if "unexpected keyword argument" in str(error):
-            raise InputError(f"model {spec!r}: {str(error).split('() ')[-1]}") from None
+        if "unexpected keyword argument" in str(error) or "takes no arguments" in str(error):
+            raise InputError(f"model {spec!r}: {str(error).split('() ')[-1]} ({', '.join(options)})") from None
         raise
 
 

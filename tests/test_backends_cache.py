@@ -1,0 +1,224 @@
+"""The reply cache: real files, real processes, kill -9."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.backends.base import Message, Reply, Request
+from rubric_measures.backends.cache import ReplyCache, messages_hash
+from rubric_measures.errors import FormatError, InputError
+from rubric_measures.signature import content_hash
+
+
+def request(text: str, **changes: object) -> Request:
+    return Request(**{"model": "m", "messages": (Message("user", text),), **changes})  # type: ignore[arg-type]
+
+
+def test_the_key_is_the_hash_of_the_canonical_json_of_the_request() -> None:
+    asked = Request(
+        "openai:x@http://h",
+        (Message("system", 'a "quoted"\nline \u2028 é'), Message("user", "\ud800 b")),
+        {"temperature": 0.0, "a": {"b": [1, None]}},
+        ("0", "5"),
+        3,
+        group="not in the key",
+    )
+    assert asked.key == content_hash(
+        {
+            "labels": ["0", "5"],
+            "messages": [["system", 'a "quoted"\nline \u2028 é'], ["user", "\ud800 b"]],
+            "model": "openai:x@http://h",
+            "options": {"temperature": 0.0, "a": {"b": [1, None]}},
+            "replicate": 3,
+        }
+    )
+
+
+def test_everything_that_may_change_the_reply_changes_the_key() -> None:
+    asked = request("a")
+    others = [
+        request("b"),
+        request("a", model="n"),
+        request("a", options={"temperature": 1}),
+        request("a", labels=("0",)),
+        request("a", replicate=1),
+        request("a", messages=(Message("system", "a"),)),
+    ]
+    assert len({asked.key, *(other.key for other in others)}) == 7
+    assert asked.key == request("a", group="passage 7").key
+
+
+def test_a_reply_comes_back_whole_after_reopening(tmp_path: Path) -> None:
+    reply = Reply("4 – gut", prompt_tokens=7, completion_tokens=2, raw={"model": "m-2024", "scores": [0.5, 1e-7]})
+    with ReplyCache(tmp_path / "c.sqlite") as cache:
+        assert cache.put(request("a"), reply) == reply
+    with ReplyCache(tmp_path / "c.sqlite") as cache:
+        assert cache.get(request("a").key) == reply
+        assert cache.get(request("b").key) is None
+        assert len(cache) == 1
+
+
+@pytest.mark.parametrize(
+    "reply", [Reply(None), Reply("5", "truncated"), Reply("no", "refused"), Reply(None, "failed", "timeout")]
+)
+def test_only_complete_replies_are_stored(reply: Reply) -> None:
+    with ReplyCache(":memory:") as cache:
+        assert cache.put(request("a"), reply) is reply
+        assert len(cache) == 0
+
+
+def test_an_empty_reply_is_a_reply_and_none_is_none() -> None:
+    with ReplyCache(":memory:") as cache:
+        cache.put(request("a"), Reply(""))
+        assert cache.get(request("a").key) == Reply("")
+
+
+def test_the_first_of_two_replies_wins() -> None:
+    with ReplyCache(":memory:") as cache:
+        cache.put(request("a"), Reply("3"))
+        assert cache.put(request("a"), Reply("4")) == Reply("3")
+
+
+def test_many_keys_are_looked_up_at_once() -> None:
+    with ReplyCache(":memory:") as cache:
+        asked = [request(str(number)) for number in range(1000)]
+        for one in asked[::2]:
+            cache.put(one, Reply(one.messages[0].content))
+        found = cache.get_many([one.key for one in asked])
+        assert found == {one.key: Reply(one.messages[0].content) for one in asked[::2]}
+
+
+@pytest.mark.parametrize("content", [b"not a database at all" * 100, b"SQLite format 3\x00" + b"\x07" * 4000])
+def test_a_damaged_file_is_one_line_and_stays_as_it_is(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "c.sqlite"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        ReplyCache(path)
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert path.read_bytes() == content
+
+
+def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "notes.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE notes (text)")
+    connection.commit()
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="something else"):
+        ReplyCache(path)
+    assert path.read_bytes() == before
+
+
+def test_folders_and_missing_files_are_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="folder"):
+        ReplyCache(tmp_path)
+    with pytest.raises(InputError, match="folder does not exist"):
+        ReplyCache(tmp_path / "no" / "c.sqlite")
+    with pytest.raises(InputError, match="no such cache"):
+        ReplyCache(tmp_path / "c.sqlite", read_only=True)
+
+
+def test_a_later_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    ReplyCache(path).close()
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(InputError, match="version 99"):
+        ReplyCache(path)
+
+
+def test_a_damaged_reply_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    with ReplyCache(path) as cache:
+        cache.put(request("a"), Reply("3"))
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE replies SET reply = '{\"text\": null}'")
+    connection.commit()
+    connection.close()
+    with ReplyCache(path) as cache, pytest.raises(FormatError, match=request("a").key):
+        cache.get(request("a").key)
+
+
+def test_export_merge_prune_and_counts(tmp_path: Path) -> None:
+    first, second = tmp_path / "1.sqlite", tmp_path / "2.sqlite"
+    with ReplyCache(first) as one, ReplyCache(second) as two:
+        one.put(request("a"), Reply("1", prompt_tokens=10, completion_tokens=1))
+        two.put(request("a"), Reply("2"))
+        two.put(request("b", model="n", replicate=2), Reply("5", prompt_tokens=20))
+        assert one.merge([second]) == 1
+        assert [(count.model, count.replies, count.prompt_tokens) for count in one.counts()] == [
+            ("m", 1, 10),
+            ("n", 1, 20),
+        ]
+        assert one.export(tmp_path / "out.jsonl") == 2
+        lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+        assert [(line["reply"], line["model"], line["replicate"]) for line in lines] == [("1", "m", 0), ("5", "n", 2)]
+        assert lines[0]["key"] == request("a").key
+        assert lines[0]["messages_hash"] == messages_hash(request("a"))
+        assert one.prune(model="n") == 1
+        assert one.prune(keys=[request("a").key, request("zzz").key]) == 1
+        assert len(one) == 0
+        assert len(two) == 2
+        assert one.file_bytes() > 0
+
+
+WRITER = """
+import sys
+from rubric_measures.backends.base import Message, Reply, Request
+from rubric_measures.backends.cache import ReplyCache
+start, count = int(sys.argv[2]), int(sys.argv[3])
+with ReplyCache(sys.argv[1]) as cache:
+    for number in range(start, start + count):
+        cache.put(Request("m", (Message("user", str(number)),)), Reply(str(number)))
+        print(number, flush=True)
+"""
+
+
+def test_what_was_put_survives_kill_9(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    draw = random.Random(3)
+    acknowledged: set[int] = set()
+    for start in range(0, 400_000, 100_000):
+        with subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path), str(start), "100000"], stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            acknowledged.add(int(process.stdout.readline()))
+            time.sleep(draw.uniform(0.01, 0.3))
+            process.send_signal(signal.SIGKILL)
+            lines = process.stdout.read().split("\n")
+            acknowledged |= {int(line) for line in lines[:-1]}
+    with ReplyCache(path) as cache:
+        stored = {int(entry.reply.text or "") for entry in cache.entries()}
+    assert len(acknowledged) > 4
+    assert acknowledged <= stored
+
+
+def test_two_processes_write_one_cache(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path), str(start), "1500"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        for start in (0, 1000)
+    ]
+    for worker in workers:
+        _, errors = worker.communicate()
+        assert (worker.returncode, errors) == (0, b"")
+    with ReplyCache(path) as cache:
+        assert {entry.reply.text for entry in cache.entries()} == {str(number) for number in range(2500)}
+        assert len(cache) == 2500

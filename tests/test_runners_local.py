@@ -1,0 +1,215 @@
+"""The local runner: cache first, equal requests once, jobs step by step, memory flat, limits."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from rubric_measures.backends.base import Message, Reply, Request
+from rubric_measures.backends.cache import ReplyCache
+from rubric_measures.errors import BudgetError, GradingError
+from rubric_measures.runners import Job, LocalRunner, RunStats
+
+
+@dataclass
+class Echo:
+    """Replies with the text that it is shown, in blocks of `window`, last request first."""
+
+    window: int = 1
+    seen: list[str] = field(default_factory=list)
+    failing: frozenset[str] = frozenset()
+    threaded: bool = False
+
+    model = "echo"
+    options: Mapping[str, object] = field(default_factory=dict)
+    context_tokens = None
+
+    def count_tokens(self, text: str) -> int:
+        return len(text)
+
+    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        source = iter(requests)
+        while True:
+            block: list[Request] = []
+
+            def pull(block: list[Request] = block) -> None:
+                for request in source:
+                    block.append(request)
+                    if len(block) == self.window:
+                        return
+
+            if self.threaded:
+                puller = threading.Thread(target=pull)
+                puller.start()
+                puller.join()
+            else:
+                pull()
+            if not block:
+                return
+            for request in reversed(block):
+                text = request.messages[0].content
+                self.seen.append(text)
+                failed = text in self.failing
+                yield (
+                    request,
+                    Reply(None, "failed", "lost") if failed else Reply(text, prompt_tokens=3, completion_tokens=1),
+                )
+
+
+def ask(text: str, replicate: int = 0) -> Request:
+    return Request("echo", (Message("user", text),), replicate=replicate)
+
+
+def once(text: str) -> Job[str | None]:
+    [reply] = yield [ask(text)]
+    return reply.text
+
+
+def twice(text: str) -> Job[list[str | None]]:
+    """Asks two things, then one that depends on the replies, then nothing."""
+    first, second = yield [ask(text), ask(text + "!")]
+    [third] = yield [ask(f"{first.text}{second.text}")]
+    nothing = yield []
+    assert nothing == []
+    return [first.text, second.text, third.text]
+
+
+@pytest.mark.parametrize("window", [1, 3, 100])
+@pytest.mark.parametrize("threaded", [False, True])
+def test_jobs_of_several_steps_get_their_replies_in_order(window: int, threaded: bool) -> None:
+    runner = LocalRunner(Echo(window, threaded=threaded))
+    results = dict(runner.run((number, twice(f"{number}.")) for number in range(50)))
+    assert results == {n: [f"{n}.", f"{n}.!", f"{n}.{n}.!"] for n in range(50)}
+
+
+def test_equal_requests_are_one_call() -> None:
+    echo, stats = Echo(window=4), RunStats()
+    results = dict(LocalRunner(echo).run(((n, once("ab"[n % 2])) for n in range(10)), stats))
+    assert results == {n: "ab"[n % 2] for n in range(10)}
+    assert sorted(echo.seen) == ["a", "b"]
+    assert (stats.calls, stats.shared, stats.jobs, stats.prompt_tokens) == (2, 8, 10, 6)
+
+
+def test_a_second_run_makes_no_call() -> None:
+    with ReplyCache(":memory:") as cache:
+        first = dict(LocalRunner(Echo(), cache).run((n, twice(str(n))) for n in range(5)))
+        echo, stats = Echo(), RunStats()
+        second = dict(LocalRunner(echo, cache).run(((n, twice(str(n))) for n in range(5)), stats))
+    assert first == second
+    assert echo.seen == []
+    assert (stats.calls, stats.cached) == (0, 15)
+
+
+def test_failures_are_not_cached_and_are_asked_again() -> None:
+    with ReplyCache(":memory:") as cache:
+        first = dict(LocalRunner(Echo(failing=frozenset("b")), cache).run((text, once(text)) for text in "abc"))
+        echo = Echo()
+        second = dict(LocalRunner(echo, cache).run((text, once(text)) for text in "abc"))
+    assert first == {"a": "a", "b": None, "c": "c"}
+    assert second == {"a": "a", "b": "b", "c": "c"}
+    assert echo.seen == ["b"]
+
+
+def test_calls_are_in_the_cache_before_progress_and_results_hear_of_them() -> None:
+    with ReplyCache(":memory:") as cache:
+        ticks = []
+        runner = LocalRunner(Echo(window=3), cache, progress=lambda stats: ticks.append((stats.calls, len(cache))))
+        for number, _ in enumerate(runner.run((text, once(text)) for text in "abcdefg")):
+            assert len(cache) > number
+    assert ticks
+    assert all(calls == stored for calls, stored in ticks)
+
+
+def test_only_as_many_jobs_begin_as_the_backend_takes() -> None:
+    begun: list[int] = []
+
+    def jobs() -> Iterator[tuple[int, Job[str | None]]]:
+        for number in range(100_000):
+            begun.append(number)
+            yield number, once(str(number))
+
+    results = LocalRunner(Echo(window=8)).run(jobs())
+    for _ in range(10):
+        next(results)
+    assert len(begun) < 1000
+    results.close()
+
+
+def test_cached_results_do_not_pile_up() -> None:
+    with ReplyCache(":memory:") as cache:
+        for number in range(7):
+            cache.put(ask(str(number)), Reply("x"))
+        begun = 0
+
+        def jobs() -> Iterator[tuple[int, Job[str | None]]]:
+            nonlocal begun
+            for number in range(60_000):
+                begun += 1
+                yield number, once(str(number % 7))
+
+        results = LocalRunner(Echo(), cache).run(jobs())
+        next(results)
+        assert begun < 20_000
+        assert sum(1 for _ in results) == 59_999
+
+
+def test_requests_keep_the_order_of_the_jobs() -> None:
+    echo = Echo()
+    list(LocalRunner(echo).run((text, once(text)) for text in "hgfedcba"))
+    assert echo.seen == list("hgfedcba")
+
+
+def test_cache_only_makes_no_call_and_says_what_is_missing() -> None:
+    with ReplyCache(":memory:") as cache:
+        cache.put(ask("a"), Reply("a"))
+        echo, stats = Echo(), RunStats()
+        results = dict(LocalRunner(echo, cache, cache_only=True).run(((text, once(text)) for text in "ab"), stats))
+    assert results == {"a": "a", "b": None}
+    assert (echo.seen, stats.missing, stats.cached) == ([], 1, 1)
+
+
+def test_the_limit_on_calls_keeps_what_is_done() -> None:
+    with ReplyCache(":memory:") as cache:
+        echo = Echo(window=4)
+        with pytest.raises(BudgetError, match="3 calls"):
+            list(LocalRunner(echo, cache, max_calls=3).run((text, once(text)) for text in "abcdef"))
+        assert sorted(echo.seen) == ["a", "b", "c"]
+        rest = Echo()
+        results = dict(LocalRunner(rest, cache, max_calls=3).run((text, once(text)) for text in "abcdef"))
+    assert rest.seen == ["d", "e", "f"]
+    assert results == {text: text for text in "abcdef"}
+
+
+def test_the_limit_on_cost_stops_before_it_is_passed() -> None:
+    # Every call costs 2; after two calls 4 are spent, the next is expected to cost 2, and 4 + 2 >= 5.
+    echo = Echo()
+    runner = LocalRunner(echo, ReplyCache(":memory:"), max_cost=5, price=lambda reply: 2.0)
+    with pytest.raises(BudgetError, match="cost"):
+        list(runner.run((text, once(text)) for text in "abcdef"))
+    assert echo.seen == ["a", "b"]
+
+
+def test_stop_finishes_what_is_in_flight() -> None:
+    stop = threading.Event()
+    with ReplyCache(":memory:") as cache:
+        runner = LocalRunner(Echo(window=4), cache, stop=stop)
+        results = runner.run((text, once(text)) for text in "abcdefgh")
+        next(results)
+        stop.set()
+        with pytest.raises(KeyboardInterrupt):
+            list(results)
+        assert len(cache) == 4
+
+
+def test_a_backend_that_forgets_requests_is_found_out() -> None:
+    class Forgetful(Echo):
+        def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+            for number, request in enumerate(requests):
+                if number != 1:
+                    yield request, Reply("x")
+
+    with pytest.raises(GradingError, match="1 requests were not answered"):
+        list(LocalRunner(Forgetful()).run((text, once(text)) for text in "abc"))
