@@ -13,6 +13,7 @@ __all__ = ["COMMANDS", "main", "run_command"]
 
 # name -> (module, help). Modules load when their command is asked for, so that --help is instant.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "convert": ("rubric_measures.cli.convert", "any format to any other; merges files"),
     "grade": ("rubric_measures.cli.grade", "grade passages against a test bank with a model; cached, resumable"),
     "cache": ("rubric_measures.cli.cache", "look into a reply cache: size, list, export, merge, prune"),
     "generate": ("rubric_measures.cli.generate", "queries to a test bank; passages to synthetic queries"),

@@ -1,0 +1,314 @@
+"""Graded records put together: files merged, runs and judgments added, item judgments turned into records."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn, TypeVar
+
+from rubric_measures.errors import InputError
+from rubric_measures.formats.trec import Qrel, Run
+from rubric_measures.formats.workbench import (
+    DirectGrade,
+    GradedPassage,
+    ItemGradeSet,
+    Judgment,
+    PassageData,
+    QueryPassages,
+    Ranking,
+    grade_of_items,
+)
+from rubric_measures.formats.workbench_models import Record
+from rubric_measures.records import ItemKind
+from rubric_measures.signature import canonical_json
+
+__all__ = ["add_judgments", "add_runs", "merge_records", "records_of_item_grades"]
+
+_LOG = logging.getLogger("rubric_measures")
+_R = TypeVar("_R", bound=Record)
+
+
+def merge_records(parts: Iterable[Iterable[QueryPassages]]) -> list[QueryPassages]:
+    """Unites records: queries and passages in order of first appearance, no passage twice in a query.
+
+    Judgments and rankings of a passage are united. Grade sets stay apart by model, its options, prompt and kind of
+    item, and by bank (sets without a common item); sets that agree in all of that become one, in which a grade stands before
+    a failure. Unknown fields are kept.
+
+    Raises:
+        InputError: two files contradict each other: another text, judgment, rank, grade or unknown field for one
+            passage; the message names query and passage.
+    """
+    merged: dict[str, dict[str, GradedPassage]] = {}
+    for part in parts:
+        for group in part:
+            members = merged.setdefault(group.query_id, {})
+            for passage in group.passages:
+                known = members.get(passage.doc_id)
+                members[passage.doc_id] = passage if known is None else _Merger(group.query_id).passage(known, passage)
+    return [QueryPassages(query_id, list(members.values())) for query_id, members in merged.items()]
+
+
+class _Merger:
+    """Merges two descriptions of one passage; knows the query for its messages."""
+
+    def __init__(self, query_id: str) -> None:
+        self.query_id = query_id
+        self.doc_id = ""
+
+    def _conflict(self, what: str, one: object, other: object) -> NoReturn:
+        one, other = (" ".join(repr(value).split())[:60] for value in (one, other))
+        raise InputError(
+            f"query {self.query_id!r}, passage {self.doc_id!r}: {what} is {one} in one file and {other} in another"
+        )
+
+    def passage(self, one: GradedPassage, other: GradedPassage) -> GradedPassage:
+        self.doc_id = one.doc_id
+        if one == other:
+            return one
+        if one.text != other.text:
+            self._conflict("the text", one.text, other.text)
+        fields: dict[str, Any] = {}
+        if other.paragraph not in (None, "", one.paragraph):
+            if one.paragraph not in (None, ""):
+                self._conflict("paragraph", one.paragraph, other.paragraph)
+            fields["paragraph"] = other.paragraph
+        if other.paragraph_data is not None:
+            fields["paragraph_data"] = self.data(one.paragraph_data or PassageData(), other.paragraph_data)
+        if other.exam_grades is not None:
+            fields["exam_grades"] = self.item_grades(one.exam_grades or [], other.exam_grades)
+        if other.grades is not None:
+            fields["grades"] = self.direct_grades(one.grades or [], other.grades)
+        return self.with_unknown(one, other, fields)
+
+    def with_unknown(self, one: _R, other: _R, fields: Mapping[str, Any]) -> _R:
+        """A copy of `one` with new fields, those that only `other` has, and the unknown fields of both."""
+        mine, theirs = one.model_extra or {}, other.model_extra or {}
+        for name in mine.keys() & theirs.keys():
+            if mine[name] != theirs[name]:
+                self._conflict(name, mine[name], theirs[name])
+        unset = other.model_fields_set - one.model_fields_set - fields.keys() - theirs.keys()
+        missing = {name: getattr(other, name) for name in sorted(unset)}
+        return one.model_copy(update={**missing, **theirs, **mine, **fields})
+
+    def data(self, one: PassageData, other: PassageData) -> PassageData:
+        fields: dict[str, Any] = {}
+        if other.judgments is not None:
+            judged = {judgment.query_id: judgment for judgment in one.judgments or ()}
+            for judgment in other.judgments:
+                known = judged.setdefault(judgment.query_id, judgment)
+                if known.relevance != judgment.relevance:
+                    self._conflict("the judgment", known.relevance, judgment.relevance)
+            fields["judgments"] = list(judged.values())
+        if other.rankings is not None:
+            placed = {(place.query_id, place.method): place for place in one.rankings or ()}
+            for place in other.rankings:
+                before = placed.setdefault((place.query_id, place.method), place)
+                if (before.rank, before.score) != (place.rank, place.score):
+                    self._conflict(f"rank and score in {place.method!r}", _place(before), _place(place))
+            fields["rankings"] = list(placed.values())
+        return self.with_unknown(one, other, fields)
+
+    def item_grades(self, one: Sequence[ItemGradeSet], other: Sequence[ItemGradeSet]) -> list[ItemGradeSet]:
+        sets = list(one)
+        for entry in other:
+            index = next((i for i, known in enumerate(sets) if self._belong_together(known, entry)), None)
+            if index is None:
+                sets.append(entry)
+            else:
+                sets[index] = self.grade_set(sets[index], entry)
+        return sets
+
+    @staticmethod
+    def _belong_together(one: ItemGradeSet, other: ItemGradeSet) -> bool:
+        same_grader = _grader(one) == _grader(other)
+        return same_grader and (one == other or not _items(one).keys().isdisjoint(_items(other)))
+
+    def grade_set(self, one: ItemGradeSet, other: ItemGradeSet) -> ItemGradeSet:
+        """The union of two sets of one grader over one bank."""
+        mine, theirs = _items(one), _items(other)
+        for item_id in mine.keys() & theirs.keys():
+            if None not in (mine[item_id], theirs[item_id]) and mine[item_id] != theirs[item_id]:
+                self._conflict(f"the grade of item {item_id!r} by {one.llm}", mine[item_id], theirs[item_id])
+        new = {item_id for item_id, grade in theirs.items() if mine.get(item_id) is None and grade is not None}
+        lost = {item_id for item_id in theirs if item_id not in mine} - new
+        if not new and not lost:
+            return self.with_unknown(one, other, {})
+        correct = one.correct_answered + [item_id for item_id in other.correct_answered if item_id in new]
+        wrong = one.wrong_answered + [item_id for item_id in other.wrong_answered if item_id in new]
+        ratings = list(one.self_ratings or ()) + [
+            rating for rating in other.self_ratings or () if rating.item_id in new
+        ]
+        taken = new | lost
+        fields: dict[str, Any] = {
+            "correct_answered": correct,
+            "wrong_answered": wrong,
+            "answers": [pair for pair in one.answers if pair[0] not in taken]
+            + [pair for pair in other.answers if pair[0] in taken],
+            "exam_ratio": len(correct) / (len(correct) + len(wrong)) if correct or wrong else 0.0,
+        }
+        if ratings:
+            fields["self_ratings"] = ratings
+        if one.relevance_label != other.relevance_label:
+            # It was derived from a part of the grades.
+            fields["relevance_label"] = None
+        for name in ("item_status", "llm_response_errors"):
+            before, after = getattr(one, name) or {}, getattr(other, name) or {}
+            left = {item_id: value for item_id, value in before.items() if item_id not in new}
+            left.update((item_id, value) for item_id, value in after.items() if item_id in lost)
+            if left or before:
+                fields[name] = left
+        return self.with_unknown(one, other, fields)
+
+    def direct_grades(self, one: Sequence[DirectGrade], other: Sequence[DirectGrade]) -> list[DirectGrade]:
+        labels = list(one)
+        for entry in other:
+            index = next((i for i, known in enumerate(labels) if _grader(known) == _grader(entry)), None)
+            if index is None:
+                labels.append(entry)
+                continue
+            known = labels[index]
+            if known.status != "graded" and entry.status == "graded":
+                labels[index] = entry
+            elif entry.status == "graded" and _label(known) != _label(entry):
+                self._conflict(f"the label by {entry.llm}", _label(known), _label(entry))
+        return labels
+
+
+def _place(place: Ranking) -> tuple[int, float]:
+    return place.rank, place.score
+
+
+def _label(entry: DirectGrade) -> tuple[bool, int | None]:
+    return entry.correct_answered, entry.self_rating
+
+
+def _grader(entry: ItemGradeSet | DirectGrade) -> str:
+    prompt = entry.prompt_info.model_dump(exclude_unset=True) if entry.prompt_info else None
+    return canonical_json([entry.llm, entry.llm_options or {}, prompt, entry.prompt_type])
+
+
+def _items(entry: ItemGradeSet) -> dict[str, int | None]:
+    """item id -> grade, None where it failed."""
+    failed: dict[str, int | None] = dict.fromkeys(entry.item_status or ())
+    return {**failed, **grade_of_items(entry)}
+
+
+def add_runs(groups: Iterable[QueryPassages], runs: Iterable[Run], depth: int | None = None) -> list[QueryPassages]:
+    """Records with the rankings of further runs, ranks from 1 in the one sort.
+
+    Ranked documents without a record cannot be added (their text is not known); they are left out and counted.
+
+    Args:
+        groups: the records.
+        runs: the runs.
+        depth: only the first so many documents of each ranking; all if None.
+
+    Raises:
+        InputError: the records have a ranking of that run already, and it is another one.
+    """
+    groups, runs = list(groups), list(runs)
+    known = {(group.query_id, passage.doc_id) for group in groups for passage in group.passages}
+    additions = []
+    for run in runs:
+        found: dict[tuple[str, str], Ranking] = {}
+        for query_id, ranking in run.rankings.items():
+            for rank, (doc_id, score) in enumerate(
+                zip(ranking.doc_ids[:depth], ranking.scores[:depth], strict=True), 1
+            ):
+                found[query_id, doc_id] = Ranking(
+                    method=run.run_id, doc_id=doc_id, query_id=query_id, rank=rank, score=score
+                )
+        for group in groups:
+            for passage in group.passages:
+                here = (group.query_id, passage.doc_id)
+                if here not in found and any(place.method == run.run_id for place in passage.rankings):
+                    raise InputError(
+                        f"query {here[0]!r}: the records have another ranking of the run {run.run_id!r} (with "
+                        f"{here[1]!r})"
+                    )
+        _say_lost(set(found) - known, f"ranked documents of {run.run_id}")
+        additions.append(_extended(groups, {key: PassageData(rankings=[place]) for key, place in found.items()}))
+    return merge_records([groups, *additions])
+
+
+def add_judgments(groups: Iterable[QueryPassages], rows: Iterable[Qrel]) -> list[QueryPassages]:
+    """Records with further judgments; judged documents without a record are left out and counted.
+
+    Raises:
+        InputError: the records (or the rows) judge a passage otherwise.
+    """
+    groups = list(groups)
+    found: dict[tuple[str, str], PassageData] = {}
+    for row in rows:
+        made = Judgment(doc_id=row.doc_id, query_id=row.query_id, relevance=row.relevance, title_query=row.query_id)
+        before = found.setdefault((row.query_id, row.doc_id), PassageData(judgments=[made]))
+        if before.judgments and before.judgments[0].relevance != row.relevance:
+            raise InputError(
+                f"query {row.query_id!r}, passage {row.doc_id!r}: judged {before.judgments[0].relevance} and "
+                f"{row.relevance}; judgments of items are no judgments of passages"
+            )
+    known = {(group.query_id, passage.doc_id) for group in groups for passage in group.passages}
+    _say_lost(set(found) - known, "judged documents")
+    return merge_records([groups, _extended(groups, found)])
+
+
+def _extended(groups: Iterable[QueryPassages], data: Mapping[tuple[str, str], PassageData]) -> list[QueryPassages]:
+    """The passages that `data` speaks of, with nothing but their text and the data."""
+    extended = []
+    for group in groups:
+        said = ((passage, data.get((group.query_id, passage.doc_id))) for passage in group.passages)
+        passages = [
+            GradedPassage(doc_id=passage.doc_id, text=passage.text, paragraph_data=found)
+            for passage, found in said
+            if found is not None
+        ]
+        extended.append(QueryPassages(group.query_id, passages))
+    return extended
+
+
+def _say_lost(lost: set[tuple[str, str]], what: str) -> None:
+    if lost:
+        query_id, doc_id = min(lost)
+        _LOG.warning(
+            "%d %s have no record and are left out (such as %s of query %s)", len(lost), what, doc_id, query_id
+        )
+
+
+def records_of_item_grades(
+    rows: Iterable[Qrel], texts: Mapping[str, str], *, grader: str, kind: ItemKind = "question"
+) -> list[QueryPassages]:
+    """Graded records of item judgments (diversity qrels): one grade set a passage.
+
+    Rows of the document `*` only say that an item exists; records do not hold banks, so they are left out.
+
+    Args:
+        rows: grades 0–5; `iteration` is the item id.
+        texts: doc_id -> text.
+        grader: who graded, the `llm` of the grade sets.
+        kind: what the items are.
+
+    Raises:
+        InputError: a grade is not 0–5, or a document has no text.
+    """
+    found: dict[str, dict[str, dict[str, int]]] = {}
+    for row in rows:
+        if row.doc_id == "*":
+            continue
+        if not 0 <= row.relevance <= 5:
+            raise InputError(
+                f"query {row.query_id!r}, document {row.doc_id!r}, item {row.iteration!r}: grade {row.relevance} "
+                "is outside of 0 to 5"
+            )
+        if row.doc_id not in texts:
+            raise InputError(f"query {row.query_id!r}: document {row.doc_id!r} is not in the collection")
+        found.setdefault(row.query_id, {}).setdefault(row.doc_id, {})[row.iteration] = row.relevance
+    groups = []
+    for query_id, documents in found.items():
+        passages = []
+        for doc_id, grades in documents.items():
+            answers = [(item_id, str(grade)) for item_id, grade in grades.items()]
+            entry = ItemGradeSet.build(grades, answers=answers, llm=grader, kind=kind)
+            passages.append(GradedPassage(doc_id=doc_id, text=texts[doc_id], exam_grades=[entry]))
+        groups.append(QueryPassages(query_id, passages))
+    return groups

@@ -1,0 +1,301 @@
+"""Tests of conversions, through the command line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rubric_measures.cli import main
+from rubric_measures.convert import FORMATS, convert, detect_format
+from rubric_measures.errors import InputError
+from rubric_measures.formats.bank import load_bank, read_bank
+from rubric_measures.formats.queries import read_queries
+from rubric_measures.formats.trec import read_qrels, read_run
+from rubric_measures.formats.workbench import ItemGradeSet, grade_of_items, load_graded
+
+
+def record(doc_id: str, grades: dict[str, int], rank: int, llm: str = "m") -> dict[str, Any]:
+    entry = ItemGradeSet.build(grades, answers=[], llm=llm)
+    return {
+        "paragraph_id": doc_id,
+        "text": f"text {doc_id}",
+        "paragraph_data": {
+            "judgments": [{"paragraphId": doc_id, "query": "q1", "relevance": rank, "titleQuery": "q1"}],
+            "rankings": [
+                {"method": f"s{number}", "paragraphId": doc_id, "queryId": "q1", "rank": rank, "score": 10.0 - rank}
+                for number in (1, 2)
+            ],
+        },
+        "exam_grades": [entry.model_dump(by_alias=True, exclude_unset=True)],
+        "kept": ["x"],
+    }
+
+
+BANK = [
+    {
+        "query_id": "q1",
+        "query_text": "skin",
+        "items": [{"question_id": f"q1/{name}", "question_text": f"{name}?"} for name in "abc"],
+        "kept": 1,
+    }
+]
+TQA = [
+    {
+        "globalID": "L_1",
+        "lessonName": "skin",
+        "questions": {
+            "nonDiagramQuestions": {
+                "NDQ_1": {
+                    "beingAsked": {"processedText": "Outer layer?"},
+                    "answerChoices": {"a": {"processedText": "epidermis"}},
+                    "correctAnswer": {"processedText": "a"},
+                }
+            }
+        },
+    }
+]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """One file of each kind."""
+    records = ["q1", [record("d1", {"q1/a": 4, "q1/b": 0}, 1), record("d2", {"q1/a": 1, "q1/b": 2}, 2)]]
+    with gzip.open(tmp_path / "records.jsonl.gz", "wt") as stream:
+        stream.write(json.dumps(records) + "\n")
+    (tmp_path / "bank.jsonl").write_text("".join(json.dumps(line) + "\n" for line in BANK))
+    (tmp_path / "tqa.json").write_text(json.dumps(TQA, indent=1))
+    (tmp_path / "queries.json").write_text(json.dumps({"q1": "skin"}))
+    (tmp_path / "queries.tsv").write_text("q1\tskin of 1\n")
+    (tmp_path / "one.run").write_text("q1 Q0 d2 1 3.5 one\nq1 Q0 d1 2 2.5 one\n")
+    (tmp_path / "labels.qrels").write_text("q1 0 d1 1\nq1 0 d2 2\n")
+    (tmp_path / "items.qrels").write_text("q1 q1/a d1 4\nq1 q1/b d1 0\nq1 q1/a d2 1\n")
+    docs = [json.dumps({"doc_id": doc_id, "text": f"text {doc_id}"}) for doc_id in ("d1", "d2")]
+    (tmp_path / "docs.jsonl").write_text("\n".join(docs) + "\n")
+    report = {"metadata": {"run_id": "gpt", "topic_id": "q1"}, "responses": [{"text": "An answer."}]}
+    (tmp_path / "answers.jsonl").write_text(json.dumps(report) + "\n")
+    return tmp_path
+
+
+def run(files: Path, *arguments: str) -> int:
+    return main(["convert", *(str(files / part) if (files / part).exists() else part for part in arguments)])
+
+
+def test_formats_are_told_by_content(files: Path) -> None:
+    expected = {
+        "records.jsonl.gz": "records",
+        "bank.jsonl": "bank",
+        "tqa.json": "tqa",
+        "queries.json": "queries",
+        "queries.tsv": "queries",
+        "one.run": "run",
+        "labels.qrels": "qrels",
+        "items.qrels": "item-qrels",
+        "answers.jsonl": "answers",
+    }
+    assert {name: detect_format(files / name) for name in expected} == expected
+    with pytest.raises(InputError, match="standard input"):
+        detect_format("-")
+
+
+def test_records_are_rewritten_unchanged(files: Path) -> None:
+    assert run(files, "records.jsonl.gz", "-o", str(files / "out.jsonl")) == 0
+    written = json.loads((files / "out.jsonl").read_text())
+    assert written == json.loads(gzip.decompress((files / "records.jsonl.gz").read_bytes()))
+
+
+def test_merging_and_adding(files: Path) -> None:
+    (files / "more.jsonl").write_text(json.dumps(["q1", [record("d1", {"q1/a": 5}, 1, llm="n")]]) + "\n")
+    out = files / "out.jsonl.gz"
+    arguments = [
+        "records.jsonl.gz",
+        "more.jsonl",
+        "--add-run",
+        "one.run",
+        "--add-qrels",
+        "labels.qrels",
+        "-o",
+        str(out),
+    ]
+    assert run(files, *arguments) == 0
+    ((_, passages, _),) = load_graded(out)
+    assert [[entry.llm for entry in one.exam_grades or ()] for one in passages] == [["m", "n"], ["m"]]
+    assert [[(place.method, place.rank) for place in one.rankings] for one in passages] == [
+        [("s1", 1), ("s2", 1), ("one", 2)],
+        [("s1", 2), ("s2", 2), ("one", 1)],
+    ]
+
+
+def test_records_to_qrels_of_every_kind(files: Path) -> None:
+    out = files / "out.qrels"
+    assert run(files, "records.jsonl.gz", "--to", "qrels", "-o", str(out)) == 0
+    assert out.read_text() == "q1 0 d1 4\nq1 0 d2 2\n"
+    assert run(files, "records.jsonl.gz", "--to", "qrels", "--label", "count", "-o", str(out)) == 0
+    assert out.read_text() == "q1 0 d1 1\nq1 0 d2 2\n"
+    assert run(files, "records.jsonl.gz", "--to", "judgments", "-o", str(out)) == 0
+    assert out.read_text() == "q1 0 d1 1\nq1 0 d2 2\n"
+    assert run(files, "records.jsonl.gz", "--to", "item-qrels", "--bank", "bank.jsonl", "-o", str(out)) == 0
+    assert sorted(tuple(row) for row in read_qrels(out)) == [
+        ("q1", "*", 0, "q1/a"),
+        ("q1", "*", 0, "q1/b"),
+        ("q1", "*", 0, "q1/c"),
+        ("q1", "d1", 0, "q1/b"),
+        ("q1", "d1", 4, "q1/a"),
+        ("q1", "d2", 1, "q1/a"),
+        ("q1", "d2", 2, "q1/b"),
+    ]
+
+
+def test_item_qrels_and_back(files: Path) -> None:
+    items, out, again = files / "out.qrels", files / "out.jsonl.gz", files / "again.qrels"
+    assert run(files, "records.jsonl.gz", "--to", "item-qrels", "-o", str(items)) == 0
+    assert run(files, str(items), "--to", "records", "-c", "docs.jsonl", "--grader", "g", "-o", str(out)) == 0
+    ((_, passages, _),) = load_graded(out)
+    assert [(one.text, [grade_of_items(entry) for entry in one.exam_grades or ()]) for one in passages] == [
+        ("text d1", [{"q1/a": 4, "q1/b": 0}]),
+        ("text d2", [{"q1/a": 1, "q1/b": 2}]),
+    ]
+    assert run(files, str(out), "--to", "item-qrels", "-o", str(again)) == 0
+    assert again.read_text() == items.read_text()
+    assert run(files, str(items), "--to", "qrels", "-o", str(again)) == 0
+    assert again.read_text() == "q1 0 d1 4\nq1 0 d2 2\n"
+
+
+def test_qrels_runs_and_answers_to_records(files: Path) -> None:
+    out = files / "out.jsonl"
+    assert run(files, "labels.qrels", "--to", "records", "-c", "docs.jsonl", "-o", str(out)) == 0
+    assert [[one.relevance for one in found.judgments] for found in load_graded(out)[0].passages] == [[1], [2]]
+    assert run(files, "one.run", "--to", "records", "-c", "docs.jsonl", "-o", str(out)) == 0
+    assert [found.doc_id for found in load_graded(out)[0].passages] == ["d2", "d1"]
+    assert run(files, "answers.jsonl", "--to", "records", "-o", str(out)) == 0
+    assert [found.text for found in load_graded(out)[0].passages] == ["An answer."]
+
+
+def test_records_to_runs(files: Path) -> None:
+    folder = files / "runs"
+    folder.mkdir()
+    assert run(files, "records.jsonl.gz", "--to", "run", "-o", str(folder)) == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["s1.run", "s2.run"]
+    assert read_run(folder / "s1.run").rankings["q1"].doc_ids == ["d1", "d2"]
+    assert run(files, "records.jsonl.gz", "--to", "run", "--run", "s2", "-o", str(files / "out.run")) == 0
+    assert read_run(files / "out.run").run_id == "s2"
+
+
+def test_banks_and_queries(files: Path) -> None:
+    out = files / "out.jsonl.gz"
+    assert run(files, "bank.jsonl", "-o", str(out)) == 0
+    assert read_bank(out) == read_bank(files / "bank.jsonl")
+    assert run(files, "bank.jsonl", "tqa.json", "--to", "bank", "-o", str(out)) == 0
+    bank = load_bank(out)
+    assert [(query_id, len(items)) for query_id, items in bank.items.items()] == [("q1", 3), ("tqa2:L_1", 1)]
+    assert bank.for_query("tqa2:L_1")[0].gold_answers == ("epidermis",)
+    assert run(files, "bank.jsonl", "--to", "queries", "-o", str(files / "q.tsv")) == 0
+    assert read_queries(files / "q.tsv") == {"q1": "skin"}
+
+
+def test_leaderboards(files: Path) -> None:
+    (files / "board.txt").write_text("r1 all P@5 0.5\nr1 t1 P@5 0.5\n")
+    assert (
+        run(files, "board.txt", "--from", "leaderboard", "--to", "leaderboard:tot", "-o", str(files / "out.txt")) == 0
+    )
+    assert [line.split() for line in (files / "out.txt").read_text().splitlines()] == [
+        ["r1", "P@5", "all", "0.5"],
+        ["r1", "P@5", "t1", "0.5"],
+    ]
+
+
+def test_every_format_is_listed_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["convert", "--help"])
+    assert stop.value.code == 0
+    text = capsys.readouterr().out
+    assert [name for name in FORMATS if name not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.jsonl"], "cannot be read"),
+        (["records.jsonl.gz", "--to", "recrods"], "unknown format 'recrods': did you mean records"),
+        (["records.jsonl.gz", "--to", "tqa"], "tqa is only read"),
+        (["records.jsonl.gz", "--from", "judgments"], "judgments is only written"),
+        (["records.jsonl.gz", "bank.jsonl"], "the files do not hold the same"),
+        (["bank.jsonl", "--to", "run"], "bank cannot become runs; they can become: bank, "),
+        (["labels.qrels", "--to", "records"], "name a collection"),
+        (["items.qrels", "--from", "qrels"], "judges items"),
+        (["records.jsonl.gz", "--to", "run"], "a run file holds one run, not 2 (s1, s2, …)"),
+        (["records.jsonl.gz", "--to", "run", "--run", "s3"], "unknown run 's3'"),
+        (["bank.jsonl", "--add-run", "one.run"], "can be added to records only"),
+        (["records.jsonl.gz", "--to", "qrels", "--llm", "gpt"], "holds no grades for {'llm': 'gpt'}"),
+        (["labels.qrels", "other.qrels", "--to", "qrels"], "has different labels in the files"),
+    ],
+)
+def test_what_cannot_be_converted(
+    files: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "other.qrels").write_text("q1 0 d1 0\n")
+    before = {path: path.read_bytes() for path in files.iterdir()}
+    assert run(files, *arguments, "-o", str(files / "out")) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1 and message in lines[0]
+    assert {path: path.read_bytes() for path in files.iterdir()} == before
+
+
+GOOD = json.dumps(["q1", [record("d1", {"q1/a": 4}, 1)]])
+BAD_RECORDS = {
+    "empty": b"",
+    "truncated gzip": gzip.compress(GOOD.encode())[:-20],
+    "wrong JSON": GOOD.encode()[:-5],
+    "not JSON at all": b"hello\n",
+    "a passage twice": json.dumps(["q1", [{"paragraph_id": "d", "text": t} for t in "ab"]]).encode(),
+    "NaN score": GOOD.replace('"score": 9.0', '"score": NaN', 1).encode(),
+    "a score of words": GOOD.replace('"score": 9.0', '"score": "high"', 1).encode(),
+    "a negative rank": GOOD.replace('"rank": 1', '"rank": -1', 1).encode(),
+    "a rating of 99": GOOD.replace('"self_rating": 4', '"self_rating": 99').encode(),
+    "not UTF-8": GOOD.encode().replace(b"text d1", b"text \xff"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_RECORDS)
+def test_bad_records_are_one_line_and_leave_nothing(
+    tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bad.jsonl.gz"
+    path.write_bytes(BAD_RECORDS[what])
+    for target in ("records", "qrels"):
+        assert main(["convert", str(path), "--to", target, "-o", str(tmp_path / "out")]) == 2
+        lines = capsys.readouterr().err.splitlines()
+        assert len(lines) == 1 and "bad.jsonl.gz" in lines[0]
+    assert list(tmp_path.iterdir()) == [path] and path.read_bytes() == BAD_RECORDS[what]
+
+
+def test_a_query_that_the_bank_lacks(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "other.jsonl").write_text(json.dumps({"query_id": "q9", "items": []}) + "\n")
+    arguments = ["records.jsonl.gz", "--to", "item-qrels", "--bank", "other.jsonl", "-o", str(files / "out")]
+    assert run(files, *arguments) == 2
+    assert "unknown query 'q1'" in capsys.readouterr().err
+
+
+def test_windows_line_ends_bom_and_odd_ids(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["q/1 %é", [{"paragraph_id": "d 1/é%", "text": "t", "exam_grades": None}]]
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(line, ensure_ascii=False).encode() + b"\r\n")
+    (tmp_path / "x.qrels").write_bytes("\ufeffq/1%20%é 0 d_1 1\r\n".encode())
+    assert main(["convert", str(path), "-o", str(tmp_path / "b.jsonl")]) == 0
+    assert json.loads((tmp_path / "b.jsonl").read_text("utf-8")) == line
+    convert([path], tmp_path / "c.jsonl", qrels=[tmp_path / "x.qrels"])
+    assert json.loads((tmp_path / "c.jsonl").read_text("utf-8")) == line
+    assert main(["convert", str(tmp_path / "x.qrels"), "-o", str(tmp_path / "y.qrels")]) == 0
+    assert (tmp_path / "y.qrels").read_text("utf-8") == "q/1%20%é 0 d_1 1\n"
+
+
+def test_judgments_with_spaces_in_ids_are_encoded_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = {"judgments": [{"paragraphId": "d 1", "query": "q 1", "relevance": 1}]}
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(["q 1", [{"paragraph_id": "d 1", "text": "t", "paragraph_data": found}]]) + "\n")
+    assert main(["convert", str(path), "--to", "judgments", "-o", str(tmp_path / "q")]) == 0
+    assert (tmp_path / "q").read_text() == "q%201 0 d%201 1\n"
+    assert len(capsys.readouterr().err.splitlines()) == 1

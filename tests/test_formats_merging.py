@@ -1,0 +1,185 @@
+"""Tests of putting graded records together."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from rubric_measures.errors import InputError
+from rubric_measures.formats.merging import add_judgments, add_runs, merge_records, records_of_item_grades
+from rubric_measures.formats.trec import Qrel, make_run
+from rubric_measures.formats.workbench import (
+    DirectGrade,
+    GradedPassage,
+    ItemGradeSet,
+    PromptInfo,
+    QueryPassages,
+    grade_of_items,
+)
+
+
+def graded(grades: dict[str, int], llm: str = "m", prompt: str = "P", **more: Any) -> ItemGradeSet:
+    answers = [(item_id, f"says {grade}") for item_id, grade in grades.items()]
+    answers += [(item_id, "?") for item_id in more.get("item_status", {})]
+    return ItemGradeSet.build(grades, answers=answers, llm=llm, prompt_info=PromptInfo(prompt_class=prompt), **more)
+
+
+def passage(doc_id: str = "d", **fields: Any) -> GradedPassage:
+    return GradedPassage.model_validate({"paragraph_id": doc_id, "text": f"text of {doc_id}", **fields})
+
+
+def data(judgments: dict[str, int] | None = None, places: dict[str, int] | None = None) -> dict[str, Any]:
+    return {
+        "judgments": [
+            {"paragraphId": "d", "query": query, "relevance": rel} for query, rel in (judgments or {}).items()
+        ],
+        "rankings": [
+            {"method": method, "paragraphId": "d", "queryId": "q", "rank": rank, "score": 1.0 / rank}
+            for method, rank in (places or {}).items()
+        ],
+    }
+
+
+def merged(*passages: GradedPassage) -> GradedPassage:
+    """What records of one passage each merge to."""
+    ((query_id, (found,), _),) = merge_records([[QueryPassages("q", [one])] for one in passages])
+    assert query_id == "q"
+    return found
+
+
+def test_queries_and_passages_keep_their_order() -> None:
+    first = [QueryPassages("q2", [passage("a")]), QueryPassages("q1", [passage("b")])]
+    second = [QueryPassages("q1", [passage("c"), passage("b")]), QueryPassages("q3", [passage("a")])]
+    assert [(group.query_id, [one.doc_id for one in group.passages]) for group in merge_records([first, second])] == [
+        ("q2", ["a"]),
+        ("q1", ["b", "c"]),
+        ("q3", ["a"]),
+    ]
+    assert merge_records([first, first]) == first
+
+
+def test_judgments_and_rankings_are_united() -> None:
+    one = passage(paragraph_data=data({"q": 2}, {"bm25": 1}), mine=1)
+    other = passage(paragraph_data=data({"q": 2, "q2": 0}, {"dense": 3, "bm25": 1}), theirs={"a": 1})
+    found = merged(one, other)
+    assert [(judgment.query_id, judgment.relevance) for judgment in found.judgments] == [("q", 2), ("q2", 0)]
+    assert [(place.method, place.rank) for place in found.rankings] == [("bm25", 1), ("dense", 3)]
+    assert found.model_extra == {"mine": 1, "theirs": {"a": 1}}
+    assert merged(passage(), one) == one.model_copy()
+
+
+def test_grade_sets_stay_apart_by_model_prompt_and_bank() -> None:
+    base = graded({"q/a": 4})
+    others = [
+        graded({"q/a": 1}, llm="n"),
+        graded({"q/a": 1}, prompt="O"),
+        graded({"q/b": 1}),
+        graded({"q/a": 2}, kind="nugget"),
+    ]
+    found = merged(
+        passage(exam_grades=[base]), *(passage(exam_grades=[one]) for one in others), passage(exam_grades=[base])
+    )
+    assert found.exam_grades == [base, *others]
+
+
+def test_two_parts_of_one_grade_set_become_one() -> None:
+    one = graded({"q/a": 4}, item_status={"q/b": "failed"}, errors={"q/b": "lost"})
+    other = graded({"q/a": 4, "q/b": 0, "q/c": 3}, item_status={"q/d": "refused"})
+    (found,) = merged(passage(exam_grades=[one]), passage(exam_grades=[other])).exam_grades or []
+    # The grade of b stands before its failure; a, graded alike in both, is there once: 2 of 3 items are answered.
+    assert grade_of_items(found) == {"q/a": 4, "q/b": 0, "q/c": 3}
+    assert (found.item_status, found.llm_response_errors) == ({"q/d": "refused"}, {})
+    assert (found.correct_answered, found.wrong_answered, found.exam_ratio) == (["q/a", "q/c"], ["q/b"], 2 / 3)
+    assert found.answers == [("q/a", "says 4"), ("q/b", "says 0"), ("q/c", "says 3"), ("q/d", "?")]
+    again = merged(passage(exam_grades=[other]), passage(exam_grades=[one])).exam_grades
+    assert again and grade_of_items(again[0]) == grade_of_items(found) and again[0].item_status == {"q/d": "refused"}
+
+
+def test_direct_labels() -> None:
+    one = DirectGrade(correct_answered=True, answer="2", self_rating=2, llm="m")
+    failed = DirectGrade(correct_answered=False, answer="", llm="m", status="failed")
+    other = DirectGrade(correct_answered=False, answer="0", self_rating=0, llm="n")
+    assert merged(passage(grades=[failed, other]), passage(grades=[one])).grades == [one, other]
+    assert merged(passage(grades=[one]), passage(grades=[failed])).grades == [one]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "what"),
+    [
+        ({"text": "a"}, {"text": "b"}, "the text is 'a' in one file and 'b' in another"),
+        ({"paragraph": "a"}, {"paragraph": "b"}, "paragraph is 'a'"),
+        ({"mine": 1}, {"mine": 2}, "mine is 1"),
+        ({"paragraph_data": data({"q": 1})}, {"paragraph_data": data({"q": 2})}, "the judgment is 1"),
+        (
+            {"paragraph_data": data(places={"r": 1})},
+            {"paragraph_data": data(places={"r": 2})},
+            r"rank and score in 'r' is \(1, 1.0\)",
+        ),
+        (
+            {"exam_grades": [graded({"q/a": 1})]},
+            {"exam_grades": [graded({"q/a": 2})]},
+            "the grade of item 'q/a' by m is 1 in one file and 2",
+        ),
+        (
+            {"grades": [{"correctAnswered": True, "answer": "1", "llm": "m"}]},
+            {"grades": [{"correctAnswered": False, "answer": "0", "llm": "m"}]},
+            "the label by m",
+        ),
+    ],
+)
+def test_contradictions(one: dict[str, Any], other: dict[str, Any], what: str) -> None:
+    with pytest.raises(InputError, match="query 'q', passage 'd': " + what):
+        merged(passage(**one), passage(**other))
+
+
+def test_merging_changes_no_input() -> None:
+    one, other = passage(exam_grades=[graded({"q/a": 4})]), passage(exam_grades=[graded({"q/a": 4, "q/b": 1})])
+    before = one.model_dump_json(), other.model_dump_json()
+    merged(one, other)
+    assert (one.model_dump_json(), other.model_dump_json()) == before
+
+
+def test_runs_are_added(caplog: pytest.LogCaptureFixture) -> None:
+    groups = [QueryPassages("q", [passage("d"), passage("e")])]
+    run = make_run("new", [("q", "e", 2.0), ("q", "x", 1.5), ("q", "d", 1.0), ("q9", "d", 1.0)])
+    with caplog.at_level(logging.WARNING, "rubric_measures"):
+        (group,) = add_runs(groups, [run])
+    assert [[(place.method, place.rank, place.score) for place in one.rankings] for one in group.passages] == [
+        [("new", 3, 1.0)],
+        [("new", 1, 2.0)],
+    ]
+    assert caplog.messages == ["2 ranked documents of new have no record and are left out (such as x of query q)"]
+    assert add_runs([group], [run]) == [group]
+    with pytest.raises(InputError, match="another ranking of the run 'new'"):
+        add_runs([group], [make_run("new", [("q", "e", 2.0)])])
+    (short,) = add_runs(groups, [run], depth=1)
+    assert [len(one.rankings) for one in short.passages] == [0, 1]
+
+
+def test_judgments_are_added(caplog: pytest.LogCaptureFixture) -> None:
+    groups = [QueryPassages("q", [passage("d"), passage("e")])]
+    with caplog.at_level(logging.WARNING, "rubric_measures"):
+        (group,) = add_judgments(groups, [Qrel("q", "d", 3), Qrel("q", "x", 1)])
+    assert [[one.relevance for one in found.judgments] for found in group.passages] == [[3], []]
+    assert caplog.messages == ["1 judged documents have no record and are left out (such as x of query q)"]
+    with pytest.raises(InputError, match="the judgment is 3"):
+        add_judgments([group], [Qrel("q", "d", 0)])
+    with pytest.raises(InputError, match="judged 1 and 2"):
+        add_judgments(groups, [Qrel("q", "d", 1, "a"), Qrel("q", "d", 2, "b")])
+
+
+def test_records_of_item_grades() -> None:
+    rows = [Qrel("q", "d", 4, "q/a"), Qrel("q", "*", 0, "q/z"), Qrel("q", "d", 0, "q/b"), Qrel("q", "e", 1, "q/a")]
+    (group,) = records_of_item_grades(rows, {"d": "D", "e": "E"}, grader="human:ada", kind="nugget")
+    assert [(one.doc_id, one.text) for one in group.passages] == [("d", "D"), ("e", "E")]
+    entries = [entry for one in group.passages for entry in one.exam_grades or ()]
+    assert [(entry.llm, entry.prompt_type, grade_of_items(entry)) for entry in entries] == [
+        ("human:ada", "nugget", {"q/a": 4, "q/b": 0}),
+        ("human:ada", "nugget", {"q/a": 1}),
+    ]
+    with pytest.raises(InputError, match="'x' is not in the collection"):
+        records_of_item_grades([Qrel("q", "x", 1, "a")], {}, grader="g")
+    with pytest.raises(InputError, match="grade 6 is outside"):
+        records_of_item_grades([Qrel("q", "d", 6, "a")], {"d": ""}, grader="g")
