@@ -32,8 +32,8 @@ def merge_records(parts: Iterable[Iterable[QueryPassages]]) -> list[QueryPassage
     """Unites records: queries and passages in order of first appearance, no passage twice in a query.
 
     Judgments and rankings of a passage are united. Grade sets stay apart by model, its options, prompt and kind of
-    item, and by bank (sets without a common item); sets that agree in all of that become one, in which a grade stands before
-    a failure. Unknown fields are kept.
+    item, and by bank (sets without a common item); sets that agree in all of that become one, in which a grade stands
+    before a failure. Unknown fields are kept.
 
     Raises:
         InputError: two files contradict each other: another text, judgment, rank, grade or unknown field for one
