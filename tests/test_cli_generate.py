@@ -67,6 +67,27 @@ def test_a_dry_run_asks_nobody_and_writes_nothing(
     assert capsys.readouterr().out.splitlines()[1].split("\t")[1:3] == ["1", "1"]
 
 
+def test_an_interrupted_command_continues(tmp_path: Path, queries: str, capsys: pytest.CaptureFixture[str]) -> None:
+    model = script(tmp_path, {"contains": ["tea"], "reply": '["Which leaf?"]'}, {"reply": '["When?"]'})
+    whole, parts = tmp_path / "whole.jsonl", tmp_path / "parts.jsonl"
+    assert main(["generate", queries, "--model", model, "-o", str(whole)]) == 0
+    command = ["generate", queries, "--model", model, "-o", str(parts)]
+    capsys.readouterr()
+    assert main([*command, "--max-calls", "1"]) == 1
+    assert "the limit of 1 calls was reached" in capsys.readouterr().err
+    assert not parts.exists()
+    assert main([*command, "--max-calls", "1"]) == 0
+    assert "1 calls, 0 failed; 1 from the cache" in capsys.readouterr().err
+    assert parts.read_bytes() == whole.read_bytes()
+
+
+def test_queries_of_an_ir_datasets_id(tmp_path: Path) -> None:
+    model = script(tmp_path, {"reply": '["What is it?"]'})
+    output = str(tmp_path / "bank.jsonl")
+    assert main(["generate", "rubric-measures/example", "--limit", "3", "--model", model, "-o", output]) == 0
+    assert len(load_bank(output).items) == 3
+
+
 def test_nuggets_from_documents(tmp_path: Path, queries: str, capsys: pytest.CaptureFixture[str]) -> None:
     def passage(doc_id: str, text: str, relevance: int) -> GradedPassage:
         judgment = {"paragraphId": doc_id, "query": "q1", "relevance": relevance}

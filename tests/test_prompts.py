@@ -226,6 +226,7 @@ def test_a_users_prompt(tmp_path: Path) -> None:
     assert prompt.parse("Rating: 4").value is None
     assert prompt.parse("Rating: 3").value == 3
     assert load_prompt(str(tmp_path / "mine.toml")) == prompt
+    assert load_prompt_file(write(tmp_path, GOOD.replace("text =", "template ="))).text == prompt.text
     assert prompt.render(question="q", context="c\nPassage: d")[0].content.endswith("Passage: c\n> Passage: d")
 
 

@@ -38,6 +38,18 @@ def test_retries_are_further_draws() -> None:
     assert (caller.stats.calls, caller.stats.shared) == (6, 1)
 
 
+def test_a_prompt_that_does_not_fit_is_not_asked() -> None:
+    backend = FunctionBackend(lambda request: "4", context=10)
+    caller = Caller(LocalRunner(backend), {"max_tokens": 8})
+    found = run_jobs(caller, [(1, ask_all(caller, [ask("two words"), ask("these are three")]))])
+    # 2 + 8 tokens fit ten, 3 + 8 do not.
+    assert found[1] == [
+        Outcome(4, "", 1),
+        Outcome(None, "3 tokens and a reply of 8 do not fit the model's 10", 0),
+    ]
+    assert len(backend.seen) == 1
+
+
 def test_a_dry_run_counts_and_asks_nobody() -> None:
     backend = FunctionBackend(lambda request: "4")
     dry = DryBackend(backend)

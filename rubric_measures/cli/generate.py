@@ -6,7 +6,8 @@ import argparse
 import contextlib
 import logging
 import random
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from rubric_measures.errors import GradingError, InputError
 if TYPE_CHECKING:
     from rubric_measures.prompts import Prompt
     from rubric_measures.records import TestBank
+    from rubric_measures.runners import RunStats
     from rubric_measures.test_bank.calls import Caller, Failure
     from rubric_measures.test_bank.generation import Topic
     from rubric_measures.test_bank.synthetic_queries import LongPassage
@@ -46,8 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
   rubric_measures generate --target queries --passages passages.tsv --examples real.txt --model openai:gpt-4o \\
       --quota openai:gpt-4o=100 -o queries.jsonl
 
-Exit code 1: some calls led to nothing (they are listed on standard error); the rest is in the file. Run again with the
-same --cache: only what is missing is asked."""
+Exit code 1: some calls led to nothing (they are listed on standard error); the rest is in the file. Run the same
+command again: only what is missing is asked."""
 
 
 def _add_document_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,7 +84,7 @@ def _add_model_arguments(parser: argparse.ArgumentParser) -> None:
     add("--base-url", metavar="URL", help="the endpoint of openai: models")
     add("--temperature", type=float, default=0.0, help="generation option (default 0)")
     add("--max-tokens", type=int, default=2048, help="generation option: the longest reply (default 2048)")
-    add("--cache", metavar="FILE", help="where replies are kept, so that nothing is asked twice")
+    add("--cache", metavar="FILE", help="where replies are kept (default: OUTPUT.cache.sqlite, none for -)")
     add("--cache-only", action="store_true", help="make no call")
     add("--max-calls", type=int, metavar="N", help="stop after so many calls")
     add("--retries", type=int, default=1, help="further draws for a reply that cannot be read (default 1)")
@@ -133,8 +135,8 @@ def _check(options: argparse.Namespace) -> None:
     ]
     if names := [name for name, given in ignored if given]:
         raise InputError(f"{', '.join(names)} would have no effect here; leave it out")
-    if options.cache_only and not options.cache:
-        raise InputError("--cache-only needs --cache FILE")
+    if options.cache_only and not options.cache and options.output == "-":
+        raise InputError("--cache-only needs --cache FILE, or an output file beside which the cache lies")
     for name in ("limit", "max_documents", "sample_passages", "max_calls"):
         if getattr(options, name) is not None and getattr(options, name) < 1:
             raise InputError(f"--{name.replace('_', '-')} must be at least 1")
@@ -152,16 +154,33 @@ def _caller(spec: str, options: argparse.Namespace, stack: contextlib.ExitStack)
         raise InputError("the lexical grader cannot write: choose a model that can (hf:, openai:, scripted:)")
     backend = make_backend(spec, **({"base_url": options.base_url} if options.base_url else {}))
     cache = None
-    if options.cache and not (options.dry_run and not Path(options.cache).exists()):
-        cache = stack.enter_context(ReplyCache(options.cache, read_only=options.dry_run))
+    path = options.cache or ("" if options.output == "-" else f"{options.output}.cache.sqlite")
+    if path and not (options.dry_run and not Path(path).exists()):
+        cache = stack.enter_context(ReplyCache(path, read_only=options.dry_run))
     settings = {"max_tokens": options.max_tokens, "temperature": options.temperature}
     runner = LocalRunner(
         DryBackend(backend) if options.dry_run else backend,
         cache,
         cache_only=options.cache_only and not options.dry_run,
         max_calls=None if options.dry_run else options.max_calls,
+        progress=None if options.dry_run else _progress(stack, spec),
     )
     return Caller(runner, settings, 0 if options.dry_run else options.retries)
+
+
+def _progress(stack: contextlib.ExitStack, spec: str) -> Callable[[RunStats], None] | None:
+    """A bar on standard error when that is a terminal; else nothing."""
+    if not sys.stderr.isatty():
+        return None
+    from tqdm import tqdm
+
+    bar = stack.enter_context(tqdm(desc=spec, unit=" calls", file=sys.stderr))
+
+    def show(stats: RunStats) -> None:
+        bar.update(stats.calls + stats.cached - bar.n)
+        bar.set_postfix(cached=stats.cached, failed=stats.failed, refresh=False)
+
+    return show
 
 
 def _topics(options: argparse.Namespace) -> list[Topic]:

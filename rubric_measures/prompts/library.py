@@ -248,9 +248,9 @@ def load_prompt(name: str) -> Prompt:
 
 
 def load_prompt_file(path: str | PathLike[str]) -> Prompt:
-    """Reads a user's prompt: a TOML file with `text`, `target`, `parser`, `scale` or `labels`, `citation`.
+    """Reads a user's prompt: a TOML file with `text` (or `template`), `target`, `parser`, `scale` or `labels`.
 
-    Further keys: `name` (the file's name without .toml by default), `system`, `defaults` (a table of settings),
+    Further keys: `citation`, `name` (the file's name without .toml by default), `system`, `defaults` (settings),
     `reply_tokens`. The fields that a template must and may have depend on its target (`FIELDS`).
 
     Raises:
@@ -264,9 +264,11 @@ def load_prompt_file(path: str | PathLike[str]) -> Prompt:
         place = re.search(r"at line (\d+)", str(error))
         line = int(place[1]) if place else source.count("\n") + 1
         raise FormatError(f"is no TOML ({str(error).split(' (at ')[0]})", path=shown, line=line) from None
+    if "template" in entry and "text" not in entry:
+        entry["text"] = entry.pop("template")
     problems = _problems(entry)
     if problems:
-        found = re.search(r"^text\s*=", source, re.MULTILINE)
+        found = re.search(r"^(?:text|template)\s*=", source, re.MULTILINE)
         line = source.count("\n", 0, found.start()) + 1 if found else 1
         raise FormatError("; ".join(problems), path=shown, line=line)
     name = entry.pop("name", PurePath(shown).stem)

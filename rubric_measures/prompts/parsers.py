@@ -131,19 +131,30 @@ def parse_items(text: str) -> Parsed[tuple[str, ...]]:
     Elements may be strings or objects with one text. A reply that was cut off is refused.
     """
     reply = clean_reply(text)
-    for found in reversed(find_objects(reply)):
+    objects = find_objects(reply)
+    for found in reversed(objects):
         for value in found.values():
+            if isinstance(value, dict) and _is_numbered(value):
+                value = list(value.values())
             if isinstance(value, list) and value and (texts := _element_texts(value)) is not None:
                 return Parsed(texts)
+        if _is_numbered(found) and (texts := _element_texts(list(found.values()))) is not None:
+            return Parsed(texts)
     lists, truncated = find_lists(reply, quoted=True)
     if truncated:
         return Parsed(None, "the list is not closed")
     if lists and _texts(lists[-1]):
         return Parsed(_texts(lists[-1]))
-    lines = _texts(numbered_lines(reply))
+    texts = _element_texts(objects) if len(objects) > 1 else None  # one object a text
+    lines = texts or _texts(numbered_lines(reply))
     if len(lines) > 1:
         return Parsed(lines)
     return Parsed(None, "no list of texts in the reply" if reply else "the reply is empty")
+
+
+def _is_numbered(value: Mapping[str, object]) -> bool:
+    """Whether an object is a list in disguise: `{"1": …, "2": …}`, `{"question_1": …}`."""
+    return len(value) > 1 and all(re.fullmatch(r"(?:question|nugget|q|n)?[ _-]?\d+", key.lower()) for key in value)
 
 
 def _element_texts(values: Sequence[object]) -> tuple[str, ...] | None:

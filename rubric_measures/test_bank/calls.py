@@ -54,6 +54,17 @@ class Caller:
         """The request of one draw."""
         return Request(self.model, messages, {**self.runner.backend.options, **self.options}, replicate=draw)
 
+    def why_too_long(self, messages: tuple[Message, ...]) -> str:
+        """Why a prompt cannot be asked: it and its reply do not fit the model, which would cut it. Empty if they do."""
+        backend = self.runner.backend
+        if backend.context_tokens is None:
+            return ""
+        shown = sum(backend.count_tokens(message.content) for message in messages)
+        reply = self.options.get("max_tokens", 0)
+        if shown + (reply if isinstance(reply, int) else 0) <= backend.context_tokens:
+            return ""
+        return f"{shown} tokens and a reply of {reply} do not fit the model's {backend.context_tokens}"
+
 
 class Failure(NamedTuple):
     """One call that led to nothing: for which query, which step, and why."""
@@ -83,7 +94,12 @@ class Outcome(Generic[T]):
 def ask_all(caller: Caller, asks: Sequence[Ask[T]]) -> Generator[Sequence[Request], Sequence[Reply], list[Outcome[T]]]:
     """A step of a job that asks some questions together; the outcomes are in their order."""
     outcomes: dict[int, Outcome[T]] = {}
-    waiting = list(range(len(asks)))
+    waiting = []
+    for place, ask in enumerate(asks):
+        if problem := caller.why_too_long(ask.messages):
+            outcomes[place] = Outcome(None, problem, 0)
+        else:
+            waiting.append(place)
     for draw in range(caller.retries + 1):
         if not waiting:
             break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -110,6 +111,8 @@ def _of_columns(data: bytes, name: str, line: int) -> Segment:
 def _dataset(name: str) -> Any:
     import ir_datasets
 
+    # Registers this package's own ids.
+    importlib.import_module("rubric_measures.collection")
     try:
         return ir_datasets.load(name)
     except KeyError:
