@@ -6,12 +6,20 @@ import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
-from rubric_measures.answers import Answer, Segment, answer_segments, read_answers
+from rubric_measures.answers import (
+    Answer,
+    Segment,
+    answer_segments,
+    check_answers,
+    read_answers,
+    say_answer_check,
+)
 from rubric_measures.errors import InputError
 from rubric_measures.files import open_binary, path_name
 from rubric_measures.formats.queries import read_queries
+from rubric_measures.formats.topics import Topic, read_topics
 from rubric_measures.formats.trec import Qrel, Run, read_qrels, read_run
 from rubric_measures.formats.workbench import GradedPassage, Judgment, PassageData, QueryPassages, Ranking
 
@@ -37,8 +45,16 @@ class _Judged(Protocol):
     def relevance(self) -> int: ...
 
 
-# doc_id -> (text, rankings)
-_Pool = dict[str, tuple[str, list[Ranking]]]
+class _Member(NamedTuple):
+    """A pooled text: its rankings, and what its answers say about sentences and citations (run -> …)."""
+
+    text: str
+    places: list[Ranking]
+    sources: dict[str, dict[str, Any]]
+
+
+# doc_id -> member
+_Pool = dict[str, _Member]
 
 
 def pool(
@@ -50,13 +66,15 @@ def pool(
     judgments: Iterable[_Judged] = (),
     judged: bool = False,
     queries: Iterable[str] | None = None,
-    max_words: int = 400,
+    max_words: int | None = 400,
+    track: str | None = None,
+    topics: Mapping[str, Topic] | None = None,
     missing: Missing = "error",
 ) -> Iterator[QueryPassages]:
     """Ungraded records of the passages that runs retrieved, with their rankings and judgments, one query at a time.
 
     A document is in the pool of a query when some run has it among its first `depth`. Answers are cut into passages
-    (`split_answer`); passage `n` of run `R` for query `Q` is `R/Q/n`, the run's document at rank n, score 1/n. One
+    (`answer_segments`); passage `n` of run `R` for query `Q` is `R/Q/n`, the run's document at rank n, score 1/n. One
     that several answers share is stored once, under the id that sorts first, with a ranking for each. The result does
     not depend on the order of the runs: passages stand by best rank, then doc_id.
 
@@ -69,7 +87,9 @@ def pool(
         judged: judged documents are in the pool too, whether or not a run found them.
         queries: the queries to pool, in the order of the result; others in the runs are left out and counted. None
             takes all, sorted.
-        max_words: the longest passage of an answer.
+        max_words: the longest passage of an answer; None leaves answers whole.
+        track: the track whose length limit the answers should keep; see `check_answers`.
+        topics: query id -> topic, with limits of their own.
         missing: a document without text is an error, or left out and counted.
 
     Raises:
@@ -79,6 +99,10 @@ def pool(
     if depth < 1:
         raise InputError(f"a pool of depth {depth} is empty; ask for 1 or more")
     runs = sorted(runs, key=lambda run: run.run_id)
+    answers = sorted(answers, key=lambda answer: answer[:2])
+    queries = None if queries is None else list(queries)
+    if answers:
+        say_answer_check(check_answers(answers, queries, track=track, topics=topics))
     segments = sorted(answer_segments(answers, max_words), key=lambda segment: (segment.run_id, segment.rank))
     _check_names([run.run_id for run in runs], {segment.run_id for segment in segments})
     labels: dict[str, dict[str, int]] = {}
@@ -116,14 +140,16 @@ def _check_names(run_ids: Sequence[str], answering: set[str]) -> None:
 
 
 def _add_segment(members: _Pool, segment: Segment) -> None:
-    query_id, run_id, rank, text = segment
-    same = next((doc_id for doc_id, (known, _) in members.items() if known == text), None)
+    query_id, run_id, rank, text, sentences, citations = segment
+    same = next((doc_id for doc_id, known in members.items() if known.text == text), None)
     doc_id = same or f"{run_id}/{query_id}/{rank}"
-    places = members.setdefault(doc_id, (text, []))[1]
-    if any(place.method == run_id for place in places):
+    member = members.setdefault(doc_id, _Member(text, [], {}))
+    if any(place.method == run_id for place in member.places):
         # The answer repeats itself: the repetition covers nothing new, and one passage has one rank in a run.
         return
-    places.append(Ranking(method=run_id, doc_id=doc_id, query_id=query_id, rank=rank, score=1 / rank))
+    member.places.append(Ranking(method=run_id, doc_id=doc_id, query_id=query_id, rank=rank, score=1 / rank))
+    if sentences:
+        member.sources[run_id] = {"sentences": list(sentences), "citations": [list(ids) for ids in citations]}
 
 
 def _query_order(pooled: set[str], queries: Iterable[str] | None) -> list[str]:
@@ -165,7 +191,9 @@ def _groups(
         clash = next((doc_id for doc_id in asked if doc_id in members), None)
         if clash is not None:
             raise InputError(f"query {query_id!r}: {clash!r} names a document and a passage of an answer")
-        members.update((doc_id, (texts[doc_id], places)) for doc_id, places in asked.items() if doc_id in texts)
+        members.update(
+            (doc_id, _Member(texts[doc_id], places, {})) for doc_id, places in asked.items() if doc_id in texts
+        )
         if members:
             yield _group(query_id, members, labels.get(query_id, {}))
     if left_out:
@@ -176,13 +204,16 @@ def _groups(
 
 def _group(query_id: str, members: _Pool, labels: Mapping[str, int]) -> QueryPassages:
     passages = []
-    for doc_id, (text, places) in members.items():
+    for doc_id, (text, places, sources) in members.items():
         said = [
             Judgment(doc_id=doc_id, query_id=query_id, relevance=labels[doc_id], title_query=query_id)
             for _ in range(doc_id in labels)
         ]
         data = PassageData(judgments=said, rankings=sorted(places, key=lambda place: place.method))
-        passages.append(GradedPassage(doc_id=doc_id, text=text, paragraph_data=data))
+        made: dict[str, Any] = {"doc_id": doc_id, "text": text, "paragraph_data": data}
+        if sources:
+            made["paragraph"] = {"answers": sources}
+        passages.append(GradedPassage.model_validate(made))
     passages.sort(key=lambda one: (min((place.rank for place in one.rankings), default=1 << 60), one.doc_id))
     return QueryPassages(query_id, passages)
 
@@ -207,13 +238,16 @@ def pool_files(
     queries: str | os.PathLike[str] | None = None,
     judgments: str | os.PathLike[str] | None = None,
     judged: bool = False,
-    max_words: int = 400,
+    max_words: int | None = 400,
+    track: str | None = None,
+    topics: str | os.PathLike[str] | None = None,
     missing: Missing = "error",
 ) -> Iterator[QueryPassages]:
     """`pool` of files and a collection.
 
     Args:
-        paths: run files and report files (told apart by content); empty for the runs and answers of the collection.
+        paths: run files, and files of answers (reports, or query_id, run_id and text; told apart by content); empty for
+            the runs and answers of the collection.
         source: the collection (see `collection.load_collection`), which also gives queries and judgments; None where
             there are only answers.
         depth: see `pool`.
@@ -221,6 +255,8 @@ def pool_files(
         judgments: a qrels file; None for the collection's judgments.
         judged: see `pool`.
         max_words: see `pool`.
+        track: see `pool`.
+        topics: a file of topics whose limits the answers should keep; also the queries, where nobody names others.
         missing: see `pool`.
 
     Raises:
@@ -232,7 +268,7 @@ def pool_files(
     runs: list[Run] = []
     answers: list[Answer] = []
     for path in paths:
-        if _holds_reports(path):
+        if _holds_answers(path):
             answers += read_answers(path)
         else:
             runs.append(read_run(path))
@@ -241,6 +277,8 @@ def pool_files(
     if not runs and not answers and not judged:
         raise InputError("nothing to pool: name runs or reports, or a collection that has some")
     asked: Iterable[str] | None = read_queries(queries) if queries is not None else None
+    limits = {topic.query_id: topic for topic in read_topics(topics)} if topics is not None else None
+    asked = limits if asked is None else asked
     if asked is None and collection is not None and collection.has_queries():
         asked = [query.query_id for query in collection.queries_iter()]
     rows: Sequence[Qrel] = read_qrels(judgments) if judgments is not None else ()
@@ -256,11 +294,15 @@ def pool_files(
         judged=judged,
         queries=asked,
         max_words=max_words,
+        track=track,
+        topics=limits,
         missing=missing,
     )
 
 
-def _holds_reports(path: str | os.PathLike[str]) -> bool:
+def _holds_answers(path: str | os.PathLike[str]) -> bool:
     with open_binary(path) as stream:
         head = stream.peek(4096) if path_name(path) == "-" else stream.read(4096)  # type: ignore[attr-defined]
-    return bool(head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{")
+    first = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
+    # JSON, or a table with the three columns query_id, run_id and text; a run has five or six.
+    return first.startswith(b"{") or first.count(b"\t") == 2

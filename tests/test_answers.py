@@ -1,20 +1,28 @@
-"""Tests of cutting answers into passages, and of reading them from reports."""
+"""Tests of cutting answers into passages, of what is counted about them, and of pooling them."""
 
 from __future__ import annotations
 
-import json
-import os
+import logging
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from rubric_measures.answers import Answer, Segment, answer_segments, read_answers, split_answer
-from rubric_measures.errors import FormatError, InputError
-
-SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[2] / "shared")) / "data"
+from rubric_measures.answers import (
+    Answer,
+    AnswerCheck,
+    Segment,
+    TooLong,
+    answer_lengths,
+    answer_segments,
+    check_answers,
+    say_answer_check,
+    split_answer,
+)
+from rubric_measures.errors import InputError, UnknownNameError
+from rubric_measures.formats.topics import Topic
+from rubric_measures.pooling import pool, pool_files
 
 
 @pytest.mark.parametrize(
@@ -57,59 +65,103 @@ def test_segments_keep_the_order() -> None:
     assert list(answer_segments(answers, 2)) == [Segment("q1", "r", 1, "A b."), Segment("q1", "r", 2, "C d.")]
 
 
-def put(tmp_path: Path, *reports: Any) -> Path:
-    path = tmp_path / "answers.jsonl"
-    path.write_text("".join(json.dumps(report) + "\n" for report in reports))
-    return path
+def test_answers_in_sentences_are_cut_between_them_and_keep_their_citations() -> None:
+    answer = Answer("q", "r", "A b. c D. E f g h.", ("A b.", "c D.", "E f g h."), (("d1",), (), ("d2", "d3")))
+    assert list(answer_segments([answer], 4)) == [
+        Segment("q", "r", 1, "A b. c D.", ("A b.", "c D."), (("d1",), ())),
+        Segment("q", "r", 2, "E f g h.", ("E f g h.",), (("d2", "d3"),)),
+    ]
+    # A sentence that is too long is cut, and then nobody can say what cites what.
+    assert list(answer_segments([answer], 3)) == [
+        Segment("q", "r", 1, "A b.", ("A b.",), (("d1",),)),
+        Segment("q", "r", 2, "c D.", ("c D.",), ((),)),
+        Segment("q", "r", 3, "E f g"),
+        Segment("q", "r", 4, "h."),
+    ]
+    with pytest.raises(InputError, match="passages of 0 words"):
+        list(answer_segments([answer], 0))
 
 
-def test_forms_of_reports(tmp_path: Path) -> None:
-    path = put(
-        tmp_path,
-        {"metadata": {"run_id": "r", "topic_id": 7}, "answer": [{"text": "A."}, {"text": "B."}]},
-        {"metadata": {"run_id": "r", "narrative_id": "8"}, "responses": [{"text": "C.", "citations": []}]},
-        {"run_id": "r", "topic_id": "9", "answer": []},
+def test_whole_answers_are_one_passage() -> None:
+    answers = [
+        Answer("q1", "r", "A. B.", ("A.", "B."), (("d",), ())),
+        Answer("q2", "r", " A.  "),
+        Answer("q3", "r", " ", (" ",), ((),)),
+    ]
+    assert list(answer_segments(answers, None)) == [
+        Segment("q1", "r", 1, "A. B.", ("A.", "B."), (("d",), ())),
+        Segment("q2", "r", 1, "A."),
+    ]
+
+
+@given(st.lists(st.text("ab .!?\n", max_size=20), max_size=6), st.integers(1, 6))
+def test_no_word_of_sentences_is_lost_and_no_passage_too_long(sentences: list[str], max_words: int) -> None:
+    answer = Answer("q", "r", " ".join(sentences), tuple(sentences), ((),) * len(sentences))
+    passages = [segment.text for segment in answer_segments([answer], max_words)]
+    assert " ".join(passages).split() == answer.text.split()
+    assert all(0 < len(passage.split()) <= max_words for passage in passages)
+
+
+def test_lengths_are_whitespace_words() -> None:
+    answers = [Answer("q1", "r", "a  b\nc"), Answer("q2", "r", ""), Answer("q1", "s", "a")]
+    assert answer_lengths(answers) == {"r": {"q1": 3, "q2": 0}, "s": {"q1": 1}}
+
+
+def test_empty_missing_unknown_and_too_long_answers_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+    answers = [
+        Answer("q1", "r", "w " * 401),
+        Answer("q2", "r", " "),
+        Answer("q1", "s", "w " * 400),
+        Answer("q9", "s", "w"),
+    ]
+    check = check_answers(answers, ["q1", "q2"], track="rag25")
+    assert check == AnswerCheck(
+        answers=4,
+        empty=(("r", "q2"),),
+        missing=(("s", "q2"),),
+        unknown=(("s", "q9"),),
+        too_long=(TooLong("q1", "r", 401, 400, "words"),),
     )
-    assert read_answers(path) == [Answer("7", "r", "A. B."), Answer("8", "r", "C."), Answer("9", "r", "")]
+    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
+        say_answer_check(check)
+    assert [record.getMessage() for record in caplog.records] == [
+        "1 answers are empty and score 0 (such as that of run r to query q2)",
+        "1 answers are missing and score 0 (such as that of run s to query q2)",
+        "1 answers of 1 runs are longer than allowed (run r has 401 of 400 words for query q1); they are kept whole",
+    ]
+    topic = Topic(request_id="q9", title="t", limit=1)
+    assert check_answers(answers[3:], topics={"q9": topic}).too_long == ()
+    assert check_answers([Answer("q9", "s", "ab")], topics={"q9": topic}).too_long == (
+        TooLong("q9", "s", 2, 1, "characters"),
+    )
+    with pytest.raises(UnknownNameError, match="unknown track"):
+        check_answers([], track="rag99")
 
 
-GOOD = {"metadata": {"run_id": "r", "topic_id": "1"}, "answer": [{"text": "A."}]}
+def test_pooled_answers_keep_sentences_and_citations_and_are_stored_once() -> None:
+    answers = [
+        Answer("q", "r2", "A. B.", ("A.", "B."), (("d1",), ())),
+        Answer("q", "r1", "A. B.", ("A.", "B."), (("d2",), ("d3",))),
+    ]
+    (group,) = pool(answers=answers, max_words=None)
+    (passage,) = group.passages
+    assert (passage.doc_id, passage.text) == ("r1/q/1", "A. B.")
+    assert [place.method for place in passage.rankings] == ["r1", "r2"]
+    assert passage.paragraph == {
+        "answers": {
+            "r1": {"sentences": ["A.", "B."], "citations": [["d2"], ["d3"]]},
+            "r2": {"sentences": ["A.", "B."], "citations": [["d1"], []]},
+        }
+    }
 
 
-@pytest.mark.parametrize(
-    ("reports", "message"),
-    [
-        ([], "holds no answers"),
-        ([GOOD, GOOD], "answers.jsonl:2: run 'r' has answered query '1' in line 1"),
-        ([{**GOOD, "metadata": {"topic_id": "1"}}], "answers.jsonl:1: metadata.run_id: expected text in run_id"),
-        ([{**GOOD, "metadata": {"run_id": "r"}}], "answers.jsonl:1: metadata.topic_id: expected text in topic_id"),
-        ([{**GOOD, "answer": "A."}], "answers.jsonl:1: answer: expected a list"),
-        ([{**GOOD, "answer": ["A."]}], "answers.jsonl:1: answer[0].text: expected text"),
-        ([3], "answers.jsonl:1: expected an object"),
-    ],
-)
-def test_wrong_reports(tmp_path: Path, reports: list[Any], message: str) -> None:
-    with pytest.raises(FormatError) as caught:
-        read_answers(put(tmp_path, *reports))
-    assert message in str(caught.value)
-
-
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.integers(0, len(json.dumps(GOOD)) - 1), st.binary(max_size=3))
-def test_mutated_reports(tmp_path: Path, position: int, new: bytes) -> None:
-    data = json.dumps(GOOD).encode()
-    path = tmp_path / "answers.jsonl"
-    path.write_bytes(data[:position] + new + data[position + 1 :])
-    try:
-        read_answers(path)
-    except InputError as error:
-        assert len(str(error).splitlines()) == 1 and str(path) in str(error)
-
-
-def test_real_reports() -> None:
-    path = SHARED / "kiddie" / "kiddie.run1.jsonl"
-    if not path.exists():
-        pytest.skip("the shared data folder is absent")
-    first = read_answers(path)[0]
-    assert (first.query_id, first.run_id) == ("leaf", "run1")
-    assert first.text.startswith("Leaves change color in fall because of a green pigment called chlorophyll. When days")
+def test_files_of_plain_answers_are_pooled(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "answers.tsv").write_text("q1\tr\tA b.\nq2\tr\t\n")
+    (tmp_path / "topics.jsonl").write_text(
+        '{"qid": "q1", "query": "x", "word_limit": 1}\n{"qid": "q2", "query": "y"}\n'
+    )
+    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
+        (group,) = pool_files([tmp_path / "answers.tsv"], topics=tmp_path / "topics.jsonl", max_words=None)
+    assert [(passage.doc_id, passage.text) for passage in group.passages] == [("r/q1/1", "A b.")]
+    assert "1 answers are empty" in caplog.text
+    assert "run r has 2 of 1 words for query q1" in caplog.text

@@ -11,7 +11,9 @@ HELP = "runs and answers to the passages to grade"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
-    parser.add_argument("runs", metavar="RUN", nargs="*", help="run files, or reports with generated answers")
+    parser.add_argument(
+        "runs", metavar="RUN", nargs="*", help="run files, or generated answers (reports, or query_id, run_id and text)"
+    )
     parser.add_argument(
         "--collection",
         "-c",
@@ -23,6 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--judgments", metavar="QRELS", help="what people said (default: the collection's)")
     parser.add_argument("--judged", action="store_true", help="add all judged documents to the pool")
     parser.add_argument("--max-words", type=int, default=400, help="longest passage of an answer (default 400)")
+    parser.add_argument("--whole", action="store_true", help="leave answers whole; grade each as one passage")
+    parser.add_argument("--track", help="say which answers are longer than this track allows (rag24, rag25, rag26, …)")
+    parser.add_argument("--topics", metavar="FILE", help="topics of a track: the queries, and their length limits")
     parser.add_argument(
         "--missing",
         choices=["error", "skip"],
@@ -32,7 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", "-o", metavar="FILE", required=True, help="write the records there (.jsonl.gz)")
     parser.epilog = """examples:
   rubric_measures pool --collection resources/example -o passages.jsonl.gz
-  rubric_measures pool bm25.run dense.run -c msmarco-passage/trec-dl-2020/judged -k 10 -o passages.jsonl.gz"""
+  rubric_measures pool bm25.run dense.run -c msmarco-passage/trec-dl-2020/judged -k 10 -o passages.jsonl.gz
+  rubric_measures pool answers/*.jsonl --whole --track rag25 --topics topics.jsonl -o passages.jsonl.gz"""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -47,7 +53,9 @@ def run(options: argparse.Namespace) -> int:
         queries=options.queries,
         judgments=options.judgments,
         judged=options.judged,
-        max_words=options.max_words,
+        max_words=None if options.whole else options.max_words,
+        track=options.track,
+        topics=options.topics,
         missing=options.missing,
     )
     write_graded(options.output, groups)
