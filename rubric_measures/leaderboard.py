@@ -13,10 +13,20 @@ from rubric_measures.forked import forked_map
 from rubric_measures.formats.trec import read_run
 from rubric_measures.graded import Grades, OnFailed
 from rubric_measures.measures.plan import Coverage, Plan, QueryScorer
+from rubric_measures.run_spool import RunSpool
 from rubric_measures.selection import RecordQuery
 from rubric_measures.signature import Signature
 
-__all__ = ["OVERALL", "Cell", "Leaderboard", "collect_cells", "score_records", "score_run_files", "score_runs"]
+__all__ = [
+    "OVERALL",
+    "Cell",
+    "Leaderboard",
+    "collect_cells",
+    "needed_depth",
+    "score_records",
+    "score_run_files",
+    "score_runs",
+]
 
 # The row of the best score that any run could reach; the name that the Rubric workbench gives it.
 OVERALL = "_overall_"
@@ -290,19 +300,26 @@ def score_run_files(
     return _finish(scoring, scorers, rows, grades, overall, settings)
 
 
+def needed_depth(measures: Sequence[Measure]) -> int | None:
+    """How many documents of a ranking the measures look at; None when all."""
+    return _Scoring(measures).depth
+
+
 def score_records(
     queries: Iterable[RecordQuery],
     measures: Sequence[Measure],
     *,
+    runs: RunSpool | None = None,
     on_failed: OnFailed = "exclude",
     overall: bool = True,
     settings: Mapping[str, object] | None = None,
 ) -> Leaderboard:
-    """Scores the rankings inside graded records, one query at a time: memory is that of one query and the values.
+    """Scores runs against a stream of graded records, one query at a time: memory is that of one query and the values.
 
     Args:
         queries: the stream of `selection.read_records`.
         measures: as for `score_runs`.
+        runs: the runs; None scores the rankings inside the records.
         on_failed: see `graded.Grades`.
         overall: as for `score_runs`.
         settings: as for `score_runs`.
@@ -312,7 +329,7 @@ def score_records(
         MeasureError: a measure cannot be computed from these grades.
     """
     scoring = _Scoring(measures)
-    rows: dict[str, _RunRow] = {}
+    rows: dict[str, _RunRow] = {run.run_id: scoring.new_row() for run in runs.runs} if runs is not None else {}
     best = scoring.new_row()
     # What a run that does not rank the query scores for it, to be filled in for runs that appear later.
     empty: dict[str, QueryScorer] = {}
@@ -320,7 +337,8 @@ def score_records(
     for query in queries:
         grade_sets.update(map(str, query.grade_sets))
         scorer = scoring.plan.for_query(query.grades, on_failed)
-        for run_id, ranking in query.rankings.items():
+        rankings = query.rankings if runs is None else runs.rankings(query.query_id)
+        for run_id, ranking in rankings.items():
             row = rows.get(run_id)
             if row is None:
                 row = rows[run_id] = scoring.new_row()

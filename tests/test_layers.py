@@ -12,7 +12,7 @@ ROOT = Path(rubric_measures.__file__).parent
 BASE = ["errors", "records", "files", "extras", "sorting", "signature", "forked"]
 # What may be imported by each part, besides itself and BASE. Left of the waist grades are made, right of it used.
 MAKING = ["formats", "collection", "answers", "pooling", "prompts", "backends", "runners", "test_bank", "grading"]
-USING = ["formats", "graded", "selection", "measures", "leaderboard", "leaderboard_output", "qrels"]
+USING = ["formats", "graded", "selection", "measures", "leaderboard", "leaderboard_output", "qrels", "run_spool"]
 ALLOWED: dict[str, list[str]] = {
     **{name: [] for name in BASE},
     "formats": [],
@@ -29,7 +29,8 @@ ALLOWED: dict[str, list[str]] = {
     "grading": ["formats", "collection", "answers", "prompts", "backends", "runners", "graded"],
     "measures": ["formats", "graded", "selection"],
     "selection": ["formats", "graded"],
-    "leaderboard": ["formats", "graded", "selection", "measures"],
+    "run_spool": ["formats"],
+    "leaderboard": ["formats", "graded", "selection", "measures", "run_spool"],
     "leaderboard_output": ["leaderboard"],
     "qrels": ["graded"],
     "workbench": USING,

@@ -12,8 +12,17 @@ import pytest
 from rubric_measures import NuggetV, RubricCover, RubricQrels, WeightedCover
 from rubric_measures.errors import FormatError, InputError, MeasureError
 from rubric_measures.formats.bank import load_bank
-from rubric_measures.leaderboard import OVERALL, Cell, Leaderboard, score_records, score_run_files, score_runs
+from rubric_measures.leaderboard import (
+    OVERALL,
+    Cell,
+    Leaderboard,
+    needed_depth,
+    score_records,
+    score_run_files,
+    score_runs,
+)
 from rubric_measures.leaderboard_output import FORMATS, render
+from rubric_measures.run_spool import spool_runs
 from rubric_measures.selection import load_records, read_records
 from tests.example_records import RECORDS, grade_set, passage, write_all, write_lines
 
@@ -62,6 +71,22 @@ def test_run_files_score_the_same_with_any_number_of_workers(folder: Path) -> No
     assert alone.values["alpha"][str(COVER)] == {"q1": 0.5, "q2": 1.0, "q3": 0.0}
     assert alone.values["beta"][str(COVER)] == {"q1": 0.25, "q2": 0.0, "q3": 0.0}
     assert alone.values["alpha"][str(NDCG)]["q2"] == pytest.approx(1 / math.log2(3))
+
+
+def test_runs_on_disk_beside_a_stream_of_records_score_the_same(folder: Path) -> None:
+    bank = load_bank(folder / "bank.jsonl")
+    paths = [str(folder / "alpha.run"), str(folder / "beta.run")]
+    in_memory = run_board(folder)
+    for measures in ([COVER, NDCG], [COVER, RubricQrels(measure="AP")]):
+        with spool_runs(paths, needed_depth(measures), workers=2) as runs:
+            streamed = score_records(read_records(folder / "graded.jsonl.gz", bank), measures, runs=runs)
+        assert streamed.values[OVERALL][str(COVER)] == in_memory.values[OVERALL][str(COVER)]
+        for run_id in ("alpha", "beta"):
+            assert streamed.values[run_id][str(COVER)] == in_memory.values[run_id][str(COVER)]
+            assert streamed.cells[run_id][str(COVER)] == in_memory.cells[run_id][str(COVER)]
+        assert streamed.missing == in_memory.missing
+    with pytest.raises(InputError, match="two runs are called"), spool_runs([paths[0], paths[0]]):
+        pass
 
 
 def test_errors_in_a_worker_name_file_and_line(folder: Path) -> None:

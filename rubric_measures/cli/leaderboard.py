@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 
 from ir_measures.measures.base import Measure
 
@@ -22,12 +23,15 @@ from rubric_measures.cli.inputs import (
 from rubric_measures.errors import InputError
 from rubric_measures.files import atomic_writer
 from rubric_measures.graded import Grades
-from rubric_measures.leaderboard import OVERALL, Leaderboard, score_records, score_run_files
+from rubric_measures.leaderboard import OVERALL, Leaderboard, needed_depth, score_records, score_run_files
 from rubric_measures.leaderboard_output import FORMATS, render
+from rubric_measures.run_spool import RunSpool, spool_runs
 
 __all__ = ["HELP", "add_arguments", "run"]
 
 HELP = "score many runs by many measures"
+# Bytes of a graded-records file (compressed or not) from which it is streamed.
+LARGE = 32 << 20
 DEFAULT_MEASURES = ["RubricCover(rel=4)@20", "nRubricCover(rel=4)@20", "RubricQrels(measure='nDCG@10')"]
 
 
@@ -67,7 +71,10 @@ def _board(options: argparse.Namespace) -> Leaderboard:
     if options.compat == "workbench" and not from_records:
         raise InputError("--compat workbench scores the rankings inside the records; leave the run files out")
     if from_records:
-        return _from_records(options, measures)
+        return _from_records(options, measures, None)
+    if _is_large(options.graded):
+        with spool_runs(options.runs, needed_depth(measures), watch=_bar(options)) as runs:
+            return _from_records(options, measures, runs)
     grades = grades_of(options.graded, options)
     if not isinstance(grades, Grades):
         raise InputError(f"{options.graded}: holds no item grades")
@@ -78,17 +85,24 @@ def _board(options: argparse.Namespace) -> Leaderboard:
         options.runs,
         measures,
         overall=not options.no_overall,
-        watch=lambda paths: progress(paths, len(options.runs), "runs"),
+        watch=_bar(options),
     )
 
 
-def _looks_like_records(path: str) -> bool:
-    from pathlib import Path
+def _bar(options: argparse.Namespace) -> Callable[[Iterable[str]], Iterable[str]]:
+    return lambda paths: progress(paths, len(options.runs), "runs")
 
+
+def _is_large(path: str) -> bool:
+    """Whether graded records are streamed beside runs on disk instead of held in memory: same numbers, more steps."""
+    return Path(path).is_file() and Path(path).stat().st_size > LARGE and is_records(path)
+
+
+def _looks_like_records(path: str) -> bool:
     return Path(path).exists() and is_records(path)
 
 
-def _from_records(options: argparse.Namespace, measures: Sequence[Measure]) -> Leaderboard:
+def _from_records(options: argparse.Namespace, measures: Sequence[Measure], runs: RunSpool | None) -> Leaderboard:
     from dataclasses import replace
 
     from rubric_measures.selection import RecordQuery, bank_hash, consume_records
@@ -116,6 +130,7 @@ def _from_records(options: argparse.Namespace, measures: Sequence[Measure]) -> L
         lambda stream: score_records(
             prepared(stream),
             measures,
+            runs=runs,
             on_failed=options.on_failed,
             overall=not options.no_overall,
             settings=settings,
