@@ -1,0 +1,242 @@
+"""`agreement`: two or more label sources on the same documents: judgments, graded records, item grades."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from collections.abc import Sequence
+
+from rubric_measures.cli.correlate import add_bootstrap_options
+from rubric_measures.cli.inputs import add_grade_options, add_places_option, bank_of, is_records, wanted_of
+from rubric_measures.cli.tables import as_json, number, render_table
+from rubric_measures.errors import InputError
+from rubric_measures.files import atomic_writer
+from rubric_measures.meta_evaluation.label_sources import (
+    LabelSource,
+    SourceAgreement,
+    compare_sources,
+    judgments_of_records,
+    labels_of_qrels,
+    labels_of_records,
+    passages_of_records,
+)
+from rubric_measures.meta_evaluation.workbench_tables import (
+    tables_as_latex,
+    tables_as_text,
+    tables_as_tsv,
+    workbench_tables,
+)
+from rubric_measures.selection import GradeFilter
+
+__all__ = ["HELP", "add_arguments", "run"]
+
+HELP = "agreement of label sources: confusion, kappa, alpha, cutoffs"
+_LOG = logging.getLogger("rubric_measures")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument(
+        "sources", metavar="SOURCE", nargs="+",
+        help="qrels, graded records (their labels), or judgments:RECORDS; one records file alone: its labels against "
+        "its judgments",
+    )  # fmt: skip
+    parser.add_argument("--items", action="store_true", help="compare item grades, not labels of passages")
+    parser.add_argument("--label", choices=["max", "count"], default="max", help="how item grades become a label")
+    parser.add_argument("--rel", type=int, default=1, help="minimum grade that counts for a label (default 1)")
+    parser.add_argument(
+        "--cutoff", metavar=("A", "B"), nargs=2, type=int, action="append", default=[],
+        help="binarise: first source at least A, second at least B; may be repeated (default: every pair, in JSON)",
+    )  # fmt: skip
+    parser.add_argument("--scale", type=int, nargs=2, metavar=("MIN", "MAX"), help="grades a source may use")
+    parser.add_argument("--llm-b", help="the second source's model, where both are records")
+    parser.add_argument("--prompt-class-b", help="the second source's prompt")
+    parser.add_argument("--tables", action="store_true", help="the Rubric workbench's tables of one records file")
+    parser.add_argument("--min-answers", type=int, nargs="+", default=[1, 2, 5], help="of --tables (default 1 2 5)")
+    parser.add_argument("--plot", metavar="FILE", help="Bland–Altman plot of the first two sources (png, svg, pdf)")
+    add_bootstrap_options(parser)
+    parser.add_argument("-o", "--output-format", choices=["text", "tsv", "json", "latex"], default="text")
+    parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
+    add_places_option(parser)
+    add_grade_options(parser)
+    parser.epilog = """examples:
+  rubric_measures agreement people.qrels model.qrels --cutoff 2 2
+  rubric_measures agreement graded.jsonl.gz --cutoff 4 2        (labels against the judgments inside)
+  rubric_measures agreement graded.jsonl.gz --tables -o latex
+  rubric_measures agreement graded.jsonl.gz graded.jsonl.gz --items --prompt-class A --prompt-class-b B"""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    if options.rounds < 0:
+        raise InputError("--rounds is 0 or more")
+    if options.tables:
+        return _tables(options)
+    sources = _sources(options)
+    scale = None if options.scale is None else range(options.scale[0], options.scale[1] + 1)
+    result = compare_sources(
+        sources,
+        [(a, b) for a, b in options.cutoff],
+        scale=scale,
+        rounds=options.rounds,
+        seed=options.seed,
+        level=options.level,
+    )
+    if options.plot is not None:
+        from rubric_measures.meta_evaluation.plots import plot_bland_altman, save_figure
+
+        x, y = result.aligned
+        names = (sources[0].name, sources[1].name)
+        save_figure(plot_bland_altman(x, y, names=names), options.plot)
+    with atomic_writer(options.output) as stream:
+        stream.write(_render(result, options))
+    return _say(result)
+
+
+def _tables(options: argparse.Namespace) -> int:
+    if len(options.sources) != 1 or not is_records(options.sources[0]):
+        raise InputError("--tables takes one graded-records file")
+    passages = passages_of_records(options.sources[0], bank_of(options), wanted_of(options))
+    unjudged = sum(1 for passage in passages if not passage.judgments)
+    ungraded = sum(1 for passage in passages if not passage.grades)
+    tables = workbench_tables(passages, options.min_answers)
+    formats = {"text": tables_as_text, "tsv": tables_as_tsv, "latex": tables_as_latex}
+    with atomic_writer(options.output) as stream:
+        if options.output_format == "json":
+            cells = [
+                {"table": table.layout.name, "min_answers": table.min_answers, "totals": table.totals, "cells": rows}
+                for table in tables
+                for rows in [[cell for row in table.cells for cell in row]]
+            ]
+            stream.write(as_json("agreement-tables", {"tables": cells}))
+        else:
+            stream.write(formats[options.output_format](tables))
+    if unjudged or ungraded:
+        _LOG.info("%d passages without a judgment and %d without a grade are left out", unjudged, ungraded)
+    return 0
+
+
+def _sources(options: argparse.Namespace) -> list[LabelSource]:
+    paths = list(options.sources)
+    if len(paths) == 1:
+        if paths[0] == "-" or not is_records(paths[0]):
+            raise InputError("agreement needs two sources, or one graded-records file with judgments")
+        paths.append(f"judgments:{paths[0]}")
+    return [_source(path, index, options) for index, path in enumerate(paths)]
+
+
+def _source(path: str, index: int, options: argparse.Namespace) -> LabelSource:
+    if path.startswith("judgments:"):
+        if options.items:
+            raise InputError("judgments have no items; leave --items out")
+        return judgments_of_records(path.removeprefix("judgments:"))
+    if not is_records(path):
+        return labels_of_qrels(path, items=options.items, label=options.label, rel=options.rel)
+    wanted: GradeFilter = wanted_of(options)
+    if index == 1 and (options.llm_b or options.prompt_class_b):
+        wanted = GradeFilter(
+            options.llm_b or wanted.llm,
+            options.prompt_class_b or wanted.prompt_class,
+            wanted.prompt_type,
+            wanted.question_set,
+        )
+    return labels_of_records(path, bank_of(options), wanted, items=options.items, label=options.label, rel=options.rel)
+
+
+def _statistics(result: SourceAgreement, places: int) -> list[list[str]]:
+    one = result.agreement
+    rows: list[tuple[str, float | None]] = [
+        ("pairs", None),
+        ("exact match", one.exact_match),
+        ("mean difference", one.mean_difference),
+        ("kappa", one.kappa),
+        ("kappa linear", one.linear_kappa),
+        ("kappa quadratic", one.quadratic_kappa),
+        ("alpha nominal", one.alpha_nominal),
+        ("alpha ordinal", one.alpha_ordinal),
+        ("Bland-Altman low", one.bland_altman.low),
+        ("Bland-Altman bias", one.bland_altman.bias),
+        ("Bland-Altman high", one.bland_altman.high),
+    ]
+    intervals = {"kappa": result.kappa_interval, "kappa quadratic": result.quadratic_interval}
+    table = []
+    for name, value in rows:
+        interval = intervals.get(name)
+        low = interval.low if interval is not None else None
+        high = interval.high if interval is not None else None
+        shown = str(one.pairs) if name == "pairs" else number(value, places)
+        ends = ["" if end is None else number(end, places) for end in (low, high)]
+        table.append([name, shown, *ends])
+    spread = result.topic_kappa
+    table.append(["kappa per topic: mean", number(spread.mean, places), "", ""])
+    if spread.deviation is not None:
+        table.append(["kappa per topic: deviation", number(spread.deviation, places), "", ""])
+        table.append(["kappa per topic: median", number(spread.median, places), number(spread.low, places),
+                      number(spread.high, places)])  # fmt: skip
+    return table
+
+
+def _render(result: SourceAgreement, options: argparse.Namespace) -> str:
+    if options.output_format == "json":
+        content = {
+            "sources": result.names,
+            "only_in": result.only_in,
+            "agreement": result.agreement,
+            "kappa_interval": result.kappa_interval,
+            "quadratic_kappa_interval": result.quadratic_interval,
+            "cutoffs": result.cutoffs,
+            "all_cutoffs": result.all_cutoffs,
+            "topic_kappa": result.topic_kappa,
+            "histograms": result.histograms,
+            "alpha_all": {"nominal": result.alpha_nominal, "ordinal": result.alpha_ordinal},
+        }
+        return as_json("agreement", content)
+    style, places, one = options.output_format, options.places, result.agreement
+    first, second = result.names[:2]
+    parts = [render_table(["statistic", "value", "low", "high"], _statistics(result, places), style)]
+    header = [f"{first} \\ {second}", *(str(label) for label in one.labels), "total"]
+    rows = [
+        [str(label), *(str(count) for count in counts), str(sum(counts))]
+        for label, counts in zip(one.labels, one.confusion, strict=True)
+    ]
+    rows.append(["total", *(str(sum(column)) for column in zip(*one.confusion, strict=True)), str(one.pairs)])
+    parts.append(render_table(header, rows, style))
+    if result.cutoffs:
+        cells = [
+            [f">= {cell.cutoff_a} / >= {cell.cutoff_b}", *map(str, (cell.both, cell.only_a, cell.only_b, cell.neither)),
+             number(cell.exact_match, places), number(cell.kappa, places)]
+            for cell in result.cutoffs
+        ]  # fmt: skip
+        header = ["cutoffs", "both", "first only", "second only", "neither", "exact match", "kappa"]
+        parts.append(render_table(header, cells, style))
+    histograms = [
+        [name, *(str(histogram.counts.get(label, 0)) for label in result.scale)]
+        for name, histogram in zip(result.names, result.histograms, strict=True)
+    ]
+    parts.append(render_table(["labels used", *map(str, result.scale)], histograms, style))
+    if len(result.names) > 2:
+        alphas = [["nominal", number(result.alpha_nominal, places)], ["ordinal", number(result.alpha_ordinal, places)]]
+        parts.append(render_table([f"alpha of all {len(result.names)} sources", "value"], alphas, style))
+    return "\n".join(parts)
+
+
+def _say(result: SourceAgreement) -> int:
+    for name, count in zip(result.names, result.only_in, strict=True):
+        if count:
+            _LOG.warning("%d documents are labelled by %s only and left out of the pairs", count, name)
+    for name, histogram in zip(result.names, result.histograms, strict=True):
+        if histogram.unused:
+            labels = ", ".join(str(label) for label in histogram.unused)
+            _LOG.info("%s never uses the label%s %s", name, "s" if len(histogram.unused) > 1 else "", labels)
+    undefined = _undefined(result)
+    for text in undefined:
+        _LOG.warning("%s", text)
+    if result.topic_kappa.undefined:
+        _LOG.info("kappa is undefined on %d topics (one label throughout)", result.topic_kappa.undefined)
+    return 1 if undefined else 0
+
+
+def _undefined(result: SourceAgreement) -> Sequence[str]:
+    if result.agreement.kappa is None:
+        return ["kappa and alpha are undefined: both sources give one and the same label throughout"]
+    return []

@@ -1,0 +1,184 @@
+"""`compare`: systems against systems from per-topic scores, with corrected tests and groups of equals."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from collections.abc import Mapping, Sequence
+
+from rubric_measures.cli.inputs import add_places_option
+from rubric_measures.cli.tables import as_json, number, render_table
+from rubric_measures.errors import InputError, UnknownNameError
+from rubric_measures.files import atomic_writer
+from rubric_measures.formats.leaderboards import FORMS, read_leaderboard
+from rubric_measures.leaderboard import OVERALL
+from rubric_measures.meta_evaluation.system_comparison import CORRECTIONS, Comparison, Pair, compare_systems
+
+__all__ = ["HELP", "add_arguments", "add_test_options", "comparison_tables", "run"]
+
+HELP = "paired tests between runs, from per-topic scores"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument(
+        "scores", metavar="SCORES", nargs="+",
+        help="leaderboards with per-topic scores: our JSON, trec_eval -q lines, …; several files are put together",
+    )  # fmt: skip
+    parser.add_argument("-m", "--measure", metavar="MEASURE", help="the measure, where there are several")
+    parser.add_argument("--runs", metavar="RUN", nargs="+", help="compare these runs only (default: all)")
+    parser.add_argument("--baseline", metavar="RUN", help="compare every run with this one (default: all pairs)")
+    add_test_options(parser)
+    parser.add_argument("--plot", metavar="FILE", help="also draw the ranking with its groups (png, svg, pdf)")
+    parser.add_argument("--form", choices=FORMS, help="the form of SCORES, where it cannot be seen")
+    parser.add_argument("-o", "--output-format", choices=["text", "tsv", "json", "latex"], default="text")
+    parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
+    add_places_option(parser)
+    parser.epilog = """example:
+  rubric_measures leaderboard graded.jsonl.gz runs/*.run -o json > scores.json
+  rubric_measures compare scores.json -m 'RubricCover(rel=4)@20' --baseline bm25 --correction holm"""
+
+
+def add_test_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of significance tests."""
+    group = parser.add_argument_group("tests")
+    group.add_argument("--test", choices=["t", "permutation"], default="t", help="whose p-values count (default t)")
+    group.add_argument("--correction", choices=CORRECTIONS, default="holm", help="for many comparisons (default holm)")
+    group.add_argument("--alpha", type=float, default=0.05, help="significance level (default 0.05)")
+    group.add_argument("--rounds", type=int, default=10_000, help="rounds of permutation tests (default 10000)")
+    group.add_argument("--seed", type=int, default=42, help="seed of permutation tests (default 42)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    if options.rounds < 1:
+        raise InputError("--rounds is 1 or more")
+    measure, scores = _scores(options)
+    comparison = compare_systems(
+        scores,
+        measure,
+        baseline=options.baseline,
+        procedure=options.correction,
+        test=options.test,
+        alpha=options.alpha,
+        rounds=options.rounds,
+        seed=options.seed,
+    )
+    if options.plot is not None:
+        from rubric_measures.meta_evaluation.plots import plot_critical_difference, save_figure
+
+        if comparison.baseline is not None:
+            raise InputError("--plot draws the groups of all pairs; leave --baseline out")
+        save_figure(plot_critical_difference(comparison.means, comparison.groups, measure), options.plot)
+    with atomic_writer(options.output) as stream:
+        if options.output_format == "json":
+            stream.write(as_json("compare", {"comparison": comparison, "rounds": options.rounds, "seed": options.seed}))
+        else:
+            stream.write(comparison_tables(comparison, options.output_format, options.places))
+    return say(comparison)
+
+
+def _scores(options: argparse.Namespace) -> tuple[str, dict[str, dict[str, float]]]:
+    """The measure and run -> topic -> score of all files."""
+    tables = [(path, read_leaderboard(path, form=options.form)) for path in options.scores]
+    measures = list(dict.fromkeys(name for _, table in tables for name in table.measures if table.per_query(name)))
+    if not measures:
+        raise InputError(
+            f"{', '.join(options.scores)}: no per-topic scores; print them with -q, or leaderboard -o json"
+        )
+    if options.measure is None and len(measures) > 1:
+        raise InputError(f"several measures, choose one with -m: {' '.join(measures)}")
+    measure = options.measure or measures[0]
+    if measure not in measures:
+        raise UnknownNameError("measure", measure, measures)
+    scores: dict[str, dict[str, float]] = {}
+    for path, table in tables:
+        for run_id, values in table.per_query(measure).items() if measure in table.measures else ():
+            if run_id == OVERALL:
+                continue
+            if run_id in scores:
+                raise InputError(f"{path}: run {run_id!r} is in another file, too; give each run once")
+            scores[run_id] = values
+    if options.runs is not None:
+        wanted = dict.fromkeys([*options.runs, *([options.baseline] if options.baseline else [])])
+        for run_id in wanted:
+            if run_id not in scores:
+                raise UnknownNameError("run", run_id, scores)
+        scores = {run_id: scores[run_id] for run_id in wanted}
+    return measure, scores
+
+
+def _pair_row(pair: Pair, places: int) -> list[str]:
+    test = pair.test
+    interval = "-" if test.low is None else f"[{number(test.low, places)}, {number(test.high, places)}]"
+    return [
+        pair.first,
+        pair.second,
+        number(test.mean_difference, places),
+        interval,
+        number(test.p_t, places),
+        number(test.p_permutation, places),
+        number(pair.p_adjusted, places),
+        "yes" if pair.significant else "no",
+        number(test.effect_size, 2),
+        f"{test.wins}/{test.ties}/{test.losses}",
+    ]
+
+
+def comparison_tables(comparison: Comparison, output_format: str, places: int) -> str:
+    """The comparison as text, TSV (the pairs only) or LaTeX: runs with their groups, then pairs."""
+    header = ["run", "against", "difference", "interval", "p_t", "p_perm", "p_adjusted", "different", "d_z", "w/t/l"]
+    pairs = render_table(header, [_pair_row(pair, places) for pair in comparison.pairs], output_format)
+    if output_format == "tsv" or comparison.baseline is not None:
+        return pairs
+    runs = [[run, number(mean, places), _letters(run, comparison.groups)] for run, mean in comparison.means.items()]
+    return render_table(["run", comparison.measure, "group"], runs, output_format) + "\n" + pairs
+
+
+def _letters(run: str, groups: Sequence[Sequence[str]]) -> str:
+    """The groups of a run as letters: runs that share a letter cannot be told apart."""
+    return "".join(_letter(index) if run in group else "" for index, group in enumerate(groups)) or "-"
+
+
+def _letter(index: int) -> str:
+    return chr(ord("a") + index) if index < 26 else f"({index + 1})"
+
+
+def say(comparison: Comparison) -> int:
+    """Notes what the table leaves out; 1 when topics or tests are missing."""
+    log = logging.getLogger("rubric_measures")
+    status = 0
+    if comparison.left_out:
+        status = 1
+        log.warning(
+            "%d topics that some run lacks are left out (such as %s); %d are compared",
+            len(comparison.left_out),
+            comparison.left_out[0],
+            len(comparison.topics),
+        )
+    reasons: dict[str, int] = {}
+    for pair in comparison.pairs:
+        if pair.p_adjusted is None:
+            status = 1
+            reasons[pair.test.reason] = reasons.get(pair.test.reason, 0) + 1
+    for reason, count in reasons.items():
+        log.warning("%d comparisons have no p-value: %s", count, reason or "no variance is left")
+    _log_groups(comparison, log)
+    return status
+
+
+def _log_groups(comparison: Comparison, log: logging.Logger) -> None:
+    if comparison.groups and comparison.groups[0][0] == next(iter(comparison.means)):
+        others = comparison.groups[0][1:]
+        log.info("the best run cannot be told apart from %d others (%s)", len(others), ", ".join(others[:5]))
+
+
+def scores_of(
+    values: Mapping[str, Mapping[str, Mapping[str, float | None]]], measure: str
+) -> dict[str, dict[str, float]]:
+    """run -> topic -> score of one measure of a leaderboard's values, without what could not be scored."""
+    return {
+        run_id: {topic: value for topic, value in row[measure].items() if value is not None}
+        for run_id, row in values.items()
+        if run_id != OVERALL
+    }

@@ -1,0 +1,265 @@
+"""Where labels come from (qrels, graded records, their judgments, item grades) and what several sources agree on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rubric_measures.errors import InputError
+from rubric_measures.formats.trec import read_qrels
+from rubric_measures.formats.workbench import UngroupedError, load_graded, read_graded
+from rubric_measures.formats.workbench_models import QueryPassages
+from rubric_measures.graded import BANK_DOC, Grades, Label, build_grades
+from rubric_measures.meta_evaluation.agreement import (
+    Agreement,
+    BinaryAgreement,
+    Histogram,
+    TopicSpread,
+    agreement,
+    binary_agreement,
+    binary_at_all_cutoffs,
+    kappa_interval,
+    label_histogram,
+    topic_spread,
+)
+from rubric_measures.meta_evaluation.bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED, Interval
+from rubric_measures.meta_evaluation.krippendorff import krippendorff_alpha
+from rubric_measures.meta_evaluation.workbench_tables import JudgedPassage
+from rubric_measures.records import TestBank
+from rubric_measures.selection import GradeFilter, load_records
+
+__all__ = [
+    "LabelSource",
+    "SourceAgreement",
+    "compare_sources",
+    "judgments_of_records",
+    "labels_of_grades",
+    "labels_of_qrels",
+    "labels_of_records",
+    "passages_of_records",
+]
+
+# (query_id, doc_id), or (query_id, doc_id, item_id).
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LabelSource:
+    """One grader's labels.
+
+    Attributes:
+        name: the grader, as it is printed.
+        labels: (query_id, doc_id) -> relevance, or (query_id, doc_id, item_id) -> grade.
+    """
+
+    name: str
+    labels: Mapping[Key, int]
+
+
+def labels_of_grades(
+    grades: Grades, name: str, *, items: bool = False, label: Label = "max", rel: int = 1
+) -> LabelSource:
+    """The labels, or the item grades, of compiled grades; what failed has none.
+
+    Args:
+        grades: the grades.
+        name: of the source.
+        items: item grades, not passage labels.
+        label: see `QueryGrades.labels`.
+        rel: see `QueryGrades.labels`.
+    """
+    if items:
+        rows: dict[Key, int] = {
+            (row.query_id, row.doc_id, row.iteration): row.relevance
+            for query in grades.queries.values()
+            for row in query.rows()
+        }
+        return LabelSource(name, rows)
+    return LabelSource(
+        name,
+        {
+            (query_id, doc_id): value
+            for query_id, query in grades.queries.items()
+            for doc_id, value in query.labels(label, rel).items()
+        },
+    )
+
+
+def labels_of_records(
+    path: str | os.PathLike[str],
+    bank: TestBank | None = None,
+    wanted: GradeFilter | None = None,
+    *,
+    items: bool = False,
+    label: Label = "max",
+    rel: int = 1,
+) -> LabelSource:
+    """The labels (or item grades) of one grade set of graded records.
+
+    Raises:
+        InputError: no grade set, or more than one, passes the filter.
+    """
+    chosen = wanted or GradeFilter()
+    parts = [part for part in (chosen.llm, chosen.prompt_class, chosen.prompt_type) if part]
+    name = " ".join([os.path.basename(os.fspath(path)), *parts])  # noqa: PTH119 - may be a stream
+    return labels_of_grades(load_records(path, bank, chosen), name, items=items, label=label, rel=rel)
+
+
+def labels_of_qrels(
+    path: str | os.PathLike[str], *, items: bool = False, label: Label = "max", rel: int = 1
+) -> LabelSource:
+    """The labels of a qrels file; of item qrels (several rows a document) the labels that the item grades imply."""
+    rows = [row for row in read_qrels(path) if row.doc_id != BANK_DOC]
+    name = os.path.basename(os.fspath(path))  # noqa: PTH119 - may be a stream
+    labels: dict[Key, int] = {(row.query_id, row.doc_id): row.relevance for row in rows}
+    if items or len(labels) < len(rows):
+        return labels_of_grades(build_grades(rows), name, items=items, label=label, rel=rel)
+    return LabelSource(name, labels)
+
+
+def _groups(path: str | os.PathLike[str]) -> Iterator[QueryPassages]:
+    try:
+        yield from list(read_graded(path))
+    except UngroupedError:
+        yield from load_graded(path)
+
+
+def judgments_of_records(path: str | os.PathLike[str]) -> LabelSource:
+    """The judgments inside graded records: the highest one that a passage has for its query.
+
+    Raises:
+        InputError: there is no judgment.
+    """
+    labels: dict[Key, int] = {}
+    for group in _groups(path):
+        for passage in group.passages:
+            for judgment in passage.judgments:
+                if judgment.query_id == group.query_id:
+                    key = (group.query_id, passage.doc_id)
+                    labels[key] = max(judgment.relevance, labels.get(key, judgment.relevance))
+    name = os.path.basename(os.fspath(path))  # noqa: PTH119 - may be a stream
+    if not labels:
+        raise InputError(f"{os.fspath(path)}: holds no judgments")
+    return LabelSource(f"judgments of {name}", labels)
+
+
+def passages_of_records(
+    path: str | os.PathLike[str], bank: TestBank | None = None, wanted: GradeFilter | None = None
+) -> list[JudgedPassage]:
+    """The passages of graded records as the workbench's tables see them: all item grades, all judgments.
+
+    Of several grade sets that pass the filter the first of each passage counts, as in that program.
+    """
+    chosen = wanted or GradeFilter()
+    first = GradeFilter(chosen.llm, chosen.prompt_class, chosen.prompt_type, chosen.question_set, first=True)
+    grades = load_records(path, bank, first)
+    of_passage: dict[Key, list[int]] = {}
+    for query in grades.queries.values():
+        for row in query.rows():
+            of_passage.setdefault((row.query_id, row.doc_id), []).append(row.relevance)
+    return [
+        JudgedPassage(
+            tuple(of_passage.get((group.query_id, passage.doc_id), ())),
+            tuple(judgment.relevance for judgment in passage.judgments),
+        )
+        for group in _groups(path)
+        for passage in group.passages
+    ]
+
+
+@dataclass(frozen=True)
+class SourceAgreement:
+    """What label sources agree on; pairwise numbers are of the first two.
+
+    Attributes:
+        names: the sources.
+        only_in: for each source, the documents that no other source labels.
+        aligned: the labels of the first two on their common documents, in order of the documents' keys.
+        agreement: all statistics of the first two.
+        kappa_interval: κ over topics; None when no interval was asked for.
+        quadratic_interval: quadratic κ likewise.
+        cutoffs: binarised at the cutoffs asked for.
+        all_cutoffs: binarised at every pair of cutoffs.
+        topic_kappa: κ per topic.
+        histograms: label histogram of each source, all its labels.
+        scale: the labels that the histograms count.
+        alpha_nominal: Krippendorff's α of all sources, missing labels allowed.
+        alpha_ordinal: the same, ordinal.
+    """
+
+    names: tuple[str, ...]
+    only_in: tuple[int, ...]
+    aligned: tuple[NDArray[np.int_], NDArray[np.int_]]
+    agreement: Agreement
+    kappa_interval: Interval | None
+    quadratic_interval: Interval | None
+    cutoffs: tuple[BinaryAgreement, ...]
+    all_cutoffs: tuple[BinaryAgreement, ...]
+    topic_kappa: TopicSpread
+    histograms: tuple[Histogram, ...]
+    scale: tuple[int, ...]
+    alpha_nominal: float | None
+    alpha_ordinal: float | None
+
+
+def compare_sources(
+    sources: Sequence[LabelSource],
+    cutoffs: Sequence[tuple[int, int]] = (),
+    *,
+    scale: Sequence[int] | None = None,
+    rounds: int = DEFAULT_ROUNDS,
+    seed: int = DEFAULT_SEED,
+    level: float = 0.95,
+) -> SourceAgreement:
+    """Everything that label sources say about each other.
+
+    Args:
+        sources: two or more; pairwise statistics are of the first two, α is of all.
+        cutoffs: (cutoff of the first, of the second), inclusive.
+        scale: the labels that a source may use; by default from the smallest (or 0) to the largest that any uses.
+        rounds: bootstrap samples of κ's intervals over topics; 0 for none.
+        seed: of the bootstrap.
+        level: nominal coverage.
+
+    Raises:
+        InputError: fewer than two sources, or the first two have no document in common.
+    """
+    if len(sources) < 2:
+        raise InputError("agreement needs two sources")
+    first, second = sources[0].labels, sources[1].labels
+    common = sorted(first.keys() & second.keys())
+    if not common:
+        raise InputError(
+            f"{sources[0].name} and {sources[1].name} label no common document: "
+            f"{'/'.join(min(first, default=('nothing',)))} against {'/'.join(min(second, default=('nothing',)))}"
+        )
+    a, b = (np.array([labels[key] for key in common], dtype=np.int_) for labels in (first, second))
+    topics = [key[0] for key in common]
+    every = sorted({key for source in sources for key in source.labels})
+    counts = {key: sum(key in source.labels for source in sources) for key in every}
+    used = {value for source in sources for value in source.labels.values()}
+    labels = tuple(scale) if scale is not None else tuple(range(min(0, *used), max(used) + 1))
+    ratings = np.array([[source.labels.get(key, np.nan) for key in every] for source in sources], dtype=np.float64)
+    kappa = quadratic = None
+    if rounds:
+        kappa = kappa_interval(a, b, topics, rounds=rounds, seed=seed, level=level)
+        quadratic = kappa_interval(a, b, topics, "quadratic", rounds=rounds, seed=seed, level=level)
+    return SourceAgreement(
+        tuple(source.name for source in sources),
+        tuple(sum(1 for key in source.labels if counts[key] == 1) for source in sources),
+        (a, b),
+        agreement(a, b),
+        kappa,
+        quadratic,
+        tuple(binary_agreement(a, b, *pair) for pair in cutoffs),
+        tuple(binary_at_all_cutoffs(a, b)),
+        topic_spread(a, b, topics),
+        tuple(label_histogram(list(source.labels.values()), labels) for source in sources),
+        tuple(sorted({*labels, *used})),
+        krippendorff_alpha(ratings, "nominal"),
+        krippendorff_alpha(ratings, "ordinal"),
+    )

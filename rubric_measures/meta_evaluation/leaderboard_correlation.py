@@ -1,0 +1,290 @@
+"""Two leaderboards joined on their runs and correlated, with intervals over topics or over runs."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rubric_measures.errors import InputError
+from rubric_measures.formats.leaderboards import LeaderboardTable
+from rubric_measures.leaderboard import OVERALL, Leaderboard
+from rubric_measures.meta_evaluation.bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED
+from rubric_measures.meta_evaluation.correlation import CoefficientName, max_rank_drop, parse_coefficient
+from rubric_measures.meta_evaluation.intervals import (
+    CoefficientInterval,
+    TopicTau,
+    correlate_over_runs,
+    correlate_over_topics,
+    pooled_tau,
+    topic_tau,
+)
+from rubric_measures.meta_evaluation.pair_agreement import PairAgreement, significant_pair_agreement
+
+__all__ = [
+    "DEFAULT_COEFFICIENTS",
+    "GridCell",
+    "LeaderboardCorrelation",
+    "RunScores",
+    "best_cells",
+    "correlate_leaderboards",
+    "scores_of_board",
+    "scores_of_table",
+    "scores_of_workbench",
+]
+
+FloatArray = NDArray[np.float64]
+
+DEFAULT_COEFFICIENTS = ("kendall", "spearman", "pearson", "tau_ap_b", "rbo", "max_rank_drop")
+
+# A file's means, printed with four decimals, may differ from the means of its per-topic scores by rounding alone.
+_PRINTED = 2e-4
+
+
+@dataclass(frozen=True)
+class RunScores:
+    """One column of a leaderboard.
+
+    Attributes:
+        name: the measure, or what else tells the column from others.
+        means: run -> score, higher is better (ranks are negated).
+        topics: run -> topic -> score; empty where the leaderboard has no per-topic scores.
+        ranks: whether the scores are negated ranks.
+    """
+
+    name: str
+    means: Mapping[str, float]
+    topics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    ranks: bool = False
+
+
+@dataclass(frozen=True)
+class LeaderboardCorrelation:
+    """An official leaderboard against another one.
+
+    Attributes:
+        official: name of the official column.
+        name: name of the other column.
+        runs: the runs that both have, sorted.
+        missing: official runs that the other leaderboard lacks.
+        extra: runs that only the other leaderboard has.
+        coefficients: one result a coefficient, in the order asked for.
+        worst_run: the run with the maximum rank drop; None without runs.
+        worst_drop: the ranks it loses.
+        topic_kendall: τ per topic averaged; None unless both sides have per-topic scores of the same topics.
+        pooled_kendall: τ over all topic/run pairs; None likewise.
+        pairs: agreement on the significantly different pairs; None unless both have complete per-topic scores.
+        notes: what the reader has to know about how the numbers were computed.
+    """
+
+    official: str
+    name: str
+    runs: tuple[str, ...]
+    missing: tuple[str, ...]
+    extra: tuple[str, ...]
+    coefficients: tuple[CoefficientInterval, ...]
+    worst_run: str | None
+    worst_drop: float | None
+    topic_kendall: TopicTau | None = None
+    pooled_kendall: TopicTau | None = None
+    pairs: PairAgreement | None = None
+    notes: tuple[str, ...] = ()
+
+    def value(self, name: str) -> float | None:
+        """The value of one coefficient by its name; None where it is undefined or was not asked for."""
+        return next((one.coefficient.value for one in self.coefficients if one.coefficient.name == name), None)
+
+
+def scores_of_table(table: LeaderboardTable, measure: str, *, ranks: bool | None = None) -> RunScores:
+    """One column of a leaderboard that was read from a file.
+
+    Args:
+        table: the leaderboard.
+        measure: the column.
+        ranks: whether the numbers are ranks, 1 best; by default when the column is called `rank`.
+
+    Returns:
+        the file's aggregates, or the means over topics where it has none. The row of the best possible score
+        (`_overall_`) is no run and is left out.
+
+    Raises:
+        UnknownNameError: there is no such column.
+    """
+    is_rank = measure == "rank" if ranks is None else ranks
+    sign = -1.0 if is_rank else 1.0
+    topics = {
+        run: {topic: sign * value for topic, value in values.items()}
+        for run, values in table.per_query(measure).items()
+        if run != OVERALL
+    }
+    means = {run: sign * value for run, value in table.column(measure).items() if run != OVERALL}
+    for run, values in topics.items():
+        means.setdefault(run, sum(values.values()) / len(values))
+    return RunScores(measure, means, topics, is_rank)
+
+
+def scores_of_board(board: Leaderboard, measure: str) -> RunScores:
+    """One column of a leaderboard of ours; runs without a mean (nothing could be scored) are left out."""
+    means = {run: row[measure].mean for run, row in board.cells.items() if run != OVERALL}
+    return RunScores(
+        measure,
+        {run: mean for run, mean in means.items() if mean is not None},
+        {
+            run: {topic: value for topic, value in row[measure].items() if value is not None}
+            for run, row in board.values.items()
+            if means.get(run) is not None
+        },
+    )
+
+
+def scores_of_workbench(board: Leaderboard, measure: str) -> RunScores:
+    """One column as the Rubric workbench correlates it: its exact means, and no per-topic scores.
+
+    The program averages binary fractions exactly, so two runs whose means are equal in decimals may differ in the
+    sixteenth digit and are then no tie. Everywhere else such runs are tied (12 decimals count).
+    """
+    return RunScores(
+        measure,
+        {
+            run: statistics.mean(values)
+            for run, row in board.values.items()
+            if run != OVERALL and (values := [value for value in row[measure].values() if value is not None])
+        },
+    )
+
+
+def _table(scores: RunScores, runs: Sequence[str]) -> tuple[FloatArray, list[str]] | None:
+    """(topics, runs) scores, NaN where missing; None where a run has none or the means are not those of the topics."""
+    if not runs or not all(scores.topics.get(run) for run in runs):
+        return None
+    topics = sorted({topic for run in runs for topic in scores.topics[run]})
+    table = np.full((len(topics), len(runs)), np.nan)
+    place = {topic: index for index, topic in enumerate(topics)}
+    for column, run in enumerate(runs):
+        for topic, value in scores.topics[run].items():
+            table[place[topic], column] = value
+    means = np.array([scores.means[run] for run in runs])
+    if np.abs(np.nanmean(table, axis=0) - means).max() > _PRINTED:
+        return None
+    return table, topics
+
+
+def correlate_leaderboards(
+    official: RunScores,
+    other: RunScores,
+    coefficients: Sequence[str | CoefficientName] = DEFAULT_COEFFICIENTS,
+    *,
+    rounds: int = DEFAULT_ROUNDS,
+    seed: int = DEFAULT_SEED,
+    level: float = 0.95,
+    strict: bool = False,
+    details: bool = True,
+) -> LeaderboardCorrelation:
+    """Joins two leaderboards on their runs and correlates them.
+
+    Intervals are over topics where the other leaderboard has per-topic scores whose means are its run scores (the
+    official side is resampled too when it has the same topics, else it is taken as given), and over runs otherwise.
+
+    Args:
+        official: the reference.
+        other: the leaderboard that is judged.
+        coefficients: names, `@k` for the official top k.
+        rounds: bootstrap samples; 0 for no intervals.
+        seed: of the bootstrap.
+        level: nominal coverage of the intervals.
+        strict: a run of the official leaderboard that the other lacks is an error (the Rubric workbench's rule).
+        details: also compute τ per topic, τ over all pairs and the significantly different pairs.
+
+    Raises:
+        InputError: no run is in both, or `strict` and one is missing.
+        UnknownNameError: no such coefficient.
+    """
+    runs = sorted(official.means.keys() & other.means.keys())
+    missing = tuple(sorted(official.means.keys() - other.means.keys()))
+    extra = tuple(sorted(other.means.keys() - official.means.keys()))
+    if strict and missing:
+        raise InputError(
+            f"{other.name}: {len(missing)} runs of the official leaderboard are missing ({', '.join(missing[:5])}); "
+            "leave --compat workbench out to correlate the others"
+        )
+    if not runs:
+        raise InputError(
+            f"no run of the official leaderboard is in {other.name}: it has {', '.join(sorted(other.means)[:3])}, …; "
+            f"the official one {', '.join(sorted(official.means)[:3])}, …"
+        )
+    wanted = [parse_coefficient(name) if isinstance(name, str) else name for name in coefficients]
+    notes: list[str] = []
+    scored, reference = _table(other, runs), _table(official, runs)
+    if other.topics and scored is None:
+        notes.append("run scores are not the means of the per-topic scores (or some are missing): intervals over runs")
+    both = scored is not None and reference is not None and scored[1] == reference[1]
+    if scored is not None and reference is not None and not both:
+        notes.append("the two leaderboards have different topics: the official scores are taken as given")
+    x = np.array([official.means[run] for run in runs])
+    y = np.array([other.means[run] for run in runs])
+    results: list[CoefficientInterval] = []
+    for name in wanted:
+        if scored is not None:
+            given = reference[0] if both and reference is not None else x
+            results += correlate_over_topics(given, scored[0], name, rounds=rounds, seed=seed, level=level)
+        else:
+            results.append(correlate_over_runs(x, y, name, rounds=rounds, seed=seed, level=level))
+    drop, worst = max_rank_drop(x, y)
+    topic = pooled = pairs = None
+    if details and both and scored is not None and reference is not None:
+        topic = topic_tau(reference[0], scored[0], rounds=rounds, seed=seed, level=level)
+        pooled = pooled_tau(reference[0], scored[0], rounds=rounds, seed=seed, level=level)
+        complete = np.isfinite(reference[0]).all() and np.isfinite(scored[0]).all()
+        if complete and len(runs) > 1 and len(scored[1]) > 1:
+            pairs = significant_pair_agreement(reference[0], scored[0])
+    return LeaderboardCorrelation(
+        official.name,
+        other.name,
+        tuple(runs),
+        missing,
+        extra,
+        tuple(results),
+        runs[worst],
+        drop,
+        topic,
+        pooled,
+        pairs,
+        tuple(notes),
+    )
+
+
+@dataclass(frozen=True)
+class GridCell:
+    """One cell of a grid of leaderboards against the official one.
+
+    Attributes:
+        llm: the model whose grades were used.
+        prompt_class: its prompt.
+        kind: `question`, `nugget` or `direct`.
+        measure: the measure, parameters included.
+        result: the correlation; None where the measure cannot be computed from these grades.
+        reason: why there is no result.
+    """
+
+    llm: str
+    prompt_class: str
+    kind: str
+    measure: str
+    result: LeaderboardCorrelation | None
+    reason: str = ""
+
+
+def best_cells(cells: Sequence[GridCell], coefficient: str) -> frozenset[int]:
+    """The indices of the cells with the best value of a coefficient; none where it is undefined in all.
+
+    The highest value is best, but for `max_rank_drop`, where it is the lowest.
+    """
+    values = [cell.result.value(coefficient) if cell.result is not None else None for cell in cells]
+    known = [value for value in values if value is not None]
+    if not known:
+        return frozenset()
+    best = min(known) if coefficient.startswith("max_rank_drop") else max(known)
+    return frozenset(index for index, value in enumerate(values) if value == best)

@@ -1,0 +1,164 @@
+"""Systems against systems: paired tests of all pairs or against a baseline, corrected, with groups of equals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rubric_measures.errors import InputError, UnknownNameError
+from rubric_measures.meta_evaluation.bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED
+from rubric_measures.meta_evaluation.significance import (
+    PairedTest,
+    adjust,
+    groups_of_equals,
+    max_t,
+    paired_tests,
+    randomised_tukey_hsd,
+    tukey_hsd,
+)
+
+__all__ = ["CORRECTIONS", "Comparison", "Pair", "Procedure", "compare_systems"]
+
+FloatArray = NDArray[np.float64]
+Procedure = Literal["holm", "bh", "none", "tukey", "randomised-tukey", "max-t"]
+Test = Literal["t", "permutation"]
+CORRECTIONS: tuple[Procedure, ...] = ("holm", "bh", "none", "tukey", "randomised-tukey", "max-t")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two systems.
+
+    Attributes:
+        first: run id; in a comparison with a baseline the system.
+        second: run id; the baseline.
+        test: the paired tests of first − second.
+        p_adjusted: the p-value after correction; None where the test is undefined.
+        significant: whether p_adjusted < alpha.
+    """
+
+    first: str
+    second: str
+    test: PairedTest
+    p_adjusted: float | None
+    significant: bool
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Systems compared by one measure.
+
+    Attributes:
+        measure: the measure.
+        baseline: the run that all others are compared with; None when all pairs are.
+        means: run -> mean over the common topics, best first.
+        topics: the topics that all runs have.
+        left_out: topics that some run lacks.
+        pairs: the comparisons.
+        groups: groups of runs that cannot be told apart, best first; empty with a baseline.
+        procedure: the correction for the number of comparisons.
+        test: whose p-values are corrected: `t` or `permutation`.
+        alpha: the significance level.
+    """
+
+    measure: str
+    baseline: str | None
+    means: Mapping[str, float]
+    topics: tuple[str, ...]
+    left_out: tuple[str, ...]
+    pairs: tuple[Pair, ...]
+    groups: tuple[tuple[str, ...], ...]
+    procedure: Procedure
+    test: Test
+    alpha: float
+
+
+def _common(scores: Mapping[str, Mapping[str, float]], measure: str) -> tuple[list[str], list[str]]:
+    every = {topic for values in scores.values() for topic in values}
+    common = sorted(topic for topic in every if all(topic in values for values in scores.values()))
+    if not common:
+        raise InputError(f"{measure}: the runs have no topic in common; compare runs over the same topics")
+    return common, sorted(every - set(common))
+
+
+def compare_systems(
+    scores: Mapping[str, Mapping[str, float]],
+    measure: str,
+    *,
+    baseline: str | None = None,
+    procedure: Procedure = "holm",
+    test: Test = "t",
+    alpha: float = 0.05,
+    rounds: int = DEFAULT_ROUNDS,
+    seed: int = DEFAULT_SEED,
+) -> Comparison:
+    """Paired comparisons of systems over the topics that all of them have.
+
+    Args:
+        scores: run -> topic -> score.
+        measure: what the scores are, for the output.
+        baseline: compare every other run with this one; None compares all pairs.
+        procedure: `holm`, `bh` or `none` correct the p-values of `test`; `tukey` (normal theory, topics as blocks),
+            `randomised-tukey` and `max-t` (with a baseline: single step, sign flips) have p-values of their own.
+        test: `t` (paired t-test) or `permutation` (sign flips).
+        alpha: significance level.
+        rounds: of the permutation tests.
+        seed: of the permutation tests.
+
+    Raises:
+        InputError: fewer than two runs, no common topic, or a procedure that does not fit.
+        UnknownNameError: the baseline is not among the runs.
+    """
+    if procedure not in CORRECTIONS or test not in ("t", "permutation"):
+        raise InputError(f"unknown correction {procedure!r} or test {test!r}")
+    if baseline is not None and baseline not in scores:
+        raise UnknownNameError("run", baseline, scores)
+    if len(scores) < 2:
+        raise InputError(f"{measure}: {len(scores)} run(s) with per-topic scores; a comparison needs two")
+    topics, left_out = _common(scores, measure)
+    # By id, so that draws do not depend on the order of the runs.
+    runs = sorted(scores)
+    table = np.array([[scores[run][topic] for run in runs] for topic in topics])
+    means = dict(sorted(zip(runs, table.mean(axis=0).tolist(), strict=True), key=lambda item: (-item[1], item[0])))
+    order = list(means)
+    if baseline is None:
+        names = [(order[i], order[j]) for i in range(len(order)) for j in range(i + 1, len(order))]
+    else:
+        names = [(run, baseline) for run in order if run != baseline]
+    place = {run: index for index, run in enumerate(runs)}
+    first = table[:, [place[a] for a, _ in names]]
+    second = table[:, [place[b] for _, b in names]]
+    tests = paired_tests(first, second, rounds=rounds, seed=seed)
+    if procedure == "tukey" or procedure == "randomised-tukey":  # noqa: PLR1714 - the type checker narrows only this
+        matrix = tukey_hsd(table) if procedure == "tukey" else randomised_tukey_hsd(table, rounds=rounds, seed=seed)
+        adjusted = [_known(float(matrix[place[a], place[b]])) for a, b in names]
+    elif procedure == "max-t":
+        adjusted = max_t(first - second, rounds=rounds, seed=seed)
+    else:
+        adjusted = adjust([one.p_t if test == "t" else one.p_permutation for one in tests], procedure)
+    pairs = tuple(
+        Pair(a, b, one, p, p is not None and p < alpha) for (a, b), one, p in zip(names, tests, adjusted, strict=True)
+    )
+    groups = () if baseline is not None else _groups(order, means, pairs, alpha)
+    return Comparison(measure, baseline, means, tuple(topics), tuple(left_out), pairs, groups, procedure, test, alpha)
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else value
+
+
+def _groups(
+    order: Sequence[str], means: Mapping[str, float], pairs: Sequence[Pair], alpha: float
+) -> tuple[tuple[str, ...], ...]:
+    place = {run: index for index, run in enumerate(order)}
+    matrix = np.full((len(order), len(order)), np.nan)
+    for pair in pairs:
+        if pair.p_adjusted is not None:
+            i, j = place[pair.first], place[pair.second]
+            matrix[i, j] = matrix[j, i] = pair.p_adjusted
+    found = groups_of_equals([means[run] for run in order], matrix, alpha)
+    return tuple(tuple(order[index] for index in group) for group in found)

@@ -1,0 +1,305 @@
+"""Tests of the commands `correlate`, `agreement` and `compare`: tables, notes, exit codes, documented JSON."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rubric_measures.cli import main
+from rubric_measures.meta_evaluation.correlation import correlate
+
+SCHEMAS = dict(
+    re.findall(
+        r"^```json schema=(\S+)\n(.*?)^```",
+        (Path(__file__).parents[1] / "docs" / "json.md").read_text(encoding="utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
+)
+
+
+def call(capsys, *arguments: object) -> tuple[int, str, str]:
+    status = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def checked(name: str, text: str):
+    """The JSON, held to the documented schema where jsonschema is installed."""
+    content = json.loads(text)
+    assert content["format"] == f"rubric_measures {name} 1"
+    try:
+        import jsonschema
+    except ImportError:
+        return content
+    jsonschema.Draft202012Validator(json.loads(SCHEMAS[name])).validate(content)
+    return content
+
+
+@pytest.fixture
+def boards(tmp_path):
+    official = tmp_path / "official.json"
+    official.write_text(json.dumps({"a": 1, "b": 2, "c": 3, "d": 4, "lost": 5}))
+    generator = np.random.default_rng(0)
+    lines = []
+    for run, quality in zip("abcd", (0.7, 0.6, 0.5, 0.4), strict=True):
+        for measure in ("cover", "nugget"):
+            values = np.round(np.clip(quality + generator.normal(0, 0.1, 8), 0, 1), 4)
+            lines += [f"{run} q{i} {measure} {value}" for i, value in enumerate(values)]
+            lines.append(f"{run} all {measure} {values.mean():.4f}")
+    scores = tmp_path / "scores.txt"
+    scores.write_text("\n".join(lines) + "\n")
+    wide = tmp_path / "wide.tsv"
+    wide.write_text("run_id\tm\nextra\t0.9\na\t0.8\nb\t0.85\nc\t0.4\nd\t0.4\nlost\t0.1\n")
+    return official, scores, wide
+
+
+def test_correlate_text_and_missing_runs(boards, capsys) -> None:
+    official, scores, wide = boards
+    status, out, err = call(capsys, "correlate", official, scores, "-c", "kendall", "spearman", "--rounds", 100)
+    assert status == 1
+    assert "1 official runs are missing and left out (lost) (in 2 leaderboards)" in err
+    rows = [line.split() for line in out.splitlines()]
+    assert rows[0] == ["measure", "runs", "kendall", "spearman"]
+    assert [row[:2] for row in rows[1:]] == [["cover", "4"], ["nugget", "4"]]
+    status, out, err = call(capsys, "correlate", official, wide, "-c", "kendall", "--rounds", 0, "-p", -1)
+    assert status == 0
+    assert "1 runs are not in the official leaderboard and left out (extra)" in err
+    expected = correlate([-1, -2, -3, -4, -5], [0.8, 0.85, 0.4, 0.4, 0.1], "kendall").value
+    assert out.splitlines()[1].split() == ["m", "5", repr(expected)]
+
+
+def test_correlate_formats(boards, capsys) -> None:
+    official, scores, wide = boards
+    _, out, _ = call(capsys, "correlate", official, scores, wide, "-o", "tsv", "--rounds", 20, "-c", "kendall@3")
+    header, *rows = [line.split("\t") for line in out.splitlines()]
+    assert header == ["leaderboard", "measure", "runs", "kendall@3", "low:kendall@3", "high:kendall@3", "p:kendall@3"]
+    assert {len(row) for row in rows} == {7}
+    _, out, _ = call(capsys, "correlate", official, scores, "-o", "latex", "--rounds", 0)
+    assert out.startswith("\\begin{tabular}") and "tau\\_ap\\_b" in out
+    _, out, _ = call(capsys, "correlate", official, scores, "-m", "cover", "-o", "json", "--rounds", 50)
+    content = checked("correlate", out)
+    (board,) = content["leaderboards"]
+    assert (board["measure"], board["missing"], content["official"]["ranks"]) == ("cover", ["lost"], True)
+    assert {one["resampled"] for one in board["coefficients"]} == {"topic"}
+    status, out, _ = call(
+        capsys, "correlate", scores, scores, "--official-measure", "cover", "-m", "nugget", "-o", "json", "--rounds", 50
+    )
+    (board,) = checked("correlate", out)["leaderboards"]
+    assert (status, board["topic_kendall"]["topics"], board["pooled_kendall"]["topics"]) == (0, 8, 8)
+    assert board["significant_pairs"]["reference_significant"] >= 0
+
+
+def test_correlate_refuses(boards, capsys) -> None:
+    official, scores, wide = boards
+    assert call(capsys, "correlate", scores, wide)[2].count("--official-measure cover|nugget") == 1
+    for arguments in (
+        ("correlate", official, wide, "-c", "kendal"),
+        ("correlate", official, wide, "-m", "nothing"),
+        ("correlate", official, wide, "--rounds", -1),
+        ("correlate", official, wide, "--best-by", "rbo", "-c", "kendall"),
+        ("correlate", official, scores, "--compat", "workbench"),
+        ("correlate", official, wide, "-c", "kendall@0"),
+    ):
+        status, out, err = call(capsys, *arguments)
+        assert (status, out) == (2, "")
+        assert len(err.splitlines()) == 1
+
+
+def test_all_tied_is_said(tmp_path, capsys) -> None:
+    for name, values in (("x", "3 2 1"), ("y", "5 5 5")):
+        rows = "".join(f"{run}\t{value}.0\n" for run, value in zip("abc", values.split(), strict=True))
+        (tmp_path / name).write_text(f"run_id\tm\n{rows}")
+    status, out, err = call(capsys, "correlate", tmp_path / "x", tmp_path / "y", "-c", "kendall")
+    assert status == 1
+    assert out.splitlines()[1].split() == ["m", "3", "undefined"]
+    assert "kendall is undefined: all runs are tied in the second leaderboard" in err
+
+
+def write_records(path, judged: bool = True) -> None:
+    """Two queries with four passages each, graded by two prompts; three systems."""
+    lines = []
+    for number, query in enumerate(("q1", "q2")):
+        passages = []
+        for index in range(4):
+            ratings = {"A": [index + 1, 0], "B": [min(5, index + 2 - number), 1]}
+            passages.append(
+                {
+                    "paragraph_id": f"{query}-p{index}",
+                    "text": "text",
+                    "paragraph_data": {
+                        "judgments": [
+                            {"paragraphId": f"{query}-p{index}", "query": query, "relevance": index, "titleQuery": ""}
+                        ]
+                        if judged
+                        else [],
+                        "rankings": [
+                            {
+                                "method": method,
+                                "paragraphId": f"{query}-p{index}",
+                                "queryId": query,
+                                "rank": 1 + (index + shift) % 4,
+                                "score": 4.0 - (index + shift) % 4,
+                            }
+                            for shift, method in enumerate(("s1", "s2", "s3"))
+                        ],
+                    },
+                    "exam_grades": [
+                        {
+                            "correctAnswered": [],
+                            "wrongAnswered": [],
+                            "answers": [],
+                            "llm": "toy",
+                            "llm_options": {},
+                            "prompt_info": {
+                                "prompt_class": prompt, "prompt_style": "", "context_first": False,
+                                "check_unanswerable": True, "check_answer_key": False, "is_self_rated": True,
+                            },
+                            "exam_ratio": 0.5,
+                            "self_ratings": [
+                                {"question_id": f"{query}/{item}", "self_rating": rating}
+                                for item, rating in enumerate(values)
+                            ],
+                        }
+                        for prompt, values in ratings.items()
+                    ],
+                }
+            )  # fmt: skip
+        lines.append(json.dumps([query, passages]))
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_grid_over_grade_sets(tmp_path, capsys) -> None:
+    records, official = tmp_path / "graded.jsonl", tmp_path / "official.json"
+    write_records(records)
+    official.write_text(json.dumps({"s1": 0.3, "s2": 0.9, "s3": 0.5}))
+    status, out, _ = call(
+        capsys, "correlate", official, records, "-m", "RubricCover@1", "NuggetV", "-c", "kendall", "--rel", 1, 3,
+        "-o", "json", "--rounds", 20,
+    )  # fmt: skip
+    grid = checked("correlate", out)["grid"]
+    assert [(cell["prompt_class"], cell["measure"]) for cell in grid] == [
+        (prompt, measure)
+        for prompt in "AB"
+        for measure in ("RubricCover@1", "RubricCover(rel=3)@1", *(cell["measure"] for cell in grid[2:4]))
+    ]
+    assert any(cell["best"] for cell in grid)
+    status, out, _ = call(capsys, "correlate", official, records, "-m", "RubricCover@1", "-c", "kendall", "--rounds", 0)
+    assert out.count("*") >= 1
+    one = call(capsys, "correlate", official, records, "--prompt-class", "A", "-m", "RubricCover@1", "-c", "kendall")[1]
+    assert {line.split()[2] for line in one.splitlines()[1:]} == {"A"}
+    status, _, err = call(capsys, "correlate", official, records, "--prompt-class", "Z")
+    assert status == 2
+    assert "no grade set passes" in err
+
+
+def test_agreement_of_qrels(tmp_path, capsys) -> None:
+    first, second = tmp_path / "people.qrels", tmp_path / "model.qrels"
+    first.write_text("".join(f"q{i // 4} 0 d{i} {label}\n" for i, label in enumerate([0, 1, 2, 3, 0, 1, 2, 3, 1])))
+    second.write_text("".join(f"q{i // 4} 0 d{i} {label}\n" for i, label in enumerate([0, 1, 2, 2, 0, 0, 2, 2])))
+    status, out, err = call(capsys, "agreement", first, second, "--cutoff", 2, 2, "--rounds", 50)
+    assert status == 0
+    assert "1 documents are labelled by people.qrels only" in err
+    assert "model.qrels never uses the label 3" in err
+    assert re.search(r"exact match +0\.6250", out)
+    assert re.search(r">= 2 / >= 2 +4 +0 +0 +4 +1\.0000 +1\.0000", out)
+    status, out, _ = call(capsys, "agreement", first, second, "--cutoff", 2, 2, "-o", "json", "--rounds", 50)
+    content = checked("agreement", out)
+    assert content["agreement"]["pairs"] == 8
+    assert content["only_in"] == [1, 0]
+    assert len(content["all_cutoffs"]) == 6
+    third = tmp_path / "third.qrels"
+    third.write_text("q0 0 d0 0\nq0 0 d3 3\n")
+    status, out, _ = call(capsys, "agreement", first, second, third, "-o", "text", "--rounds", 0)
+    assert "alpha of all 3 sources" in out
+    for style in ("tsv", "latex"):
+        assert call(capsys, "agreement", first, second, "-o", style, "--rounds", 0)[0] == 0
+
+
+def test_agreement_of_records(tmp_path, capsys) -> None:
+    records = tmp_path / "graded.jsonl"
+    write_records(records)
+    status, out, _ = call(capsys, "agreement", records, "--prompt-class", "A", "--cutoff", 4, 2, "-o", "json")
+    content = checked("agreement", out)
+    assert status == 0
+    # Labels are 1 2 3 4 against judgments 0 1 2 3 on both queries.
+    assert content["agreement"]["mean_difference"] == 1.0
+    assert content["cutoffs"][0]["both"] == 2
+    arguments = ("agreement", records, records, "--prompt-class", "A", "--prompt-class-b", "B", "--items", "-o", "json")
+    content = checked("agreement", call(capsys, *arguments)[1])
+    assert content["agreement"]["pairs"] == 16
+    status, out, _ = call(capsys, "agreement", records, "--prompt-class", "A", "--tables", "-o", "json")
+    tables = checked("agreement-tables", out)["tables"]
+    assert (len(tables), tables[0]["totals"]) == (12, [0, 2, 2, 2, 2, 0])
+    for style in ("text", "tsv", "latex"):
+        assert call(capsys, "agreement", records, "--prompt-class", "A", "--tables", "-o", style)[0] == 0
+    bare = tmp_path / "bare.jsonl"
+    write_records(bare, judged=False)
+    status, _, err = call(capsys, "agreement", bare, "--prompt-class", "A")
+    assert status == 2
+    assert "holds no judgments" in err
+
+
+def test_agreement_refuses(tmp_path, capsys) -> None:
+    first, second = tmp_path / "a.qrels", tmp_path / "b.qrels"
+    first.write_text("q1 0 d1 1\n")
+    second.write_text("q1 0 d2 1\n")
+    assert "label no common document" in call(capsys, "agreement", first, second)[2]
+    assert "two sources" in call(capsys, "agreement", first)[2]
+    assert "--tables takes one" in call(capsys, "agreement", first, "--tables")[2]
+    second.write_text("q1 0 d1 1\n")
+    status, out, err = call(capsys, "agreement", first, second)
+    assert status == 1
+    assert "undefined" in out and "one and the same label" in err
+
+
+def test_compare(boards, tmp_path, capsys) -> None:
+    _, scores, _ = boards
+    status, out, err = call(capsys, "compare", scores, "-m", "cover")
+    assert status == 0
+    assert [line.split()[0] for line in out.splitlines()[1:5]] == list("abcd")
+    assert "cannot be told apart" in err or "a" in out
+    status, out, _ = call(capsys, "compare", scores, "-m", "cover", "--baseline", "d", "-o", "json")
+    comparison = checked("compare", out)["comparison"]
+    assert [(pair["first"], pair["second"]) for pair in comparison["pairs"]] == [("a", "d"), ("b", "d"), ("c", "d")]
+    status, out, _ = call(capsys, "compare", scores, "-m", "cover", "--runs", "a", "b", "-o", "tsv")
+    header, row = [line.split("\t") for line in out.splitlines()]
+    assert len(header) == len(row) == 10
+    for procedure in ("bh", "none", "tukey", "randomised-tukey", "max-t"):
+        assert call(capsys, "compare", scores, "-m", "nugget", "--correction", procedure, "--rounds", 99)[0] == 0
+    less = tmp_path / "less.txt"
+    less.write_text("".join(line + "\n" for line in scores.read_text().splitlines() if "a q3" not in line))
+    status, _, err = call(capsys, "compare", less, "-m", "cover")
+    assert status == 1
+    assert "1 topics that some run lacks are left out (such as q3); 7 are compared" in err
+
+
+def test_compare_refuses(boards, capsys) -> None:
+    _, scores, wide = boards
+    assert "choose one with -m" in call(capsys, "compare", scores)[2]
+    assert "no per-topic scores" in call(capsys, "compare", wide)[2]
+    assert "unknown run" in call(capsys, "compare", scores, "-m", "cover", "--baseline", "zz")[2]
+    assert "in another file" in call(capsys, "compare", scores, scores, "-m", "cover")[2]
+    assert "unknown measure" in call(capsys, "compare", scores, "-m", "covr")[2]
+    assert "1 or more" in call(capsys, "compare", scores, "-m", "cover", "--rounds", 0)[2]
+
+
+def test_figures_are_written(boards, tmp_path, capsys) -> None:
+    pytest.importorskip("matplotlib")
+    official, scores, wide = boards
+    call(capsys, "correlate", official, scores, "--plot", tmp_path / "1.png", "--rounds", 0)
+    call(
+        capsys, "correlate", scores, scores, "--official-measure", "cover", "-m", "nugget", "--plot-kind", "scatter",
+        "--plot", tmp_path / "2.svg", "--rounds", 0,
+    )  # fmt: skip
+    call(capsys, "correlate", wide, wide, "--plot-kind", "length", "--plot", tmp_path / "3.pdf", "--rounds", 0)
+    call(capsys, "compare", scores, "-m", "cover", "--plot", tmp_path / "4.png")
+    records = tmp_path / "graded.jsonl"
+    write_records(records)
+    call(capsys, "agreement", records, "--prompt-class", "A", "--plot", tmp_path / "5.png", "--rounds", 0)
+    assert all((tmp_path / name).stat().st_size > 1000 for name in ("1.png", "2.svg", "3.pdf", "4.png", "5.png"))
+    assert (
+        "choose it with -m"
+        in call(capsys, "correlate", official, scores, "--plot-kind", "scatter", "--plot", tmp_path / "6.png")[2]
+    )
