@@ -55,7 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--min-answers", type=int, nargs="+", default=[1, 2, 5], help="of --tables (default 1 2 5)")
     parser.add_argument("--plot", metavar="FILE", help="Bland–Altman plot of the first two sources (png, svg, pdf)")
     add_bootstrap_options(parser)
-    parser.add_argument("-o", "--output-format", choices=["text", "tsv", "json", "latex"], default="text")
+    parser.add_argument(
+        "-o", "--output-format", choices=["text", "tsv", "json", "latex"], default="text", help="default: text"
+    )
     parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
     add_places_option(parser)
     add_grade_options(parser)

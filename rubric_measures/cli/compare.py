@@ -31,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_test_options(parser)
     parser.add_argument("--plot", metavar="FILE", help="also draw the ranking with its groups (png, svg, pdf)")
     parser.add_argument("--form", choices=FORMS, help="the form of SCORES, where it cannot be seen")
-    parser.add_argument("-o", "--output-format", choices=["text", "tsv", "json", "latex"], default="text")
+    parser.add_argument(
+        "-o", "--output-format", choices=["text", "tsv", "json", "latex"], default="text", help="default: text"
+    )
     parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
     add_places_option(parser)
     parser.epilog = """example:

@@ -65,7 +65,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "score against length, OFFICIAL holding the lengths",
     )  # fmt: skip
     add_bootstrap_options(parser)
-    parser.add_argument("-o", "--output-format", choices=["text", "tsv", "json", "latex"], default="text")
+    parser.add_argument(
+        "-o", "--output-format", choices=["text", "tsv", "json", "latex"], default="text", help="default: text"
+    )
     parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
     add_places_option(parser)
     add_grade_options(parser)
