@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,8 @@ RATINGS: list[tuple[str, int | None]] = [
     ("3 out of 5 topics are covered", None),
     ("2023", None),
     ("4 years", None),
+    ("1,600% increase", None),
+    ("The overall 5-year survival rate is about 8%.", None),
     ("The answer is 4.", None),
     ("50%", None),
     ("$4", None),
@@ -137,6 +140,40 @@ def test_ratings(reply: str, value: int | None) -> None:
     parsed = parse_rating(reply)
     assert parsed.value == value
     assert bool(parsed.reason) == (value is None)
+
+
+BEFORE = (
+    "", "The passage mentions 3 of 7 layers in 2023.\n", "<think>maybe 5</think>", "Step 1: I read it.\n\n",
+    "**Analysis**: 1. It says X. 2. It lacks Y.\n", "1. It says X.\n2. It lacks Y.\n\n", "On a scale from 0 to 5, ",
+    "Reasoning: The context gives 4 dates and 12 names. ", "Based on the scale (0-5) above:\n", "It has 3 parts.\n\n",
+    "Let me think about the 6 options: 5 is too high. ", "It is not about tea at all. ", "It doesn't say when\n",
+)  # fmt: skip
+VERDICTS = (
+    "Rating: {}", "**Rating: {}**", "Final rating: {}/5", "I would rate this passage a {}", "I'd give it a {} out of 5",
+    "the score is {}", "Therefore, the answer deserves a rating of {}", "so my rating is **{}**", "Grade: {}",
+    '{{"rating": {}}}', '```json\n{{"score": {}, "reason": "ok"}}\n```', "I choose {}", "Overall score = {}",
+    "Rating: {} (out of 5)", "My final answer is {}", "Answer: {}", "I rate it {}", "[[{}]]", "Rating → {}", "Result: {}",
+    "Final Score: [{}]", "Output: {}", "the coverage is rated {}", "I assign a score of {} to this passage", "So: {}",
+    "The nugget is covered at level {}", "##final score: {}", "Thus the rating should be {}", "I would go with a {}",
+    "My score would be a {}/5", "Rating ({})", "I'd rate the coverage as {}",
+)  # fmt: skip
+AFTER = ("", ".", "\n", " because it lacks 2 dates.", "\n\nExplanation: There are 4 reasons in 2021.", "\n</answer>")
+
+
+@pytest.mark.parametrize("before", BEFORE)
+def test_a_verdict_is_found_among_other_numbers(before: str) -> None:
+    replies = {before + verdict.format(n) + after: n for verdict in VERDICTS for after in AFTER for n in (0, 3)}
+    assert {reply: parse_rating(reply).value for reply in replies} == replies
+
+
+def test_real_sentences_hold_no_verdict() -> None:
+    path = SHARED / "kiddie" / "kiddie.nuggets.jsonl"
+    if not path.exists():
+        pytest.skip("the published texts are not here")
+    strings = re.findall(r'"((?:[^"\\]|\\.){20,})"', path.read_text(encoding="utf-8"))
+    assert len(strings) > 100
+    assert [text for text in strings if parse_rating(text).value is not None] == []
+    assert [text for text in strings if parse_yes_no(text).value is not None] == []
 
 
 def test_the_scale_is_a_parameter() -> None:

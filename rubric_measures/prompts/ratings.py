@@ -48,13 +48,13 @@ _OUT_OF = r"(?:\s*/\s*(?P<max>\d+)|\s+out\s+of\s+(?P<max2>\d+|five|three|two|ten
 _RANGE = r"(?P<range>\s*(?:-|–|—|to|or|and)\s*\d+(?!\d))?"
 # After a verdict: the end, punctuation, or a word that goes on about it. "3 topics", "5 %", "3rd" are no verdicts.
 _TAIL = (
-    r"(?![\w%°€$]|\.\d|,\d|/\d|:\d)(?=\s*(?:\Z|[\n.,;:!?)\]}\"'<>|(–—+=\\-])"
+    r"(?![\w%°€$]|\.\d|,\d|/\d|:\d|-\w)(?=\s*(?:\Z|[\n.,;:!?)\]}\"'<>|(–—+=\\-])"
     r"|\s+(?:because|since|as|for|on|in|due|given|with|and|but|based|here|overall|to|stars?|points?|which|that|out|"
     r"rather|instead|it|there|this|the\s+(?:answer|passage|context|text|key|nugget|question|document|response))\b)"
 )
 _OPEN = r"[\s\"'(\[{<]*"
 _KEYWORD = re.compile(
-    r"(?:\b|_)(?:rating|rate|score|grade|label|verdict|mark|relevance|coverage|level|final\s+answer|my\s+answer|answer(?=\s*:)|"
+    r"(?:\b|_)(?:rating|rate|score|grade|label|verdict|mark|relevance|coverage|level|final\s+answer|my\s+answer|(?:answer|output|result|choice|response|so)(?=\s*:)|"
     r"judg(?:e)?ment|overall|option|therefore|thus|hence|conclusion)\b[\"'\])>}]*\s*(?:\([^()\n]{0,40}\)|\[[^\[\]\n]{0,40}\])?\s*"
     r"(?:(?:is|was|of|as|would|should|will|be|it|this|at|to|a|an|the|therefore|thus|[:=|→,]|->|[-–—](?=\s))\s*)*"
     + _OPEN + _N_OR_WORD + _RANGE + _OF + _TAIL,
@@ -79,7 +79,7 @@ _SCALE_WORDS = (
 _LEADING = re.compile(
     r"^[ \t]*(?:[-•>]\s+)*[\"'(\[]*" + _N + _RANGE
     + r"(?:(?P<mark>\s*[.)\]:\"'–—=-]+)[ \t]*(?P<text>\S[^\n]*)?"
-    + r"|\s*(?P<paren>\([^\n]*|,[^\n]*)?"
+    + r"|\s*(?P<paren>\([^\n]*|,(?!\d)[^\n]*)?"
     + r"|\s+(?=(?:because|since|as|stars?|points?|" + _SCALE_WORDS + r")\b)(?P<more>[^\n]*))[ \t]*$",
     re.IGNORECASE | re.MULTILINE,
 )  # fmt: skip
