@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
+import json
 import logging
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
+from rubric_measures.cli.grade_support import Interrupts, fewer_collections, progress_bar
 from rubric_measures.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
+    from rubric_measures.backends import Backend
     from rubric_measures.formats.workbench import QueryPassages
-    from rubric_measures.grading import GradingReport
+    from rubric_measures.grading import Estimate, Grader, GradingReport, GradingSettings, Price
     from rubric_measures.records import TestBank
-    from rubric_measures.runners import RunStats
 
 __all__ = ["HELP", "add_arguments", "run"]
 
 HELP = "grade passages against a test bank with a model; cached, resumable"
-_EXAMPLE = """example:
+_EXAMPLE = """examples:
   rubric_measures grade passages.jsonl.gz --bank bank.jsonl.gz --model lexical -o graded.jsonl.gz
+  rubric_measures grade passages.jsonl.gz --bank bank.jsonl.gz --model openai:gpt-4o --dry-run --prices prices.json
+  rubric_measures grade graded.jsonl.gz --bank bank.jsonl.gz --model hf:google/flan-t5-large \\
+      --prompt QuestionSelfRatedUnanswerablePromptWithChoices --prompt Thomas -o graded2.jsonl.gz
 
-Every reply is kept in the cache (beside the output as OUTPUT.cache.sqlite unless --cache names a file). Run the same
-command again after an interruption: finished calls are not made again."""
+Every reply is kept in the cache (OUT.cache.sqlite unless --cache names a file): run the same command again after an
+interruption, and finished calls are not made again. OUT.manifest.json says what made the grades.
+A price table is JSON: {"gpt-4o": {"input": 2.5, "output": 10}}, for a million tokens."""
 _LOG = logging.getLogger("rubric_measures")
 
 
@@ -34,121 +37,227 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLE
     add = parser.add_argument
     add("passages", metavar="PASSAGES", help="passages by query, graded or not (JSON lines, .gz or -)")
-    add("--bank", metavar="BANK", help="the test bank (JSON lines)")
-    add("--query-texts", metavar="FILE", help="a query file in place of the bank, for prompts that label without items")
+    add("--bank", metavar="BANK", help="the test bank; may be left out when all prompts label passages directly")
+    add("--query-texts", metavar="FILE", help="texts of the queries, where the bank has none (JSON, JSON lines or TSV)")
     add("--model", required=True, help="lexical, scripted:FILE, hf:NAME or openai:NAME")
+    add("--base-url", metavar="URL", action="append", help="openai: the endpoint; may be repeated for replicas")
+    add("--model-option", action="append", default=[], metavar="NAME=VALUE", help="a setting of the model's backend")
     add("--prompt", action="append", default=[], metavar="NAME", help="prompt name or .toml file; may be repeated")
-    add("-o", "--output", required=True, metavar="OUT", help="where the graded records go (- for stdout)")
-    add("--cache", metavar="FILE", help="the reply cache (default: OUT.cache.sqlite)")
-    add("--queries", metavar="ID,ID,…", help="grade only these queries; the others are left out")
+    add("-o", "--output", metavar="OUT", help="where the graded records go (- for stdout)")
+
+    replies = parser.add_argument_group("replies").add_argument
+    replies("--temperature", type=float, default=0.0, help="0 (default) takes the most probable reply")
+    replies("--max-tokens", type=int, help="the longest reply (default: by the kind of prompt)")
+    replies("--option", action="append", default=[], metavar="NAME=VALUE", help="a further generation option")
+    replies("--replicates", type=int, default=1, metavar="N", help="draws of every reply; needs a temperature")
+    replies("--combine", choices=("median", "majority"), default="median", help="how replicates become one grade")
+    replies("--retries", type=int, default=1, metavar="N", help="further draws of a reply that cannot be read")
+    replies("--unparsed", choices=("exampp", "workbench"), default="", help="grade replies without a rating by rule")
+    replies("--compat", choices=("workbench",), default="", help="read and match replies as that program does")
+    replies("--nuggets-per-call", type=int, default=10, metavar="N", help="label lists: nuggets shown at once")
+    replies("--shuffle-seed", type=int, metavar="SEED", help="label lists: another order for each replicate")
+    replies("--long-passages", choices=("chunk", "truncate", "refuse"), default="chunk", help="what does not fit")
+
+    spending = parser.add_argument_group("spending").add_argument
+    spending("--cache", metavar="FILE", help="the reply cache (default: OUT.cache.sqlite)")
+    spending("--cache-only", action="store_true", help="make no call: what is not in the cache fails")
+    spending("--dry-run", action="store_true", help="say what would be called and what it would cost; write nothing")
+    spending("--prices", metavar="FILE", help="price table, for --dry-run and --max-cost")
+    spending("--max-calls", type=int, metavar="N", help="stop after so many calls")
+    spending("--max-cost", type=float, metavar="COST", help="stop before the calls cost more; needs --prices")
+    spending("--queries", metavar="ID,ID,…", help="grade only these queries; the others are left out")
+    spending("--limit", type=int, metavar="N", help="grade only the first N passages of each query")
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command; 1 when some grades are missing."""
     from rubric_measures.backends import make_backend
     from rubric_measures.backends.cache import ReplyCache
-    from rubric_measures.formats.workbench import read_graded, write_graded
-    from rubric_measures.grading import Grader, GradingReport
-    from rubric_measures.runners import LocalRunner
+    from rubric_measures.formats.workbench import write_graded
+    from rubric_measures.grading import GradingReport, make_manifest, write_manifest
 
+    if args.output is None and not args.dry_run:
+        raise InputError("name the output with -o (or ask for --dry-run)")
     bank = _bank(args)
-    groups: Iterable[QueryPassages] = read_graded(args.passages)
-    if args.queries is not None:
-        groups = _only(groups, args.queries)
+    options = _named_values("--model-option", args.model_option)
+    if args.base_url:
+        options["base_url"] = args.base_url if len(args.base_url) > 1 else args.base_url[0]
+    backend = make_backend(args.model, **options)
+    price = _price(args, backend)
+    if args.dry_run:
+        return _dry_run(args, backend, bank, price)
     report = GradingReport()
-    with ReplyCache(_cache_path(args)) as cache, _progress(args, bank) as progress:
-        runner = LocalRunner(make_backend(args.model), cache, progress=progress)
-        grader = Grader(runner, tuple(args.prompt))
-        write_graded(args.output, grader.grade_records(groups, bank, report))
-    return say(report)
+    with (
+        ReplyCache(_cache_path(args)) as cache,
+        progress_bar(args.passages, bank, max(1, len(args.prompt)), bool(args.queries or args.limit)) as progress,
+        Interrupts() as interrupts,
+        fewer_collections(),
+    ):
+        grader = _grader(args, backend, cache, price=price, progress=progress, stop=interrupts.event)
+        try:
+            write_graded(args.output, grader.grade_records(_groups(args), bank, report))
+        except KeyboardInterrupt:
+            _LOG.warning("interrupted; %d calls of this run are in the cache: run again to continue", report.run.calls)
+            return 130
+        if args.output != "-":
+            files = {"passages": args.passages, "bank": args.bank or "", "output": args.output}
+            write_manifest(f"{args.output}.manifest.json", make_manifest(grader, bank, report, files))
+    return _say(report)
 
 
 def _bank(args: argparse.Namespace) -> TestBank:
-    """The test bank; or one without items, that knows the texts of the queries."""
     from rubric_measures.formats.bank import load_bank
     from rubric_measures.formats.queries import read_queries
     from rubric_measures.records import TestBank
 
-    if bool(args.bank) == bool(args.query_texts):
-        raise InputError("name either --bank BANK or, for prompts that label without items, --query-texts FILE")
+    texts = read_queries(args.query_texts) if args.query_texts else {}
     if args.bank:
-        return load_bank(args.bank)
-    texts = read_queries(args.query_texts)
+        bank = load_bank(args.bank)
+        return TestBank(bank.items, {**texts, **bank.query_texts}, bank.facet_texts)
+    if not texts or not args.prompt:
+        raise InputError("name the test bank with --bank, or, for direct labels, --query-texts and --prompt")
     return TestBank(dict.fromkeys(texts, ()), texts)
+
+
+def _grader(args: argparse.Namespace, backend: Backend, cache: Any, **limits: Any) -> Grader:
+    from rubric_measures.grading import Grader
+    from rubric_measures.runners import LocalRunner
+
+    price: Price | None = limits.pop("price")
+    runner = LocalRunner(
+        backend,
+        cache,
+        cache_only=args.cache_only,
+        max_calls=args.max_calls,
+        max_cost=args.max_cost,
+        price=price.of_reply if price else None,
+        **limits,
+    )
+    return Grader(runner, tuple(args.prompt), _settings(args))
+
+
+def _settings(args: argparse.Namespace) -> GradingSettings:
+    from rubric_measures.grading import GradingSettings
+
+    if args.replicates > 1 and args.temperature == 0:
+        raise InputError("replicates at temperature 0 are all the same reply; give --temperature")
+    return GradingSettings(
+        temperature=args.temperature,
+        max_tokens=args.max_tokens,
+        options=_named_values("--option", args.option),
+        replicates=args.replicates,
+        combine=args.combine,
+        retries=args.retries,
+        unparsed=args.unparsed,
+        compat=args.compat,
+        long_passages=args.long_passages,
+        nuggets_per_call=args.nuggets_per_call,
+        shuffle_seed=args.shuffle_seed,
+    )
+
+
+def _named_values(option: str, pairs: Iterable[str]) -> dict[str, Any]:
+    """NAME=VALUE pairs; a value that is JSON (a number, true, a list) is what it says, else text."""
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not name:
+            raise InputError(f"{option} {pair!r}: expected NAME=VALUE")
+        try:
+            found[name] = json.loads(text)
+        except ValueError:
+            found[name] = text
+    return found
+
+
+def _price(args: argparse.Namespace, backend: Backend) -> Price | None:
+    from rubric_measures.grading import load_prices, price_of
+
+    prices = load_prices(args.prices) if args.prices else {}
+    price = price_of(backend.model, prices) if prices else None
+    if args.max_cost is not None and price is None:
+        raise InputError(f"--max-cost needs a price for {backend.model}; give --prices with an entry for it")
+    return price
 
 
 def _cache_path(args: argparse.Namespace) -> str:
     if args.cache:
         return str(args.cache)
-    return ":memory:" if args.output == "-" else f"{args.output}.cache.sqlite"
+    return ":memory:" if args.output in (None, "-") else f"{args.output}.cache.sqlite"
 
 
-def _only(groups: Iterable[QueryPassages], wanted: str) -> Iterator[QueryPassages]:
-    """The groups of the wanted queries; a query that does not come is an error."""
-    names = [name for name in (part.strip() for part in wanted.split(",")) if name]
-    found: set[str] = set()
-    for group in groups:
-        if group.query_id in names:
-            yield group
-        found.add(group.query_id)
-    for name in names:
-        if name not in found:
-            raise UnknownNameError("query", name, found, hint="(no passages of it)")
-    if not names:
-        raise InputError("--queries names no query")
-
-
-@contextlib.contextmanager
-def _progress(args: argparse.Namespace, bank: TestBank) -> Iterator[Callable[[RunStats], None] | None]:
-    """A progress bar on standard error when that is a terminal; else nothing."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from tqdm import tqdm
-
-    with tqdm(total=_total(args, bank), unit=" grades", smoothing=0.1, file=sys.stderr) as bar:
-
-        def show(stats: RunStats) -> None:
-            bar.update(stats.cached + stats.shared + stats.calls + stats.missing - bar.n)
-            bar.set_postfix(
-                calls=stats.calls,
-                cached=stats.cached,
-                failed=stats.failed,
-                tokens=stats.prompt_tokens + stats.completion_tokens,
-                refresh=False,
-            )
-
-        yield show
-
-
-def _total(args: argparse.Namespace, bank: TestBank) -> int | None:
-    """How many grades there will be, about; unknown for a stream."""
-    if args.passages == "-" or not Path(args.passages).is_file() or args.queries:
-        return None
+def _groups(args: argparse.Namespace) -> Iterator[QueryPassages]:
+    """The passages to grade: of the wanted queries, the first ones of each; a query that does not come is an error."""
     from rubric_measures.formats.workbench import read_graded
 
-    passages = ((group.query_id, len(group.passages)) for group in read_graded(args.passages))
-    return sum(count * len(bank.items.get(query_id, ())) for query_id, count in passages) * max(1, len(args.prompt))
+    names = None if args.queries is None else [name.strip() for name in args.queries.split(",") if name.strip()]
+    if names == [] or (args.limit is not None and args.limit < 1):
+        raise InputError("--queries must name a query, and --limit be at least 1")
+    found: set[str] = set()
+    for group in read_graded(args.passages):
+        found.add(group.query_id)
+        if names is None or group.query_id in names:
+            yield group._replace(passages=group.passages[: args.limit])
+    for name in names or ():
+        if name not in found:
+            raise UnknownNameError("query", name, found, hint="(there are no passages of it)")
 
 
-def say(report: GradingReport) -> int:
+def _dry_run(args: argparse.Namespace, backend: Backend, bank: TestBank, price: Price | None) -> int:
+    from pathlib import Path
+
+    from rubric_measures.backends.cache import ReplyCache
+    from rubric_measures.grading import estimate
+
+    if args.passages == "-":
+        raise InputError("--dry-run reads the passages more than once; name a file")
+    path = _cache_path(args)
+    cache = ReplyCache(path, read_only=True) if Path(path).is_file() else None
+    try:
+        grader = _grader(args, backend, cache, price=price)
+        found = estimate(grader, lambda: _groups(args), bank, price)
+    finally:
+        if cache is not None:
+            cache.close()
+    _print_estimates(found)
+    return 0
+
+
+def _print_estimates(found: list[Estimate]) -> None:
+    columns = "prompt calls cached shared cached_share kept prompt_tokens completion_tokens_at_most checks_at_most"
+    print(*columns.split(), "cost_at_most", sep="\t")
+    for row in found:
+        counts = (row.calls, row.cached, row.shared, f"{row.cached_share:.3f}", row.kept, row.prompt_tokens)
+        cost = "unknown" if row.cost is None else f"{row.cost:.4f}"
+        print(row.prompt_class, *counts, row.completion_tokens, row.checks, cost, sep="\t")
+    if len(found) > 1:
+        costs = [row.cost for row in found if row.cost is not None]
+        total = f"{sum(costs):.4f}" if len(costs) == len(found) else "unknown"
+        print("all", sum(row.calls for row in found), *[""] * 7, total, sep="\t")
+
+
+def _say(report: GradingReport) -> int:
     """Notes what was done; the exit code."""
     stats = report.run
     made = report.by_status
-    kept = f", {report.kept} were there already" if report.kept else ""
     _LOG.info(
-        "%d grades of %d passages%s: %s calls, %d replies from the cache",
+        "%d grades of %d passages%s: %s, %d replies from the cache",
         made.total(),
         report.passages,
-        kept,
-        stats.calls or "no",
+        f" ({report.kept} more were there already)" if report.kept else "",
+        f"{stats.calls} calls" if stats.calls else "no calls",
         stats.cached,
     )
+    if report.unparsed_retries:
+        _LOG.info("%d further draws for replies that could not be read", report.unparsed_retries)
+    if report.flip_rate is not None:
+        _LOG.info("flip rate of the replicates: %.4f", report.flip_rate)
     if report.flagged:
         _LOG.warning("%d passages look like instructions to the grader (see looks_like_instruction)", report.flagged)
     lacking = {status: count for status, count in made.items() if status != "graded"}
     if lacking:
         counts = ", ".join(f"{count} {status}" for status, count in sorted(lacking.items()))
-        _LOG.warning("%d of %d are not graded: %s; run again to retry", sum(lacking.values()), made.total(), counts)
+        advice = "run again to retry" if set(lacking) - {"unparsed"} else "raise --retries to draw them again"
+        _LOG.warning("%d of %d are not graded: %s; %s", sum(lacking.values()), made.total(), counts, advice)
         return 1
     return 0

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from rubric_measures.backends.base import Backend, Message, Reply, Request
 from rubric_measures.grading.settings import ATTEMPT_STEP, GradingSettings
-from rubric_measures.prompts import Parsed, Prompt
+from rubric_measures.prompts import Parsed, Prompt, is_unanswerable
 from rubric_measures.records import GradeStatus
 
 __all__ = ["Answer", "Ask", "Asker"]
@@ -59,7 +59,11 @@ class Asker:
 
         @functools.lru_cache(maxsize=4096)
         def parse(text: str, count: int | None) -> Parsed[Any]:
-            return prompt.parse(text, unparsed=settings.unparsed, compat=settings.compat, count=count)
+            unparsed = "exampp" if settings.unparsed == "exampp" else ""
+            parsed = prompt.parse(text, unparsed=unparsed, compat=settings.compat, count=count)
+            if parsed.value is None and settings.unparsed == "workbench" and prompt.parser == "rating":
+                return Parsed(int(is_unanswerable(text) or not text.strip()))
+            return parsed
 
         self._parse = parse
 

@@ -161,13 +161,6 @@ class Grader:
                 raise InputError(f"prompt {style.prompt.prompt_class} grades {wanted}s; the test bank has none")
             if not usable:
                 raise InputError(f"prompt {style.prompt.prompt_class} needs gold answers; the test bank has none")
-            if usable < offered:
-                _LOG.warning(
-                    "%s: %d of %d items left out: they have no gold answers",
-                    style.prompt.prompt_class,
-                    offered - usable,
-                    offered,
-                )
         if not makers:
             raise InputError("the test bank has no items")
         return makers
@@ -192,6 +185,7 @@ class Grader:
         """
         report = report if report is not None else GradingReport()
         makers = self.makers(bank)
+        _note_left_out(makers, bank)
         waiting: deque[_OpenGroup] = deque()
         for place, outcomes in self.runner.run(self._jobs(groups, bank, makers, waiting, report), report.run):
             found = place.group.outcomes.setdefault((place.passage, place.style), {})
@@ -294,6 +288,16 @@ class Grader:
             jobs.append((number, style.job(Unit(task.query_id, task.query_text, task.doc_id, task.text, items))))
         results = dict(self.runner.run(iter(jobs)))
         return [_grade(task, results[number][0], backend) for number, task in enumerate(tasks)]
+
+
+def _note_left_out(makers: Iterable[EntryMaker], bank: TestBank) -> None:
+    """Says how many items a prompt that checks answers leaves out because they have no answer key."""
+    for maker in makers:
+        style = maker.style
+        kept = len(style.items_of(tuple(bank)))
+        lost = 0 if style.direct else sum(item.kind in style.item_kinds for item in bank) - kept
+        if lost:
+            _LOG.warning("%s: %d items left out: they have no gold answers", style.prompt.prompt_class, lost)
 
 
 def _put(entries: list[Any], old: Any, new: Any) -> None:

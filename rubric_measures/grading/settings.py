@@ -28,7 +28,8 @@ class GradingSettings:
         combine: `median` (of an even number, the lower one) or `majority` (of equally frequent grades, the lower one).
         retries: how often a reply that cannot be parsed is drawn again, past the cache; backends whose replies are
             always the same are not asked again.
-        unparsed: `exampp`: a reply without a rating is 0 or 1 by the rule of EXAM++ 4.2.2.
+        unparsed: what a reply without a rating is: empty for no grade; `exampp`: 0 for an unanswerable expression or
+            nothing, else 1 (EXAM++ 4.2.2); `workbench`: the reverse, as the Rubric workbench's program has it.
         compat: `workbench`: replies are read and answers matched as the Rubric workbench's program does it.
         long_passages: what happens to a passage that the model's context cannot hold: `chunk` (overlapping pieces, the
             best grade counts), `truncate` (the beginning is graded, with status `truncated`), `refuse`.
@@ -43,7 +44,7 @@ class GradingSettings:
     replicates: int = 1
     combine: Literal["median", "majority"] = "median"
     retries: int = 1
-    unparsed: Literal["", "exampp"] = ""
+    unparsed: Literal["", "exampp", "workbench"] = ""
     compat: Literal["", "workbench"] = ""
     long_passages: Literal["chunk", "truncate", "refuse"] = "chunk"
     chunk_overlap: float = 0.25
@@ -64,7 +65,7 @@ class GradingSettings:
                 raise InputError(f"{name} is {value}; expected {low} to {high}")
         for name, known in (
             ("combine", ("median", "majority")),
-            ("unparsed", ("", "exampp")),
+            ("unparsed", ("", "exampp", "workbench")),
             ("compat", ("", "workbench")),
             ("long_passages", ("chunk", "truncate", "refuse")),
         ):

@@ -108,7 +108,11 @@ class Style:
             drawn.append(self._joined(of_chunks))
         details: dict[str, object] = {"chunks": chunks} if size > 1 else {}
         if not self.graded:
-            return self._marked(_text_outcome(item_id, drawn, details), fit)
+            outcome = _text_outcome(item_id, drawn, details)
+            if self.settings.compat == "workbench" and outcome.status == "graded":
+                # The program lists every answered item as correct.
+                outcome = outcome._replace(grade=int(not is_unanswerable(outcome.answer)))
+            return self._marked(outcome, fit)
         return self._marked(combine_replicates(item_id, drawn, self.settings.combine, details), fit)
 
     def _fitted(self, unit: Unit) -> Fit:

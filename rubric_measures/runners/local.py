@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -39,6 +39,7 @@ class RunStats:
         prompt_tokens: tokens shown in calls.
         completion_tokens: tokens written in calls.
         cost: what the calls cost, by the price function; 0 without one.
+        returned: (model id, system fingerprint) as the replies name them -> replies, cached ones included.
     """
 
     jobs: int = 0
@@ -50,6 +51,13 @@ class RunStats:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float = 0.0
+    returned: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def see(self, reply: Reply) -> None:
+        """Counts what a reply says about the model that wrote it."""
+        model, fingerprint = reply.raw.get("model"), reply.raw.get("system_fingerprint")
+        if model or fingerprint:
+            self.returned[str(model or ""), str(fingerprint or "")] += 1
 
 
 @dataclass
@@ -185,6 +193,7 @@ class _Run(Generic[K, T]):
             stats.calls += 1
             stats.prompt_tokens += reply.prompt_tokens
             stats.completion_tokens += reply.completion_tokens
+            stats.see(reply)
             if self.runner.price:
                 stats.cost += self.runner.price(reply)
             if reply.status != "ok":
@@ -229,6 +238,8 @@ class _Run(Generic[K, T]):
             key = request.key
             if (reply := stored.get(key)) is not None:
                 self.stats.cached += 1
+                if reply.raw:
+                    self.stats.see(reply)
                 self._deliver(job, place, reply)
             elif key in self.waiting:
                 self.stats.shared += 1

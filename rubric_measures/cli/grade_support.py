@@ -1,0 +1,90 @@
+"""What `grade` does around the grading: a progress bar, Ctrl-C, a calmer garbage collector."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from rubric_measures.records import TestBank
+    from rubric_measures.runners import RunStats
+
+__all__ = ["Interrupts", "fewer_collections", "progress_bar"]
+
+
+class Interrupts:
+    """The first Ctrl-C sets `event`, so that calls in flight are finished and kept; the second one interrupts."""
+
+    def __init__(self) -> None:
+        self.event = threading.Event()
+        self._before: Any = None
+
+    def __enter__(self) -> Self:
+        # Only the main thread may handle signals; elsewhere an interrupt stays what it was.
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.event.is_set():
+            raise KeyboardInterrupt
+        self.event.set()
+
+
+@contextlib.contextmanager
+def fewer_collections() -> Iterator[None]:
+    """Lets the cyclic collector look seldom: grading makes many objects that live until their query is written."""
+    before = gc.get_threshold()
+    gc.set_threshold(100_000, 20, 50)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+@contextlib.contextmanager
+def progress_bar(
+    passages: str, bank: TestBank, prompts: int, partial: bool
+) -> Iterator[Callable[[RunStats], None] | None]:
+    """A progress bar on standard error when that is a terminal; else nothing."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from tqdm import tqdm
+
+    total = None if partial else _total(passages, bank, prompts)
+    with tqdm(total=total, unit=" requests", smoothing=0.1, file=sys.stderr) as bar:
+
+        def show(stats: RunStats) -> None:
+            done = stats.cached + stats.shared + stats.calls + stats.missing
+            bar.set_postfix(
+                calls=stats.calls,
+                cached=stats.cached,
+                failed=stats.failed,
+                tokens=stats.prompt_tokens + stats.completion_tokens,
+                refresh=False,
+            )
+            bar.update(done - bar.n)
+
+        yield show
+
+
+def _total(passages: str, bank: TestBank, prompts: int) -> int | None:
+    """How many requests there will be, about: one for each item of each passage and prompt; unknown for a stream."""
+    if passages == "-" or not Path(passages).is_file():
+        return None
+    from rubric_measures.formats.workbench import read_graded
+
+    counts = ((group.query_id, len(group.passages)) for group in read_graded(passages))
+    return prompts * sum(count * len(bank.items.get(query_id, ())) for query_id, count in counts)

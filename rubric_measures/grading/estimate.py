@@ -1,0 +1,169 @@
+"""Before spending: how many calls and tokens a grading run would need, how much is cached, what it would cost."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rubric_measures.backends.base import Backend, Reply, Request
+from rubric_measures.errors import FormatError
+from rubric_measures.files import path_name, read_text
+from rubric_measures.formats.workbench import QueryPassages
+from rubric_measures.grading.entries import llm_name
+from rubric_measures.grading.grader import Grader, GradingReport, default_prompts
+from rubric_measures.records import TestBank
+
+__all__ = ["Estimate", "Price", "estimate", "load_prices", "price_of"]
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a model costs, in the user's currency for a million tokens."""
+
+    input: float
+    output: float
+
+    def of(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """The cost of so many tokens.
+
+        >>> Price(2.5, 10).of(1_000_000, 100_000)
+        3.5
+        """
+        return (prompt_tokens * self.input + completion_tokens * self.output) / 1e6
+
+    def of_reply(self, reply: Reply) -> float:
+        """The cost of one reply, by the tokens that it reports."""
+        return self.of(reply.prompt_tokens, reply.completion_tokens)
+
+
+def load_prices(path: str | os.PathLike[str]) -> dict[str, Price]:
+    """Reads a price table: JSON, `{"gpt-4o": {"input": 2.5, "output": 10}, …}`, for a million tokens.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: it is no such object.
+    """
+    name = path_name(path)
+    try:
+        table = json.loads(read_text(path))
+    except ValueError as error:
+        raise FormatError(f"is no JSON ({error})", path=name) from None
+    if not isinstance(table, dict):
+        raise FormatError('expected an object {"model": {"input": …, "output": …}}', path=name)
+    return {model: _price(entry, name, model) for model, entry in table.items()}
+
+
+def _price(entry: Any, path: str, model: str) -> Price:
+    fields = entry if isinstance(entry, dict) else {}
+    values: list[Any] = [fields.get("input"), fields.get("output")]
+    if not all(type(value) in (int, float) and 0 <= value < math.inf for value in values):
+        problem = "expected the prices input and output, numbers that are not negative"
+        raise FormatError(problem, path=path, field=model)
+    return Price(float(values[0]), float(values[1]))
+
+
+def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
+    """The price of a model by its canonical name, its name in the records, or the name with its kind; None: unknown."""
+    kind = model.partition(":")[0]
+    for name in (model, llm_name(model), f"{kind}:{llm_name(model)}"):
+        if name in prices:
+            return prices[name]
+    return None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What the grades of one prompt would need.
+
+    Attributes:
+        prompt_class: the prompt.
+        calls: calls to make (first attempts; retries of unreadable replies and checks by a model come on top).
+        cached: replies that are in the cache.
+        shared: requests that equal one of the calls.
+        kept: grades that the records have already.
+        prompt_tokens: tokens shown in the calls, by the model's tokenizer or an estimate.
+        completion_tokens: tokens written at most.
+        checks: checks by a model that may follow, at most.
+        cost: of the calls, at most; None when the price is unknown.
+    """
+
+    prompt_class: str
+    calls: int
+    cached: int
+    shared: int
+    kept: int
+    prompt_tokens: int
+    completion_tokens: int
+    checks: int
+    cost: float | None
+
+    @property
+    def cached_share(self) -> float:
+        """The share of the requests that needs no call, 0 to 1; 1 where there are none."""
+        requests = self.calls + self.cached + self.shared
+        return 1 - self.calls / requests if requests else 1.0
+
+
+class _Counter:
+    """Stands for a backend: counts the tokens of requests and answers none."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.model, self.options = backend.model, backend.options
+        self.context_tokens, self.count_tokens = backend.context_tokens, backend.count_tokens
+        self.deterministic = getattr(backend, "deterministic", False)
+        self.embedded = getattr(backend, "embedded", False)
+        self.prompt_tokens = self.completion_tokens = 0
+
+    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        for request in requests:
+            self.prompt_tokens += sum(self.count_tokens(message.content) for message in request.messages)
+            limit = request.options.get("max_tokens", 0)
+            self.completion_tokens += limit if isinstance(limit, int) else 0
+            yield request, Reply(None, "failed", "only counted")
+
+
+def estimate(
+    grader: Grader,
+    read: Callable[[], Iterable[QueryPassages]],
+    bank: TestBank,
+    price: Price | None = None,
+) -> list[Estimate]:
+    """What grading would need, prompt by prompt; makes no call and changes no file.
+
+    Args:
+        grader: as it would grade; its cache is only read.
+        read: gives the passages anew for each prompt.
+        bank: the test bank.
+        price: what the model costs.
+    """
+    found = []
+    for name in grader.prompts or default_prompts(grader.runner.backend.model, bank):
+        counter = _Counter(grader.runner.backend)
+        runner = dataclasses.replace(grader.runner, backend=counter, max_calls=None, max_cost=None, cache_only=False)
+        report = GradingReport()
+        single = Grader(runner, (name,), grader.settings)
+        [maker] = single.makers(bank)
+        gold = 0
+        for group in single.grade_records(read(), bank, report):
+            if maker.style.prompt.verify:
+                gold += len(group.passages) * sum(len(item.gold_answers) for item in bank.for_query(group.query_id))
+        found.append(
+            Estimate(
+                maker.style.prompt.prompt_class,
+                report.run.calls,
+                report.run.cached,
+                report.run.shared,
+                report.kept,
+                counter.prompt_tokens,
+                counter.completion_tokens,
+                gold * grader.settings.replicates,
+                None if price is None else price.of(counter.prompt_tokens, counter.completion_tokens),
+            )
+        )
+    return found
