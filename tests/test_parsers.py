@@ -252,7 +252,9 @@ def test_unanswerable(text: str, expected: bool) -> None:
         ("The answer is yes.", 1), ("No, it only lists prices.", 0), ("No relevant information is given", 0),
         ("No doubt the passage is relevant", None), ("Yes or No? No", 0), ("Yes and no", None), ("maybe", None),
         ("At first yes, but it is old. No.", 0), ("<think>Yes.</think>No", 0), ("Yes it does", 1),
-        ("Relevant: Yes", 1), ("Nothing to say", None), ("Yesterday", None),
+        ("Therefore, no", 0), ("The answer is yes because the text says so.", 1),
+        ("The answer is no longer valid", None),         ("Relevant: Yes", 1),
+        ("Nothing to say", None), ("Yesterday", None),
     ],
 )  # fmt: skip
 def test_yes_no(reply: str, value: int | None) -> None:

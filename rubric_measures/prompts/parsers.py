@@ -26,12 +26,13 @@ __all__ = [
     "parse_yes_no",
 ]
 
+_YES_NO_END = r"\b(?=\W*(?:\Z|\n)|\s*[,.;:!)\]\"'*–—-]|\s+(?:because|since|as|due)\b)"
 _YES_NO = re.compile(
-    r"(?:\A|(?<=[\n.!?:;>]))[\s\"'*_#(\[-]*(?P<a>yes|no)(?P<aend>(?=\W*\Z|\s*[,.;:!)\]\n\"'*–—-]))"
-    r"|\b(?:answer|verdict|judge?ment|label|response|output|relevant|correct|say|conclusion)\b[\"'*_\]]*\s*(?:is|would\s+be|:|=)?\s*"
-    r"[\"'*_(\[]*(?P<b>yes|no)\b(?=\W*(?:\Z|\n)|\s*[,.;:!)\]\"'*–—-])",
+    r"(?:\A|(?<=[\n.!?:;>]))[\s\"'*_#(\[-]*(?P<a>yes|no)" + _YES_NO_END +
+    r"|\b(?:answer|verdict|judge?ment|label|response|output|result|conclusion|relevan(?:t|ce)|correct|say|therefore|thus|hence)\b"
+    r"[\"'*_\]]*,?\s*(?:is|would\s+be|:|=)?\s*[\"'*_(\[]*(?P<b>yes|no)" + _YES_NO_END,
     re.IGNORECASE,
-)
+)  # fmt: skip
 _YES_NO_HEAD = re.compile(
     r"\W*(?:(?P<yes>yes)\b|(?P<no>no)\b(?=\s+(?:the|it|this|that|there|because|since|as|relevant|answer|information|mention|i)\b))",
     re.IGNORECASE,
