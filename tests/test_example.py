@@ -54,6 +54,7 @@ def test_the_folder_holds_exactly_the_files_the_readme_names() -> None:
     assert files == {
         "README.md",
         "docs.jsonl",
+        "graded.jsonl.gz",
         "nuggets.jsonl",
         "qrels.txt",
         "queries.tsv",
