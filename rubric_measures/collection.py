@@ -21,12 +21,12 @@ from typing import Any
 import ir_datasets
 from ir_datasets.formats import GenericQrel, TrecQrel
 
-from rubric_measures.answers import Answer, read_answers
 from rubric_measures.collection_files import DocsHandler, QrelsHandler, QueriesHandler, ScoredDocsHandler, read_docs
 from rubric_measures.errors import InputError, RubricMeasuresError, UnknownNameError
 from rubric_measures.files import open_binary
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.queries import read_queries
+from rubric_measures.formats.reports import Answer, read_answers
 from rubric_measures.formats.trec import Qrel, Run, make_run, read_qrels, read_run
 from rubric_measures.formats.workbench import QueryPassages, load_graded
 from rubric_measures.graded import BANK_DOC, Grades

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from rubric_measures.formats.bank import load_bank, read_bank
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.trec import read_qrels, read_run
 from rubric_measures.formats.workbench import ItemGradeSet, grade_of_items, load_graded
+
+SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[2] / "shared")) / "data"
 
 
 def record(doc_id: str, grades: dict[str, int], rank: int, llm: str = "m") -> dict[str, Any]:
@@ -94,7 +97,7 @@ def test_formats_are_told_by_content(files: Path) -> None:
         "one.run": "run",
         "labels.qrels": "qrels",
         "items.qrels": "item-qrels",
-        "answers.jsonl": "answers",
+        "answers.jsonl": "reports",
     }
     assert {name: detect_format(files / name) for name in expected} == expected
     with pytest.raises(InputError, match="standard input"):
@@ -207,6 +210,86 @@ def test_leaderboards(files: Path) -> None:
     ]
 
 
+NUGGETS = {"query": "skin", "qid": "q1", "nuggets": [{"text": "epidermis", "importance": "vital"}], "kept": 1}
+ASSIGNED = {
+    "query": "skin",
+    "qid": "q1",
+    "nuggets": [{"text": "epidermis", "importance": "vital", "assignment": "partial_support"}],
+    "run_id": "gpt",
+    "answer_text": "An answer.",
+    "response_length": 2,
+}
+RUBRICS = {"qid": "q1", "rubrics": [{"criterion": "names it", "weight": -2, "axis": "x"}]}
+REPORT = {"metadata": {"run_id": "gpt", "topic_id": "q1"}, "responses": [{"text": "An answer.", "citations": []}]}
+TOPIC = {"request_id": "q1", "title": "skin", "limit": 100}
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("nuggets", NUGGETS),
+        ("assignments", ASSIGNED),
+        ("rubrics", RUBRICS),
+        ("reports", REPORT),
+        ("topics", TOPIC),
+        ("answers", {"query_id": "q1", "run_id": "gpt", "text": "An answer."}),
+        ("requests", {"query": {"qid": "q1", "text": "skin"}, "candidates": [{"docid": "d", "doc": {"segment": "s"}}]}),
+        ("nugget-bank", {"query_id": "q1", "format_version": "v3", "nugget_bank": {"a?": {"question": "a?"}}}),
+    ],
+)
+def test_foreign_formats_are_told_and_rewritten(tmp_path: Path, name: str, line: dict[str, Any]) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_text(json.dumps(line) + "\n")
+    assert detect_format(path) == name
+    assert main(["convert", str(path), "-o", str(tmp_path / "out.jsonl")]) == 0
+    assert json.loads((tmp_path / "out.jsonl").read_text()) == line
+    assert main(["convert", str(path), str(path), "-o", str(tmp_path / "two.jsonl")]) == 2
+    assert not (tmp_path / "two.jsonl").exists()
+
+
+def converted(tmp_path: Path, line: dict[str, Any], to: str, *more: str) -> Any:
+    (tmp_path / "in.jsonl").write_text(json.dumps(line) + "\n")
+    assert main(["convert", str(tmp_path / "in.jsonl"), "--to", to, *more, "-o", str(tmp_path / "out.jsonl")]) == 0
+    return json.loads((tmp_path / "out.jsonl").read_text())
+
+
+def test_banks_of_every_make(tmp_path: Path) -> None:
+    bank = converted(tmp_path, NUGGETS, "bank")
+    assert [(item["nugget_text"], item["importance"]) for item in bank["items"]] == [("epidermis", "vital")]
+    assert converted(tmp_path, bank, "nuggets") == {key: NUGGETS[key] for key in ("query", "qid", "nuggets")}
+    # Over the test bank, which all of them can become.
+    assert list(converted(tmp_path, NUGGETS, "nugget-bank")["claim_bank"]) == ["epidermis"]
+    assert [item["weight"] for item in converted(tmp_path, RUBRICS, "bank")["items"]] == [-2.0]
+    assert converted(tmp_path, TOPIC, "queries") == {"query_id": "q1", "text": "skin"}
+
+
+def test_reports_to_records(tmp_path: Path) -> None:
+    assert converted(tmp_path, REPORT, "answers") == {"query_id": "q1", "run_id": "gpt", "text": "An answer."}
+    query_id, (found,) = converted(tmp_path, REPORT, "records")
+    assert (query_id, found["text"], found["paragraph_data"]["rankings"][0]["method"]) == ("q1", "An answer.", "gpt")
+
+
+def test_assignments_to_records_and_back(tmp_path: Path) -> None:
+    records = converted(tmp_path, ASSIGNED, "records")
+    assert [rating["self_rating"] for rating in records[1][0]["exam_grades"][0]["self_ratings"]] == [1]
+    bank = tmp_path / "bank.jsonl"
+    bank.write_text(json.dumps(converted(tmp_path, ASSIGNED, "bank")) + "\n")
+    again = tmp_path / "again.jsonl"
+    again.write_text(json.dumps(records) + "\n")
+    out = tmp_path / "assignments.jsonl"
+    assert main(["convert", str(again), "--to", "assignments", "--bank", str(bank), "-o", str(out)]) == 0
+    assert json.loads(out.read_text()) == ASSIGNED
+
+
+def test_files_of_different_kinds_meet_in_the_target(files: Path) -> None:
+    (files / "nuggets.jsonl").write_text(json.dumps({**NUGGETS, "qid": "q2"}) + "\n")
+    assert run(files, "bank.jsonl", "nuggets.jsonl", "--to", "bank", "-o", str(files / "out.jsonl")) == 0
+    assert [(query_id, len(items)) for query_id, items in load_bank(files / "out.jsonl").items.items()] == [
+        ("q1", 3),
+        ("q2", 1),
+    ]
+
+
 def test_every_format_is_listed_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["convert", "--help"])
@@ -222,8 +305,8 @@ def test_every_format_is_listed_in_the_help(capsys: pytest.CaptureFixture[str]) 
         (["records.jsonl.gz", "--to", "recrods"], "unknown format 'recrods': did you mean records"),
         (["records.jsonl.gz", "--to", "tqa"], "tqa is only read"),
         (["records.jsonl.gz", "--from", "judgments"], "judgments is only written"),
-        (["records.jsonl.gz", "bank.jsonl"], "the files do not hold the same"),
-        (["bank.jsonl", "--to", "run"], "bank cannot become runs; they can become: bank, "),
+        (["records.jsonl.gz", "bank.jsonl"], "bank cannot become records; it can become: bank, "),
+        (["bank.jsonl", "--to", "run"], "bank cannot become run; it can become: bank, "),
         (["labels.qrels", "--to", "records"], "name a collection"),
         (["items.qrels", "--from", "qrels"], "judges items"),
         (["records.jsonl.gz", "--to", "run"], "a run file holds one run, not 2 (s1, s2, …)"),
@@ -277,6 +360,33 @@ def test_a_query_that_the_bank_lacks(files: Path, capsys: pytest.CaptureFixture[
     arguments = ["records.jsonl.gz", "--to", "item-qrels", "--bank", "other.jsonl", "-o", str(files / "out")]
     assert run(files, *arguments) == 2
     assert "unknown query 'q1'" in capsys.readouterr().err
+
+
+REAL = {
+    "workbench/graded-q0.jsonl.gz": "records",
+    "workbench-golden/dl20-scale-questions.jsonl.gz": "bank",
+    "workbench-golden/rated.qrels.gz": "qrels",
+    "rag26dev/rag25-dev-nuggets.jsonl.gz": "nuggets",
+    "rag26dev/research-rubrics-dev-rubrics.jsonl.gz": "rubrics",
+    "kiddie/kiddie.nuggets.jsonl": "nugget-bank",
+    "kiddie/kiddie-topics.jsonl": "topics",
+    "kiddie/kiddie.run1.jsonl": "reports",
+    "kiddie/kiddie.qrels.txt": "qrels",
+    "dl19/dl19.BM25.run.gz": "run",
+    "dl19/qrels.dl19-passage.txt.gz": "qrels",
+    "ragtime/ragtime-nuggets_300.preload.json": "preload",
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_files_are_told_and_read(tmp_path: Path, name: str) -> None:
+    path = SHARED / name
+    if not path.exists():
+        pytest.skip("the shared data folder is absent")
+    assert detect_format(path) == REAL[name]
+    target = "bank" if REAL[name] in ("nuggets", "rubrics", "nugget-bank", "preload") else None
+    convert([path], tmp_path / "out.jsonl", to=target)
+    assert detect_format(tmp_path / "out.jsonl") == (target or REAL[name])
 
 
 def test_windows_line_ends_bom_and_odd_ids(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

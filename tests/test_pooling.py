@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.answers import Answer
 from rubric_measures.cli import main
 from rubric_measures.errors import InputError
+from rubric_measures.formats.reports import Answer
 from rubric_measures.formats.trec import Qrel, make_run
 from rubric_measures.formats.workbench import QueryPassages, load_graded, write_graded
 from rubric_measures.pooling import pool

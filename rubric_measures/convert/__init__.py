@@ -1,0 +1,126 @@
+"""Any format that we read into any that we write; files of one kind are merged on the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rubric_measures.convert.bridges import Options, bridged, targets_of
+from rubric_measures.convert.detect import detect_format
+from rubric_measures.convert.formats import FORMATS, Format, PathName, read_passage_qrels
+from rubric_measures.errors import InputError, UnknownNameError
+from rubric_measures.formats.bank import bank_of_entries
+from rubric_measures.formats.merging import add_judgments, add_runs, merge_records
+from rubric_measures.formats.trec import read_run
+
+__all__ = ["FORMATS", "Format", "Options", "convert", "detect_format"]
+
+
+def convert(
+    paths: Sequence[PathName],
+    output: PathName,
+    *,
+    to: str | None = None,
+    source: str | None = None,
+    runs: Sequence[PathName] = (),
+    qrels: Sequence[PathName] = (),
+    options: Options | None = None,
+) -> None:
+    """Reads files of one format, puts them together, and writes them in another; inputs stay as they are.
+
+    Args:
+        paths: the files; several are merged (a contradiction between them is an error).
+        output: the file to write; it appears only when all went well.
+        to: the format to write (a key of `FORMATS`); that of the input if None.
+        source: the format of the input; told by content if None.
+        runs: run files whose rankings are added to records.
+        qrels: judgments that are added to records.
+        options: what the conversion may need.
+
+    Raises:
+        UnknownNameError: there is no such format.
+        InputError: a file is wrong, files contradict each other, or there is no way from the one format to the other.
+    """
+    options = options or Options()
+    if not paths:
+        raise InputError("name a file to convert")
+    for name in (to, source):
+        if name is not None and name not in FORMATS:
+            raise UnknownNameError("format", name, FORMATS)
+    sources = [source or detect_format(path) for path in paths]
+    target = FORMATS[to or sources[0]]
+    write = target.write
+    if write is None:
+        raise InputError(f"{to or sources[0]} is only read; choose another format with --to")
+    kinds = [FORMATS[name].kind for name in sources]
+    for name, kind in zip(sources, kinds, strict=True):
+        if not targets_of(kind, [target.kind]):
+            ways = sorted(way for way, one in FORMATS.items() if one.write and targets_of(kind, [one.kind]))
+            raise InputError(f"{name} cannot become {to or sources[0]}; it can become: {', '.join(ways)}")
+    contents = [_reader(name)(path) for path, name in zip(paths, sources, strict=True)]
+    if len(set(kinds)) == 1:
+        content = bridged(_merged(kinds[0], contents), kinds[0], target.kind, options)
+    else:
+        # Different kinds meet in the target's.
+        made = (bridged(one, kind, target.kind, options) for one, kind in zip(contents, kinds, strict=True))
+        content = _merged(target.kind, list(made))
+    if runs or qrels:
+        if target.kind != "records":
+            raise InputError("runs and judgments can be added to records only")
+        content = add_runs(content, [read_run(path) for path in runs], options.depth)
+        content = add_judgments(content, [row for path in qrels for row in read_passage_qrels(path)])
+    write(output, content)
+
+
+def _reader(name: str) -> Callable[[PathName], Any]:
+    read = FORMATS[name].read
+    if read is None:
+        raise InputError(f"{name} is only written; choose another format with --from")
+    return read
+
+
+def _merged(kind: str, contents: Sequence[Any]) -> Any:
+    if len(contents) == 1:
+        return contents[0]
+    if kind == "records":
+        return merge_records(contents)
+    if kind == "queries":
+        texts: dict[str, str] = {}
+        for content in contents:
+            for query_id, text in content.items():
+                if texts.setdefault(query_id, text) != text:
+                    raise InputError(f"query {query_id!r} has different texts in the files")
+        return texts
+    if kind == "leaderboard":
+        raise InputError("leaderboards are converted one by one")
+    rows = [row for content in contents for row in content]
+    if kind == "bank":
+        # Says what contradicts.
+        bank_of_entries(rows)
+    elif kind in ("qrels", "item qrels"):
+        labels: dict[tuple[str, str, str], int] = {}
+        for row in rows:
+            if labels.setdefault((row.query_id, row.doc_id, row.iteration), row.relevance) != row.relevance:
+                raise InputError(f"query {row.query_id!r}, document {row.doc_id!r} has different labels in the files")
+        rows = list(dict.fromkeys(rows))
+    elif kind in _KEYS:
+        keys = Counter(_KEYS[kind](row) for row in rows)
+        twice = next((key for key, count in keys.items() if count > 1), None)
+        if twice is not None:
+            raise InputError(f"{kind} of {' '.join(map(str, twice))} are in several files; keep one")
+    return rows
+
+
+# What there may be only one of, in kinds of which files are joined end to end.
+_KEYS: Mapping[str, Callable[[Any], tuple[Any, ...]]] = {
+    "runs": lambda run: (run.run_id,),
+    "nuggets": lambda line: (line.qid,),
+    "assignments": lambda line: (line.qid, line.run_id),
+    "rubrics": lambda line: (line.qid,),
+    "requests": lambda line: (line.query if isinstance(line.query, str) else line.query.qid,),
+    "nugget bank": lambda bank: (bank.query_id,),
+    "topics": lambda topic: (topic.query_id,),
+    "reports": lambda report: (report.query_id, report.run_name),
+    "answers": lambda answer: (answer.query_id, answer.run_id),
+}

@@ -1,0 +1,238 @@
+"""Bridges: what one kind of file holds, made into what another holds."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rubric_measures.errors import InputError, UnknownNameError
+from rubric_measures.formats.autojudge import bank_of_nugget_banks, nugget_banks
+from rubric_measures.formats.bank import bank_entries, bank_of_entries
+from rubric_measures.formats.merging import records_of_item_grades
+from rubric_measures.formats.nugget_sets import bank_of_rubrics, rubric_lines
+from rubric_measures.formats.nuggetizer import AssignmentLine
+from rubric_measures.formats.nuggetizer_records import (
+    assignment_lines,
+    bank_of_nuggets,
+    nugget_lines,
+    records_of_assignments,
+)
+from rubric_measures.formats.reports import answer_of_report, report_of_answer
+from rubric_measures.formats.trec import Qrel, Run, make_run
+from rubric_measures.formats.workbench import QueryPassages, write_graded
+from rubric_measures.graded import Grades, Label, build_grades
+from rubric_measures.pooling import pool
+from rubric_measures.qrels import qrels_of
+from rubric_measures.records import Grade, TestBank
+from rubric_measures.selection import GradeFilter, load_records
+
+__all__ = ["BRIDGES", "Options", "bridged", "targets_of"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What conversions may need besides the files.
+
+    Attributes:
+        collection: where texts come from, for records made of qrels or runs.
+        bank: the test bank of grades.
+        wanted: which grade set of records counts.
+        label: how item grades become a label, `max` or `count`.
+        rel: the minimum grade that counts, see `QueryGrades.labels`.
+        depth: documents of each ranking; all if None.
+        grader: who made the grades of item qrels.
+        run: the run to write, of several.
+    """
+
+    collection: str | None = None
+    bank: TestBank | None = None
+    wanted: GradeFilter = field(default_factory=GradeFilter)
+    label: Label = "max"
+    rel: int = 1
+    depth: int | None = None
+    grader: str = "qrels"
+    run: str | None = None
+
+
+Bridge = Callable[[Any, Options], Any]
+
+
+def _grades(groups: Sequence[QueryPassages], options: Options) -> Grades:
+    """The grades of records in memory; the one reader of grade sets reads files."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "records.jsonl"
+        write_graded(path, groups)
+        try:
+            return load_records(path, options.bank, options.wanted)
+        except UnknownNameError:
+            raise
+        except InputError as error:
+            # The user does not know this file.
+            raise InputError(str(error).removeprefix(f"{path}: ")) from None
+
+
+def _records_to_qrels(groups: Sequence[QueryPassages], options: Options) -> list[Any]:
+    return list(qrels_of(_grades(groups, options), "passage", options.label, options.rel))
+
+
+def _records_to_item_qrels(groups: Sequence[QueryPassages], options: Options) -> list[Any]:
+    return list(qrels_of(_grades(groups, options), "item"))
+
+
+def _records_to_judgments(groups: Sequence[QueryPassages], _: Options) -> list[Qrel]:
+    rows = [
+        Qrel(one.query_id, passage.doc_id, one.relevance)
+        for group in groups
+        for passage in group.passages
+        for one in passage.judgments
+    ]
+    if not rows:
+        raise InputError("the records hold no judgments")
+    return list(dict.fromkeys(rows))
+
+
+def _records_to_runs(groups: Sequence[QueryPassages], options: Options) -> list[Run]:
+    rows: dict[str, list[tuple[str, str, float]]] = {}
+    for group in groups:
+        for passage in group.passages:
+            for place in passage.rankings:
+                rows.setdefault(place.method, []).append((place.query_id, passage.doc_id, place.score))
+    if not rows:
+        raise InputError("the records hold no rankings")
+    if options.run is not None and options.run not in rows:
+        raise UnknownNameError("run", options.run, rows)
+    chosen = sorted(rows) if options.run is None else [options.run]
+    return [make_run(run_id, rows[run_id]) for run_id in chosen]
+
+
+def _item_qrels_to_qrels(rows: Sequence[Qrel], options: Options) -> list[Any]:
+    return list(qrels_of(build_grades(rows, options.bank), "passage", options.label, options.rel))
+
+
+def _texts(rows: Sequence[Qrel], options: Options) -> dict[str, str]:
+    docs = _docs(options)
+    found = docs.get_many(sorted({row.doc_id for row in rows}))
+    return {
+        doc_id: str(one.default_text() if hasattr(one, "default_text") else one.text) for doc_id, one in found.items()
+    }
+
+
+def _docs(options: Options) -> Any:
+    if options.collection is None:
+        raise InputError("records need the texts of their passages; name a collection with --collection")
+    from rubric_measures.collection import load_collection
+
+    collection = load_collection(options.collection)
+    if not collection.has_docs():
+        raise InputError(f"{options.collection}: has no documents")
+    return collection.docs_store()
+
+
+def _item_qrels_to_records(rows: Sequence[Qrel], options: Options) -> list[QueryPassages]:
+    kinds = {item.kind for item in options.bank} if options.bank is not None else set()
+    kind = kinds.pop() if len(kinds) == 1 else "question"
+    return records_of_item_grades(rows, _texts(rows, options), grader=options.grader, kind=kind)
+
+
+def _qrels_to_records(rows: Sequence[Qrel], options: Options) -> list[QueryPassages]:
+    return list(pool(docs=_docs(options), judgments=rows, judged=True))
+
+
+def _runs_to_records(runs: Sequence[Run], options: Options) -> list[QueryPassages]:
+    return list(pool(runs, options.depth or 20, _docs(options)))
+
+
+def _bank_to_queries(entries: Sequence[Any], _: Options) -> dict[str, str]:
+    texts = dict(bank_of_entries(entries).query_texts)
+    if not texts:
+        raise InputError("the bank does not give the texts of its queries")
+    return texts
+
+
+def _records_to_assignments(groups: Sequence[QueryPassages], options: Options) -> list[AssignmentLine]:
+    if options.bank is None:
+        raise InputError("assignments list the nuggets of each query; name the test bank with --bank")
+    grades = _grades(groups, options)
+    rows = [Grade(row.query_id, row.doc_id, row.relevance, row.iteration) for row in grades.items]
+    answers: dict[tuple[str, str], str] = {}
+    runs: dict[tuple[str, str], str] = {}
+    for group in groups:
+        for passage in group.passages:
+            answers[group.query_id, passage.doc_id] = passage.text
+            for place in passage.rankings:
+                if runs.setdefault((group.query_id, place.method), passage.doc_id) != passage.doc_id:
+                    raise InputError(
+                        f"query {group.query_id!r}: {place.method!r} has several passages; assignments are for one "
+                        "passage a run, the whole answer"
+                    )
+    return assignment_lines(options.bank, rows, answers, runs)
+
+
+def _to_bank(read: Callable[[Any], TestBank]) -> Bridge:
+    return lambda content, _: bank_entries(read(content))
+
+
+def _from_bank(write: Callable[[TestBank], Any]) -> Bridge:
+    return lambda entries, _: write(bank_of_entries(entries))
+
+
+BRIDGES: Mapping[tuple[str, str], Bridge] = {
+    ("records", "qrels"): _records_to_qrels,
+    ("records", "item qrels"): _records_to_item_qrels,
+    ("records", "judgments"): _records_to_judgments,
+    ("records", "runs"): _records_to_runs,
+    ("records", "assignments"): _records_to_assignments,
+    ("item qrels", "qrels"): _item_qrels_to_qrels,
+    ("item qrels", "records"): _item_qrels_to_records,
+    ("qrels", "records"): _qrels_to_records,
+    ("runs", "records"): _runs_to_records,
+    ("answers", "records"): lambda answers, _: list(pool(answers=answers)),
+    ("answers", "reports"): lambda answers, _: [report_of_answer(answer) for answer in answers],
+    ("reports", "answers"): lambda reports, _: [answer_of_report(report) for report in reports],
+    ("assignments", "records"): lambda lines, _: records_of_assignments(lines),
+    ("assignments", "bank"): _to_bank(bank_of_nuggets),
+    ("nuggets", "bank"): _to_bank(bank_of_nuggets),
+    ("rubrics", "bank"): _to_bank(bank_of_rubrics),
+    ("nugget bank", "bank"): _to_bank(bank_of_nugget_banks),
+    ("bank", "nuggets"): _from_bank(nugget_lines),
+    ("bank", "rubrics"): _from_bank(rubric_lines),
+    ("bank", "nugget bank"): _from_bank(nugget_banks),
+    ("bank", "queries"): _bank_to_queries,
+    ("topics", "queries"): lambda topics, _: {topic.query_id: topic.text for topic in topics},
+}
+# Kinds that others pass through: a nugget file becomes a nugget bank as a test bank.
+_HUBS = ("bank", "answers")
+
+
+def _way(kind: str, target: str) -> list[Bridge] | None:
+    """The bridges from one kind to another: none, one, or two over a hub."""
+    if kind == target:
+        return []
+    if (kind, target) in BRIDGES:
+        return [BRIDGES[kind, target]]
+    for hub in _HUBS:
+        if (kind, hub) in BRIDGES and (hub, target) in BRIDGES:
+            return [BRIDGES[kind, hub], BRIDGES[hub, target]]
+    return None
+
+
+def targets_of(kind: str, kinds: Sequence[str]) -> list[str]:
+    """Those of `kinds` that a kind can become, itself included."""
+    return [target for target in kinds if _way(kind, target) is not None]
+
+
+def bridged(content: Any, kind: str, target: str, options: Options) -> Any:
+    """The content of one kind as another.
+
+    Raises:
+        InputError: there is no way, or the content or the options do not do.
+    """
+    way = _way(kind, target)
+    if way is None:
+        raise InputError(f"{kind} cannot become {target}")
+    for bridge in way:
+        content = bridge(content, options)
+    return content

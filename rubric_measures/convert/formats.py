@@ -1,0 +1,127 @@
+"""The table of formats: what each file holds, how it is read and written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rubric_measures.errors import FormatError, InputError
+from rubric_measures.files import path_name
+from rubric_measures.formats.autojudge import read_nugget_banks, write_nugget_banks
+from rubric_measures.formats.bank import BankEntry, bank_entries, read_bank, write_bank
+from rubric_measures.formats.leaderboard_writers import write_leaderboard
+from rubric_measures.formats.leaderboards import FORMS, Form, LeaderboardTable, read_leaderboard
+from rubric_measures.formats.nugget_sets import bank_of_preload, read_preload, read_rubrics, write_rubrics
+from rubric_measures.formats.nuggetizer import (
+    read_assignments,
+    read_nuggets,
+    read_requests,
+    write_assignments,
+    write_nuggets,
+    write_requests,
+)
+from rubric_measures.formats.queries import read_queries, write_queries
+from rubric_measures.formats.reports import read_answers, read_reports, write_answers, write_reports
+from rubric_measures.formats.topics import read_topics, write_topics
+from rubric_measures.formats.tqa import read_tqa
+from rubric_measures.formats.trec import Qrel, Run, read_qrels, read_run, write_qrels, write_runs
+from rubric_measures.formats.workbench import load_graded, write_graded
+
+__all__ = ["FORMATS", "Format", "PathName", "read_passage_qrels"]
+
+PathName = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Format:
+    """One file format.
+
+    Attributes:
+        kind: what a file holds: `records`, `qrels`, `item qrels`, `bank`, `queries`, `runs`, `answers`. Formats of one
+            kind convert into each other without loss of what both can hold.
+        description: one line.
+        read: path -> content; None where it is only written.
+        write: (path, content); None where it is only read.
+    """
+
+    kind: str
+    description: str
+    read: Callable[[PathName], Any] | None = None
+    write: Callable[[PathName, Any], None] | None = None
+
+
+def read_passage_qrels(path: PathName) -> list[Qrel]:
+    """The rows of a qrels file with one label a document.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: it is no qrels file, or it judges items.
+    """
+    rows = read_qrels(path)
+    if len({row[:2] for row in rows}) < len(rows):
+        raise FormatError("judges items (several lines a document); read it as item-qrels", path=path_name(path))
+    return rows
+
+
+def _write_runs(path: PathName, runs: Sequence[Run]) -> None:
+    """One file; or one file a run, when `path` is a folder."""
+    if Path(path).is_dir():
+        bad = next((run.run_id for run in runs if "/" in run.run_id or run.run_id in ("", ".", "..")), None)
+        if bad is not None:
+            raise InputError(f"the run {bad!r} cannot name a file; choose one with --run, and name its file")
+        for run in runs:
+            write_runs(Path(path) / f"{run.run_id}.run", [run])
+        return
+    if len(runs) > 1:
+        names = ", ".join(run.run_id for run in runs[:4])
+        raise InputError(
+            f"{path_name(path)}: a run file holds one run, not {len(runs)} ({names}, …); choose one with --run, "
+            "or name a folder"
+        )
+    write_runs(path, runs)
+
+
+def _read_runs(path: PathName) -> list[Run]:
+    return [read_run(path)]
+
+
+def _read_tqa_entries(path: PathName) -> list[BankEntry]:
+    return bank_entries(read_tqa(path), test_collection="tqa2")
+
+
+def _leaderboard(form: Form | None, description: str) -> Format:
+    def write(path: PathName, table: LeaderboardTable) -> None:
+        write_leaderboard(path, table, form or "ir_measures")
+
+    return Format("leaderboard", description, lambda path: read_leaderboard(path, form=form), write)
+
+
+def _read_preload_entries(path: PathName) -> list[BankEntry]:
+    return bank_entries(bank_of_preload(read_preload(path), path=path))
+
+
+# A new format is one entry here (and a module in formats/, and a bridge where it holds something new).
+FORMATS: dict[str, Format] = {
+    "records": Format("records", "graded passages of the Rubric workbench (.jsonl.gz)", load_graded, write_graded),
+    "qrels": Format("qrels", "a label a passage; of records, what the grades imply", read_passage_qrels, write_qrels),
+    "judgments": Format("judgments", "of records, what people said, as qrels", None, write_qrels),
+    "item-qrels": Format("item qrels", "one grade an item (diversity qrels)", read_qrels, write_qrels),
+    "run": Format("runs", "TREC run; of records, their rankings (several into a folder)", _read_runs, _write_runs),
+    "bank": Format("bank", "test bank of the Rubric workbench (.jsonl.gz)", read_bank, write_bank),
+    "tqa": Format("bank", "TQA lessons with answer keys", _read_tqa_entries),
+    "nuggets": Format("nuggets", "nuggets of nuggetizer and of TREC RAG", read_nuggets, write_nuggets),
+    "assignments": Format("assignments", "nuggetizer's assigned nuggets", read_assignments, write_assignments),
+    "requests": Format("requests", "nuggetizer's requests: candidates of queries", read_requests, write_requests),
+    "rubrics": Format("rubrics", "weighted criteria of ResearchRubrics", read_rubrics, write_rubrics),
+    "nugget-bank": Format("nugget bank", "nugget bank of TREC Auto-Judge", read_nugget_banks, write_nugget_banks),
+    "preload": Format("bank", "nuggets preloaded in TREC RAGTIME, FILE_<topic>.preload.json", _read_preload_entries),
+    "queries": Format("queries", "queries: .json, .jsonl or .tsv by name", read_queries, write_queries),
+    "topics": Format("topics", "topics with titles, problem statements and limits", read_topics, write_topics),
+    "reports": Format("reports", "generated answers with citations", read_reports, write_reports),
+    "answers": Format("answers", "generated answers as {query_id, run_id, text}", read_answers, write_answers),
+    "leaderboard": _leaderboard(None, "leaderboard in any form; written as run topic measure value"),
+    **{f"leaderboard:{form}": _leaderboard(form, f"leaderboard, form {form}") for form in FORMS},
+}
