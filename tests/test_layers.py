@@ -45,6 +45,8 @@ ALLOWED: dict[str, list[str]] = {
 # Scores made by people and machines alike: what stands right of the measures.
 ANALYSIS = ["workbench", "tournament", "meta_evaluation", "plots", "verification", "review", "example"]
 ALLOWED["cli"] = [*MAKING, *USING, *ANALYSIS, "convert"]
+# A judge for another program does what the command line does.
+ALLOWED["autojudge"] = [*MAKING, *USING, "cli"]
 # Left to right: the first names of the rows above are not allowed to import the later ones.
 USERS_OF_GRADES = [*USING[1:], "tournament", "meta_evaluation", "verification", "plots"]
 
