@@ -17,6 +17,7 @@ from rubric_measures.test_bank.synthetic_queries import (
     generate_queries,
     long_passages,
     sample_by_model,
+    sample_passages,
 )
 from tests.function_backend import caller_of
 
@@ -104,6 +105,20 @@ def test_the_sample_meets_the_quotas_and_not_the_order() -> None:
     assert set(only_a) == {query for query in chosen if query.model == "a"}
     other, _ = sample_by_model(queries, {"a": 10}, seed=2)
     assert set(other) != set(only_a)
+
+
+def test_a_sample_of_a_stream_of_passages() -> None:
+    stream = [LongPassage(f"d{n}", (f"d{n}",), "t") for n in range(50)]
+    chosen = sample_passages(iter(stream), 10, seed=3)
+    assert chosen == sample_passages(stream, 10, seed=3)
+    assert chosen != sample_passages(stream, 10, seed=4)
+    assert len(set(chosen)) == 10
+    assert chosen == [passage for passage in stream if passage in chosen]
+    assert sample_passages(stream, 99) == stream
+    # Every passage is as likely as any other: 2,000 samples of 10 of 50, each about 400 times (sd 18).
+    counts = Counter(passage.document_id for seed in range(2000) for passage in sample_passages(stream, 10, seed=seed))
+    assert min(counts.values()) > 400 - 5 * 18
+    assert max(counts.values()) < 400 + 5 * 18
 
 
 def test_bad_input() -> None:

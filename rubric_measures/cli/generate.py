@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import logging
-import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rubric_measures.runners import RunStats
     from rubric_measures.test_bank.calls import Caller, Failure
     from rubric_measures.test_bank.generation import Topic
-    from rubric_measures.test_bank.synthetic_queries import LongPassage
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -272,11 +271,18 @@ def _finish_bank(
 
 def _make_queries(options: argparse.Namespace, callers: Sequence[Caller]) -> bool:
     from rubric_measures.test_bank.files import read_passages, write_synthetic
-    from rubric_measures.test_bank.synthetic_queries import generate_queries, long_passages, sample_by_model
+    from rubric_measures.test_bank.synthetic_queries import (
+        generate_queries,
+        long_passages,
+        sample_by_model,
+        sample_passages,
+    )
 
     count_tokens = callers[0].runner.backend.count_tokens
-    passages = list(long_passages(read_passages(options.passages), count_tokens, max_tokens=options.passage_tokens))
-    passages = _sampled(passages, options)[: options.limit]
+    stream = long_passages(read_passages(options.passages), count_tokens, max_tokens=options.passage_tokens)
+    if options.sample_passages:
+        stream = iter(sample_passages(stream, options.sample_passages, seed=options.seed))
+    passages = list(itertools.islice(stream, options.limit))
     quotas = _quotas(options, callers)
     made = generate_queries(
         passages, callers, examples=_examples(options.examples), max_questions=options.max_questions
@@ -293,13 +299,6 @@ def _make_queries(options: argparse.Namespace, callers: Sequence[Caller]) -> boo
         raise GradingError("no call led to a query; nothing was written")
     write_synthetic(options.output, queries)
     return bool(made.failures or missing)
-
-
-def _sampled(passages: Sequence[LongPassage], options: argparse.Namespace) -> list[LongPassage]:
-    if options.sample_passages is None or options.sample_passages >= len(passages):
-        return list(passages)
-    chosen = random.Random(f"passages/{options.seed}").sample(range(len(passages)), options.sample_passages)
-    return [passages[place] for place in sorted(chosen)]
 
 
 def _quotas(options: argparse.Namespace, callers: Sequence[Caller]) -> dict[str, int]:

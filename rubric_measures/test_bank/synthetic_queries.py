@@ -16,7 +16,15 @@ from rubric_measures.prompts.parsers import parse_items
 from rubric_measures.test_bank.calls import Ask, Caller, Failure, ask_all, normalised, run_jobs
 from rubric_measures.test_bank.nuggetization import Segment
 
-__all__ = ["LongPassage", "SyntheticQueries", "SyntheticQuery", "generate_queries", "long_passages", "sample_by_model"]
+__all__ = [
+    "LongPassage",
+    "SyntheticQueries",
+    "SyntheticQuery",
+    "generate_queries",
+    "long_passages",
+    "sample_by_model",
+    "sample_passages",
+]
 
 _LOGGER = logging.getLogger("rubric_measures")
 MAX_QUESTIONS = 10
@@ -117,6 +125,21 @@ def _joined(members: Sequence[Segment], document: Callable[[str], str]) -> LongP
         tuple(member.doc_id for member in members),
         "\n".join(member.text.strip() for member in members),
     )
+
+
+def sample_passages(passages: Iterable[LongPassage], count: int, *, seed: int = 0) -> list[LongPassage]:
+    """A seeded sample without replacement of a stream, in its order; memory is that of the sample.
+
+    Source: reservoir sampling, algorithm R (Vitter 1985, section 2).
+    """
+    chooser = random.Random(f"passages/{seed}")
+    kept: list[tuple[int, LongPassage]] = []
+    for place, passage in enumerate(passages):
+        if len(kept) < count:
+            kept.append((place, passage))
+        elif (slot := chooser.randrange(place + 1)) < count:
+            kept[slot] = (place, passage)
+    return [passage for _, passage in sorted(kept, key=lambda pair: pair[0])]
 
 
 def generate_queries(
