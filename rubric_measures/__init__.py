@@ -8,7 +8,8 @@ RubricCover(rel=4)@20
 """
 
 from rubric_measures import measures as _measures
-from rubric_measures.graded import Grades, build_grades
+from rubric_measures.grade_rows import build_grades
+from rubric_measures.graded import Grades
 from rubric_measures.measures import (
     NuggetA,
     NuggetV,

@@ -12,16 +12,27 @@ ROOT = Path(rubric_measures.__file__).parent
 BASE = ["errors", "records", "files", "extras", "sorting", "signature", "forked"]
 # What may be imported by each part, besides itself and BASE. Left of the waist grades are made, right of it used.
 MAKING = ["formats", "collection", "answers", "pooling", "prompts", "backends", "runners", "test_bank", "grading"]
-USING = ["formats", "graded", "selection", "measures", "leaderboard", "leaderboard_output", "qrels", "run_spool"]
+USING = [
+    "formats",
+    "graded",
+    "grade_rows",
+    "selection",
+    "measures",
+    "leaderboard",
+    "leaderboard_output",
+    "qrels",
+    "run_spool",
+]
 ALLOWED: dict[str, list[str]] = {
     **{name: [] for name in BASE},
     "formats": [],
     "graded": ["formats"],
-    "collection": ["formats", "graded", "selection", "answers", "collection_files"],
+    "grade_rows": ["graded"],
+    "collection": ["formats", "graded", "grade_rows", "selection", "answers", "collection_files"],
     "collection_files": ["formats"],
     "pooling": ["formats", "answers", "collection"],
     "answers": ["formats"],
-    "convert": ["formats", "graded", "selection", "qrels", "collection", "answers", "pooling"],
+    "convert": ["formats", "graded", "grade_rows", "selection", "qrels", "collection", "answers", "pooling"],
     "prompts": ["formats", "backends"],
     "backends": ["formats", "prompts"],
     "runners": ["formats", "prompts", "backends"],

@@ -13,7 +13,8 @@ from ir_measures.measures.base import Measure
 
 from rubric_measures.errors import InputError, MeasureError, UnknownNameError
 from rubric_measures.files import open_binary
-from rubric_measures.graded import BANK_DOC, Grades, build_grades
+from rubric_measures.grade_rows import build_grades
+from rubric_measures.graded import BANK_DOC, Grades
 from rubric_measures.measures import RubricQrels
 from rubric_measures.measures.plan import is_supported
 from rubric_measures.records import TestBank

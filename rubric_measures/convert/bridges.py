@@ -23,7 +23,8 @@ from rubric_measures.formats.nuggetizer_records import (
 from rubric_measures.formats.reports import answer_of_report, report_of_answer
 from rubric_measures.formats.trec import Qrel, Run, make_run
 from rubric_measures.formats.workbench import QueryPassages, write_graded
-from rubric_measures.graded import Grades, Label, build_grades
+from rubric_measures.grade_rows import build_grades
+from rubric_measures.graded import Grades, Label
 from rubric_measures.pooling import pool
 from rubric_measures.qrels import qrels_of
 from rubric_measures.records import Grade, TestBank

@@ -12,7 +12,8 @@ from ir_measures.measures.base import Measure
 from ir_measures.util import Metric
 
 from rubric_measures.errors import InputError, MeasureError
-from rubric_measures.graded import Grades, build_grades
+from rubric_measures.grade_rows import build_grades
+from rubric_measures.graded import Grades
 from rubric_measures.measures.definitions import RubricMeasure
 from rubric_measures.measures.plan import Plan, QueryScorer, is_supported
 from rubric_measures.sorting import ranked

@@ -13,7 +13,8 @@ from rubric_measures.errors import InputError
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.formats.workbench import UngroupedError, load_graded, read_graded
 from rubric_measures.formats.workbench_models import QueryPassages
-from rubric_measures.graded import BANK_DOC, Grades, Label, build_grades
+from rubric_measures.grade_rows import build_grades
+from rubric_measures.graded import BANK_DOC, Grades, Label
 from rubric_measures.meta_evaluation.agreement import (
     Agreement,
     BinaryAgreement,
