@@ -38,7 +38,7 @@ ALLOWED: dict[str, list[str]] = {
     "runners": ["formats", "prompts", "backends"],
     "test_bank": ["formats", "collection", "answers", "prompts", "backends", "runners", "graded"],
     "grading": ["formats", "collection", "answers", "prompts", "backends", "runners", "graded"],
-    "measures": ["formats", "graded", "selection"],
+    "measures": ["formats", "graded", "grade_rows", "selection"],
     "selection": ["formats", "graded"],
     "run_spool": ["formats"],
     "leaderboard": ["formats", "graded", "selection", "measures", "run_spool"],
