@@ -30,6 +30,7 @@ from rubric_measures.signature import content_hash
 __all__ = [
     "GradeFilter",
     "GradeSetKey",
+    "GradeSetSelector",
     "RankedPassage",
     "RecordQuery",
     "bank_hash",
@@ -172,7 +173,7 @@ def _read_entry(entry: ItemGradeSet | DirectGrade) -> _Chosen:
 
 
 @dataclass
-class _Selector:
+class GradeSetSelector:
     """Chooses the entry of each passage, and remembers which grade sets a file turned out to have."""
 
     wanted: GradeFilter
@@ -218,7 +219,7 @@ def _item_ids(entry: ItemGradeSet | DirectGrade) -> list[str]:
 
 
 def select_query(
-    group: QueryPassages, selector: _Selector, bank: TestBank | None, keep_ranks: bool = False
+    group: QueryPassages, selector: GradeSetSelector, bank: TestBank | None, keep_ranks: bool = False
 ) -> RecordQuery:
     """Compiles one query of the records.
 
@@ -321,7 +322,7 @@ def read_records(
     """
     log = logging.getLogger("rubric_measures")
     name = os.fspath(path)
-    selector = _Selector(wanted or GradeFilter(), name)
+    selector = GradeSetSelector(wanted or GradeFilter(), name)
     seen: set[str] = set()
     for group in load_graded(path) if in_memory or name == "-" else read_graded(path):
         seen.add(group.query_id)

@@ -1,0 +1,235 @@
+"""The four analyses with which people check grades and banks: grades per item, the grid, uncovered passages, bad items.
+
+Source: Dietz, "A Workbench for Autograding Retrieve/Generate Systems" (SIGIR 2024), phase 3; Farzi and Dietz, EXAM++.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rubric_measures.formats.workbench import (
+    DirectGrade,
+    GradedPassage,
+    ItemGradeSet,
+    QueryPassages,
+    grade_of_items,
+)
+from rubric_measures.records import TestBank
+from rubric_measures.selection import GradeSetSelector
+
+__all__ = [
+    "BadItem",
+    "CheckedGrade",
+    "CheckedPassage",
+    "CheckedQuery",
+    "UncoveredPassage",
+    "bad_items",
+    "check_records",
+    "grades_by_item",
+    "uncovered_passages",
+]
+
+
+class CheckedGrade(NamedTuple):
+    """One grade with what led to it; one row a (passage, item).
+
+    Attributes:
+        query_id: the query.
+        item_id: the item.
+        item_text: the question or nugget; empty where no bank was given.
+        doc_id: the passage.
+        grade: the grade; None where `status` is a failure.
+        status: `graded`, or why there is no grade.
+        answer: the answer that an extraction prompt found in the passage, else the raw reply of the grader.
+        judgment: what people said about the passage; None where nobody did.
+        text: the passage.
+    """
+
+    query_id: str
+    item_id: str
+    item_text: str
+    doc_id: str
+    grade: int | None
+    status: str
+    answer: str
+    judgment: int | None
+    text: str
+
+
+@dataclass(frozen=True)
+class CheckedPassage:
+    """One passage with its grades, item_id -> grade, in the order of the items."""
+
+    doc_id: str
+    text: str
+    judgment: int | None
+    grades: Mapping[str, CheckedGrade]
+
+    @property
+    def best(self) -> int | None:
+        """The highest grade; None where nothing is graded."""
+        return max((row.grade for row in self.grades.values() if row.grade is not None), default=None)
+
+
+@dataclass(frozen=True)
+class CheckedQuery:
+    """One query of graded records, as people look at it: the grid of passages × items.
+
+    Attributes:
+        query_id: the query.
+        text: its text, where a bank gives it.
+        items: item_id -> text (empty without a bank): all items of the bank, else all graded ones, sorted.
+        passages: the passages in file order.
+    """
+
+    query_id: str
+    text: str
+    items: Mapping[str, str]
+    passages: Sequence[CheckedPassage]
+
+    def rows(self) -> Iterator[CheckedGrade]:
+        """The grades, passage by passage."""
+        for passage in self.passages:
+            yield from passage.grades.values()
+
+
+class UncoveredPassage(NamedTuple):
+    """A passage that people judged relevant and no item covers: something is missing in the bank."""
+
+    query_id: str
+    doc_id: str
+    judgment: int
+    best_grade: int | None
+    text: str
+
+
+class BadItem(NamedTuple):
+    """An item that passages cover which people judged not relevant; often: it does not tell relevant from not.
+
+    Attributes:
+        query_id: the query.
+        item_id: the item.
+        item_text: the question or nugget; empty where no bank was given.
+        spurious: passages judged not relevant that cover the item.
+        relevant: passages judged relevant that cover it.
+        covering: all passages that cover it, unjudged ones too.
+    """
+
+    query_id: str
+    item_id: str
+    item_text: str
+    spurious: int
+    relevant: int
+    covering: int
+
+
+def check_records(
+    groups: Iterable[QueryPassages], selector: GradeSetSelector, bank: TestBank | None = None
+) -> Iterator[CheckedQuery]:
+    """Puts the grades of one grade set beside answers and judgments, query by query.
+
+    Args:
+        groups: graded records; consumed once.
+        selector: chooses the grade set.
+        bank: the texts of the items, and which items there are.
+
+    Raises:
+        InputError: several grade sets pass the selector's filter.
+        UnknownNameError: the bank lacks a query.
+    """
+    for group in groups:
+        texts = {item.item_id: item.text for item in bank.for_query(group.query_id)} if bank is not None else {}
+        chosen: list[tuple[GradedPassage, ItemGradeSet | DirectGrade | None]] = [
+            (passage, selector.choose(passage, frozenset(texts) if bank is not None else None))
+            for passage in group.passages
+        ]
+        if bank is None:
+            texts = dict.fromkeys(sorted({item_id for _, entry in chosen for item_id in _grades(entry)}), "")
+        passages = [_passage(group.query_id, passage, entry, texts) for passage, entry in chosen]
+        text = bank.query_texts.get(group.query_id, "") if bank is not None else ""
+        yield CheckedQuery(group.query_id, text, texts, passages)
+
+
+def _grades(entry: ItemGradeSet | DirectGrade | None) -> dict[str, tuple[int | None, str]]:
+    """item_id -> (grade, status)."""
+    if entry is None:
+        return {}
+    if isinstance(entry, DirectGrade):
+        value = entry.self_rating if entry.self_rating is not None else int(entry.correct_answered)
+        return {"0": (value if entry.status == "graded" else None, entry.status)}
+    status = entry.item_status or {}
+    grades: dict[str, tuple[int | None, str]] = {
+        item_id: (grade, status.get(item_id, "graded")) for item_id, grade in grade_of_items(entry).items()
+    }
+    for item_id, why in status.items():
+        grades.setdefault(item_id, (None, why))
+    return grades
+
+
+def _passage(
+    query_id: str, passage: GradedPassage, entry: ItemGradeSet | DirectGrade | None, texts: Mapping[str, str]
+) -> CheckedPassage:
+    judgments = [judgment.relevance for judgment in passage.judgments if judgment.query_id == query_id]
+    judgment = max(judgments, default=None)
+    answers = _answers(passage, entry)
+    grades = _grades(entry)
+    rows = {
+        item_id: CheckedGrade(
+            query_id, item_id, text, passage.doc_id, *grades[item_id], answers.get(item_id, ""), judgment, passage.text
+        )
+        for item_id, text in texts.items()
+        if item_id in grades
+    }
+    return CheckedPassage(passage.doc_id, passage.text, judgment, rows)
+
+
+def _answers(passage: GradedPassage, entry: ItemGradeSet | DirectGrade | None) -> dict[str, str]:
+    """item_id -> answer: extracted ones (grade sets without ratings) go before the raw replies of the grader."""
+    if isinstance(entry, DirectGrade):
+        return {"0": entry.answer}
+    answers = dict(entry.answers) if entry is not None else {}
+    for other in passage.exam_grades or ():
+        if other is not entry and not other.self_ratings:
+            answers.update(other.answers)
+    return answers
+
+
+def grades_by_item(query: CheckedQuery) -> dict[str, list[CheckedGrade]]:
+    """item_id -> the grades of all passages, best first; failures last, ties by document id."""
+    rows: dict[str, list[CheckedGrade]] = {item_id: [] for item_id in query.items}
+    for row in query.rows():
+        rows[row.item_id].append(row)
+    for members in rows.values():
+        members.sort(key=lambda row: (row.grade is None, -(row.grade or 0), row.doc_id))
+    return rows
+
+
+def uncovered_passages(query: CheckedQuery, min_judgment: int = 1, min_rating: int = 4) -> list[UncoveredPassage]:
+    """Passages judged at least `min_judgment` that no item covers with at least `min_rating`; highest judgment first.
+
+    A passage without any grade counts as uncovered.
+    """
+    found = [
+        UncoveredPassage(query.query_id, passage.doc_id, passage.judgment, passage.best, passage.text)
+        for passage in query.passages
+        if passage.judgment is not None
+        and passage.judgment >= min_judgment
+        and (passage.best is None or passage.best < min_rating)
+    ]
+    return sorted(found, key=lambda row: (-row.judgment, row.doc_id))
+
+
+def bad_items(query: CheckedQuery, min_judgment: int = 1, min_rating: int = 4) -> list[BadItem]:
+    """Items by how many passages cover them that people judged below `min_judgment`; most first, none left out."""
+    counts = {item_id: [0, 0, 0] for item_id in query.items}
+    for passage in query.passages:
+        for item_id, row in passage.grades.items():
+            if row.grade is None or row.grade < min_rating:
+                continue
+            counts[item_id][2] += 1
+            if passage.judgment is not None:
+                counts[item_id][passage.judgment >= min_judgment] += 1
+    rows = [BadItem(query.query_id, item_id, query.items[item_id], *numbers) for item_id, numbers in counts.items()]
+    return sorted(rows, key=lambda row: (-row.spurious, row.relevant, row.item_id))
