@@ -7,7 +7,14 @@ from collections.abc import Callable, Sequence
 
 from rubric_measures.leaderboard import Cell, Leaderboard
 
-__all__ = ["FORMATS", "render"]
+__all__ = ["FORMATS", "render", "render_rows"]
+
+# What stands behind a run's mean and standard error by a measure: run, measure -> text.
+More = Callable[[str, str], str]
+
+
+def _nothing(run_id: str, name: str) -> str:
+    return ""
 
 
 def _number(value: float | None, places: int) -> str:
@@ -34,14 +41,14 @@ def _tsv(board: Leaderboard, places: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _rows(board: Leaderboard, places: int, plus_minus: str) -> list[list[str]]:
+def _rows(board: Leaderboard, places: int, plus_minus: str, more: More = _nothing) -> list[list[str]]:
     rows = [["run", *board.measures, "grades"]]
     for run_id in board.ranking():
         cells = [board.cells[run_id][name] for name in board.measures]
         scores = []
-        for cell in cells:
+        for name, cell in zip(board.measures, cells, strict=True):
             error = "" if cell.standard_error is None else f" {plus_minus} {_number(cell.standard_error, places)}"
-            scores.append(_number(cell.mean, places) + error)
+            scores.append(_number(cell.mean, places) + error + more(run_id, name))
         shares = [cell.coverage for cell in cells if cell.coverage is not None]
         rows.append([run_id, *scores, f"{min(shares):.1%}" if shares else "-"])
     return rows
@@ -55,26 +62,27 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[list[str]]:
     ]
 
 
-def _text(board: Leaderboard, places: int) -> str:
-    return "\n".join("  ".join(row).rstrip() for row in _aligned(_rows(board, places, "±"))) + "\n"
+def _text(board: Leaderboard, places: int, more: More = _nothing) -> str:
+    return "\n".join("  ".join(row).rstrip() for row in _aligned(_rows(board, places, "±", more))) + "\n"
 
 
-def _markdown(board: Leaderboard, places: int) -> str:
-    escaped = [[field.replace("|", r"\|") for field in row] for row in _rows(board, places, "±")]
+def _markdown(board: Leaderboard, places: int, more: More = _nothing) -> str:
+    escaped = [[field.replace("|", r"\|") for field in row] for row in _rows(board, places, "±", more)]
     head, *rows = _aligned(escaped)
     rule = ["-" * len(head[0]), *("-" * (len(field) - 1) + ":" for field in head[1:])]
     return "\n".join(f"| {' | '.join(row)} |" for row in [head, rule, *rows]) + "\n"
 
 
 _TEX = {char: f"\\{char}" for char in "&%$#_{}"}
+_TEX |= {"†": r"$\dagger$"}
 _TEX |= {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
 
 
-def _latex(board: Leaderboard, places: int) -> str:
+def _latex(board: Leaderboard, places: int, more: More = _nothing) -> str:
     def clean(text: str) -> str:
         return "".join(_TEX.get(char, char) for char in text)
 
-    head, *rows = _rows(board, places, "PLUSMINUS")
+    head, *rows = _rows(board, places, "PLUSMINUS", more)
     lines = [r"\begin{tabular}{l" + "r" * (len(head) - 1) + "}", r"\toprule"]
     lines.append(" & ".join(clean(field) for field in head) + r" \\")
     lines.append(r"\midrule")
@@ -145,3 +153,16 @@ def render(board: Leaderboard, output_format: str = "tsv", places: int = 4) -> s
         places: decimal places; -1 prints all digits.
     """
     return FORMATS[output_format](board, places)
+
+
+def render_rows(board: Leaderboard, output_format: str, places: int, more: More) -> str:
+    """The leaderboard as `text`, `latex` or `markdown`, with more behind each score.
+
+    Args:
+        board: the leaderboard.
+        output_format: one of the three.
+        places: decimal places; -1 prints all digits.
+        more: run, measure -> what stands behind mean and standard error.
+    """
+    tables = {"text": _text, "latex": _latex, "markdown": _markdown}
+    return tables[output_format](board, places, more)

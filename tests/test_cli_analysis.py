@@ -303,3 +303,100 @@ def test_figures_are_written(boards, tmp_path, capsys) -> None:
         "choose it with -m"
         in call(capsys, "correlate", official, scores, "--plot-kind", "scatter", "--plot", tmp_path / "6.png")[2]
     )
+
+
+@pytest.fixture
+def scored(tmp_path):
+    """Item qrels and three runs; `tied` has one score for everything, in an order that file and id disagree on."""
+    qrels = tmp_path / "items.qrels"
+    grades = {("d1", "i1"): 5, ("d1", "i2"): 0, ("d2", "i1"): 0, ("d2", "i2"): 4, ("d3", "i1"): 0, ("d3", "i2"): 0}
+    qrels.write_text("".join(f"q{q} {item} {doc} {grade}\n" for q in range(4) for (doc, item), grade in grades.items()))
+    orders = {
+        "good": ["d1", "d2", "d3"],
+        "mixed": ["d3", "d1", "d2"],
+    }
+    for name, docs in orders.items():
+        (tmp_path / f"{name}.run").write_text(
+            "".join(f"q{q} Q0 {doc} {i + 1} {9 - i} {name}\n" for q in range(4) for i, doc in enumerate(docs))
+        )
+    (tmp_path / "tied.run").write_text(
+        "".join(f"q{q} Q0 {doc} {i + 1} 1 tied\n" for q in range(3) for i, doc in enumerate(["d1", "d2", "d3", "d9"]))
+    )
+    return qrels, [tmp_path / f"{name}.run" for name in ("good", "mixed", "tied")]
+
+
+def test_leaderboard_is_unchanged_without_options_and_extended_with_them(scored, capsys) -> None:
+    qrels, runs = scored
+    measures = ("-m", "RubricCover(rel=4)@2", "RubricCover(rel=4)@1")
+    _, bare, _ = call(capsys, "leaderboard", qrels, *runs, *measures)
+    assert bare.splitlines()[0].count("\t") == 6
+    _, out, err = call(
+        capsys, "leaderboard", qrels, *runs, *measures, "--intervals", "--checks", "--baseline", "good", "--rounds", 99
+    )
+    header, *rows = [line.split("\t") for line in out.splitlines()]
+    assert [line[:7] for line in (header, *rows)] == [line.split("\t") for line in bare.splitlines()]
+    assert {len(row) for row in rows} == {len(header)}
+    cells = {row[0]: dict(zip(header, row, strict=True)) for row in rows}
+    assert cells["tied"]["check:missing"] == "1"
+    # In id order d9 comes first, unjudged, then d3: half of the first two are judged; all scores are tied.
+    assert (cells["tied"]["check:judged@2"], cells["tied"]["check:tied@2"]) == ("0.5000", "1.0000")
+    assert (cells["good"]["check:judged@2"], cells["good"]["check:tied@2"]) == ("1.0000", "0.0000")
+    assert cells["tied"]["topics:RubricCover(rel=4)@2"] == "4"
+    assert cells["mixed"]["difference:RubricCover(rel=4)@2"] == "-0.5000"
+    assert "1 of 3 runs have tied scores" in err
+    _, out, _ = call(
+        capsys, "leaderboard", qrels, *runs, *measures, "--groups", "--checks", "-o", "text", "--rounds", 9
+    )
+    assert "judged@2" in out
+    for style in ("markdown", "latex", "trec_eval"):
+        assert call(capsys, "leaderboard", qrels, *runs, *measures, "--intervals", "-o", style, "--rounds", 9)[1]
+
+
+def test_leaderboard_json_and_reading_it_back(scored, tmp_path, capsys) -> None:
+    qrels, runs = scored
+    arguments = ("leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "--intervals", "--checks", "--rounds", 99)
+    _, out, _ = call(capsys, *arguments, "-o", "json")
+    content = checked("leaderboard", out)
+    cells = {run["run_id"]: run["measures"]["RubricCover(rel=4)@1"] for run in content["runs"]}
+    assert cells["good"]["interval"]["low"] == cells["good"]["mean"] == 0.5
+    # File order puts d1 first in `tied`, which then covers an item on three of four topics: not yet the winner.
+    assert content["checks"]["top"][0]["by_file_order"] == ["good"]
+    assert not content["checks"]["top"][0]["changed"]
+    table = tmp_path / "board.tsv"
+    table.write_text(call(capsys, *arguments, "--baseline", "good")[1])
+    from rubric_measures.formats.leaderboards import read_leaderboard
+
+    assert read_leaderboard(table).measures == ("RubricCover(rel=4)@1",)
+
+
+def test_a_winner_that_the_tie_rule_decides_is_said(scored, capsys) -> None:
+    qrels, runs = scored
+    runs[2].write_text(runs[2].read_text() + "q3 Q0 d1 1 1 tied\nq3 Q0 d3 2 1 tied\n")
+    _, _, err = call(capsys, "leaderboard", qrels, *runs[1:], "-m", "RubricCover(rel=4)@1", "--checks", "--rounds", 9)
+    assert "ties decide the winner: mixed and tied by document id, tied in file order" in err
+
+
+def test_leaderboard_checks_of_records_and_refusals(tmp_path, scored, capsys) -> None:
+    records = tmp_path / "graded.jsonl"
+    write_records(records)
+    measures = ("-m", "RubricCover(rel=3)@2", "--prompt-class", "A")
+    _, out, _ = call(capsys, "leaderboard", records, *measures, "--checks", "-o", "json")
+    content = checked("leaderboard", out)
+    assert [(run["run_id"], run["judged"], run["tied"]) for run in content["checks"]["runs"]] == [
+        ("s1", 1.0, 0.0),
+        ("s2", 1.0, 0.0),
+        ("s3", 1.0, 0.0),
+    ]
+    qrels, runs = scored
+    assert "choose one" in call(capsys, "leaderboard", qrels, *runs, "--baseline", "good", "--groups")[2]
+    assert "unknown run" in call(capsys, "leaderboard", qrels, *runs, "--baseline", "goood")[2]
+    pytest.importorskip("matplotlib")
+    call(capsys, "leaderboard", qrels, *runs, "--plot", tmp_path / "board.png")
+    assert (tmp_path / "board.png").stat().st_size > 1000
+
+
+def test_corrections_of_the_options_are_those_of_the_library() -> None:
+    from rubric_measures.cli import report_options
+    from rubric_measures.meta_evaluation import system_comparison
+
+    assert report_options.CORRECTIONS == system_comparison.CORRECTIONS

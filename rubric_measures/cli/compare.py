@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from rubric_measures.cli.inputs import add_places_option
+from rubric_measures.cli.report_options import add_test_options
 from rubric_measures.cli.tables import as_json, number, render_table
 from rubric_measures.errors import InputError, UnknownNameError
 from rubric_measures.files import atomic_writer
 from rubric_measures.formats.leaderboards import FORMS, read_leaderboard
 from rubric_measures.leaderboard import OVERALL
-from rubric_measures.meta_evaluation.system_comparison import CORRECTIONS, Comparison, Pair, compare_systems
+from rubric_measures.meta_evaluation.system_comparison import Comparison, Pair, compare_systems
 
-__all__ = ["HELP", "add_arguments", "add_test_options", "comparison_tables", "run"]
+__all__ = ["HELP", "add_arguments", "comparison_tables", "letters", "run"]
 
 HELP = "paired tests between runs, from per-topic scores"
 
@@ -39,16 +40,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """example:
   rubric_measures leaderboard graded.jsonl.gz runs/*.run -o json > scores.json
   rubric_measures compare scores.json -m 'RubricCover(rel=4)@20' --baseline bm25 --correction holm"""
-
-
-def add_test_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of significance tests."""
-    group = parser.add_argument_group("tests")
-    group.add_argument("--test", choices=["t", "permutation"], default="t", help="whose p-values count (default t)")
-    group.add_argument("--correction", choices=CORRECTIONS, default="holm", help="for many comparisons (default holm)")
-    group.add_argument("--alpha", type=float, default=0.05, help="significance level (default 0.05)")
-    group.add_argument("--rounds", type=int, default=10_000, help="rounds of permutation tests (default 10000)")
-    group.add_argument("--seed", type=int, default=42, help="seed of permutation tests (default 42)")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -133,11 +124,11 @@ def comparison_tables(comparison: Comparison, output_format: str, places: int) -
     pairs = render_table(header, [_pair_row(pair, places) for pair in comparison.pairs], output_format)
     if output_format == "tsv" or comparison.baseline is not None:
         return pairs
-    runs = [[run, number(mean, places), _letters(run, comparison.groups)] for run, mean in comparison.means.items()]
+    runs = [[run, number(mean, places), letters(run, comparison.groups)] for run, mean in comparison.means.items()]
     return render_table(["run", comparison.measure, "group"], runs, output_format) + "\n" + pairs
 
 
-def _letters(run: str, groups: Sequence[Sequence[str]]) -> str:
+def letters(run: str, groups: Sequence[Sequence[str]]) -> str:
     """The groups of a run as letters: runs that share a letter cannot be told apart."""
     return "".join(_letter(index) if run in group else "" for index, group in enumerate(groups)) or "-"
 
@@ -173,14 +164,3 @@ def _log_groups(comparison: Comparison, log: logging.Logger) -> None:
     if comparison.groups and comparison.groups[0][0] == next(iter(comparison.means)):
         others = comparison.groups[0][1:]
         log.info("the best run cannot be told apart from %d others (%s)", len(others), ", ".join(others[:5]))
-
-
-def scores_of(
-    values: Mapping[str, Mapping[str, Mapping[str, float | None]]], measure: str
-) -> dict[str, dict[str, float]]:
-    """run -> topic -> score of one measure of a leaderboard's values, without what could not be scored."""
-    return {
-        run_id: {topic: value for topic, value in row[measure].items() if value is not None}
-        for run_id, row in values.items()
-        if run_id != OVERALL
-    }

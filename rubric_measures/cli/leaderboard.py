@@ -6,7 +6,9 @@ import argparse
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import ir_measures
 from ir_measures.measures.base import Measure
 
 from rubric_measures.cli.inputs import (
@@ -20,12 +22,16 @@ from rubric_measures.cli.inputs import (
     rubric_measures_of,
     wanted_of,
 )
+from rubric_measures.cli.report_options import add_report_options, is_asked_for
 from rubric_measures.errors import InputError
 from rubric_measures.files import atomic_writer
 from rubric_measures.graded import Grades
 from rubric_measures.leaderboard import OVERALL, Leaderboard, needed_depth, score_records, score_run_files
 from rubric_measures.leaderboard_output import FORMATS, render
 from rubric_measures.run_spool import RunSpool, spool_runs
+
+if TYPE_CHECKING:
+    from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -50,17 +56,68 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compat", choices=["workbench"], help="compute as this program does, to recompute its published leaderboards"
     )
+    add_report_options(parser)
     add_grade_options(parser)
-    parser.epilog = """example:
-  rubric_measures leaderboard graded.jsonl.gz runs/*.run --bank questions.jsonl -m 'RubricCover(rel=4)@20' -o text"""
+    parser.epilog = """examples:
+  rubric_measures leaderboard graded.jsonl.gz runs/*.run --bank questions.jsonl -m 'RubricCover(rel=4)@20' -o text
+  rubric_measures leaderboard graded.jsonl.gz runs/*.run --intervals --checks --baseline bm25 -o text"""
 
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     board = _board(options)
+    if options.plot is not None:
+        _plot(board, options.plot)
+    if is_asked_for(options):
+        # Means alone need neither numpy nor scipy.
+        from rubric_measures.cli.leaderboard_report import build_report, render_report, say_report
+
+        report = build_report(board, options, lambda: _checks(board, options))
+        text = render_report(report, options.output_format, options.places)
+        say_report(report)
+    else:
+        text = render(board, options.output_format, options.places)
     with atomic_writer(options.output) as stream:
-        stream.write(render(board, options.output_format, options.places))
+        stream.write(text)
     return _say(board)
+
+
+def _plot(board: Leaderboard, path: str) -> None:
+    from rubric_measures.meta_evaluation.plots import plot_leaderboards, save_figure
+
+    order = [run_id for run_id in board.ranking() if run_id != OVERALL]
+    means = {
+        name: {run: cell for run in order if (cell := board.cells[run][name].mean) is not None}
+        for name in board.measures
+    }
+    errors = {name: {run: board.cells[run][name].standard_error or 0.0 for run in order} for name in board.measures}
+    save_figure(plot_leaderboards(order, means, errors, f"runs in order of {board.measures[0]}"), path)
+
+
+def _checks(board: Leaderboard, options: argparse.Namespace) -> LeaderboardChecks:
+    """Reads grades and runs once more: checks need scores and grades at the same time."""
+    from rubric_measures.meta_evaluation.leaderboard_checks import check_leaderboard, raw_runs, raw_runs_of_records
+    from rubric_measures.selection import RecordQuery, consume_records
+
+    if options.compat is not None or options.graded == "-":
+        raise InputError("--checks reads GRADED twice, and by our own rules: give a file, and leave --compat out")
+    measures = [ir_measures.parse_measure(name) for name in board.measures]
+    if options.runs:
+        grades = grades_of(options.graded, options)
+        if not isinstance(grades, Grades):
+            raise InputError(f"{options.graded}: holds no item grades")
+        return check_leaderboard(board, _in_units(grades, options), raw_runs(options.runs), measures)
+
+    def collected(stream: Iterator[RecordQuery]) -> list[RecordQuery]:
+        return list(stream)
+
+    queries = consume_records(collected, options.graded, bank_of(options), wanted_of(options), keep_ranks=True)
+    grades = Grades({query.query_id: query.grades for query in queries}, options.on_failed)
+    return check_leaderboard(board, _in_units(grades, options), raw_runs_of_records(queries), measures)
+
+
+def _in_units(grades: Grades, options: argparse.Namespace) -> Grades:
+    return grades.by_facet() if options.facets else grades
 
 
 def _board(options: argparse.Namespace) -> Leaderboard:
@@ -78,10 +135,8 @@ def _board(options: argparse.Namespace) -> Leaderboard:
     grades = grades_of(options.graded, options)
     if not isinstance(grades, Grades):
         raise InputError(f"{options.graded}: holds no item grades")
-    if options.facets:
-        grades = grades.by_facet()
     return score_run_files(
-        grades,
+        _in_units(grades, options),
         options.runs,
         measures,
         overall=not options.no_overall,

@@ -38,6 +38,8 @@ COLUMNS: Mapping[Form, tuple[str, ...]] = MappingProxyType(
         "ranking": ("topic", "Q0", "run", "rank", "value", "measure"),
     }
 )
+# What our own TSV holds beside the measures.
+_BESIDE = ("stderr:", "coverage:", "topics:", "low:", "high:", "difference:", "p:", "group:", "check:")
 _RUN_HEADERS = {"run_id", "run", "run_tag", "method", "system"}
 
 
@@ -361,7 +363,7 @@ def _from_table(text: str, name: str, form: Form) -> Iterator[tuple[int, Score]]
         measures = {column: column + 2 for column in range(1, len(header) - 2) if header[column + 1] == "+/-"}
         coverages: dict[int, int] = {}
     else:
-        extra = {title: column for column, title in enumerate(header) if title.startswith(("stderr:", "coverage:"))}
+        extra = {title: column for column, title in enumerate(header) if title.startswith(_BESIDE)}
         plain = [column for column in range(1, len(header)) if header[column] not in extra]
         numeric = [column for column in plain if any(_is_number(row[column]) for row in rows)]
         if len(numeric) < len(plain):

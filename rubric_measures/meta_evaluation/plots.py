@@ -99,6 +99,7 @@ def plot_leaderboards(
     order: Sequence[str],
     leaderboards: Mapping[str, Mapping[str, float]],
     errors: Mapping[str, Mapping[str, float]] | None = None,
+    label: str = "runs in official order",
 ) -> Figure:
     """Several leaderboards over the runs in official order, each min-max normalised to [0, 1], with error bars.
 
@@ -106,6 +107,7 @@ def plot_leaderboards(
         order: the runs, officially best first.
         leaderboards: name -> run -> score, higher is better; runs without a score have a gap. All runs tied: 0.5.
         errors: name -> run -> standard error, in the scores' unit.
+        label: of the axis of runs.
 
     Raises:
         InputError: no leaderboard, or one without any of the runs.
@@ -139,7 +141,7 @@ def plot_leaderboards(
         )
     axes.set_xticks(np.arange(len(order)), order, rotation=90, fontsize=7)
     axes.set_xlim(-0.8, len(order) - 0.2)
-    axes.set_xlabel("runs in official order", fontsize=9)
+    axes.set_xlabel(label, fontsize=9)
     axes.set_ylabel("score, min-max normalised", fontsize=9)
     axes.grid(axis="y", color="0.88", linewidth=0.6)
     axes.set_axisbelow(True)

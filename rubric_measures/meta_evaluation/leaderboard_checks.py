@@ -1,0 +1,191 @@
+"""What can be wrong beneath a leaderboard: unjudged passages, missing topics, ties that decide the winner."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ir_measures.measures.base import Measure
+
+from rubric_measures.files import read_text
+from rubric_measures.formats.trec import columns_of, read_run
+from rubric_measures.graded import Grades
+from rubric_measures.leaderboard import OVERALL, Leaderboard, needed_depth, score_runs
+from rubric_measures.selection import RecordQuery
+
+__all__ = ["LeaderboardChecks", "RawRun", "RunCheck", "TopRun", "check_leaderboard", "raw_runs", "raw_runs_of_records"]
+
+
+@dataclass(frozen=True)
+class RawRun:
+    """A run before any tie is broken.
+
+    Attributes:
+        run_id: the run.
+        rankings: query_id -> (doc_id, score), higher is better, in file order.
+    """
+
+    run_id: str
+    rankings: Mapping[str, Sequence[tuple[str, float]]]
+
+
+@dataclass(frozen=True, slots=True)
+class RunCheck:
+    """One run.
+
+    Attributes:
+        run_id: the run.
+        topics: topics of the leaderboard that the run ranks.
+        missing: topics that it does not rank.
+        judged: Judged@k: the share of the passages within the cutoff that have a grade; None without passages.
+        tied: the share of the passages within the cutoff whose score another passage of the ranking has, too; None
+            without passages.
+    """
+
+    run_id: str
+    topics: int
+    missing: tuple[str, ...]
+    judged: float | None
+    tied: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopRun:
+    """Which run is best under each tie rule.
+
+    Attributes:
+        measure: the measure.
+        by_doc_id: best runs (several when their means are equal) with ties by document id, descending: ours.
+        by_file_order: best runs with ties in file order.
+        changed: whether the two differ: then a tie rule decides the winner.
+    """
+
+    measure: str
+    by_doc_id: tuple[str, ...]
+    by_file_order: tuple[str, ...]
+    changed: bool
+
+
+@dataclass(frozen=True)
+class LeaderboardChecks:
+    """The checks of a leaderboard.
+
+    Attributes:
+        cutoff: k, the largest cutoff of the measures; None when one reads the whole ranking.
+        runs: one entry a run, in order of run_id.
+        top: one entry a measure.
+    """
+
+    cutoff: int | None
+    runs: tuple[RunCheck, ...]
+    top: tuple[TopRun, ...]
+
+
+def raw_runs(paths: Iterable[str | os.PathLike[str]]) -> Iterator[RawRun]:
+    """TREC run files in file order, one at a time; read twice, the first time to check them.
+
+    Raises:
+        FormatError: a file is no run.
+    """
+    for path in paths:
+        read = read_run(path)
+        rankings: dict[str, list[tuple[str, float]]] = {query_id: [] for query_id in read.rankings}
+        for line in read_text(path).split("\n"):
+            columns = columns_of(line)
+            if columns:
+                rankings[columns[0]].append((columns[2], float(columns[4])))
+        yield RawRun(read.run_id, rankings)
+
+
+def raw_runs_of_records(queries: Iterable[RecordQuery]) -> list[RawRun]:
+    """The rankings inside graded records: passages in file order, scored by rank (passages of one rank are tied).
+
+    Args:
+        queries: read with `keep_ranks`.
+    """
+    runs: dict[str, dict[str, list[tuple[str, float]]]] = {}
+    for query in queries:
+        for run_id, places in query.ranks.items():
+            own = set(query.rankings.get(run_id, ()))
+            ranks = {place.doc_id: place.rank for place in places if place.doc_id in own}
+            rows = [(doc_id, -float(ranks[doc_id])) for doc_id in query.passages if doc_id in ranks]
+            runs.setdefault(run_id, {})[query.query_id] = rows
+    return [RawRun(run_id, rankings) for run_id, rankings in sorted(runs.items())]
+
+
+def _in_file_order(rows: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+    """Score descending; sorting is stable, so equal scores stay in file order."""
+    return sorted(rows, key=lambda row: -row[1])
+
+
+def _check_run(run: RawRun, grades: Grades, cutoff: int | None) -> tuple[RunCheck, dict[str, list[str]]]:
+    inside = judged = tied = 0
+    order: dict[str, list[str]] = {}
+    missing = []
+    for query_id, query in grades.queries.items():
+        ranked = _in_file_order(run.rankings.get(query_id, ()))
+        order[query_id] = [doc_id for doc_id, _ in ranked]
+        if not ranked:
+            missing.append(query_id)
+            continue
+        counts: dict[float, int] = {}
+        for _, score in ranked:
+            counts[score] = counts.get(score, 0) + 1
+        head = ranked if cutoff is None else ranked[:cutoff]
+        inside += len(head)
+        tied += sum(counts[score] > 1 for _, score in head)
+        # Which of tied passages stand inside the cutoff depends on the rule: ours decides who counts as judged.
+        ours = sorted(sorted(ranked, key=lambda row: row[0], reverse=True), key=lambda row: -row[1])
+        judged += sum(doc_id in query.levels for doc_id, _ in ours[: len(head)])
+    check = RunCheck(
+        run.run_id,
+        len(grades.queries) - len(missing),
+        tuple(sorted(missing)),
+        judged / inside if inside else None,
+        tied / inside if inside else None,
+    )
+    return check, order
+
+
+def _best(board: Leaderboard, measure: str) -> tuple[str, ...]:
+    means = {
+        run: round(row[measure].mean, 12)  # type: ignore[arg-type]
+        for run, row in board.cells.items()
+        if run != OVERALL and row[measure].mean is not None
+    }
+    return tuple(sorted(run for run, mean in means.items() if mean == max(means.values())))
+
+
+def check_leaderboard(
+    board: Leaderboard, grades: Grades, runs: Iterable[RawRun], measures: Sequence[Measure]
+) -> LeaderboardChecks:
+    """Judged@k, missing topics and ties of every run, and whether the tie rule decides the winner.
+
+    Ours breaks ties by document id, descending (trec_eval's rule); the other rule keeps file order, as several tools
+    do. All runs are scored once more under that rule.
+
+    Args:
+        board: the leaderboard, scored with our rule.
+        grades: the grades that it was scored with.
+        runs: the runs with their scores; consumed once.
+        measures: the measures of the leaderboard.
+
+    Raises:
+        InputError: there is no run.
+    """
+    cutoff = needed_depth(measures)
+    checks: list[RunCheck] = []
+
+    def reordered() -> Iterator[tuple[str, Mapping[str, Sequence[str]]]]:
+        for run in runs:
+            check, order = _check_run(run, grades, cutoff)
+            checks.append(check)
+            yield run.run_id, order
+
+    other = score_runs(grades, reordered(), measures, overall=False)
+    top = []
+    for measure in board.measures:
+        ours, theirs = _best(board, measure), _best(other, measure)
+        top.append(TopRun(measure, ours, theirs, ours != theirs))
+    return LeaderboardChecks(cutoff, tuple(sorted(checks, key=lambda check: check.run_id)), tuple(top))

@@ -1,0 +1,103 @@
+"""A leaderboard with what it takes to trust it: intervals, comparisons with a baseline or among all, checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rubric_measures.errors import UnknownNameError
+from rubric_measures.leaderboard import OVERALL, Leaderboard
+from rubric_measures.meta_evaluation.bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED, Interval, bootstrap_means
+from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks
+from rubric_measures.meta_evaluation.system_comparison import Comparison, Procedure, Test, compare_systems
+
+__all__ = ["LeaderboardReport", "compare_board", "mean_intervals"]
+
+
+@dataclass(frozen=True)
+class LeaderboardReport:
+    """A leaderboard and what was asked for beside it.
+
+    Attributes:
+        board: the leaderboard.
+        intervals: run -> measure -> interval of the mean; empty when not asked for.
+        comparisons: measure -> comparison; empty when not asked for.
+        checks: None when not asked for.
+        settings: rounds, seed and level of what was drawn.
+    """
+
+    board: Leaderboard
+    intervals: Mapping[str, Mapping[str, Interval]] = field(default_factory=dict)
+    comparisons: Mapping[str, Comparison] = field(default_factory=dict)
+    checks: LeaderboardChecks | None = None
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+
+def mean_intervals(
+    board: Leaderboard, *, rounds: int = DEFAULT_ROUNDS, seed: int = DEFAULT_SEED, level: float = 0.95
+) -> dict[str, dict[str, Interval]]:
+    """The BCa interval of every run's mean by every measure; topics are resampled, the same ones for all.
+
+    Args:
+        board: the leaderboard; queries that could not be scored take no part in a mean.
+        rounds: bootstrap samples.
+        seed: see `bootstrap.bootstrap_counts`.
+        level: the nominal coverage.
+
+    Returns:
+        run -> measure -> interval; `units` is the number of topics in the mean.
+    """
+    topics = sorted({topic for row in board.values.values() for column in row.values() for topic in column})
+    names = [(run, measure) for run in board.values for measure in board.measures]
+    table = np.full((len(topics), len(names)), np.nan)
+    place = {topic: index for index, topic in enumerate(topics)}
+    for column, (run, measure) in enumerate(names):
+        for topic, value in board.values[run][measure].items():
+            if value is not None:
+                table[place[topic], column] = value
+    result: dict[str, dict[str, Interval]] = {}
+    for (run, measure), interval in zip(
+        names, bootstrap_means(table, rounds=rounds, seed=seed, level=level), strict=True
+    ):
+        result.setdefault(run, {})[measure] = interval
+    return result
+
+
+def compare_board(
+    board: Leaderboard,
+    measures: Sequence[str] | None = None,
+    *,
+    baseline: str | None = None,
+    procedure: Procedure = "holm",
+    test: Test = "t",
+    alpha: float = 0.05,
+    rounds: int = DEFAULT_ROUNDS,
+    seed: int = DEFAULT_SEED,
+) -> dict[str, Comparison]:
+    """`compare_systems` for every measure of a leaderboard; see there for the arguments.
+
+    Raises:
+        UnknownNameError: the leaderboard has no such baseline.
+        InputError: there are fewer than two runs, or they share no scored topic.
+    """
+    runs = [run for run in board.values if run != OVERALL]
+    if baseline is not None and baseline not in runs:
+        raise UnknownNameError("run", baseline, runs)
+    return {
+        measure: compare_systems(
+            {
+                run: {topic: value for topic, value in board.values[run][measure].items() if value is not None}
+                for run in runs
+            },
+            measure,
+            baseline=baseline,
+            procedure=procedure,
+            test=test,
+            alpha=alpha,
+            rounds=rounds,
+            seed=seed,
+        )
+        for measure in measures or board.measures
+    }
