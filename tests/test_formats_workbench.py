@@ -179,7 +179,12 @@ JUDGED: list[int | str] = [1, 0, "paragraph_data", "judgments", 0, "relevance"]
         ([1, 0, "paragraph_id"], 3, "[1][0].paragraph_id"),
         ([1, 0, "exam_grades", 0, "correctAnswered"], None, "[1][0].exam_grades[0].correctAnswered"),
         ([1, 0, "exam_grades", 0, "item_status", "q1/c"], "lost", "[1][0].exam_grades[0].item_status.q1/c"),
-        ([1, 0, "exam_grades", 0, "self_ratings", 1], {"self_rating": 1}, "[1][0].exam_grades[0]"),
+        ([1, 0, "exam_grades", 0, "self_ratings", 1], {"self_rating": 1}, "exam_grades[0].self_ratings[1]"),
+        (
+            [1, 0, "exam_grades", 0, "self_ratings", 1],
+            {"self_rating": 1, "question_id": "a", "nugget_id": "b"},
+            "exam_grades[0].self_ratings[1]",
+        ),
         ([1, 0, "grades", 0, "self_ratings"], 9, "[1][0].grades[0].self_ratings"),
         ([0], None, "[0]"),
     ],

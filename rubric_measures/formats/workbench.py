@@ -131,7 +131,14 @@ def _add(
     for passage in passages:
         known = group.setdefault(passage.doc_id, passage)
         if known is passage:
-            for entry in passage.exam_grades or ():
+            for index, entry in enumerate(passage.exam_grades or ()):
+                if entry.self_ratings and (wrong := _misnamed(entry.self_ratings)) is not None:
+                    raise FormatError(
+                        f"a rating of passage {passage.doc_id!r} needs exactly one of question_id and nugget_id",
+                        path=name,
+                        line=line,
+                        field=f"exam_grades[{index}].self_ratings[{wrong}]",
+                    )
                 notes["items"] += repeated_items(entry)
         elif known == passage:
             notes["passages"] += 1
@@ -141,6 +148,15 @@ def _add(
                 path=name,
                 line=line,
             )
+
+
+def _misnamed(ratings: list[SelfRating]) -> int | None:
+    """The first rating that names no item, or two."""
+    questions = [rating.question_id for rating in ratings]
+    if None not in questions and not any(rating.nugget_id for rating in ratings):
+        return None
+    wrong = (i for i, one in enumerate(ratings) if (one.question_id is None) == (one.nugget_id is None))
+    return next(wrong, None)
 
 
 def _say(notes: Counter[str], name: str) -> None:
