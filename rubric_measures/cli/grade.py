@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from rubric_measures.cli.grade_support import Interrupts, fewer_collections, progress_bar
+from rubric_measures.cli.grade_support import Interrupts, fewer_collections, open_cache, progress_bar
 from rubric_measures.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -72,7 +72,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the command; 1 when some grades are missing."""
     from rubric_measures.backends import make_backend
-    from rubric_measures.backends.cache import ReplyCache
     from rubric_measures.formats.workbench import write_graded
     from rubric_measures.grading import GradingReport, make_manifest, write_manifest
 
@@ -88,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
         return _dry_run(args, backend, bank, price)
     report = GradingReport()
     with (
-        ReplyCache(_cache_path(args)) as cache,
+        open_cache(_cache_path(args)) as cache,
         progress_bar(args.passages, bank, max(1, len(args.prompt)), bool(args.queries or args.limit)) as progress,
         Interrupts() as interrupts,
         fewer_collections(),

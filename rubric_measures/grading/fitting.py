@@ -98,7 +98,7 @@ def overlapping_chunks(text: str, room: int, overlap: float, count: Callable[[st
             return tuple(chunk for chunk in chunks if chunk) or ("",)
         wanted = start + max(1, round((end - start) * (1 - overlap)))
         # Begin at a word, unless there is none before the end of the chunk.
-        boundary = _BOUNDARY.search(text, wanted, end)
+        boundary = _BOUNDARY.search(text, wanted - 1, end)
         start = boundary.end() if boundary and boundary.end() < end else end
 
 

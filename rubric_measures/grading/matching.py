@@ -40,13 +40,14 @@ def matches_gold(answer: str, gold: str, *, compat: str = "") -> bool:
     """
     from rapidfuzz.distance import Indel, Levenshtein
 
+    left, right = _normal(answer), _normal(gold)
     if compat == "workbench":
         word = re.sub(r"[^\w\s]", "", answer).strip().lower()
         for accepted in (_TRUE, _FALSE):
             if gold.strip().lower() in ("true", "false") and gold.strip().lower() in accepted:
                 return word in accepted
-        return Indel.normalized_similarity(_normal(answer), _normal(gold)) > 0.8
-    left, right = _normal(answer), _normal(gold)
+        total = len(left) + len(right)
+        return left == right or 10 * (total - Indel.distance(left, right)) > 8 * total
     longer = max(len(left), len(right))
     return left == right or 5 * Levenshtein.distance(left, right) < longer
 

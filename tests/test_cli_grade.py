@@ -1,0 +1,325 @@
+"""The commands `grade` and `cache`: real processes, killed and interrupted; exit codes; what is printed where."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.backends.cache import ReplyCache
+from rubric_measures.cli import main
+from rubric_measures.errors import InputError
+from rubric_measures.formats.workbench import grade_of_items, load_graded
+from tests.grading_data import write_inputs
+
+RATING = "QuestionSelfRatedUnanswerablePromptWithChoices"
+
+
+def arguments(passages: Path, bank: Path, out: Path, *more: str, model: str = "lexical") -> list[str]:
+    return ["grade", str(passages), "--bank", str(bank), "--model", model, "-o", str(out), *more]
+
+
+def start(arguments: list[str], **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "rubric_measures", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+
+
+def stored(cache: Path) -> int:
+    with contextlib.suppress(InputError), ReplyCache(cache, read_only=True) as opened:
+        return len(opened)
+    return 0
+
+
+def wait_for(process: subprocess.Popen[str], cache: Path, replies: int) -> None:
+    """Until the cache holds so many replies, or the process is at its end."""
+    while process.poll() is None and stored(cache) < replies:
+        time.sleep(0.01)
+
+
+def table(path: Path, *lines: object) -> str:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return f"scripted:{path}"
+
+
+def test_a_second_run_makes_no_call_and_writes_the_same_bytes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages, bank = write_inputs(tmp_path)
+    before = passages.read_bytes(), bank.read_bytes()
+    assert main(arguments(passages, bank, tmp_path / "1.jsonl.gz", "--cache", str(tmp_path / "c"))) == 0
+    assert "24 grades of 8 passages: 24 calls, 0 replies from the cache" in capsys.readouterr().err
+    assert main(arguments(passages, bank, tmp_path / "2.jsonl.gz", "--cache", str(tmp_path / "c"))) == 0
+    captured = capsys.readouterr()
+    assert "24 grades of 8 passages: no calls, 24 replies from the cache" in captured.err
+    assert captured.out == ""
+    assert (tmp_path / "1.jsonl.gz").read_bytes() == (tmp_path / "2.jsonl.gz").read_bytes()
+    assert (passages.read_bytes(), bank.read_bytes()) == before
+    groups = load_graded(tmp_path / "1.jsonl.gz")
+    assert [(group.query_id, len(group.passages)) for group in groups] == [("q0", 4), ("q1", 4)]
+    assert all(
+        len(grade_of_items(entry)) == 3 for group in groups for p in group.passages for entry in p.exam_grades or ()
+    )
+
+
+def test_killed_at_random_moments_it_goes_on_and_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    passages, bank = write_inputs(tmp_path, queries=3, passages=100, items=10)
+    whole, out = tmp_path / "whole.jsonl.gz", tmp_path / "out.jsonl.gz"
+    assert main(arguments(passages, bank, whole)) == 0
+    cache = Path(f"{out}.cache.sqlite")
+    draw = random.Random(5)
+    kept = 0
+    for _ in range(5):
+        with start(arguments(passages, bank, out)) as process:
+            wait_for(process, cache, kept + draw.randrange(1, 600))
+            process.send_signal(signal.SIGKILL)
+        assert stored(cache) >= kept
+        kept = stored(cache)
+    with start(arguments(passages, bank, out)) as process:
+        _, errors = process.communicate()
+    assert process.returncode == 0
+    assert f"{3000 - kept} calls, {kept} replies from the cache" in errors.replace("no calls", "0 calls")
+    assert out.read_bytes() == whole.read_bytes()
+    leftovers = [path.name for path in tmp_path.iterdir() if path.suffix == ".part"]
+    assert len(leftovers) <= 5
+
+
+def test_two_processes_share_a_cache(tmp_path: Path) -> None:
+    passages, bank = write_inputs(tmp_path, queries=2, passages=60, items=10)
+    outs = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    both = [start(arguments(passages, bank, out, "--cache", str(tmp_path / "c"))) for out in outs]
+    ends = [process.communicate() for process in both]
+    assert [process.returncode for process in both] == [0, 0], ends
+    assert outs[0].read_bytes() == outs[1].read_bytes()
+    assert stored(tmp_path / "c") == 1200
+
+
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> None:
+    passages, bank = write_inputs(tmp_path, queries=3, passages=400, items=10)
+    out = tmp_path / "out.jsonl.gz"
+    cache = Path(f"{out}.cache.sqlite")
+    with start(arguments(passages, bank, out)) as process:
+        wait_for(process, cache, 50)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate()
+    assert process.returncode == 130
+    assert f"{stored(cache)} calls of this run are in the cache: run again to continue" in errors
+    assert "Traceback" not in errors
+    assert not out.exists()
+    assert not [path for path in tmp_path.iterdir() if path.suffix == ".part"]
+
+
+def test_the_output_does_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
+    passages, bank = write_inputs(tmp_path)
+    outputs = []
+    for seed in ("0", "1", "2"):
+        out = tmp_path / f"{seed}.jsonl"
+        with start(arguments(passages, bank, out), PYTHONHASHSEED=seed) as process:
+            process.communicate()
+        outputs.append(out.read_bytes())
+    assert len(set(outputs)) == 1
+
+
+def test_missing_grades_are_counted_by_status_and_the_code_is_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages, bank = write_inputs(tmp_path, queries=1, passages=3, items=1)
+    model = table(
+        tmp_path / "t.jsonl", {"contains": " 0.", "reply": "3"}, {"contains": " 1.", "reply": "hm"}, {"reply": None}
+    )
+    assert main(arguments(passages, bank, tmp_path / "o.jsonl", model=model)) == 1
+    assert "2 of 3 are not graded: 1 failed, 1 unparsed" in capsys.readouterr().err
+    manifest = json.loads((tmp_path / "o.jsonl.manifest.json").read_text())
+    assert manifest["statuses"] == {"failed": 1, "graded": 1, "unparsed": 1}
+    assert manifest["prompts"][RATING]["statuses"] == manifest["statuses"]
+    assert manifest["calls"]["made"] == 3
+    [passage, *_] = load_graded(tmp_path / "o.jsonl")[0].passages
+    [entry] = passage.exam_grades or []
+    assert (entry.model_extra or {})["provenance"]["signature"] == manifest["prompts"][RATING]["signature"]
+
+
+def test_several_prompts_in_one_call_and_a_second_bank(tmp_path: Path) -> None:
+    passages, bank = write_inputs(tmp_path)
+    model = table(tmp_path / "t.jsonl", {"contains": "0 to 2", "reply": "2"}, {"reply": "4"})
+    more = ["--prompt", RATING, "--prompt", "Thomas"]
+    assert main(arguments(passages, bank, tmp_path / "1.jsonl", *more, model=model)) == 0
+    assert main(arguments(tmp_path / "1.jsonl", bank, tmp_path / "2.jsonl")) == 0
+    passage = load_graded(tmp_path / "2.jsonl")[1].passages[3]
+    assert [entry.llm for entry in passage.exam_grades or ()] == ["scripted:t.jsonl", "lexical:1"]
+    assert [entry.self_rating for entry in passage.grades or ()] == [2]
+
+
+def test_direct_labels_need_no_bank(tmp_path: Path) -> None:
+    passages, _ = write_inputs(tmp_path)
+    (tmp_path / "queries.tsv").write_text("q0\twhy leap years\nq1\twhy tides\n")
+    model = table(tmp_path / "t.jsonl", {"contains": "why leap", "reply": "1"}, {"reply": "0"})
+    command = ["grade", str(passages), "--query-texts", str(tmp_path / "queries.tsv"), "--model", model]
+    assert main([*command, "--prompt", "Thomas", "-o", str(tmp_path / "o.jsonl")]) == 0
+    groups = load_graded(tmp_path / "o.jsonl")
+    assert [[entry.self_rating for p in group.passages for entry in p.grades or ()] for group in groups] == [
+        [1] * 4,
+        [0] * 4,
+    ]
+
+
+def test_dry_run_counts_and_prices_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    passages, bank = write_inputs(tmp_path)
+    model = table(tmp_path / "t.jsonl", {"reply": "4", "prompt_tokens": 100, "completion_tokens": 1})
+    cache = str(tmp_path / "c")
+    more = ["--cache", cache, "--prompt", RATING]
+    assert main(arguments(passages, bank, tmp_path / "o.jsonl", *more, "--limit", "1", model=model)) == 0
+    before = sorted(path.name for path in tmp_path.iterdir())
+    capsys.readouterr()
+    (tmp_path / "p.json").write_text('{"scripted:t.jsonl": {"input": 1000000, "output": 0}}')
+    assert main(arguments(passages, bank, tmp_path / "x.jsonl", *more, "--dry-run", model=model)) == 0
+    header, row = capsys.readouterr().out.splitlines()
+    cells = dict(zip(header.split("\t"), row.split("\t"), strict=True))
+    assert (cells["calls"], cells["cached"], cells["cached_share"]) == ("18", "6", "0.250")
+    assert cells["cost_at_most"] == "unknown"
+    prices = ["--prices", str(tmp_path / "p.json")]
+    assert main(arguments(passages, bank, tmp_path / "x.jsonl", *more, "--dry-run", *prices, model=model)) == 0
+    cells = dict(zip(header.split("\t"), capsys.readouterr().out.splitlines()[1].split("\t"), strict=True))
+    assert float(cells["cost_at_most"]) == float(cells["prompt_tokens"]) > 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*before, "p.json"])
+
+
+def test_limits_stop_with_code_1_and_running_again_continues(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages, bank = write_inputs(tmp_path)
+    out = tmp_path / "o.jsonl"
+    for _ in range(2):
+        assert main(arguments(passages, bank, out, "--max-calls", "10")) == 1
+        assert "limit of 10 calls" in capsys.readouterr().err
+        assert not out.exists()
+    assert main(arguments(passages, bank, out, "--max-calls", "10")) == 0
+    assert "4 calls, 20 replies from the cache" in capsys.readouterr().err
+    (tmp_path / "p.json").write_text('{"scripted:t.jsonl": {"input": 1000000, "output": 0}}')
+    model = table(tmp_path / "t.jsonl", {"reply": "4", "prompt_tokens": 1})
+    more = ["--prices", str(tmp_path / "p.json"), "--max-cost", "5"]
+    assert main(arguments(passages, bank, tmp_path / "p.jsonl", *more, model=model)) == 1
+    assert "limit of 5 on the cost" in capsys.readouterr().err
+    assert stored(tmp_path / "p.jsonl.cache.sqlite") == 4
+
+
+def test_cache_only_reproduces_without_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    passages, bank = write_inputs(tmp_path)
+    cache = ["--cache", str(tmp_path / "c")]
+    assert main(arguments(passages, bank, tmp_path / "1.jsonl", *cache, "--queries", "q0")) == 0
+    assert main(arguments(passages, bank, tmp_path / "2.jsonl", *cache, "--queries", "q0", "--cache-only")) == 0
+    assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
+    assert main(arguments(passages, bank, tmp_path / "3.jsonl", *cache, "--cache-only")) == 1
+    assert "12 of 24 are not graded: 12 failed" in capsys.readouterr().err
+
+
+def test_exported_replies_are_replayed(tmp_path: Path) -> None:
+    passages, bank = write_inputs(tmp_path)
+    model = table(tmp_path / "t.jsonl", {"matches": "moon|sun", "reply": "4"}, {"reply": "1"})
+    assert main(arguments(passages, bank, tmp_path / "1.jsonl", model=model)) == 0
+    assert main(["cache", "export", str(tmp_path / "1.jsonl.cache.sqlite"), "-o", str(tmp_path / "r.jsonl")]) == 0
+    assert main(arguments(passages, bank, tmp_path / "2.jsonl", model=f"scripted:{tmp_path / 'r.jsonl'}")) == 0
+    grades = [
+        [grade_of_items(entry) for group in load_graded(path) for p in group.passages for entry in p.exam_grades or ()]
+        for path in (tmp_path / "1.jsonl", tmp_path / "2.jsonl")
+    ]
+    assert grades[0] == grades[1]
+    assert {grade for one in grades[0] for grade in one.values()} == {1, 4}
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (["--queries", "q7"], "unknown query 'q7'"),
+        (["--queries", ","], "--queries must name a query"),
+        (["--limit", "0"], "--limit"),
+        (["--replicates", "3"], "--temperature"),
+        (["--max-cost", "3"], "--max-cost needs a price"),
+        (["--option", "x"], "NAME=VALUE"),
+        (["--model-option", "dtype=bf16"], "dtype"),
+        (["--prompt", "Thoma"], "did you mean Thomas"),
+        (["--prompt", "Thomas"], "LexicalCoverage"),
+        (["--cache", "/dev/null/x"], "folder does not exist"),
+    ],
+)
+def test_wrong_options_are_one_line_and_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], expected: str
+) -> None:
+    passages, bank = write_inputs(tmp_path)
+    out = tmp_path / "o.jsonl"
+    assert main(arguments(passages, bank, out, *more)) == 2
+    errors = capsys.readouterr().err
+    assert expected in errors
+    assert errors.count("\n") == 1
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n\n", b"[]", b'["q", 5]', b"\x1f\x8b\x08\x00", gzip.compress(b'["q0", []]')[:-9]]
+)
+def test_wrong_passages_are_one_line_and_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    _, bank = write_inputs(tmp_path)
+    bad = tmp_path / "bad.jsonl"
+    bad.write_bytes(content)
+    assert main(arguments(bad, bank, tmp_path / "o.jsonl")) == 2
+    errors = capsys.readouterr().err
+    assert errors.startswith(f"rubric_measures: {bad}")
+    assert errors.count("\n") == 1
+    assert not list(tmp_path.glob("o.jsonl*"))
+
+
+def test_a_query_that_the_bank_lacks_is_named_unless_it_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages, _ = write_inputs(tmp_path, queries=3)
+    other = tmp_path / "other"
+    other.mkdir()
+    _, bank = write_inputs(other, queries=2)
+    assert main(arguments(passages, bank, tmp_path / "o.jsonl")) == 2
+    assert "'q2'" in capsys.readouterr().err
+    assert main(arguments(passages, bank, tmp_path / "o.jsonl", "--queries", "q0,q1")) == 0
+
+
+def test_the_cache_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    passages, bank = write_inputs(tmp_path)
+    one, two = str(tmp_path / "1.sqlite"), str(tmp_path / "2.sqlite")
+    assert main(arguments(passages, bank, tmp_path / "1.jsonl", "--cache", one, "--queries", "q0")) == 0
+    assert main(arguments(passages, bank, tmp_path / "2.jsonl", "--cache", two)) == 0
+    capsys.readouterr()
+    assert main(["cache", "merge", one, two]) == 0
+    assert "12 replies added, 24 in" in capsys.readouterr().err
+    assert main(["cache", "size", one]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split("\t")[:2] == ["lexical:1", "24"]
+    assert main(["cache", "list", one]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert len(listed) == 24
+    assert main(["cache", "prune", one, "--key", listed[0].split("\t")[0]]) == 0
+    assert "1 replies deleted, 23 left" in capsys.readouterr().err
+    assert main(["cache", "prune", one, "--all"]) == 0
+    assert "23 replies deleted, 0 left" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "more", [["size", "no.sqlite"], ["prune", "c"], ["prune", "c", "--key", "xyz"], ["merge", "c"], ["size", "c", "d"]]
+)
+def test_the_cache_command_says_what_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ReplyCache("c").close()
+    assert main(["cache", *more]) == 2
+    assert capsys.readouterr().err.count("\n") == 1

@@ -1,0 +1,84 @@
+"""Long passages: chunks cover everything, fit, overlap; the frame is never cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rubric_measures.backends.base import Message, Reply, Request
+from rubric_measures.grading.fitting import Fitter, overlapping_chunks
+from rubric_measures.grading.settings import GradingSettings
+
+
+class Words:
+    """A model whose tokens are words."""
+
+    model = "words"
+    options: Mapping[str, object] = {}
+
+    def __init__(self, context_tokens: int | None) -> None:
+        self.context_tokens = context_tokens
+
+    def count_tokens(self, text: str) -> int:
+        return len(text.split())
+
+    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        return iter([(request, Reply("5")) for request in requests])
+
+
+FRAME = (Message("user", "is it said ?"),)  # 4 tokens, and 8 for the message
+
+
+@given(
+    st.lists(st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=8), min_size=1, max_size=60),
+    st.integers(1, 20),
+    st.floats(0, 0.9),
+)
+def test_chunks_fit_and_together_hold_every_word(words: list[str], room: int, overlap: float) -> None:
+    chunks = overlapping_chunks(" ".join(words), room, overlap, lambda text: len(text.split()))
+    assert all(1 <= len(chunk.split()) <= room for chunk in chunks)
+    # Every chunk continues within, or right behind, the words of the one before.
+    covered = 0
+    for chunk in chunks:
+        part = chunk.split()
+        starts = [start for start in range(covered + 1) if words[start : start + len(part)] == part]
+        assert starts
+        covered = max(covered, starts[-1] + len(part))
+    assert covered == len(words)
+
+
+def test_chunks_overlap_by_the_given_share() -> None:
+    chunks = overlapping_chunks("a b c d e f g h i j", 4, 0.5, lambda text: len(text.split()))
+    assert chunks == ("a b c d", "c d e f", "e f g h", "g h i j")
+
+
+def test_a_word_longer_than_the_room_is_cut_inside() -> None:
+    chunks = overlapping_chunks("x" * 10, 4, 0.0, len)
+    assert chunks == ("xxxx", "xxxx", "xx")
+
+
+def test_what_fits_is_left_alone() -> None:
+    text = " ".join("w" * 30)
+    assert Fitter(Words(None), GradingSettings()).fit(text, FRAME, 10).pieces == (text,)
+    # 30 + 4 + 8 + 10 = 52
+    assert Fitter(Words(52), GradingSettings()).fit(text, FRAME, 10).pieces == (text,)
+    assert len(Fitter(Words(51), GradingSettings()).fit(text, FRAME, 10).pieces) == 2
+
+
+@pytest.mark.parametrize(("how", "status", "pieces"), [("truncate", "truncated", 1), ("refuse", "refused", 0)])
+def test_truncation_and_refusal_are_said(how: str, status: str, pieces: int) -> None:
+    text = " ".join(str(number) for number in range(30))
+    fit = Fitter(Words(42), GradingSettings(long_passages=how)).fit(text, FRAME, 10)  # type: ignore[arg-type]
+    assert (fit.status, len(fit.pieces)) == (status, pieces)
+    assert "30 tokens, room for 20" in fit.note
+    if fit.pieces:
+        assert fit.pieces[0] == " ".join(str(number) for number in range(20))
+
+
+def test_a_question_that_leaves_no_room_fails_and_is_not_cut() -> None:
+    fit = Fitter(Words(30), GradingSettings()).fit("w " * 30, FRAME, 10)
+    assert (fit.pieces, fit.status) == ((), "failed")
+    assert "22 of the model's 30 tokens" in fit.note
