@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import logging
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from rubric_measures.cli.grade_support import Interrupts, fewer_collections, open_cache, progress_bar
+from rubric_measures.cli.grade_support import Interrupts, fewer_collections, progress_bar
 from rubric_measures.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the command; 1 when some grades are missing."""
     from rubric_measures.backends import make_backend
+    from rubric_measures.backends.cache import ReplyCache
     from rubric_measures.formats.workbench import write_graded
     from rubric_measures.grading import GradingReport, make_manifest, write_manifest
 
@@ -86,15 +88,19 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         return _dry_run(args, backend, bank, price)
     report = GradingReport()
+    # What is wrong with prompts or passages is found before a cache is made.
+    _grader(args, backend, None, price=price).makers(bank)
+    groups = _groups(args)
+    first = list(itertools.islice(groups, 1))
     with (
-        open_cache(_cache_path(args)) as cache,
+        ReplyCache(_cache_path(args)) as cache,
         progress_bar(args.passages, bank, max(1, len(args.prompt)), bool(args.queries or args.limit)) as progress,
         Interrupts() as interrupts,
         fewer_collections(),
     ):
         grader = _grader(args, backend, cache, price=price, progress=progress, stop=interrupts.event)
         try:
-            write_graded(args.output, grader.grade_records(_groups(args), bank, report))
+            write_graded(args.output, grader.grade_records(itertools.chain(first, groups), bank, report))
         except KeyboardInterrupt:
             _LOG.warning("interrupted; %d calls of this run are in the cache: run again to continue", report.run.calls)
             return 130

@@ -13,11 +13,10 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from rubric_measures.backends.cache import ReplyCache
     from rubric_measures.records import TestBank
     from rubric_measures.runners import RunStats
 
-__all__ = ["Interrupts", "fewer_collections", "open_cache", "progress_bar"]
+__all__ = ["Interrupts", "fewer_collections", "progress_bar"]
 
 
 class Interrupts:
@@ -41,24 +40,6 @@ class Interrupts:
         if self.event.is_set():
             raise KeyboardInterrupt
         self.event.set()
-
-
-@contextlib.contextmanager
-def open_cache(path: str) -> Iterator[ReplyCache]:
-    """The reply cache of a run; a new one that nothing was put into, because the input was wrong, is not left behind."""
-    from rubric_measures.backends.cache import ReplyCache
-
-    new = path != ":memory:" and not Path(path).exists()
-    unused = False
-    try:
-        with ReplyCache(path) as cache:
-            try:
-                yield cache
-            finally:
-                unused = new and len(cache) == 0
-    finally:
-        if unused:
-            Path(path).unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
