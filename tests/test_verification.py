@@ -1,0 +1,143 @@
+"""Tests of the reports for people: the four analyses on records of known content, in every format, and as a command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.cli import main
+from rubric_measures.formats.bank import load_bank
+from rubric_measures.formats.workbench import load_graded
+from rubric_measures.selection import GradeFilter, GradeSetSelector
+from rubric_measures.verification.analyses import (
+    BadItem,
+    CheckedQuery,
+    UncoveredPassage,
+    bad_items,
+    check_records,
+    grades_by_item,
+    uncovered_passages,
+)
+from tests.example_records import BANK, grade_set, passage, write_lines
+from tests.shared_data import shared_data
+
+EXTRACTED = {
+    **grade_set({}, prompt="QuestionCompleteConciseUnanswerablePromptWithChoices"),
+    "correctAnswered": ["q1/a", "q1/b"],
+    "answers": [["q1/a", "twelve"], ["q1/b", "a | <b>bold</b> claim"]],
+    "self_ratings": None,
+}
+RATED = "QuestionSelfRatedUnanswerablePromptWithChoices"
+
+# d1 relevant, covers a and b; d2 not relevant, covers b; d3 relevant, covers nothing; d4 unjudged, covers b;
+# d5 relevant, its grade of a failed.
+LINES = [
+    [
+        "q1",
+        [
+            passage("q1", "d1", [grade_set({"q1/a": 5, "q1/b": 4}), EXTRACTED], judgment=2),
+            passage("q1", "d2", [grade_set({"q1/a": 0, "q1/b": 5})], judgment=0),
+            passage("q1", "d3", [grade_set({"q1/a": 1, "q1/b": 3})], judgment=3),
+            passage("q1", "d4", [grade_set({"q1/a": 0, "q1/b": 4})]),
+            passage("q1", "d5", [grade_set({"q1/b": 0}, status={"q1/a": "refused"})], judgment=1),
+        ],
+    ]
+]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return write_lines(tmp_path / "graded.jsonl.gz", LINES)
+
+
+@pytest.fixture
+def query(path: Path) -> CheckedQuery:
+    selector = GradeSetSelector(GradeFilter(prompt_class=RATED), str(path))
+    return next(check_records(load_graded(path), selector))
+
+
+def test_grades_by_item_best_first_with_extracted_answers(query: CheckedQuery) -> None:
+    rows = grades_by_item(query)
+    assert [(row.doc_id, row.grade, row.status) for row in rows["q1/a"]] == [
+        ("d1", 5, "graded"),
+        ("d3", 1, "graded"),
+        ("d2", 0, "graded"),
+        ("d4", 0, "graded"),
+        ("d5", None, "refused"),
+    ]
+    assert rows["q1/a"][0].answer == "twelve"
+    assert rows["q1/a"][1].answer == "1"
+    assert [row.judgment for row in rows["q1/b"]] == [0, 2, None, 3, 1]
+
+
+def test_uncovered_passages_highest_judgment_first(query: CheckedQuery) -> None:
+    assert uncovered_passages(query) == [
+        UncoveredPassage("q1", "d3", 3, 3, "Text of d3."),
+        UncoveredPassage("q1", "d5", 1, 0, "Text of d5."),
+    ]
+    assert [row.doc_id for row in uncovered_passages(query, min_judgment=2, min_rating=5)] == ["d3"]
+    assert uncovered_passages(query, min_judgment=1, min_rating=0) == []
+
+
+def test_bad_items_count_spurious_coverage(query: CheckedQuery) -> None:
+    # b is covered by d1 (relevant), d2 (not), d4 (unjudged); a by d1 alone.
+    assert bad_items(query) == [BadItem("q1", "q1/b", "", 1, 1, 3), BadItem("q1", "q1/a", "", 0, 1, 1)]
+    # From judgment 3 on, d1 is not relevant either, and d3 (grade 3) covers b at rating 3.
+    assert bad_items(query, min_judgment=3, min_rating=3)[0] == BadItem("q1", "q1/b", "", 2, 1, 4)
+
+
+def test_the_bank_gives_texts_and_items_that_nobody_graded(path: Path, tmp_path: Path) -> None:
+    bank = load_bank(write_lines(tmp_path / "bank.jsonl", BANK))
+    selector = GradeSetSelector(GradeFilter(prompt_class=RATED), str(path))
+    query = next(check_records(load_graded(path), selector, bank))
+    assert query.text == "Query q1?"
+    assert dict(query.items) == {f"q1/{item}": f"What is {item}?" for item in "abcd"}
+    assert grades_by_item(query)["q1/d"] == []
+    assert {row.item_id: row.covering for row in bad_items(query)} == {"q1/a": 1, "q1/b": 3, "q1/c": 0, "q1/d": 0}
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["verify", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def test_every_report_in_every_format(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = [str(path), "--prompt-class", RATED]
+    text = run(capsys, *base, "--uncovered-passages")
+    assert text.splitlines()[0] == "q1: passages judged 1 or better, no item graded 4 or better"
+    assert text.splitlines()[2].split() == ["3", "3", "d3", "Text", "of", "d3."]
+    rows = [json.loads(line) for line in run(capsys, *base, "--bad-question", "-o", "jsonl").splitlines()]
+    assert [(row["report"], row["item_id"], row["spurious"]) for row in rows] == [
+        ("bad-items", "q1/b", 1),
+        ("bad-items", "q1/a", 0),
+    ]
+    tsv = [line.split("\t") for line in run(capsys, *base, "--grid-display", "-o", "tsv").splitlines()]
+    assert tsv[0] == ["report", "title", "doc_id", "judgment", "best", "q1/a", "q1/b"]
+    assert tsv[1][2:] == ["d1", "2", "5", "5: twelve", "4: a | <b>bold</b> claim"]
+    assert tsv[5][2:] == ["d5", "1", "0", "refused", "0"]
+    markdown = run(capsys, *base, "--verify-grading", "-o", "markdown")
+    assert r"a \| \<b\>bold\</b\> claim" in markdown
+    everything = [json.loads(line)["report"] for line in run(capsys, *base, "-o", "jsonl").splitlines()]
+    assert set(everything) == {"grading", "grid", "uncovered", "bad-items"}
+
+
+def test_several_grade_sets_and_unknown_queries_are_refused(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(path)]) == 2
+    assert "several grade sets are left" in capsys.readouterr().err
+    assert main(["verify", str(path), "--prompt-class", RATED, "--queries", "q9"]) == 2
+    assert "has no query 'q9'" in capsys.readouterr().err
+    assert main(["verify", str(path), "--llm", "nobody"]) == 2
+    assert "holds no grades" in capsys.readouterr().err
+
+
+def test_a_real_file_of_the_workbench(capsys: pytest.CaptureFixture[str]) -> None:
+    path = shared_data("workbench/graded-q0.jsonl.gz")
+    out = run(capsys, str(path), "--prompt-class", "NuggetSelfRatedPrompt", "--verify-grading", "-o", "jsonl")
+    rows = [json.loads(line) for line in out.splitlines()]
+    first = next(
+        row for row in rows if row["doc_id"] == "p4107" and row["title"].endswith("1ea033299828d24c957f52e7bc606670")
+    )
+    # The rating is 4, and the extraction prompt found the mention.
+    assert (first["grade"], first["answer"]) == (4, "Gross revenue. $132 milion.")
