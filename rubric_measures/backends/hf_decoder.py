@@ -1,0 +1,303 @@
+"""Decoder-only models: chat template or plain text; a passage's keys and values are computed once for all its items."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from rubric_measures.backends.base import Message, Reply, Request
+from rubric_measures.backends.hf_batching import by_length, run_batches
+from rubric_measures.backends.hf_decoding import (
+    LabelScores,
+    LabelTable,
+    padded,
+    score_labels,
+    selected_cache,
+    write_replies,
+)
+from rubric_measures.backends.hf_loading import HuggingFaceModel, Source
+from rubric_measures.backends.hf_replies import label_reply, least_mass, mode_of, token_limit, written_reply
+from rubric_measures.backends.hf_text import chat_text, plain_text
+from rubric_measures.errors import BackendError
+
+__all__ = ["DecoderBackend", "common_prefix"]
+
+_LEAST_SHARED = 16  # shorter prefixes are cheaper computed twice than kept
+
+
+@dataclass(frozen=True)
+class _Job:
+    request: Request
+    ids: tuple[int, ...]
+    limit: int
+    shared: int = 0
+
+
+def common_prefix(rows: Sequence[tuple[int, ...]]) -> int:
+    """How many tokens all rows begin with, leaving at least one token of each for itself.
+
+    >>> common_prefix([(5, 6, 7), (5, 6, 8)]), common_prefix([(5, 6), (5, 6)])
+    (2, 1)
+    """
+    low, high = min(rows), max(rows)  # what the least and the greatest share, all share
+    shortest = min(len(row) for row in rows)
+    same = next((place for place in range(min(len(low), len(high))) if low[place] != high[place]), shortest)
+    return min(same, shortest - 1)
+
+
+class _State:
+    """Rows in the middle of decoding, with their keys and values."""
+
+    def __init__(self, call: Any, cache: Any, mask: Any, logits: Any) -> None:
+        self._call, self._cache, self._mask, self.logits = call, cache, mask, logits
+
+    def step(self, tokens: Sequence[int]) -> None:
+        import torch
+
+        ids = torch.tensor(tokens, device=self._mask.device)[:, None]
+        self._cache, self._mask, self.logits = self._call(ids, torch.ones_like(ids), self._mask, self._cache)
+
+    def select(self, rows: Sequence[int]) -> _State:
+        import torch
+
+        chosen = torch.tensor(rows, device=self._mask.device)
+        new = copy.copy(self)
+        new._mask, new.logits = self._mask[chosen], self.logits[chosen]
+        new._cache = selected_cache(self._cache, chosen)
+        return new
+
+
+class DecoderBackend(HuggingFaceModel):
+    """Llama, Qwen, Mistral, GPT-2 and others of AutoModelForCausalLM.
+
+    Messages go through the tokenizer's chat template; without one they are plain text, blank lines between them.
+    Requests of one `group` stand next to each other: the longest token prefix that they share (the passage, in prompts
+    that show it before the item) is computed once, and all its items continue from it as one batch.
+
+    Mode `labels` (the default) takes, for requests with labels, the most probable of them:
+
+        P(label) = Σ over its spellings of Π P(token | prompt, tokens before)
+
+    that is, the probability that the reply *begins* with the label (with or without a blank before it). Where all
+    labels together have less than `label_mass`, where one label begins another one ("1", "10"), and where a
+    temperature is asked for, the reply is generated. Mode `generate` always generates. Generation takes the most
+    probable token each time (or draws); penalties and sampling settings of the model's own generation config do not
+    apply. Plain-text models do not know where to end: with labels given, their replies end with the first line.
+
+    Args:
+        source: the model.
+        mode: `labels` or `generate`.
+        label_mass: the least probability of all labels together.
+        thinking: whether models that can think before they reply do so (`enable_thinking` of the chat template).
+        settings: see `HuggingFaceModel`.
+    """
+
+    auto_class = "AutoModelForCausalLM"
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        mode: str = "labels",
+        label_mass: float = 0.8,
+        thinking: bool = False,
+        **settings: Any,
+    ) -> None:
+        super().__init__(source, **settings)
+        self.mode, self.label_mass, self.thinking = mode_of(mode), least_mass(label_mass), thinking
+
+    @property
+    def options(self) -> Mapping[str, object]:
+        """Device, dtype, revision, mode, thinking, and in mode `labels` the least mass."""
+        mass = {"label_mass": self.label_mass} if self.mode == "labels" else {}
+        return {**super().options, "mode": self.mode, "thinking": self.thinking, **mass}
+
+    @cached_property
+    def _chat(self) -> bool:
+        return bool(self.tokenizer.chat_template)
+
+    @property
+    def context_tokens(self) -> int | None:
+        """How many tokens messages and reply may have together: the model's limit less what the template adds."""
+        if self.limit is None:
+            return None
+        return self.limit - self._overhead
+
+    @cached_property
+    def _overhead(self) -> int:
+        return len(self._tokens((Message("user", "a"),)))
+
+    @cached_property
+    def _ends(self) -> frozenset[int]:
+        found: set[int] = set()
+        for ids in (self.network.generation_config.eos_token_id, self.tokenizer.eos_token_id):
+            found.update(ids if isinstance(ids, list) else [] if ids is None else [ids])
+        return frozenset(found)
+
+    def _tokens(self, messages: Sequence[Message]) -> list[int]:
+        control = self.tokenizer.all_special_tokens
+        if self._chat:
+            return self.encode(chat_text(self.tokenizer, messages, control, thinking=self.thinking))
+        return self.encode(plain_text(messages, control), special=True)
+
+    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        """Replies, passage by passage.
+
+        Raises:
+            BackendError: the weights cannot be loaded, the model keeps no keys and values, or an option is unknown.
+        """
+        return run_batches(
+            requests,
+            self._prepare,
+            self._plan,
+            self._execute,
+            look_ahead=self.look_ahead,
+            release=self.release_memory,
+        )
+
+    def _prepare(self, request: Request) -> _Job | Reply:
+        self.check_options(request)
+        ids = self._tokens(request.messages)
+        limit = token_limit(request)
+        if self.limit is not None and len(ids) + limit > self.limit:
+            found = f"the prompt has {len(ids)} tokens and the reply may have {limit}"
+            return Reply(None, "failed", f"{found}; the model takes {self.limit} together")
+        if not ids:
+            return Reply(None, "failed", "the prompt is empty")
+        return _Job(request, tuple(ids), limit)
+
+    def _plan(self, jobs: list[_Job]) -> Iterator[list[_Job]]:
+        """Batches of groups that share a prefix, then batches of what stands alone."""
+        groups: dict[object, list[_Job]] = {}
+        for place, job in enumerate(jobs):
+            groups.setdefault(job.request.group or place, []).append(job)
+        alone: list[_Job] = []
+        sharing: list[list[_Job]] = []
+        for group in groups.values():
+            length = common_prefix([job.ids for job in group]) if len(group) > 1 else 0
+            if length < _LEAST_SHARED:
+                alone += group
+            else:
+                sharing.append([replace(job, shared=length) for job in group])
+        yield from self._sharing_batches(sharing)
+        yield from by_length(alone, lambda job: len(job.ids), self.batch_tokens)
+
+    def _sharing_batches(self, groups: list[list[_Job]]) -> Iterator[list[_Job]]:
+        batch: list[_Job] = []
+        for group in sorted(groups, key=lambda group: -len(group[0].ids)):
+            for start in range(0, len(group), most := max(1, self.batch_tokens // max(len(job.ids) for job in group))):
+                part = group[start : start + most]
+                longest = max(len(job.ids) for job in [*batch, *part])
+                if batch and longest * (len(batch) + len(part)) > self.batch_tokens:
+                    yield batch
+                    batch = []
+                batch = batch + part
+        if batch:
+            yield batch
+
+    def _execute(self, jobs: Sequence[_Job]) -> list[Reply]:
+        import torch
+
+        with torch.inference_mode():
+            state = self._begin(jobs)
+            scores = self._score(jobs, state)
+            rest = [place for place, found in enumerate(scores) if found is None]
+            if rest and len(rest) < len(jobs):
+                state = state.select(rest)
+            written = dict(zip(rest, self._write([jobs[place] for place in rest], state), strict=True))
+        return [
+            label_reply(found, len(job.ids)) if found is not None else written[place]
+            for place, (job, found) in enumerate(zip(jobs, scores, strict=True))
+        ]
+
+    def _begin(self, jobs: Sequence[_Job]) -> _State:
+        """The state after the prompts; a prefix that several jobs share is computed once."""
+        import torch
+
+        prefixes = list(dict.fromkeys(job.ids[: job.shared] for job in jobs))
+        if not all(prefixes):
+            ids, mask = padded([job.ids for job in jobs], self.device, left=True)
+            return _State(self._call, *self._call(ids, mask, None, None))
+        ids, mask = padded(prefixes, self.device, left=True)
+        cache, mask, _ = self._call(ids, mask, None, None)
+        rows = torch.tensor([prefixes.index(job.ids[: job.shared]) for job in jobs], device=self.device)
+        ids, suffix_mask = padded([job.ids[job.shared :] for job in jobs], self.device, left=True)
+        return _State(self._call, *self._call(ids, suffix_mask, mask[rows], selected_cache(cache, rows)))
+
+    def _call(self, ids: Any, new_mask: Any, old_mask: Any, cache: Any) -> tuple[Any, Any, Any]:
+        """Continues rows by some tokens (padded on the left): cache, mask and the logits after the last token."""
+        import torch
+
+        mask = new_mask if old_mask is None else torch.cat([old_mask, new_mask], 1)
+        arguments: dict[str, Any] = {"input_ids": ids, "attention_mask": mask, "use_cache": True}
+        if "position_ids" in self._parameters:
+            arguments["position_ids"] = (mask.cumsum(1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+        if "logits_to_keep" in self._parameters:
+            arguments["logits_to_keep"] = 1
+        if cache is not None:
+            arguments["past_key_values"] = cache
+        out = self.network(**arguments)
+        cache = getattr(out, "past_key_values", None)
+        if cache is None or not hasattr(cache, "layers") or any(getattr(cache, "is_linear", ())):
+            raise BackendError(
+                f"{self.model}: recurrent models are not supported here; serve it and use openai:NAME --base-url URL"
+            )
+        return cache, mask, out.logits[:, -1].float()
+
+    @cached_property
+    def _parameters(self) -> frozenset[str]:
+        return frozenset(inspect.signature(self.network.forward).parameters)
+
+    def _score(self, jobs: Sequence[_Job], state: _State) -> list[LabelScores | None]:
+        scores: list[LabelScores | None] = [None] * len(jobs)
+        tables = [self._table(job.request) for job in jobs]
+        places = [place for place, table in enumerate(tables) if table is not None]
+        if places:
+            chosen = state if len(places) == len(jobs) else state.select(places)
+            found = score_labels(chosen, [table for table in tables if table is not None], self.label_mass)
+            for place, score in zip(places, found, strict=True):
+                scores[place] = score
+        return scores
+
+    def _table(self, request: Request) -> LabelTable | None:
+        if self.mode != "labels" or not request.labels or request.options.get("temperature"):
+            return None
+        table = LabelTable(request.labels, tuple(self._spellings(label) for label in request.labels))
+        return table if table.usable else None
+
+    def _spellings(self, label: str) -> tuple[tuple[int, ...], ...]:
+        """The token sequences that a reply of this label may begin with: at once, or after a blank."""
+        found = {tuple(self.encode(label)), tuple(self.encode(f" {label}"))}
+        for before in ("Answer:", "\n"):
+            stem = self.encode(before)
+            for text in (label, f" {label}"):
+                ids = self.encode(before + text)
+                if ids[: len(stem)] == stem:
+                    found.add(tuple(ids[len(stem) :]))
+        found.discard(())
+        # A sequence that begins with another one of the same label is contained in it.
+        return tuple(sorted(ids for ids in found if not any(ids[:size] in found for size in range(1, len(ids)))))
+
+    def _write(self, jobs: Sequence[_Job], state: _State) -> list[Reply]:
+        if not jobs:
+            return []
+
+        def stops(row: int, tokens: Sequence[int]) -> bool:
+            if self._chat or not jobs[row].request.labels:
+                return False
+            return "\n" in self._text(tokens).lstrip()
+
+        requests, limits = [job.request for job in jobs], [job.limit for job in jobs]
+        found = write_replies(state, requests, limits, self._ends, stops)
+        return [
+            written_reply(self._text(written.tokens).strip(), written, len(job.ids))
+            for job, written in zip(jobs, found, strict=True)
+        ]
+
+    def _text(self, tokens: Sequence[int]) -> str:
+        text: str = self.tokenizer.decode(list(tokens), skip_special_tokens=True)
+        return text

@@ -1,0 +1,64 @@
+"""Messages as the text that a Hugging Face model is shown: chat template or plain text, control tokens defused."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from rubric_measures.backends.base import Message
+
+__all__ = ["chat_text", "defused", "plain_text"]
+
+# Some templates print today's date (strftime_now, date_string); a reply may not depend on the day it was asked for.
+_DATE = datetime.date(2024, 7, 26)
+
+
+def defused(text: str, control: Sequence[str]) -> str:
+    """A text in which no control token of the tokenizer (`<|im_end|>`, `</s>`) can be read: a space follows its first
+    character.
+
+    >>> defused("a <|im_end|> b", ["<|im_end|>"])
+    'a < |im_end|> b'
+    """
+    present = [token for token in control if len(token) > 1 and token in text]
+    if not present:
+        return text
+    pattern = "|".join(re.escape(token) for token in sorted(present, key=len, reverse=True))
+    return re.sub(pattern, lambda match: f"{match[0][0]} {match[0][1:]}", text)
+
+
+def plain_text(messages: Sequence[Message], control: Sequence[str]) -> str:
+    """The contents of the messages, a blank line between them."""
+    return "\n\n".join(defused(message.content, control) for message in messages)
+
+
+def chat_text(tokenizer: Any, messages: Sequence[Message], control: Sequence[str], *, thinking: bool) -> str:
+    """The messages in the tokenizer's chat template, up to where the reply begins.
+
+    Where the template has no system messages (it raises an error), the system message stands in front of the first
+    user message.
+    """
+    from jinja2.exceptions import TemplateError
+
+    turns = [{"role": message.role, "content": defused(message.content, control)} for message in messages]
+    try:
+        return _rendered(tokenizer, turns, thinking)
+    except TemplateError:
+        if len(turns) < 2 or turns[0]["role"] != "system":
+            raise
+        merged = {"role": turns[1]["role"], "content": f"{turns[0]['content']}\n\n{turns[1]['content']}"}
+        return _rendered(tokenizer, [merged, *turns[2:]], thinking)
+
+
+def _rendered(tokenizer: Any, turns: list[dict[str, str]], thinking: bool) -> str:
+    text: str = tokenizer.apply_chat_template(
+        turns,
+        tokenize=False,
+        add_generation_prompt=True,
+        enable_thinking=thinking,
+        date_string=_DATE.strftime("%d %b %Y"),
+        strftime_now=_DATE.strftime,
+    )
+    return text
