@@ -209,7 +209,9 @@ class _Row:
         starts = list(dict.fromkeys(path[0] for path in paths))
         values = dict(zip(starts, first[torch.tensor(starts, device=first.device)].tolist(), strict=True))
         self.bounds: dict[tuple[int, ...], float] = {path: values[path[0]] for path in paths}
-        self.known = {path: bound for path, bound in self.bounds.items() if len(path) == 1}
+        self.known: dict[tuple[int, ...], float] = {
+            path: bound for path, bound in self.bounds.items() if len(path) == 1
+        }
         self.hopeless = sum(map(exp, values.values())) < least_mass
 
     def open_paths(self) -> list[tuple[int, ...]]:

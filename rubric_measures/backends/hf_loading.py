@@ -257,7 +257,7 @@ class HuggingFaceModel:
         )
         if missing := sorted(report.get("missing_keys", ())):
             raise BackendError(
-                f"hf:{source.name}: {len(missing)} weights are not in the files ({missing[0]}, …); is it for another task?"
+                f"hf:{source.name}: {len(missing)} weights are missing ({missing[0]}, …); is it for another task?"
             )
         return _load(source.name, f"model on {self.device}", lambda: network.to(self.device).eval())
 
