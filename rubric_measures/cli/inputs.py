@@ -22,8 +22,10 @@ from rubric_measures.records import TestBank
 __all__ = [
     "add_grade_options",
     "add_places_option",
+    "assigned_answers",
     "bank_of",
     "grades_of",
+    "is_assignments",
     "is_records",
     "parse_measures",
     "progress",
@@ -32,6 +34,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from rubric_measures.assignments import AssignedAnswers
     from rubric_measures.selection import GradeFilter
 
 T = TypeVar("T")
@@ -85,6 +88,14 @@ def is_records(path: str) -> bool:
     return _first_byte(path) == b"["
 
 
+def is_assignments(path: str) -> bool:
+    """Whether a file holds nuggets assigned to answers, as nuggetizer writes them."""
+    if path == "-" or not Path(path).is_file() or _first_byte(path) != b"{":
+        return False
+    with open_binary(path) as stream:
+        return b'"assignment"' in stream.readline(1 << 20)
+
+
 def _is_dataset(name: str) -> bool:
     return name != "-" and not Path(name).exists()
 
@@ -109,7 +120,8 @@ def grades_of(path: str, options: argparse.Namespace, needs_items: bool = True) 
     """The grades (or plain judgments) that a QRELS argument names.
 
     Args:
-        path: graded records, qrels, diversity qrels (item ids in column 2), or an ir_datasets id.
+        path: graded records, nuggetizer's assignments, qrels, diversity qrels (item ids in column 2), or an ir_datasets
+            id.
         options: of `add_grade_options`.
         needs_items: a rubric measure is asked for, so rows are item grades.
 
@@ -126,6 +138,8 @@ def grades_of(path: str, options: argparse.Namespace, needs_items: bool = True) 
         from rubric_measures.selection import load_records
 
         return load_records(path, bank, wanted_of(options), options.on_failed)
+    elif is_assignments(path):
+        return assigned_answers(path, options).grades
     else:
         from rubric_measures.formats.trec import read_qrels
 
@@ -135,6 +149,16 @@ def grades_of(path: str, options: argparse.Namespace, needs_items: bool = True) 
 
         return build_grades(rows, bank, on_failed=options.on_failed, source=describe((), bank))
     return rows
+
+
+def assigned_answers(path: str, options: argparse.Namespace) -> AssignedAnswers:
+    """What a file of assignments holds; see `load_assignments`."""
+    from rubric_measures.assignments import load_assignments
+    from rubric_measures.selection import describe
+
+    bank = bank_of(options)
+    source = {**describe((), bank), "grades": ["assignments"]}
+    return load_assignments(path, bank, on_failed=options.on_failed, source=source)
 
 
 def _are_items(rows: Iterable[object]) -> bool:

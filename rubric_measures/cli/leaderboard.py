@@ -14,8 +14,10 @@ from ir_measures.measures.base import Measure
 from rubric_measures.cli.inputs import (
     add_grade_options,
     add_places_option,
+    assigned_answers,
     bank_of,
     grades_of,
+    is_assignments,
     is_records,
     parse_measures,
     progress,
@@ -26,7 +28,7 @@ from rubric_measures.cli.report_options import add_report_options, is_asked_for
 from rubric_measures.errors import InputError
 from rubric_measures.files import atomic_writer
 from rubric_measures.graded import Grades
-from rubric_measures.leaderboard import OVERALL, Leaderboard, needed_depth, score_records, score_run_files
+from rubric_measures.leaderboard import OVERALL, Leaderboard, needed_depth, score_records, score_run_files, score_runs
 from rubric_measures.leaderboard_output import FORMATS, render
 from rubric_measures.run_spool import RunSpool, spool_runs
 
@@ -43,7 +45,7 @@ DEFAULT_MEASURES = ["RubricCover(rel=4)@20", "nRubricCover(rel=4)@20", "RubricQr
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
-    parser.add_argument("graded", metavar="GRADED", help="graded records, item qrels, or an ir_datasets id")
+    parser.add_argument("graded", metavar="GRADED", help="graded records, nuggetizer's assignments, item qrels, …")
     parser.add_argument("runs", metavar="RUN", nargs="*", help="TREC run files; without them the rankings in GRADED")
     parser.add_argument(
         "-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help=f"default: {' '.join(DEFAULT_MEASURES)}"
@@ -122,6 +124,8 @@ def _in_units(grades: Grades, options: argparse.Namespace) -> Grades:
 
 def _board(options: argparse.Namespace) -> Leaderboard:
     measures = rubric_measures_of(parse_measures(options.measures or DEFAULT_MEASURES))
+    if not options.runs and is_assignments(options.graded):
+        return _from_assignments(options, measures)
     from_records = not options.runs
     if from_records and (options.graded != "-" and not _looks_like_records(options.graded)):
         raise InputError(f"{options.graded}: holds no rankings; name run files to score")
@@ -142,6 +146,15 @@ def _board(options: argparse.Namespace) -> Leaderboard:
         overall=not options.no_overall,
         watch=_bar(options),
     )
+
+
+def _from_assignments(options: argparse.Namespace, measures: Sequence[Measure]) -> Leaderboard:
+    """The runs whose answers a file of assignments is about."""
+    if options.compat == "workbench":
+        raise InputError("--compat workbench scores the rankings inside graded records; this file holds assignments")
+    assigned = assigned_answers(options.graded, options)
+    grades = assigned.grades.by_facet() if options.facets else assigned.grades
+    return score_runs(grades, sorted(assigned.rankings.items()), measures, overall=not options.no_overall)
 
 
 def _bar(options: argparse.Namespace) -> Callable[[Iterable[str]], Iterable[str]]:

@@ -6,13 +6,14 @@ Source: Pradeep et al., AutoNuggetizer (TREC 2024 RAG track); the program is ver
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, TypeAdapter
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from rubric_measures.errors import FormatError
 from rubric_measures.files import path_name
+from rubric_measures.formats.json_models import field_path, first_problem, validate_line
 from rubric_measures.formats.jsonl import TextId, read_json_lines, write_json_lines
 from rubric_measures.formats.workbench_models import Record
 
@@ -28,6 +29,7 @@ __all__ = [
     "read_metrics",
     "read_nuggets",
     "read_requests",
+    "validate_assignments",
     "write_assignments",
     "write_metrics",
     "write_nuggets",
@@ -185,6 +187,29 @@ def read_assignments(path: str | os.PathLike[str], run_id: str | None = None) ->
         lines.append((number, line))
     _unique([(number, (str(line.run_id), line.qid)) for number, line in lines], path)
     return [line for _, line in lines]
+
+
+def validate_assignments(data: bytes | Mapping[str, Any], name: str, line: int, run_id: str | None) -> AssignmentLine:
+    """One line of an assignments file, as JSON text or as what that says; see `read_assignments`.
+
+    Raises:
+        FormatError: naming file, line and field.
+    """
+    if isinstance(data, bytes):
+        return _with_run(validate_line(_ASSIGNMENTS, data, path=name, line=line), name, line, run_id)
+    try:
+        return _with_run(_ASSIGNMENTS.validate_python(data), name, line, run_id)
+    except ValidationError as error:
+        location, text = first_problem(error)
+        raise FormatError(text, path=name, line=line, field=field_path(location)) from None
+
+
+def _with_run(line: AssignmentLine, name: str, number: int, run_id: str | None) -> AssignmentLine:
+    if line.run_id is not None:
+        return line
+    if run_id is None:
+        raise FormatError("names no run; say which one it is", path=name, line=number, field="run_id")
+    return line.model_copy(update={"run_id": run_id})
 
 
 def write_assignments(path: str | os.PathLike[str], lines: Iterable[AssignmentLine]) -> None:

@@ -26,6 +26,7 @@ __all__ = [
     "assignment_lines",
     "bank_of_nuggets",
     "grades_of_assignments",
+    "item_of_nugget",
     "nugget_lines",
     "records_of_assignments",
 ]
@@ -55,7 +56,7 @@ def bank_of_nuggets(lines: Iterable[NuggetLine | AssignmentLine]) -> TestBank:
             texts.setdefault(line.qid, line.query)
         facets = facet_ids(nugget.mapped_sub_narrative for nugget in line.nuggets)
         facet_texts |= {(line.qid, facet_id): text for text, facet_id in facets.items()}
-        made = [_item(line.qid, nugget, facets) for nugget in line.nuggets]
+        made = [item_of_nugget(line.qid, nugget, facets) for nugget in line.nuggets]
         failed += sum(nugget.importance == "failed" for nugget in line.nuggets)
         if line.qid not in items:
             items[line.qid] = made
@@ -69,7 +70,8 @@ def bank_of_nuggets(lines: Iterable[NuggetLine | AssignmentLine]) -> TestBank:
     return bank_of_items(items, texts, facet_texts)
 
 
-def _item(query_id: str, nugget: Nugget, facets: Mapping[str, str]) -> RubricItem:
+def item_of_nugget(query_id: str, nugget: Nugget, facets: Mapping[str, str]) -> RubricItem:
+    """The rubric item that a nugget of a query is; `facets` says the ids of sub-narratives."""
     facet_id = facets.get((nugget.mapped_sub_narrative or "").strip())
     return RubricItem(
         item_id=make_item_id(query_id, nugget.text, facet_id),
@@ -117,7 +119,7 @@ def grades_of_assignments(lines: Iterable[AssignmentLine], grader: str = "") -> 
         facets = facet_ids(nugget.mapped_sub_narrative for nugget in line.nuggets)
         best: dict[str, Grade] = {}
         for nugget in line.nuggets:
-            item_id = _item(line.qid, nugget, facets).item_id
+            item_id = item_of_nugget(line.qid, nugget, facets).item_id
             value = ASSIGNMENT_GRADES.get(nugget.assignment)
             status: Literal["graded", "failed"] = "graded" if value is not None else "failed"
             grade = Grade(line.qid, str(line.run_id), value, item_id, status, nugget.assignment, grader)
