@@ -57,14 +57,34 @@ def test_a_dry_run_asks_nobody_and_writes_nothing(
     command = ["generate", queries, "--model", model, "--cache", str(cache), "-o", str(output), "--dry-run"]
     assert main(command) == 0
     header, row = capsys.readouterr().out.splitlines()
-    assert header == "model\tcalls\tcached\ttokens shown"
+    assert header == "model\tcalls\tcached\tprompt_tokens\tcompletion_tokens_at_most\tcost_at_most"
     assert row.split("\t")[1:3] == ["2", "0"]
+    assert row.split("\t")[4:] == ["4096", "unknown"]
     assert not output.exists()
     assert not cache.exists()
     assert main(["generate", queries, "--limit", "1", *command[2:-1]]) == 0
     capsys.readouterr()
     assert main(command) == 0
     assert capsys.readouterr().out.splitlines()[1].split("\t")[1:3] == ["1", "1"]
+
+
+def test_costs_before_and_while_spending(tmp_path: Path, queries: str, capsys: pytest.CaptureFixture[str]) -> None:
+    model = script(tmp_path, {"reply": '["What is it?"]', "prompt_tokens": 100, "completion_tokens": 10})
+    output = str(tmp_path / "bank.jsonl")
+    command = ["generate", queries, "--model", model, "-o", output, "--max-tokens", "50"]
+    assert main([*command, "--dry-run"]) == 0
+    name, _, _, shown, *_ = capsys.readouterr().out.splitlines()[1].split("\t")
+    prices = tmp_path / "prices.json"
+    prices.write_text(json.dumps({name: {"input": 1000, "output": 10000}}), encoding="utf-8")
+    assert main([*command, "--dry-run", "--prices", str(prices)]) == 0
+    # Two calls of at most 50 tokens at 10,000 a million are 1; the tokens shown cost 0.001 each.
+    assert capsys.readouterr().out.splitlines()[1].split("\t")[5] == f"{1 + int(shown) * 0.001:.4f}"
+    # A call costs 100 * 0.001 + 10 * 0.01 = 0.2.
+    assert main([*command, "--prices", str(prices), "--max-cost", "0.3"]) == 1
+    assert "the limit of 0.3 on the cost was reached" in capsys.readouterr().err
+    assert main([*command, "--prices", str(prices), "--max-cost", "0.5"]) == 0
+    assert main([*command, "--max-cost", "1"]) == 2
+    assert "--max-cost needs a price" in capsys.readouterr().err
 
 
 def test_an_interrupted_command_continues(tmp_path: Path, queries: str, capsys: pytest.CaptureFixture[str]) -> None:

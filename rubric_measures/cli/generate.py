@@ -7,10 +7,13 @@ import contextlib
 import itertools
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rubric_measures.cli.grade_support import Interrupts
+from rubric_measures.cli.model_options import backend_settings, model_price, named_values
 from rubric_measures.errors import GradingError, InputError
 
 if TYPE_CHECKING:
@@ -80,12 +83,16 @@ def _add_model_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("model").add_argument
     add("--model", action="append", required=True, metavar="SPEC",
         help="hf:NAME, openai:NAME, scripted:FILE; several for synthetic queries")  # fmt: skip
-    add("--base-url", metavar="URL", help="the endpoint of openai: models")
-    add("--temperature", type=float, default=0.0, help="generation option (default 0)")
-    add("--max-tokens", type=int, default=2048, help="generation option: the longest reply (default 2048)")
+    add("--base-url", metavar="URL", action="append", help="openai: the endpoint; may be repeated for replicas")
+    add("--model-option", action="append", default=[], metavar="NAME=VALUE", help="a setting of the model's backend")
+    add("--temperature", type=float, default=0.0, help="0 (default) takes the most probable reply")
+    add("--max-tokens", type=int, default=2048, help="the longest reply (default 2048)")
+    add("--option", action="append", default=[], metavar="NAME=VALUE", help="a further generation option")
     add("--cache", metavar="FILE", help="where replies are kept (default: OUTPUT.cache.sqlite, none for -)")
     add("--cache-only", action="store_true", help="make no call")
+    add("--prices", metavar="FILE", help="price table, for --dry-run and --max-cost (see grade)")
     add("--max-calls", type=int, metavar="N", help="stop after so many calls")
+    add("--max-cost", type=float, metavar="COST", help="stop before the calls cost more; needs --prices")
     add("--retries", type=int, default=1, help="further draws for a reply that cannot be read (default 1)")
     add("--dry-run", action="store_true", help="print the calls and tokens that it would take, and make none")
 
@@ -94,7 +101,8 @@ def run(options: argparse.Namespace) -> int:
     """Runs the command; see `HELP`."""
     _check(options)
     with contextlib.ExitStack() as stack:
-        callers = [_caller(spec, options, stack) for spec in dict.fromkeys(options.model)]
+        stop = None if options.dry_run else stack.enter_context(Interrupts()).event
+        callers = [_caller(spec, options, stack, stop) for spec in dict.fromkeys(options.model)]
         if options.target == "queries":
             failed = _make_queries(options, callers)
         elif options.from_documents:
@@ -102,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
         else:
             failed = _make_bank(options, callers[0])
         if options.dry_run:
-            _print_plan(callers)
+            _print_plan(callers, options)
             return 0
         for caller in callers:
             stats = caller.stats
@@ -143,7 +151,9 @@ def _check(options: argparse.Namespace) -> None:
         raise InputError("--retries must not be negative")
 
 
-def _caller(spec: str, options: argparse.Namespace, stack: contextlib.ExitStack) -> Caller:
+def _caller(
+    spec: str, options: argparse.Namespace, stack: contextlib.ExitStack, stop: threading.Event | None = None
+) -> Caller:
     from rubric_measures.backends import make_backend
     from rubric_measures.backends.cache import ReplyCache
     from rubric_measures.runners import LocalRunner
@@ -151,18 +161,26 @@ def _caller(spec: str, options: argparse.Namespace, stack: contextlib.ExitStack)
 
     if spec == "lexical":
         raise InputError("the lexical grader cannot write: choose a model that can (hf:, openai:, scripted:)")
-    backend = make_backend(spec, **({"base_url": options.base_url} if options.base_url else {}))
+    backend = make_backend(spec, **backend_settings(options.model_option, options.base_url))
+    price = model_price(options.prices, backend, options.max_cost)
     cache = None
     path = options.cache or ("" if options.output == "-" else f"{options.output}.cache.sqlite")
     if path and not (options.dry_run and not Path(path).exists()):
         cache = stack.enter_context(ReplyCache(path, read_only=options.dry_run))
-    settings = {"max_tokens": options.max_tokens, "temperature": options.temperature}
+    settings = {
+        "max_tokens": options.max_tokens,
+        "temperature": options.temperature,
+        **named_values("--option", options.option),
+    }
     runner = LocalRunner(
         DryBackend(backend) if options.dry_run else backend,
         cache,
         cache_only=options.cache_only and not options.dry_run,
         max_calls=None if options.dry_run else options.max_calls,
+        max_cost=None if options.dry_run else options.max_cost,
+        price=price.of_reply if price else None,
         progress=None if options.dry_run else _progress(stack, spec),
+        stop=stop,
     )
     return Caller(runner, settings, 0 if options.dry_run else options.retries)
 
@@ -331,16 +349,15 @@ def _say(failures: Sequence[Failure]) -> None:
         _LOGGER.warning("and %d more calls that led to nothing", len(failures) - _SHOWN)
 
 
-def _print_plan(callers: Sequence[Caller]) -> None:
-    print("model\tcalls\tcached\ttokens shown")
-    for caller, row in zip(callers, _plan_rows(callers), strict=True):
-        print(caller.model, *row, sep="\t")
-
-
-def _plan_rows(callers: Sequence[Caller]) -> Iterator[tuple[int, int, int]]:
+def _print_plan(callers: Sequence[Caller], options: argparse.Namespace) -> None:
     from rubric_measures.test_bank.calls import DryBackend
 
+    print("model", "calls", "cached", "prompt_tokens", "completion_tokens_at_most", "cost_at_most", sep="\t")
     for caller in callers:
         backend = caller.runner.backend
-        if isinstance(backend, DryBackend):
-            yield backend.calls, caller.stats.cached, backend.tokens
+        if not isinstance(backend, DryBackend):
+            continue
+        written = backend.calls * options.max_tokens
+        price = model_price(options.prices, backend, None)
+        cost = "unknown" if price is None else f"{price.of(backend.tokens, written):.4f}"
+        print(caller.model, backend.calls, caller.stats.cached, backend.tokens, written, cost, sep="\t")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from rubric_measures.cli.grade_support import Interrupts, fewer_collections, progress_bar
+from rubric_measures.cli.model_options import backend_settings, model_price, named_values
 from rubric_measures.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -80,11 +80,8 @@ def run(args: argparse.Namespace) -> int:
     if args.output is None and not args.dry_run:
         raise InputError("name the output with -o (or ask for --dry-run)")
     bank = _bank(args)
-    options = _named_values("--model-option", args.model_option)
-    if args.base_url:
-        options["base_url"] = args.base_url if len(args.base_url) > 1 else args.base_url[0]
-    backend = make_backend(args.model, **options)
-    price = _price(args, backend)
+    backend = make_backend(args.model, **backend_settings(args.model_option, args.base_url))
+    price = model_price(args.prices, backend, args.max_cost)
     if args.dry_run:
         return _dry_run(args, backend, bank, price)
     report = GradingReport()
@@ -149,7 +146,7 @@ def _settings(args: argparse.Namespace) -> GradingSettings:
     return GradingSettings(
         temperature=args.temperature,
         max_tokens=args.max_tokens,
-        options=_named_values("--option", args.option),
+        options=named_values("--option", args.option),
         replicates=args.replicates,
         combine=args.combine,
         retries=args.retries,
@@ -159,30 +156,6 @@ def _settings(args: argparse.Namespace) -> GradingSettings:
         nuggets_per_call=args.nuggets_per_call,
         shuffle_seed=args.shuffle_seed,
     )
-
-
-def _named_values(option: str, pairs: Iterable[str]) -> dict[str, Any]:
-    """NAME=VALUE pairs; a value that is JSON (a number, true, a list) is what it says, else text."""
-    found: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        if not equals or not name:
-            raise InputError(f"{option} {pair!r}: expected NAME=VALUE")
-        try:
-            found[name] = json.loads(text)
-        except ValueError:
-            found[name] = text
-    return found
-
-
-def _price(args: argparse.Namespace, backend: Backend) -> Price | None:
-    from rubric_measures.grading import load_prices, price_of
-
-    prices = load_prices(args.prices) if args.prices else {}
-    price = price_of(backend.model, prices) if prices else None
-    if args.max_cost is not None and price is None:
-        raise InputError(f"--max-cost needs a price for {backend.model}; give --prices with an entry for it")
-    return price
 
 
 def _cache_path(args: argparse.Namespace) -> str:

@@ -1,0 +1,55 @@
+"""What the commands that call a model share: settings as NAME=VALUE, endpoints, the price of a model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rubric_measures.errors import InputError
+
+if TYPE_CHECKING:
+    from rubric_measures.backends import Backend
+    from rubric_measures.grading import Price
+
+__all__ = ["backend_settings", "model_price", "named_values"]
+
+
+def named_values(option: str, pairs: Iterable[str]) -> dict[str, Any]:
+    """NAME=VALUE pairs; a value that is JSON (a number, true, a list) is what it says, else text.
+
+    Raises:
+        InputError: a pair is none.
+    """
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not name:
+            raise InputError(f"{option} {pair!r}: expected NAME=VALUE")
+        try:
+            found[name] = json.loads(text)
+        except ValueError:
+            found[name] = text
+    return found
+
+
+def backend_settings(model_options: Iterable[str], base_urls: Sequence[str] | None) -> dict[str, Any]:
+    """The settings of a backend from `--model-option` and `--base-url`; several URLs are replicas."""
+    settings = named_values("--model-option", model_options)
+    if base_urls:
+        settings["base_url"] = list(base_urls) if len(base_urls) > 1 else base_urls[0]
+    return settings
+
+
+def model_price(path: str | None, backend: Backend, max_cost: float | None) -> Price | None:
+    """The price of a model from a price table; None where it is unknown.
+
+    Raises:
+        InputError: a limit on the cost was set, and the price is unknown.
+    """
+    from rubric_measures.grading import load_prices, price_of
+
+    price = price_of(backend.model, load_prices(path)) if path else None
+    if max_cost is not None and price is None:
+        raise InputError(f"--max-cost needs a price for {backend.model}; give --prices with an entry for it")
+    return price
