@@ -104,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         overview.print_help()
         return 2
-    from rubric_measures.errors import GradingError, MissingExtraError, RubricMeasuresError
+    from rubric_measures.errors import BackendError, GradingError, MissingExtraError, RubricMeasuresError
 
     handler = _NoteHandler(sys.stderr)
     logger = logging.getLogger("rubric_measures")
@@ -118,7 +118,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return status
     except GradingError as error:
         print(f"rubric_measures: {error}", file=sys.stderr)
-        return 1
+        # A model that cannot be used at all is a wrong name, key or address: nothing was computed.
+        return 2 if isinstance(error, BackendError) else 1
     except (RubricMeasuresError, MissingExtraError) as error:
         print(f"rubric_measures: {error}", file=sys.stderr)
         return 2
