@@ -30,6 +30,7 @@ _LOG = logging.getLogger("rubric_measures")
 
 # A sentence ends at . ! ? … (with closing quotes and brackets) before white space, or at a blank line.
 _SENTENCE_END = re.compile(r"""[.!?…]+["'”’)\]»]*(?=\s)|[。！？]["'”’)\]»」』]*|\n\s*(?=\n)""")
+_NEXT_CHARACTER = re.compile(r"\S")
 _ABBREVIATION = re.compile(r"(?:^|[\s(\[])(?:[A-Z]|Dr|Mr|Mrs|Ms|Prof|St|vs|cf|ca|e\.g|i\.e|Fig|fig|No|approx)\.$")
 
 
@@ -92,9 +93,10 @@ def split_answer(text: str, max_words: int = 400) -> list[str]:
 
 def _sentence_ends(text: str) -> Iterator[int]:
     for match in _SENTENCE_END.finditer(text):
-        after = text[match.end() :].lstrip()[:1] if match.end() < len(text) else ""
+        after = _NEXT_CHARACTER.search(text, match.end())
         blank_line = match[0].isspace()
-        if not blank_line and (after.islower() or _ABBREVIATION.search(text, max(0, match.start() - 12), match.end())):
+        goes_on = after is not None and after[0].islower()
+        if not blank_line and (goes_on or _ABBREVIATION.search(text, max(0, match.start() - 12), match.end())):
             continue
         yield match.end()
     yield len(text)

@@ -9,6 +9,8 @@ from typing import Any
 
 import ir_datasets
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import rubric_measures.collection as collection_module
 from rubric_measures.collection import UnknownCollectionError, example_folder, load_collection, main, register
@@ -104,6 +106,8 @@ def test_labels_and_items_of_a_graded_folder(with_grades: Path) -> None:
         ("q1", "d1", 4, "q1/a"),
         ("q1", "d2", 1, "q1/a"),
     ]
+    judged = load_collection(with_grades, unit="judgment")
+    assert [tuple(row) for row in judged.qrels_iter()] == [("q1", "d1", 2), ("q1", "d3", 0)]
     assert rows[0]._fields == ("query_id", "doc_id", "relevance", "iteration")
     assert tuple(load_collection(with_grades).judgments[0]) == ("q1", "d1", 2, "0")
 
@@ -150,6 +154,11 @@ def test_ids(with_grades: Path) -> None:
     assert len(list(ir_datasets.load(f"{name}/items").qrels_iter())) == 6
     assert [row.score for row in ir_datasets.load(f"{name}/runs/dense").scoreddocs_iter()] == [2.5, 1.5]
     assert ir_datasets.load(f"{name}/graded.jsonl.gz").has_scoreddocs()
+    assert [row.relevance for row in ir_datasets.load(f"{name}/judgments").qrels_iter()] == [2, 0]
+    assert [row.relevance for row in ir_datasets.load(f"{name}/questions").qrels_iter()] == [4, 1]
+    assert len(list(ir_datasets.load(f"{name}/questions/items").qrels_iter())) == 6
+    with pytest.raises(KeyError):
+        ir_datasets.load(f"{name}/views")
     assert ir_datasets.load(name).banks["nuggets"].for_query("q1")[0].importance == "vital"
     assert load_collection(name).source == str(with_grades)
 
@@ -164,7 +173,7 @@ def test_unknown_names(tmp_path: Path, folder: Path) -> None:
         load_collection(tmp_path / "empty")
     with pytest.raises(InputError, match="unknown run 'bm26'"):
         list(load_collection(folder, run="bm26").scoreddocs_iter())
-    with pytest.raises(InputError, match="expected passage or item"):
+    with pytest.raises(InputError, match="expected passage, item or judgment"):
         load_collection(folder, unit="facet")
 
 
@@ -193,6 +202,27 @@ def test_documents_with_titles(folder: Path) -> None:
     (folder / "docs.jsonl").write_text('{"doc_id": "d1", "title": "T", "text": "x"}\n{"doc_id": "d2", "text": "y"}\n')
     docs = list(load_collection(folder).docs_iter())
     assert [(tuple(doc), doc.default_text()) for doc in docs] == [(("d1", "T", "x"), "T\nx"), (("d2", "", "y"), "y")]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    name=st.sampled_from(["docs.jsonl", "queries.tsv", "qrels.txt", "runs/bm25.run", "questions.jsonl"]),
+    position=st.integers(0, 10**6),
+    new=st.binary(max_size=3),
+)
+def test_mutated_folders(folder: Path, name: str, position: int, new: bytes) -> None:
+    path = folder / name
+    data = path.read_bytes()
+    position %= len(data)
+    path.write_bytes(data[:position] + new + data[position + 1 :])
+    made = load_collection(folder)
+    try:
+        list(made.docs_iter()), list(made.queries_iter()), list(made.qrels_iter()), list(made.scoreddocs_iter())
+        _ = made.banks
+    except InputError as error:
+        assert len(str(error).splitlines()) == 1
+    finally:
+        path.write_bytes(data)
 
 
 def test_a_damaged_bank_says_so_when_it_is_read(folder: Path) -> None:
@@ -234,6 +264,12 @@ def test_the_example_is_registered() -> None:
     assert dataset.docs_count() == len((folder / "docs.jsonl").read_text("utf-8").splitlines())
     assert {query.query_id for query in dataset.queries_iter()} == set(dataset.banks["questions"].items)
     assert dataset.dataset_id() == "rubric-measures/example"
+    # Both banks are graded; each has its own items, ten a query.
+    for view, bank in (("items", "questions"), ("nuggets/items", "nuggets")):
+        rows = list(ir_datasets.load(f"rubric-measures/example/{view}").qrels_iter())
+        assert {row.iteration for row in rows} == {item.item_id for item in dataset.banks[bank]}
+    people = [tuple(row) for row in ir_datasets.load("rubric-measures/example/judgments").qrels_iter()]
+    assert people == [tuple(row[:3]) for row in dataset.judgments]
 
 
 def test_importing_the_package_does_not_load_ir_datasets() -> None:

@@ -7,6 +7,8 @@ import logging
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from rubric_measures.cli import main
 from rubric_measures.errors import InputError
@@ -194,6 +196,29 @@ def test_bad_collections_are_one_line_and_leave_nothing(
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1 and Path(file).name in lines[0]
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    name=st.sampled_from(["docs.jsonl", "queries.tsv", "qrels.txt", "runs/bm25.run", "answers/gpt.jsonl"]),
+    position=st.integers(0, 10**6),
+    new=st.binary(max_size=3),
+)
+def test_mutated_files_pool_or_stop_in_one_line(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, position: int, new: bytes
+) -> None:
+    path, out = folder / name, tmp_path / "out.jsonl"
+    data = path.read_bytes()
+    position %= len(data)
+    path.write_bytes(data[:position] + new + data[position + 1 :])
+    try:
+        status = main(["pool", "-c", str(folder), "-o", str(out)])
+        lines = capsys.readouterr().err.splitlines()
+        errors = [line for line in lines if not line.startswith("rubric_measures: warning: ")]
+        assert (status, len(errors), out.exists()) in {(0, 0, True), (2, 1, False)}
+    finally:
+        path.write_bytes(data)
+        out.unlink(missing_ok=True)
 
 
 def test_no_such_collection(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
