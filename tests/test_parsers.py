@@ -276,6 +276,14 @@ def test_labels_in_prose(reply: str, value: int | None) -> None:
     assert parse_label(reply, LABELS, (0, 2)).value == value
 
 
+def test_labels_that_begin_with_not() -> None:
+    assert parse_label("It is not relevant.", ("not relevant", "relevant")).value == 0
+    assert parse_label("It is relevant.", ("not relevant", "relevant")).value == 1
+    assert parse_label("It is not at all relevant.", ("irrelevant", "relevant")).value is None
+    assert parse_label("not support", ("not_support", "partial_support", "support")).value == 0
+    assert parse_label("partial support", ("not_support", "partial_support", "support")).value == 1
+
+
 ASSIGN = ("not_support", "partial_support", "support")
 
 

@@ -64,11 +64,10 @@ def parse_label(text: str, labels: Sequence[str], scale: tuple[int, int] | None 
     reply = clean_reply(text)
     low = scale[0] if scale else 0
     names = sorted(labels, key=len, reverse=True)
+    any_label = "|".join(r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", name))) for name in names)
+    # A label that begins with "not" is one; "not" before a label is none of them.
     pattern = re.compile(
-        r"(?P<negated>\bnot\s+(?:\w+\s+)?)?(?<!\w)(?P<label>"
-        + "|".join(r"[\s_-]+".join(map(re.escape, name.split())) for name in names)
-        + r")(?!\w)",
-        re.IGNORECASE,
+        rf"(?<!\w)(?P<label>{any_label})(?!\w)|\bnot\s+(?:\w+\s+){{0,2}}(?P<negated>{any_label})(?!\w)", re.IGNORECASE
     )
     last = next(reversed(list(pattern.finditer(reply))), None)
     if last is None:
