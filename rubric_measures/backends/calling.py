@@ -1,0 +1,300 @@
+"""The engine of a run against OpenAI-compatible endpoints: an event loop in a thread, workers, retries."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+import queue
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rubric_measures.backends.base import Reply, Request
+from rubric_measures.backends.endpoints import Call, Endpoint, Sharing
+from rubric_measures.backends.wire import (
+    Trouble,
+    reply_of,
+    request_body,
+    retry_after,
+    trouble_of_status,
+    without_key,
+)
+from rubric_measures.errors import BackendError
+
+__all__ = ["CallPolicy", "Engine"]
+
+_LOG = logging.getLogger("rubric_measures")
+_GIVE_UP_AFTER_LOST = 100  # calls lost one after the other, each after all its attempts
+_GIVE_UP_AFTER_REJECTED = 20  # calls that the endpoint called wrong, before any was right
+
+
+@dataclass(frozen=True)
+class CallPolicy:
+    """When to try again and when to stop.
+
+    Attributes:
+        concurrency: the most calls in flight at one endpoint.
+        timeout: seconds until a call counts as failed.
+        attempts: how often a call is tried that fails (connection, status 5xx, timeout, garbage). Being turned away for
+            lack of capacity (status 429, 503) is no attempt.
+        patience: seconds that a call is turned away before it is given up; an endpoint that asks for a longer wait
+            ends the run.
+        backoff: seconds before the second attempt; doubled each time, with jitter, at most 30.
+        cooldown: seconds for which an endpoint that keeps failing is left alone, when there is another.
+    """
+
+    concurrency: int = 64
+    timeout: float = 300.0
+    attempts: int = 6
+    patience: float = 600.0
+    backoff: float = 0.5
+    cooldown: float = 15.0
+
+    def wait_before(self, attempt: int) -> float:
+        """The seconds before another attempt: exponential, at most 30, of which the upper half is drawn at random."""
+        return min(30.0, self.backoff * 2.0 ** min(attempt, 16)) * random.uniform(0.5, 1.0)
+
+
+class Engine:
+    """Runs calls in an event loop of its own thread; `submit` requests, `drain` replies.
+
+    Args:
+        name: the model as the endpoints know it.
+        make_clients: makes (shown URL, client) of each endpoint; called inside of the event loop.
+        policy: when to try again.
+        secrets: keys that must not come into messages.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        make_clients: Callable[[], Sequence[tuple[str, Any]]],
+        policy: CallPolicy,
+        secrets: tuple[str, ...] = (),
+    ) -> None:
+        self._name = name
+        self._make_clients = make_clients
+        self._policy = policy
+        self._secrets = secrets
+        self._done: queue.SimpleQueue[tuple[Request, Reply] | BaseException] = queue.SimpleQueue()
+        self._started = threading.Event()
+        self._lost = 0
+        self._rejected = 0
+        self._thread = threading.Thread(target=self._main, name="rubric_measures-http", daemon=True)
+        self._thread.start()
+        self._started.wait()
+
+    def submit(self, requests: Sequence[Request]) -> None:
+        """Puts requests in line."""
+        # After a fatal error the loop is gone, and `drain` says why.
+        with contextlib.suppress(RuntimeError):
+            if self._thread.is_alive():
+                self._loop.call_soon_threadsafe(self._sharing.add, [Call(request) for request in requests])
+
+    def drain(self) -> list[tuple[Request, Reply]]:
+        """Waits for a reply, and returns it with all others that are there.
+
+        Raises:
+            BackendError: nothing can work; all replies that came before were returned.
+        """
+        found: list[tuple[Request, Reply]] = []
+        item = self._done.get()
+        while True:
+            if isinstance(item, BaseException):
+                if found:
+                    self._done.put(item)
+                    return found
+                raise item
+            found.append(item)
+            try:
+                item = self._done.get_nowait()
+            except queue.Empty:
+                return found
+
+    def close(self) -> None:
+        """Ends the thread; calls in flight are dropped."""
+        with contextlib.suppress(RuntimeError):
+            if self._thread.is_alive():
+                self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    def _main(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:
+            self._done.put(error)
+        finally:
+            self._started.set()
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        clients = self._make_clients()
+        policy = self._policy
+        self._sharing = Sharing([Endpoint(url, client, policy.concurrency, policy.cooldown) for url, client in clients])
+        # The workers of all endpoints begin in turn, so that few calls are spread as well.
+        workers = [
+            asyncio.create_task(self._work(endpoint))
+            for _ in range(policy.concurrency)
+            for endpoint in self._sharing.endpoints
+        ]
+        self._started.set()
+        try:
+            await self._stop.wait()
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+            for _, client in clients:
+                await client.close()
+
+    async def _work(self, endpoint: Endpoint) -> None:
+        try:
+            while await endpoint.ready():
+                await endpoint.gate.enter()
+                call = self._sharing.take(endpoint) if endpoint.up else None
+                if call is not None:
+                    await self._run(endpoint, call)
+                    continue
+                endpoint.gate.abandon()
+                if endpoint.up:
+                    await self._sharing.wait(endpoint)
+        except Exception as error:
+            self._fatal(error)
+
+    async def _run(self, endpoint: Endpoint, call: Call) -> None:
+        """Tries a call at an endpoint until it has its reply, or until another endpoint takes it over."""
+        policy, rejections = self._policy, 0
+        call.began = call.began or time.monotonic()
+        while True:
+            found = await self._attempt(endpoint, call.request)
+            if isinstance(found, Reply):
+                endpoint.gate.leave(False)
+                endpoint.succeeded()
+                self._lost = 0
+                self._deliver(call, found, endpoint)
+                return
+            if found.kind in ("final", "hopeless"):
+                endpoint.gate.leave(False)
+                self._settle(endpoint, call, found)
+                return
+            if found.kind == "busy":
+                rejections += 1
+                # The gate finds the right number of calls; a call's own wait must not grow beyond what that takes.
+                asked = found.wait
+                wait = (
+                    policy.wait_before(min(rejections - 1, 4)) if asked is None else asked * random.uniform(1.0, 1.05)
+                )
+            else:
+                call.failures += 1
+                wait = max(policy.wait_before(call.failures - 1), found.wait or 0.0)
+            endpoint.gate.leave(found.congestion, wait)
+            if self._given_up(endpoint, call, found, wait):
+                return
+            if found.kind == "failure" and endpoint.failed():
+                self._drop(endpoint)
+            await self._sleep(endpoint, wait)
+            if not endpoint.up:
+                self._sharing.add([call], first=True)
+                return
+            await endpoint.gate.enter()
+
+    async def _sleep(self, endpoint: Endpoint, seconds: float) -> None:
+        # Someone else's endpoint is as good: no call waits for one that is gone.
+        if endpoint.up:
+            await asyncio.sleep(seconds)
+
+    def _given_up(self, endpoint: Endpoint, call: Call, trouble: Trouble, wait: float) -> bool:
+        policy = self._policy
+        if trouble.kind == "busy":
+            if wait > policy.patience:
+                self._fatal(
+                    BackendError(f"{endpoint.url}: asks to wait {wait:.0f} s ({trouble.error}); run again to continue")
+                )
+                return True
+            if time.monotonic() - call.began + wait <= policy.patience:
+                return False
+        elif call.failures < policy.attempts:
+            return False
+        if trouble.unreachable and not any(one.answered for one in self._sharing.endpoints):
+            self._fatal(BackendError(f"{endpoint.url}: {trouble.error}; is the server running, and is the URL right?"))
+            return True
+        self._lost += 1
+        self._deliver(call, Reply(None, trouble.status, trouble.error), endpoint)
+        if self._lost >= _GIVE_UP_AFTER_LOST:
+            self._fatal(
+                BackendError(
+                    f"{endpoint.url}: {self._lost} calls in a row failed ({trouble.error}); run again to continue"
+                )
+            )
+        return True
+
+    def _settle(self, endpoint: Endpoint, call: Call, trouble: Trouble) -> None:
+        """Trouble that another attempt would not change."""
+        if trouble.kind == "final":
+            self._deliver(call, Reply(None, trouble.status, trouble.error), endpoint)
+            if trouble.status == "failed" and not endpoint.answered:
+                self._rejected += 1
+                if self._rejected >= _GIVE_UP_AFTER_REJECTED:
+                    self._fatal(BackendError(f"{endpoint.url}: no call is accepted: {trouble.error}"))
+            return
+        others = [one for one in self._sharing.endpoints if one is not endpoint and not one.closed]
+        if not others:
+            self._fatal(BackendError(f"{endpoint.url}: model {self._name!r} cannot be used: {trouble.error}"))
+            return
+        if not endpoint.closed:
+            _LOG.warning("%s is not used any more: %s", endpoint.url, trouble.error)
+            endpoint.closed = trouble.error
+            self._sharing.release(endpoint)
+        self._sharing.add([call], first=True)
+
+    def _drop(self, endpoint: Endpoint) -> None:
+        if any(one.up for one in self._sharing.endpoints if one is not endpoint):
+            _LOG.info("%s keeps failing and is left alone for %.0f s", endpoint.url, endpoint.drop())
+            self._sharing.release(endpoint)
+
+    async def _attempt(self, endpoint: Endpoint, request: Request) -> Reply | Trouble:
+        import openai
+
+        body = request_body(request, self._name, token_field=endpoint.token_field)
+        path = "/completions" if request.options.get("api") == "completions" else "/chat/completions"
+        try:
+            # Bytes instead of the client's model classes: those cost as much as the rest of the call, and would turn
+            # an answer of another shape into an error of theirs.
+            async with asyncio.timeout(self._policy.timeout):
+                content = await endpoint.client.post(path, cast_to=bytes, body=body)
+        except openai.APIStatusError as error:
+            if endpoint.token_field in body and _wants_other_token_field(error):
+                endpoint.token_field = "max_completion_tokens"
+                return await self._attempt(endpoint, request)
+            wait = retry_after(error.response.headers)
+            return trouble_of_status(error.status_code, error.body, wait, self._secrets)
+        except TimeoutError:
+            return Trouble("failure", f"no answer within {self._policy.timeout:g} s", congestion=True)
+        except Exception as error:
+            # A refused connection comes as a timeout with "Connect" in its name.
+            cause = error.__cause__ or error
+            kind = type(cause).__name__
+            reason = without_key(f"{kind}: {cause}" if str(cause) else kind, self._secrets)
+            return Trouble("failure", f"no answer ({reason})", unreachable="Connect" in kind)
+        return reply_of(content, request, self._secrets)
+
+    def _deliver(self, call: Call, reply: Reply, endpoint: Endpoint) -> None:
+        if len(self._sharing.endpoints) > 1:
+            reply = dataclasses.replace(reply, raw={**reply.raw, "endpoint": endpoint.url})
+        self._done.put((call.request, reply))
+
+    def _fatal(self, error: Exception) -> None:
+        self._done.put(error)
+        self._stop.set()
+
+
+def _wants_other_token_field(error: Any) -> bool:
+    """Whether the endpoint calls the longest reply `max_completion_tokens` (newer models of the official one do)."""
+    text = str(error)
+    return error.status_code == 400 and "max_completion_tokens" in text and "'max_tokens'" in text

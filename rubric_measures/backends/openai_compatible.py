@@ -1,0 +1,225 @@
+"""The backend `openai:NAME`: one or several OpenAI-compatible endpoints (vLLM, Ollama, TGI, the official one, …)."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from rubric_measures.backends.base import Backend, Message, Reply, Request
+from rubric_measures.backends.calling import CallPolicy, Engine
+from rubric_measures.backends.wire import STRUCTURED_MODES
+from rubric_measures.errors import InputError
+from rubric_measures.extras import require
+
+__all__ = ["OpenAICompatible", "make"]
+
+_OFFICIAL_URL = "https://api.openai.com/v1"
+_LOOK_AHEAD = 2  # requests pulled, in multiples of the calls that may be in flight
+_PULLED_AT_ONCE = 16
+_PROBE_LABELS = ("zebu-3", "alpaca-7")
+
+
+class OpenAICompatible:
+    """A model behind one or more endpoints that speak the OpenAI API.
+
+    The first base URL names the model in the cache key (`openai:NAME@URL`); further ones are its replicas. The key is
+    taken from `OPENAI_API_KEY` and goes nowhere but to the endpoints; servers that need none get a placeholder.
+
+    Args:
+        name: the model as the endpoint knows it.
+        base_url: the endpoint, or several; without one `OPENAI_BASE_URL`, else the official endpoint.
+        api: `chat` or `completions` (the messages' texts as one prompt, for models without a chat template).
+        structured: how replies to prompts with a closed list of replies are constrained: `off`, `choice` (vLLM),
+            `guided_choice` (older vLLM), `json_schema`, each perhaps with `+logprobs` (scores of the first token in
+            `Reply.raw`); `auto` asks the endpoint once which of these it obeys.
+        concurrency: the most calls in flight at one endpoint.
+        timeout: seconds until a call counts as failed.
+        attempts: how often a failing call is tried.
+        patience: seconds for which a call lets itself be turned away by a rate limit.
+        backoff: seconds before the second attempt.
+        cooldown: seconds for which one of several endpoints is left alone when it keeps failing.
+        context_tokens: how many tokens prompt and reply may have together, when known.
+
+    Raises:
+        InputError: a URL or a setting makes no sense.
+        MissingExtraError: the extra `openai` is not installed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        base_url: str | Sequence[str] | None = None,
+        *,
+        api: Literal["chat", "completions"] = "chat",
+        structured: str = "off",
+        concurrency: int = 64,
+        timeout: float = 300.0,
+        attempts: int = 6,
+        patience: float = 600.0,
+        backoff: float = 0.5,
+        cooldown: float = 15.0,
+        context_tokens: int | None = None,
+    ) -> None:
+        require("openai", "openai")
+        require("aiohttp", "openai")
+        self._name = name
+        self._urls = _endpoints(base_url)
+        self._api = _one_of("api", api, ("chat", "completions"))
+        modes = [*STRUCTURED_MODES, "auto", *(f"{mode}+logprobs" for mode in STRUCTURED_MODES)]
+        self._structured = _one_of("structured", structured, modes)
+        for setting, value in (("concurrency", concurrency), ("attempts", attempts), ("timeout", timeout)):
+            if value <= 0:
+                raise InputError(f"{setting} is {value}; expected more than 0")
+        self._policy = CallPolicy(concurrency, timeout, attempts, patience, backoff, cooldown)
+        self._context_tokens = context_tokens
+
+    @property
+    def model(self) -> str:
+        """`openai:NAME@URL` with the first base URL, without user name and query."""
+        return f"openai:{self._name}@{shown_url(self._urls[0])}"
+
+    @functools.cached_property
+    def options(self) -> Mapping[str, object]:
+        """The kind of API and of constraint; with `structured="auto"` the first look asks the endpoint."""
+        structured = self._probed() if self._structured == "auto" else self._structured
+        return MappingProxyType({"api": self._api, "structured": structured})
+
+    @property
+    def context_tokens(self) -> int | None:
+        """What was given; endpoints have no common way to say it."""
+        return self._context_tokens
+
+    def count_tokens(self, text: str) -> int:
+        """An estimate: a token for every four characters."""
+        return -(-len(text) // 4)
+
+    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        """Sends requests, group by group, and yields each with its reply as it comes.
+
+        Requests are pulled in the caller's thread, at most twice as many as may be in flight.
+
+        Raises:
+            BackendError: nothing can work (no connection, wrong key, unknown model, an outage that lasts).
+        """
+        iterator = iter(requests)
+        first = next(iterator, None)
+        if first is None:
+            return
+        window = _LOOK_AHEAD * self._policy.concurrency * len(self._urls)
+        engine = Engine(self._name, self._clients, self._policy, self._secrets())
+        try:
+            engine.submit([first])
+            outstanding, exhausted = 1, False
+            while outstanding or not exhausted:
+                while not exhausted and outstanding < window:
+                    pulled = _pull(iterator, min(_PULLED_AT_ONCE, window - outstanding))
+                    exhausted = not pulled
+                    engine.submit(pulled)
+                    outstanding += len(pulled)
+                for answered in engine.drain() if outstanding else ():
+                    outstanding -= 1
+                    yield answered
+        finally:
+            engine.close()
+
+    def _clients(self) -> list[tuple[str, Any]]:
+        import openai
+
+        policy = self._policy
+        seconds = policy.timeout + 5  # the engine measures the whole call, the client each step of it
+        limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
+            max_connections=None, max_keepalive_connections=policy.concurrency
+        )
+        return [
+            (
+                shown_url(url),
+                openai.AsyncOpenAI(
+                    api_key=api_key(url),
+                    base_url=url,
+                    http_client=openai.DefaultAioHttpClient(limits=limits, timeout=seconds),
+                    # The engine tries again itself: the client's retries know nothing of each other.
+                    max_retries=0,
+                    timeout=seconds,
+                ),
+            )
+            for url in self._urls
+        ]
+
+    def _secrets(self) -> tuple[str, ...]:
+        return tuple(os.environ.get(name, "") for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY"))
+
+    def _probed(self) -> str:
+        """The first way of constraining replies that the endpoint obeys, `off` when none."""
+        question = (Message("user", "What is 1 + 1? Reply with the number only."),)
+        modes = [f"{mode}{extra}" for mode in STRUCTURED_MODES[1:] for extra in ("+logprobs", "")]
+        probes = [
+            Request(
+                self.model,
+                question,
+                {"api": self._api, "structured": mode, "temperature": 0, "max_tokens": 32},
+                _PROBE_LABELS,
+            )
+            for mode in modes
+        ]
+        obeyed = set()
+        for request, reply in self.complete(probes):
+            mode = str(request.options["structured"])
+            # Many servers ignore in silence what they do not know, so only the reply itself is proof.
+            if reply.text in _PROBE_LABELS and ("+" not in mode or "first_token_logprobs" in reply.raw):
+                obeyed.add(mode)
+        return next((mode for mode in modes if mode in obeyed), "off")
+
+
+def _pull(iterator: Iterator[Request], count: int) -> list[Request]:
+    pulled = []
+    for request in iterator:
+        pulled.append(request)
+        if len(pulled) == count:
+            break
+    return pulled
+
+
+def _endpoints(base_url: str | Sequence[str] | None) -> tuple[str, ...]:
+    given = (base_url,) if isinstance(base_url, str) else tuple(base_url or ())
+    urls = given or (os.environ.get("OPENAI_BASE_URL") or _OFFICIAL_URL,)
+    cleaned = tuple(url.strip().rstrip("/") for url in urls)
+    for url in cleaned:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InputError(f"base URL {shown_url(url)!r}: expected http://HOST:PORT/v1 or https://…")
+    if len(set(cleaned)) < len(cleaned):
+        raise InputError("a base URL is given twice; each one is an endpoint of its own")
+    return cleaned
+
+
+def shown_url(url: str) -> str:
+    """A URL without user name, password, query and fragment, as keys, files and messages show it."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def api_key(url: str) -> str:
+    """The key for an endpoint: `OPENAI_API_KEY`, or a placeholder for servers that need none.
+
+    Raises:
+        InputError: the official endpoint is meant and there is no key.
+    """
+    key = os.environ.get("OPENAI_API_KEY", "")
+    if not key and shown_url(url) == _OFFICIAL_URL:
+        raise InputError("the official endpoint needs a key: set OPENAI_API_KEY, or name another one by --base-url")
+    return key or "none"
+
+
+def _one_of(name: str, value: str, known: Sequence[str]) -> Any:
+    if value not in known:
+        raise InputError(f"{name} is {value!r}; expected one of {', '.join(known)}")
+    return value
+
+
+def make(name: str, **options: Any) -> Backend:
+    """The backend `openai:NAME`; see `OpenAICompatible` for the options."""
+    return OpenAICompatible(name, **options)

@@ -1,0 +1,275 @@
+"""What goes over the wire to an OpenAI-compatible endpoint and what comes back: bodies, replies, kinds of trouble."""
+
+from __future__ import annotations
+
+import datetime
+import email.utils
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from rubric_measures.backends.base import Reply, Request
+
+__all__ = ["STRUCTURED_MODES", "Trouble", "reply_of", "request_body", "retry_after", "trouble_of_status", "without_key"]
+
+STRUCTURED_MODES = ("off", "choice", "guided_choice", "json_schema")
+# Options of the backend itself; all others are fields of the body.
+_OWN_OPTIONS = ("api", "structured")
+_TOP_LOGPROBS = 20
+_SCHEMA_FIELD = "reply"
+_TOO_LONG = re.compile(
+    r"context[ _-]?(length|size|window)|too (long|large)|max(imum)?[ _-](model[ _-]len|input|prompt)|"
+    r"exceeds? (the )?(max|limit|context)|input is longer",
+    re.IGNORECASE,
+)
+_FILTERED = re.compile(r"content[_ -](filter|policy)|responsible ?ai", re.IGNORECASE)
+_KEY_LIKE = re.compile(r"\b(sk|rk|pk|hf|gsk)[-_][\w*.\-]{6,}|Bearer\s+[^\s'\"]+|//[^/\s@]+@")
+_MESSAGE_LENGTH = 300
+
+
+class Trouble(NamedTuple):
+    """Why a call has no reply yet, and what follows from it.
+
+    Attributes:
+        kind: `busy` (try again when the endpoint has time), `failure` (try again, a few times), `final` (this call
+            will never succeed), `hopeless` (no call will).
+        error: the reason, in one line, without keys.
+        wait: seconds that the endpoint asked to wait, or None.
+        status: what the reply's status is when it is not tried again.
+        congestion: whether it may come from too many calls at once.
+        unreachable: whether no connection could be made at all.
+    """
+
+    kind: Literal["busy", "failure", "final", "hopeless"]
+    error: str
+    wait: float | None = None
+    status: Literal["failed", "refused", "truncated"] = "failed"
+    congestion: bool = False
+    unreachable: bool = False
+
+
+def request_body(request: Request, name: str, *, token_field: str = "max_tokens") -> dict[str, Any]:
+    """The JSON body of a request.
+
+    Args:
+        request: the request; its options become fields of the body, except `api` and `structured`.
+        name: the model as the endpoint knows it.
+        token_field: what the endpoint calls the longest reply.
+    """
+    options = request.options
+    body: dict[str, Any] = {"model": name}
+    if options.get("api") == "completions":
+        body["prompt"] = "\n\n".join(message.content for message in request.messages)
+    else:
+        body["messages"] = [{"role": message.role, "content": message.content} for message in request.messages]
+    for field, value in options.items():
+        if field not in _OWN_OPTIONS and value is not None:
+            body[token_field if field == "max_tokens" else field] = value
+    if request.replicate and isinstance(seed := body.get("seed"), int):
+        # The same seed would draw the same reply again.
+        body["seed"] = seed + request.replicate
+    mode, _, extra = str(options.get("structured", "off")).partition("+")
+    if request.labels:
+        body.update(_constraint(mode, request.labels))
+        if extra == "logprobs":
+            chat: dict[str, Any] = {"logprobs": True, "top_logprobs": _TOP_LOGPROBS}
+            body.update(chat if "messages" in body else {"logprobs": _TOP_LOGPROBS})
+    return body
+
+
+def _constraint(mode: str, labels: tuple[str, ...]) -> dict[str, Any]:
+    if mode == "choice":
+        return {"structured_outputs": {"choice": list(labels)}}
+    if mode == "guided_choice":
+        return {"guided_choice": list(labels)}
+    if mode == "json_schema":
+        schema = {
+            "type": "object",
+            "properties": {_SCHEMA_FIELD: {"type": "string", "enum": list(labels)}},
+            "required": [_SCHEMA_FIELD],
+            "additionalProperties": False,
+        }
+        return {
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": "reply", "strict": True, "schema": schema},
+            }
+        }
+    return {}
+
+
+def reply_of(content: bytes | str, request: Request, secrets: tuple[str, ...] = ()) -> Reply | Trouble:
+    """Reads the body of a successful answer.
+
+    A refusal and a content filter give `refused`; a reply that was cut gives `truncated` with the text so far; a reply
+    without text gives `failed`. What is no reply at all (garbage, an error with status 200, no choices) is trouble.
+    """
+    try:
+        body = json.loads(content)
+    except ValueError:
+        return Trouble("failure", "the endpoint's answer is not JSON")
+    if not isinstance(body, dict):
+        return Trouble("failure", "the endpoint's answer is not a JSON object")
+    choices = body.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        if body.get("error"):
+            return _trouble_in_body(body["error"], secrets)
+        return Trouble("failure", "the endpoint's answer has no choices")
+    return _reply_of_choice(choices[0], body, request)
+
+
+def _trouble_in_body(error: object, secrets: tuple[str, ...]) -> Trouble:
+    code = error.get("code") if isinstance(error, Mapping) else None
+    status = code if isinstance(code, int) and 400 <= code < 600 else 500
+    return trouble_of_status(status, {"error": error}, None, secrets)
+
+
+def _reply_of_choice(choice: Mapping[str, Any], body: Mapping[str, Any], request: Request) -> Reply | Trouble:
+    message = choice.get("message")
+    fields: Mapping[str, Any] = message if isinstance(message, Mapping) else {}
+    text = _text_of(fields.get("content") if "content" in fields else choice.get("text"))
+    refusal, finish = _text_of(fields.get("refusal")), choice.get("finish_reason")
+    raw: dict[str, object] = {
+        field: value
+        for field, value in (
+            ("finish_reason", finish),
+            ("model", body.get("model")),
+            ("system_fingerprint", body.get("system_fingerprint")),
+        )
+        if isinstance(value, str)
+    }
+    if request.labels and (scores := _first_token_scores(choice.get("logprobs"))):
+        raw["first_token_logprobs"] = scores
+    if text is not None and str(request.options.get("structured", "off")).startswith("json_schema"):
+        text = _unwrapped(text, request.labels)
+    usage = body.get("usage")
+    counts: Mapping[str, Any] = usage if isinstance(usage, Mapping) else {}
+    shown, written = _count(counts.get("prompt_tokens")), _count(counts.get("completion_tokens"))
+    if refusal:
+        return Reply(text or refusal, "refused", _one_line(f"the model refused: {refusal}"), shown, written, raw)
+    if finish == "content_filter":
+        return Reply(text, "refused", "a content filter stopped the reply", shown, written, raw)
+    if finish == "length":
+        return Reply(text, "truncated", "the reply was cut at the longest length allowed", shown, written, raw)
+    if text is None:
+        return Reply(None, "failed", f"the reply has no text (finish_reason {finish!r})", shown, written, raw)
+    return Reply(text, "ok", "", shown, written, raw)
+
+
+def _text_of(content: object) -> str | None:
+    """The text of a content field, which some endpoints give as a list of parts."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        parts = [part.get("text") for part in content if isinstance(part, Mapping)]
+        texts = [part for part in parts if isinstance(part, str)]
+        return "".join(texts) if texts else None
+    return None
+
+
+def _unwrapped(text: str, labels: tuple[str, ...]) -> str:
+    """The label inside the JSON object that the schema asked for; any other text stays as it is."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    label = value.get(_SCHEMA_FIELD) if isinstance(value, dict) else None
+    return label if label in labels else text
+
+
+def _first_token_scores(logprobs: object) -> list[list[object]]:
+    """(token, log probability) of the candidates for the first token, best first; empty when there are none."""
+    if not isinstance(logprobs, Mapping):
+        return []
+    content, top = logprobs.get("content"), logprobs.get("top_logprobs")
+    pairs: list[tuple[str, float]] = []
+    if isinstance(content, list) and content and isinstance(content[0], Mapping):
+        candidates = content[0].get("top_logprobs") or []
+        pairs = [(str(one.get("token")), float(one["logprob"])) for one in candidates if _has_number(one, "logprob")]
+    elif isinstance(top, list) and top and isinstance(top[0], Mapping):
+        pairs = [(str(token), float(top[0][token])) for token in top[0] if _has_number(top[0], token)]
+    # Minus infinity has no JSON.
+    return [[token, score] for token, score in sorted(pairs, key=lambda pair: (-pair[1], pair[0])) if score > -1e30]
+
+
+def _has_number(mapping: object, field: str) -> bool:
+    return isinstance(mapping, Mapping) and isinstance(mapping.get(field), (int, float))
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+
+
+def trouble_of_status(status: int, body: object, wait: float | None, secrets: tuple[str, ...] = ()) -> Trouble:
+    """What an answer with an error status means.
+
+    Args:
+        status: the HTTP status.
+        body: the answer's body, parsed when it was JSON.
+        wait: seconds that the endpoint asked to wait.
+        secrets: keys that must not be repeated in the message.
+    """
+    inner = body.get("error", body) if isinstance(body, Mapping) else body
+    code, message = "", inner
+    if isinstance(inner, Mapping):
+        code = f"{inner.get('code') or ''} {inner.get('type') or ''}"
+        message = inner.get("message") or inner.get("detail") or inner
+    text = str(message or "").strip()
+    error = without_key(f"HTTP {status}: {text}" if text else f"HTTP {status}", secrets)
+    if status == 429 and "insufficient_quota" in code:
+        return Trouble("hopeless", error)
+    if status in (429, 503, 529):
+        if status == 429 and re.search(r"request too large", text, re.IGNORECASE):
+            return Trouble("final", error, status="truncated")
+        return Trouble("busy", error, wait, congestion=True)
+    if status in (408, 409, 425) or status >= 500:
+        return Trouble("failure", error, wait, congestion=status in (408, 504))
+    if status in (401, 402, 403, 404):
+        return Trouble("hopeless", error)
+    if "context_length" in code or (status in (400, 413, 422) and _TOO_LONG.search(text)):
+        return Trouble("final", error, status="truncated")
+    if _FILTERED.search(f"{code} {text}"):
+        return Trouble("final", error, status="refused")
+    return Trouble("final", error)
+
+
+def retry_after(headers: Mapping[str, str], now: datetime.datetime | None = None) -> float | None:
+    """The seconds that an answer asks to wait (`Retry-After` in seconds or as a date, `retry-after-ms`), or None.
+
+    >>> retry_after({"retry-after": "2.5"})
+    2.5
+    >>> retry_after({"retry-after": "soon"}) is None
+    True
+    """
+    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers[name]) * scale
+        except (KeyError, ValueError):
+            continue
+        if 0 <= seconds < float("inf"):
+            return seconds
+    try:
+        moment = email.utils.parsedate_to_datetime(headers["retry-after"])
+    except (KeyError, ValueError, TypeError):
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=datetime.UTC)
+    return max(0.0, (moment - (now or datetime.datetime.now(datetime.UTC))).total_seconds())
+
+
+def without_key(text: str, secrets: tuple[str, ...] = ()) -> str:
+    """A message in one line, cut, without keys, and without what looks like one.
+
+    >>> without_key("Incorrect API key provided: sk-abc***wxyz.")
+    'Incorrect API key provided: ***'
+    """
+    for secret in secrets:
+        if secret:
+            text = text.replace(secret, "***")
+    return _one_line(_KEY_LIKE.sub(lambda found: "//***@" if found.group().startswith("//") else "***", text))
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _MESSAGE_LENGTH else f"{line[:_MESSAGE_LENGTH]}…"

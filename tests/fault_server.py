@@ -1,0 +1,324 @@
+"""An OpenAI-compatible server that misbehaves on demand: a process of its own on loopback, for tests and benchmarks.
+
+What a call meets is written in its text: `faults=429,reset,500 id=7` meets one fault after the other at its first
+attempts and is then answered with `echo 7`. Settings of the whole server are arguments; `GET /stats` counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import email.utils
+import json
+import random
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
+MODELS = ("m", "plain", "obedient")
+
+
+class FaultServer:
+    """The state of the server: settings, counts, uploaded files, batches."""
+
+    def __init__(self, settings: argparse.Namespace) -> None:
+        self.settings = settings
+        self.random = random.Random(7)
+        self.attempts: Counter[str] = Counter()
+        self.answers: Counter[str] = Counter()
+        self.rejected = 0
+        self.in_flight = self.most_in_flight = self.calls = 0
+        self.order: list[str] = []
+        self.times: list[float] = []
+        self.tokens, self.refilled = float(settings.burst), time.monotonic()
+        self.down = False
+        self.files: dict[str, bytes] = {}
+        self.batches: dict[str, dict[str, Any]] = {}
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            while await self.one(reader, writer):
+                pass
+        with contextlib.suppress(ConnectionError):
+            writer.close()
+
+    async def one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        method, path, _ = head.split(" ", 2)
+        headers = {
+            name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head.split("\r\n")[1:])
+        }
+        body = await reader.readexactly(int(headers.get("content-length", 0)))
+        if path.endswith("/completions"):
+            return await self.completion(path, headers, json.loads(body), writer)
+        status, content = self.other(method, path, headers, body)
+        self.send(writer, status, content)
+        return True
+
+    def send(self, writer: asyncio.StreamWriter, status: int, body: object, extra: str = "", cut: int = 0) -> None:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        head = (
+            f"HTTP/1.1 {status} {REASONS.get(status, 'Status')}\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(data)}\r\n{extra}\r\n"
+        )
+        writer.write(head.encode() + (data[:cut] if cut else data))
+
+    async def completion(
+        self, path: str, headers: dict[str, str], body: dict[str, Any], writer: asyncio.StreamWriter
+    ) -> bool:
+        self.calls += 1
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            return await self.answer(path, headers, body, writer)
+        finally:
+            self.in_flight -= 1
+
+    async def answer(
+        self, path: str, headers: dict[str, str], body: dict[str, Any], writer: asyncio.StreamWriter
+    ) -> bool:
+        settings = self.settings
+        text = body["prompt"] if "prompt" in body else body["messages"][-1]["content"]
+        if settings.remember:
+            self.order.append(text)
+            self.times.append(time.time())
+        self.attempts[text] += 1 if settings.remember else 0
+        if self.down:
+            writer.transport.abort()
+            return False
+        if headers.get("authorization") == "Bearer wrong-key":
+            message = f"Incorrect API key provided: wrong-key ({headers['authorization']})."
+            self.send(writer, 401, error_body(message, "invalid_api_key"))
+            return True
+        if body["model"] not in MODELS:
+            self.send(writer, 404, error_body(f"The model {body['model']!r} does not exist", "model_not_found"))
+            return True
+        if self.turned_away():
+            self.rejected += 1
+            wait = f"Retry-After: {settings.retry_after}\r\n" if settings.retry_after else ""
+            self.send(writer, 429, error_body("slow down", "rate_limit_exceeded"), wait)
+            return True
+        found = re.search(r"faults=([\w.:,\-]+)", text)
+        faults = found.group(1).split(",") if found else []
+        turn = self.attempts[text] - 1
+        if faults and (faults[-1] == "always" or turn < len(faults)):
+            return await self.fault(faults[0] if faults[-1] == "always" else faults[turn], body, writer)
+        if settings.delay:
+            await asyncio.sleep(settings.delay)
+        if settings.remember:
+            self.answers[text] += 1
+        self.send(writer, 200, reply_body(body, text, "chat" not in path))
+        return True
+
+    def turned_away(self) -> bool:
+        settings = self.settings
+        if settings.random_429 and self.random.random() < settings.random_429:
+            return True
+        if not settings.rate:
+            return False
+        now = time.monotonic()
+        self.tokens = min(settings.burst, self.tokens + (now - self.refilled) * settings.rate)
+        self.refilled = now
+        if self.tokens < 1:
+            return True
+        self.tokens -= 1
+        return False
+
+    async def fault(self, kind: str, body: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
+        kind, _, value = kind.partition(":")
+        good = reply_body(body, "x", False)
+        if kind == "429":
+            extra = f"Retry-After: {value}\r\n" if value else ""
+            if value == "date":
+                extra = f"Retry-After: {email.utils.formatdate(time.time() + 1, usegmt=True)}\r\n"
+            self.send(writer, 429, error_body("slow down", "rate_limit_exceeded"), extra)
+        elif kind.isdigit():
+            texts = {
+                "context": ("This model's maximum context length is 10 tokens.", "context_length_exceeded"),
+                "filter": ("The prompt triggered the content filter.", "content_filter"),
+                "tokens": ("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", "unsupported"),
+            }
+            if value == "tokens" and "max_completion_tokens" in body:
+                self.send(writer, 200, reply_body(body, "id=renamed", False))
+                return True
+            self.send(writer, int(kind), error_body(*texts.get(value, ("something broke", "server_error"))))
+        elif kind == "reset":
+            writer.transport.abort()
+            return False
+        elif kind == "hang":
+            await asyncio.sleep(float(value))
+            return False
+        elif kind == "cut":
+            self.send(writer, 200, good, cut=30)
+            await writer.drain()
+            writer.transport.close()
+            return False
+        elif kind == "garbage":
+            self.send(writer, 200, b"<html>no JSON \xff</html>")
+        elif kind == "list":
+            self.send(writer, 200, b"[1, 2]")
+        elif kind == "inner":
+            self.send(writer, 200, {"error": {"message": "upstream failed", "code": int(value)}})
+        elif kind == "empty":
+            self.send(writer, 200, {**good, "choices": []})
+        else:
+            message: dict[str, Any] = {"role": "assistant", "content": None}
+            finish = "stop"
+            if kind == "refusal":
+                message["refusal"] = "I cannot help with that."
+            elif kind == "filtered":
+                finish = "content_filter"
+            elif kind == "length":
+                message["content"], finish = "4 because of", "length"
+            elif kind == "parts":
+                message["content"] = [{"type": "text", "text": "in "}, {"type": "text", "text": "parts"}]
+            self.send(writer, 200, {**good, "choices": [{"index": 0, "message": message, "finish_reason": finish}]})
+        return True
+
+    def other(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, object]:
+        """Everything besides completions: counts, switches, files and batches."""
+        if path == "/stats":
+            names = ("attempts", "answers", "rejected", "order", "times", "most_in_flight", "calls")
+            return 200, {name: getattr(self, name) for name in names}
+        if path.startswith("/down/"):
+            self.down = path.endswith("1")
+            return 200, {}
+        parts = path.strip("/").split("/")[1:]
+        if parts == ["files"] and method == "POST":
+            boundary = b"--" + headers["content-type"].partition("boundary=")[2].encode()
+            part = next(part for part in body.split(boundary) if b"filename=" in part)
+            return 200, self.keep(part.partition(b"\r\n\r\n")[2].removesuffix(b"\r\n"))
+        if parts[0] == "files" and parts[-1] == "content":
+            return 200, self.files[parts[1]]
+        if parts == ["batches"] and method == "POST":
+            fields = json.loads(body)
+            name = f"batch_{len(self.batches)}"
+            self.batches[name] = {"id": name, "object": "batch", "polls": 0, "created_at": 0, **fields}
+            return 200, {**self.batches[name], "status": "validating"}
+        if parts[0] == "batches" and parts[1] in self.batches:
+            return 200, self.batch(self.batches[parts[1]])
+        return 404, error_body("not found", "not_found")
+
+    def keep(self, data: bytes) -> dict[str, Any]:
+        name = f"file_{len(self.files)}"
+        self.files[name] = data
+        fields = {"id": name, "object": "file", "bytes": len(data), "created_at": 0}
+        return {**fields, "filename": "f.jsonl", "purpose": "batch", "status": "processed"}
+
+    def batch(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """A batch is under way for `batch_polls` looks, then done."""
+        batch["polls"] += 1
+        if batch["polls"] <= self.settings.batch_polls:
+            return {**batch, "status": "in_progress"}
+        if "output_file_id" not in batch:
+            good, bad = [], []
+            for line in self.files[batch["input_file_id"]].splitlines():
+                call = json.loads(line)
+                text = call["body"]["messages"][-1]["content"]
+                self.answers[text] += 1
+                row: dict[str, Any] = {"id": "r", "custom_id": call["custom_id"], "error": None}
+                if "faults=400" in text:
+                    body = error_body("maximum context length", "context_length_exceeded")
+                    bad.append({**row, "response": {"status_code": 400, "body": body}})
+                elif "faults=lost" not in text:
+                    body = reply_body(call["body"], text, False)
+                    good.append({**row, "response": {"status_code": 200, "body": body}})
+            # Results come in any order.
+            self.random.shuffle(good)
+            batch["output_file_id"] = self.keep("\n".join(map(json.dumps, good)).encode())["id"]
+            if bad:
+                batch["error_file_id"] = self.keep("\n".join(map(json.dumps, bad)).encode())["id"]
+        return {**batch, "status": "completed"}
+
+
+def error_body(message: str, code: str) -> dict[str, Any]:
+    return {"error": {"message": message, "type": "error", "code": code, "param": None}}
+
+
+def reply_body(body: dict[str, Any], text: str, plain: bool) -> dict[str, Any]:
+    """A good reply: `echo ID`; the model `obedient` obeys constraints, the others ignore them in silence."""
+    found = re.search(r"id=(\S+)", text)
+    content = f"echo {found.group(1) if found else text[:40]}"
+    choice: dict[str, Any] = {"index": 0, "finish_reason": "stop"}
+    if body["model"] == "obedient":
+        if "structured_outputs" in body:
+            content = body["structured_outputs"]["choice"][0]
+        if body.get("logprobs"):
+            top = [{"token": "4", "logprob": -0.1}, {"token": "5", "logprob": -2.5}]
+            choice["logprobs"] = {"content": [{"token": "4", "logprob": -0.1, "top_logprobs": top}]}
+    elif body["model"] == "plain" and "response_format" in body:
+        labels = body["response_format"]["json_schema"]["schema"]["properties"]["reply"]["enum"]
+        content = json.dumps({"reply": labels[0]})
+    choice |= {"text": content} if plain else {"message": {"role": "assistant", "content": content}}
+    return {
+        "id": "c",
+        "object": "text_completion" if plain else "chat.completion",
+        "created": 0,
+        "model": f"{body['model']}-2026",
+        "system_fingerprint": "fp_1",
+        "choices": [choice],
+        "usage": {"prompt_tokens": 11, "completion_tokens": 3, "total_tokens": 14},
+    }
+
+
+class Running:
+    """A server under way, as its starter sees it."""
+
+    def __init__(self, port: int) -> None:
+        self.root = f"http://127.0.0.1:{port}"
+        self.url = f"{self.root}/v1"
+
+    def get(self, path: str) -> Any:
+        with urlopen(Request(f"{self.root}{path}"), timeout=30) as answer:
+            return json.load(answer)
+
+    def stats(self) -> Any:
+        return self.get("/stats")
+
+
+@contextlib.contextmanager
+def running(**settings: object) -> Iterator[Running]:
+    """Starts the server as a process; settings are its arguments (`random_429=0.2`)."""
+    import subprocess
+
+    arguments = [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
+    command = [sys.executable, str(Path(__file__).resolve()), *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield Running(int(process.stdout.readline()))
+        finally:
+            process.kill()
+
+
+async def main(settings: argparse.Namespace) -> None:
+    server = FaultServer(settings)
+    listening = await asyncio.start_server(server.serve, "127.0.0.1", settings.port, backlog=4096)
+    print(listening.sockets[0].getsockname()[1], flush=True)
+    async with listening:
+        await listening.serve_forever()
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--delay", type=float, default=0.0, help="seconds before a reply")
+    parser.add_argument("--rate", type=float, default=0.0, help="calls a second; the others get 429")
+    parser.add_argument("--burst", type=float, default=5.0, help="calls that may come at once above the rate")
+    parser.add_argument("--random-429", type=float, default=0.0, help="share of calls that get 429")
+    parser.add_argument("--retry-after", default="", help="the header of those 429")
+    parser.add_argument("--batch-polls", type=int, default=1, help="looks until a batch is done")
+    parser.add_argument("--remember", type=int, default=1, help="0: keep no texts (for long runs)")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(main(parse(sys.argv[1:])))

@@ -1,0 +1,316 @@
+"""The backend for OpenAI-compatible endpoints against a real server process that misbehaves."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rubric_measures.backends import Backend, Message, Reply, Request, make_backend
+from rubric_measures.backends.openai_compatible import OpenAICompatible
+from rubric_measures.errors import BackendError, InputError
+from tests.fault_server import Running, running
+
+pytest.importorskip("openai")
+pytest.importorskip("aiohttp")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    with running() as started:
+        yield started
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def backend(*urls: str, model: str = "m", **options: Any) -> OpenAICompatible:
+    return OpenAICompatible(model, urls, **{"backoff": 0.02, "timeout": 20, **options})
+
+
+def request(text: str, made_by: Backend, group: str = "", labels: tuple[str, ...] = (), **options: Any) -> Request:
+    return Request(made_by.model, (Message("user", text),), {**made_by.options, **options}, labels, group=group)
+
+
+def ask(made_by: Backend, *texts: str, **options: Any) -> dict[str, Reply]:
+    """Text -> reply; asserts that every request is answered exactly once."""
+    asked = [request(text, made_by, **options) for text in texts]
+    answered = list(made_by.complete(iter(asked)))
+    assert Counter(one.key for one in asked) == Counter(one.key for one, _ in answered)
+    return {one.messages[0].content: reply for one, reply in answered}
+
+
+def test_a_reply_carries_text_tokens_and_origin(server: Running) -> None:
+    assert ask(backend(server.url), "id=1")["id=1"] == Reply(
+        "echo 1", "ok", "", 11, 3, {"finish_reason": "stop", "model": "m-2026", "system_fingerprint": "fp_1"}
+    )
+
+
+def test_completions_api(server: Running) -> None:
+    plain = backend(server.url, api="completions")
+    assert ask(plain, "id=2")["id=2"].text == "echo 2"
+    assert request("x", plain).key != request("x", backend(server.url)).key
+
+
+def test_no_requests_start_nothing() -> None:
+    assert list(backend("http://127.0.0.1:9/v1").complete([])) == []
+
+
+def test_named_as_on_the_command_line(server: Running) -> None:
+    made = make_backend("openai:m", base_url=[server.url + "/"], concurrency=3)
+    assert isinstance(made, Backend)
+    assert made.model == f"openai:m@{server.url}"
+    assert (made.count_tokens("a" * 9), made.context_tokens) == (3, None)
+    assert make_backend("openai:gpt-4o").model == "openai:gpt-4o@https://api.openai.com/v1"
+
+
+def test_base_url_from_the_environment_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://ada:secret@host:8000/v1/?token=secret")
+    assert make_backend("openai:m").model == "openai:m@https://host:8000/v1/"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"base_url": "localhost:8000"}, "expected http://HOST"),
+        ({"base_url": ["http://a/v1", "http://a/v1/"]}, "given twice"),
+        ({"structured": "maybe"}, "expected one of off"),
+        ({"concurrency": 0}, "more than 0"),
+        ({"colour": 1}, "colour"),
+    ],
+)
+def test_settings_that_make_no_sense(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        make_backend("openai:m", **options)
+
+
+def test_the_official_endpoint_needs_a_key() -> None:
+    official = OpenAICompatible("gpt-4o")
+    with pytest.raises(InputError, match="OPENAI_API_KEY"):
+        list(official.complete([request("x", official)]))
+
+
+# ---- faults of single calls
+@pytest.mark.parametrize(
+    ("faults", "status", "text", "error"),
+    [
+        ("429,429,500", "ok", "echo 1", ""),
+        ("reset,cut,garbage,list,empty", "ok", "echo 1", ""),
+        ("503,502,inner:500,inner:429", "ok", "echo 1", ""),
+        ("hang:0.6,hang:0.6", "ok", "echo 1", ""),
+        ("reset,always", "failed", None, "no answer"),
+        ("cut,always", "failed", None, "no answer"),
+        ("garbage,always", "failed", None, "not JSON"),
+        ("empty,always", "failed", None, "no choices"),
+        ("500,always", "failed", None, "HTTP 500: something broke"),
+        ("hang:0.6,always", "failed", None, "no answer within 0.3 s"),
+        ("400:context", "truncated", None, "maximum context length"),
+        ("400:filter", "refused", None, "content filter"),
+        ("400,always", "failed", None, "HTTP 400"),
+        ("refusal", "refused", "I cannot help with that.", "the model refused"),
+        ("filtered", "refused", None, "content filter"),
+        ("length", "truncated", "4 because of", "cut"),
+        ("null", "failed", None, "no text"),
+        ("parts", "ok", "in parts", ""),
+        ("400:tokens,always", "ok", "echo renamed", ""),
+    ],
+)
+def test_one_fault(server: Running, faults: str, status: str, text: str | None, error: str) -> None:
+    asked = f"faults={faults} id=1 {time.time_ns()}"
+    reply = ask(backend(server.url, timeout=0.3, attempts=6), asked, "id=other", max_tokens=5)[asked]
+    assert (reply.status, reply.text) == (status, text)
+    assert error in reply.error and "\n" not in reply.error
+    assert reply.error or status == "ok"
+    final = faults.startswith(("400", "refusal", "filtered", "length", "null"))
+    attempts = 2 if "tokens" in faults else 1 if final else 6 if "always" in faults else None
+    assert attempts in (None, server.stats()["attempts"][asked])
+
+
+@pytest.mark.parametrize("header", ["1", "date"])
+def test_retry_after_is_honoured(server: Running, header: str) -> None:
+    asked = f"faults=429:{header} id=5 {time.time_ns()}"
+    assert ask(backend(server.url), asked)[asked].text == "echo 5"
+    stats = server.stats()
+    first, second = [when for when, text in zip(stats["times"], stats["order"], strict=True) if text == asked]
+    # A date has whole seconds, so "in one second" may be much less.
+    assert second - first >= (1.0 if header == "1" else 0.0)
+
+
+def test_a_storm_of_faults_loses_and_doubles_nothing(server: Running) -> None:
+    kinds = ("429", "429:0.01", "500", "reset", "cut", "garbage", "empty", "503")
+    faults = [",".join(kinds[(number + step) % 8] for step in range(number % 4)) for number in range(300)]
+    texts = [f"faults={kind} id={number} storm" if kind else f"id={number} storm" for number, kind in enumerate(faults)]
+    replies = ask(backend(server.url, attempts=12), *texts)
+    assert {text: reply.text for text, reply in replies.items()} == {
+        text: f"echo {number}" for number, text in enumerate(texts)
+    }
+    answers = server.stats()["answers"]
+    assert [answers[text] for text in texts] == [1] * 300
+
+
+@pytest.mark.parametrize("retry_after", ["", "0.2"])
+def test_a_rate_limit_loses_nothing(retry_after: str) -> None:
+    with running(rate=300, burst=20, delay=0.02, retry_after=retry_after) as limited:
+        replies = ask(backend(limited.url, backoff=0.05), *(f"id={number}" for number in range(400)))
+        assert Counter(reply.text for reply in replies.values()) == Counter(f"echo {n}" for n in range(400))
+        # The gate meets the limiter instead of knocking at random: without it most knocks would be in vain.
+        assert limited.stats()["rejected"] < 400
+
+
+def test_random_rejections_do_not_close_the_gate() -> None:
+    with running(random_429=0.2, delay=0.05) as moody:
+        replies = ask(backend(moody.url, backoff=0.01), *(f"id={number}" for number in range(500)))
+        assert {reply.status for reply in replies.values()} == {"ok"}
+        # In flight on average: each call has 0.05 s, so calls a second times 0.05.
+        times = moody.stats()["times"]
+        assert len(times) / (times[-1] - times[0]) * 0.05 > 2
+
+
+# ---- what ends a run
+def test_a_wrong_key_ends_the_run_at_once_and_is_not_repeated(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "wrong-key")
+    before = server.stats()["calls"]
+    with pytest.raises(BackendError, match="HTTP 401") as caught:
+        ask(backend(server.url, concurrency=4), *(f"id={number}" for number in range(500)))
+    assert "wrong-key" not in str(caught.value) and "\n" not in str(caught.value)
+    assert server.stats()["calls"] - before <= 8
+
+
+def test_an_unknown_model_ends_the_run(server: Running) -> None:
+    with pytest.raises(BackendError, match="'nobody' cannot be used: HTTP 404"):
+        ask(backend(server.url, model="nobody"), *(f"id={number}" for number in range(200)))
+
+
+def test_no_server() -> None:
+    with pytest.raises(BackendError, match="is the server running"):
+        ask(backend("http://127.0.0.1:9/v1", attempts=2), "id=1")
+
+
+def test_calls_that_are_all_wrong_end_the_run(server: Running) -> None:
+    with pytest.raises(BackendError, match="no call is accepted: HTTP 400"):
+        ask(backend(server.url), *(f"faults=400,always id={number}" for number in range(100)))
+
+
+def test_a_wait_beyond_patience_ends_the_run(server: Running) -> None:
+    with pytest.raises(BackendError, match="asks to wait"):
+        ask(backend(server.url), "faults=429:86400 quota")
+
+
+def test_an_outage_ends_the_run_and_keeps_what_was_answered() -> None:
+    with running() as failing:
+        made = backend(failing.url, concurrency=4, attempts=2)
+        answered = 0
+        with pytest.raises(BackendError, match="100 calls in a row failed"):
+            for _, reply in made.complete(request(f"id={number}", made) for number in range(1000)):
+                answered += reply.status == "ok"
+                if answered == 50:
+                    failing.get("/down/1")
+        assert 50 <= answered <= 70
+
+
+# ---- how requests are pulled and started
+def test_requests_are_pulled_lazily(server: Running) -> None:
+    made, pulled = backend(server.url, concurrency=4), itertools.count()
+    stream = made.complete(request(f"id={next(pulled)}", made) for _ in range(10**9))
+    for number, _ in enumerate(stream):
+        if number == 50:
+            break
+    stream.close()  # type: ignore[attr-defined]
+    assert next(pulled) <= 51 + 2 * 8
+
+
+def test_an_error_of_the_source_comes_through(server: Running) -> None:
+    made = backend(server.url)
+
+    def source() -> Iterator[Request]:
+        yield request("id=1", made)
+        raise ValueError("broken source")
+
+    with pytest.raises(ValueError, match="broken source"):
+        list(made.complete(source()))
+
+
+def test_concurrency_is_bounded() -> None:
+    with running(delay=0.02) as slow:
+        ask(backend(slow.url, concurrency=5), *(f"id={number}" for number in range(60)))
+        assert slow.stats()["most_in_flight"] == 5
+
+
+def test_groups_are_started_together(server: Running) -> None:
+    made = backend(server.url, concurrency=8)
+    # Groups come interleaved, four at a time.
+    asked = [
+        request(f"g{block}{member} i{item} together", made, group=f"{block}{member}")
+        for block in range(4)
+        for item in range(3)
+        for member in "abcd"
+    ]
+    list(made.complete(asked))
+    order = [text.split()[0] for text in server.stats()["order"] if text.endswith("together")]
+    runs = [name for name, _ in itertools.groupby(order)]
+    assert len(order) == 48
+    # As they came there would be 48 runs; what is pulled together starts together.
+    assert len(runs) <= 32
+
+
+# ---- constraints
+def test_auto_finds_what_an_endpoint_obeys(server: Running) -> None:
+    modes = {name: backend(server.url, model=name, structured="auto") for name in ("m", "plain", "obedient")}
+    found = {name: made.options["structured"] for name, made in modes.items()}
+    assert found == {"m": "off", "plain": "json_schema", "obedient": "choice+logprobs"}
+    replies = {name: ask(made, "rate it", labels=("4", "5"))["rate it"] for name, made in modes.items()}
+    assert {name: reply.text for name, reply in replies.items()} == {"m": "echo rate it", "plain": "4", "obedient": "4"}
+    assert replies["obedient"].raw["first_token_logprobs"] == [["4", -0.1], ["5", -2.5]]
+    assert request("x", modes["m"]).key != request("x", modes["plain"]).key
+
+
+def test_off_asks_nothing(server: Running) -> None:
+    before = server.stats()["calls"]
+    assert backend(server.url).options == {"api": "chat", "structured": "off"}
+    assert server.stats()["calls"] == before
+
+
+# ---- several endpoints
+def test_groups_stay_on_one_of_several_endpoints() -> None:
+    with running(delay=0.01) as one, running(delay=0.01) as two:
+        made = backend(one.url, two.url, concurrency=4)
+        asked = [request(f"g{group} i{item}", made, group=f"g{group}") for group in range(60) for item in range(4)]
+        replies = {request.key: reply for request, reply in made.complete(asked)}
+        assert {reply.status for reply in replies.values()} == {"ok"} and len(replies) == 240
+        assert {reply.raw["endpoint"] for reply in replies.values()} == {one.url, two.url}
+        groups = [{text.split()[0] for text in endpoint.stats()["order"]} for endpoint in (one, two)]
+        assert not groups[0] & groups[1] and len(groups[0] | groups[1]) == 60
+        assert min(len(part) for part in groups) >= 20
+        assert made.model == f"openai:m@{one.url}"
+
+
+def test_an_endpoint_that_fails_for_a_while_is_dropped_and_taken_back(caplog: pytest.LogCaptureFixture) -> None:
+    with running(delay=0.005) as one, running(delay=0.005) as two:
+        made = backend(one.url, two.url, concurrency=4, cooldown=0.3)
+        replies: list[Reply] = []
+        where: list[object] = []
+        with caplog.at_level(logging.INFO, "rubric_measures"):
+            for _, reply in made.complete(request(f"id={number}", made) for number in range(1600)):
+                replies.append(reply)
+                where.append(reply.raw["endpoint"])
+                if len(replies) == 200:
+                    two.get("/down/1")
+                if len(replies) == 600:
+                    two.get("/down/0")
+        assert len(replies) == 1600 and {reply.status for reply in replies} == {"ok"}
+        assert "left alone" in caplog.text
+        assert two.url not in where[350:550]
+        assert two.url in where[1000:]
+
+
+def test_an_endpoint_without_the_model_is_left_out(server: Running, caplog: pytest.LogCaptureFixture) -> None:
+    replies = ask(backend(server.url, server.root + "/nowhere"), *(f"id={number}" for number in range(50)))
+    assert {reply.status for reply in replies.values()} == {"ok"}
