@@ -276,9 +276,23 @@ def test_an_agent_that_only_won_has_no_upper_end() -> None:
     assert best.agent == "A" and best.high is None and best.low is not None
     assert any(note.startswith("A won every game") for note in result.notes)
     assert "A | B, C" in result.notes[0]
+    # B and C took no point from A: nothing bounds how far below they are.
+    assert all(one.low is None and one.high is not None for one in result.ratings[1:])
     assert "[" in render(result) and ", …)" in render(result)
     with pytest.raises(InputError, match="without a prior"):
         rate_games(games, TournamentSettings(prior=0))
+
+
+def test_the_middle_of_a_chain_of_lost_games_is_bounded_on_neither_side() -> None:
+    games = games_of(*[(f"q{n}", *pair, "a") for n in range(12) for pair in ("AB", "BC", "AC")])
+    best, middle, last = rate_games(games).ratings
+    assert (best.agent, middle.agent, last.agent) == ("A", "B", "C")
+    assert (middle.low, middle.high) == (None, None)
+    assert best.low is not None and last.high is not None
+
+
+def test_few_queries_are_said() -> None:
+    assert any(note.startswith("only 2 queries") for note in rate_games(CHAIN).notes)
 
 
 def test_components_stand_best_first() -> None:

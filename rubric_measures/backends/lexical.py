@@ -9,7 +9,7 @@ from functools import lru_cache
 from rubric_measures.backends.base import Reply, Request
 from rubric_measures.backends.words import content_stems
 
-__all__ = ["LexicalBackend", "lexical_grade"]
+__all__ = ["LexicalBackend", "lexical_grade", "lexical_verdict"]
 
 
 @lru_cache(maxsize=64)
@@ -52,8 +52,27 @@ def lexical_grade(item: str, passage: str) -> int:
     return max(5 * len(words & stated) // len(words) if words else 0 for words in _item_words(item))
 
 
+def lexical_verdict(query: str, documents: str, answer_a: str, answer_b: str) -> str:
+    """The answer that covers more: `[[A]]`, `[[B]]`, or `[[C]]` when both cover equally much.
+
+        coverage = |W(answer) ∩ W(query and documents)|,   without documents |W(answer)|
+
+    W is as for `lexical_grade`. Repeating a word wins nothing, and the order in which the answers are shown does not
+    matter; length does, as a longer answer has room for more words. A floor that an LLM judge has to beat.
+
+    >>> lexical_verdict("Why is the sky blue?", "Air scatters blue light.", "It is blue.", "Air scatters light.")
+    '[[B]]'
+    """
+    stated = [frozenset(content_stems(answer)) for answer in (answer_a, answer_b)]
+    if documents.strip():
+        wanted = _passage_words(query + "\n" + documents)
+        stated = [words & wanted for words in stated]
+    first, second = map(len, stated)
+    return "[[A]]" if first > second else "[[B]]" if second > first else "[[C]]"
+
+
 class LexicalBackend:
-    """A backend without a model: reads `{"item": …, "passage": …}` (prompt `LexicalCoverage`), replies with a digit."""
+    """A backend without a model: replies to the prompts `LexicalCoverage` (a digit) and `LexicalComparison`."""
 
     # Another draw gives the same reply, and there are no generation options.
     deterministic = True
@@ -79,7 +98,7 @@ class LexicalBackend:
         return 0
 
     def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
-        """Grades each request; one that is not of the prompt `LexicalCoverage` fails."""
+        """Grades each request; one that is of another prompt than its own fails."""
         for request in requests:
             yield request, _reply(request)
 
@@ -87,7 +106,10 @@ class LexicalBackend:
 def _reply(request: Request) -> Reply:
     try:
         fields = json.loads(request.messages[-1].content)
+        if "answer_a" in fields:
+            texts = (str(fields[name]) for name in ("query", "documents", "answer_a", "answer_b"))
+            return Reply(lexical_verdict(*texts))
         item, passage = fields["item"], fields["passage"]
     except (ValueError, KeyError, TypeError, IndexError):
-        return Reply(None, "failed", "the lexical grader reads only the prompt LexicalCoverage")
+        return Reply(None, "failed", "the lexical grader reads only the prompts LexicalCoverage and LexicalComparison")
     return Reply(str(lexical_grade(item, passage)))

@@ -25,6 +25,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "leaderboard": ("rubric_measures.cli.leaderboard", "score many runs by many measures"),
     "pool": ("rubric_measures.cli.pool", "runs and answers to the passages to grade"),
     "verify": ("rubric_measures.cli.verify", "reports for people who check grades and banks"),
+    "tournament": (
+        "rubric_measures.cli.tournament",
+        "pairwise games to ratings; a model may play them",
+    ),
     "qrels": ("rubric_measures.cli.qrels", "graded records to qrels"),
 }
 

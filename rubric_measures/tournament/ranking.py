@@ -27,6 +27,8 @@ MEASURES = ("BradleyTerry", "Elo", "WinRate")
 # Strengths are shown on the scale of Elo: 400 points are odds of ten to one.
 _SCALE = 400.0 / math.log(10.0)
 _MIDDLE = 1000.0
+# With fewer queries, a note says that intervals are too narrow.
+_FEW = 10
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,9 @@ class Rating:
     Attributes:
         agent: the agent.
         rating: its Bradley–Terry strength as 1000 + 400 / ln 10 · θ; the mean over all agents is 1000.
-        low: lower end of the bootstrap interval; None where there is none: the agent took no point, so nothing
-            bounds it from below, or there are too few queries.
-        high: upper end; None for an agent that gave no point away, or with too few queries.
+        low: lower end of the bootstrap interval; None where nothing bounds it from below (it, or the group it is
+            connected with, took no point from some agents that took points from it), or with too few queries.
+        high: upper end; None where nothing bounds it from above, or with too few queries.
         standard_error: standard deviation of the bootstrap ratings; None without intervals.
         elo: its mean Elo rating over all replays.
         order_noise: the standard deviation of the final Elo ratings over the replays; no uncertainty.
@@ -187,15 +189,15 @@ def rate_games(
     of_component = {place: number for number, piece in enumerate(separate) for place in piece}
     groups = _groups(order, apart, of_component)
     wins, ties = games.outcomes()
+    open_below, open_above = _open_ends(total, pieces)
     ratings = []
     for place in order:
-        taken, given = total[place].sum() > 0, total[:, place].sum() > 0
         ratings.append(
             Rating(
                 games.agents[place],
                 _MIDDLE + _SCALE * float(strengths[place]),
-                _MIDDLE + _SCALE * float(low[place]) if low is not None and taken else None,
-                _MIDDLE + _SCALE * float(high[place]) if high is not None and given else None,
+                _MIDDLE + _SCALE * float(low[place]) if low is not None and place not in open_below else None,
+                _MIDDLE + _SCALE * float(high[place]) if high is not None and place not in open_above else None,
                 _SCALE * float(error[place]) if error is not None else None,
                 float(elo[place]),
                 float(noise[place]),
@@ -245,6 +247,19 @@ def _intervals(
         below, above = np.quantile(drawn[:, [place]] - drawn, ends, axis=0)
         apart[place] = (below > 1e-9) | (above < -1e-9)
     return low, high, drawn.std(axis=0, ddof=1), apart
+
+
+def _open_ends(total: FloatArray, pieces: list[list[int]]) -> tuple[set[int], set[int]]:
+    """The agents that nothing bounds from below, and from above: points flow between two pieces one way only."""
+    below: set[int] = set()
+    above: set[int] = set()
+    for piece in pieces:
+        others = [place for place in range(len(total)) if place not in piece]
+        if total[others][:, piece].sum() > 0:
+            below.update(piece)
+        if total[piece][:, others].sum() > 0:
+            above.update(piece)
+    return below, above
 
 
 def _groups(
@@ -304,6 +319,8 @@ def _notes(games: Games, separate: list[list[int]], pieces: list[list[int]], set
             notes.append(f"{', '.join(names)} {what}: the rating is as far out as the prior lets it be")
     if len(games.query_ids) < 2 and settings.unit == "queries":
         notes.append("no intervals: the games are about one query, and a bootstrap over queries needs two or more")
+    elif len(games.query_ids) < _FEW and settings.unit == "queries":
+        notes.append(f"only {len(games.query_ids)} queries: bootstrap intervals of so few are too narrow")
     if games.undecided:
         counts = ", ".join(f"{count} {status}" for status, count in games.undecided.items())
         notes.append(f"{sum(games.undecided.values())} games without a verdict count for nobody: {counts}")

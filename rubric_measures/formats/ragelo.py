@@ -1,0 +1,341 @@
+"""RAGElo's CSV files with header: queries, documents, answers, retrieval and pairwise evaluations, ranking.
+
+Columns stand in any order, spaces after commas are passed over, further columns are left out and counted by the readers
+of records; `read_rows` and `write_rows` keep them.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from rubric_measures.errors import FormatError, InputError
+from rubric_measures.files import atomic_writer, path_name, read_text
+from rubric_measures.formats.leaderboards import ALL, LeaderboardTable, Score
+from rubric_measures.formats.preferences import check_games
+from rubric_measures.formats.reports import Answer
+from rubric_measures.formats.workbench import GradedPassage, PassageData, QueryPassages
+from rubric_measures.records import Grade, Preference
+
+__all__ = [
+    "COLUMNS",
+    "Kind",
+    "detect_kind",
+    "read_ragelo_answers",
+    "read_ragelo_documents",
+    "read_ragelo_evaluations",
+    "read_ragelo_games",
+    "read_ragelo_queries",
+    "read_ragelo_ranking",
+    "read_rows",
+    "write_ragelo_answers",
+    "write_ragelo_documents",
+    "write_ragelo_evaluations",
+    "write_ragelo_games",
+    "write_ragelo_queries",
+    "write_ragelo_ranking",
+    "write_rows",
+]
+
+_LOG = logging.getLogger("rubric_measures")
+Kind = Literal["queries", "documents", "answers", "evaluations", "games", "ranking"]
+COLUMNS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
+    {
+        "queries": ("qid", "query"),
+        "documents": ("qid", "did", "document"),
+        "answers": ("qid", "agent", "answer"),
+        "evaluations": ("qid", "did", "raw_answer", "answer"),
+        "games": ("qid", "agent_a", "agent_b", "raw_answer", "answer"),
+        "ranking": ("agent", "score"),
+    }
+)
+_LETTERS: Mapping[str, Literal["a", "b", "tie"]] = {"A": "a", "B": "b", "C": "tie"}
+_VERDICTS = {"a": "A", "b": "B", "tie": "C", None: ""}
+# Answers of models may be longer than the reader's own limit of 131,072 characters.
+_LONGEST = 1 << 27
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: column -> value, and the line where it ends."""
+
+    fields: Mapping[str, str]
+    line: int
+
+
+def detect_kind(header: str) -> Kind | None:
+    """What a file holds, by its header line; None for other files.
+
+    >>> detect_kind("qid, agent_a, agent_b, raw_answer, answer")
+    'games'
+    """
+    names = {name.strip() for name in next(csv.reader([header], skipinitialspace=True), [])}
+    # Further columns are allowed, so the kind with the most columns of its own counts.
+    found = [(len(columns), kind) for kind, columns in COLUMNS.items() if names.issuperset(columns)]
+    return max(found)[1] if found else None
+
+
+def read_rows(path: str | os.PathLike[str], kind: Kind) -> list[Row]:
+    """All rows of a file with all their columns.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: it is no CSV, a column is missing, a row has too many or too few fields, or there are no rows.
+    """
+    name = path_name(path)
+    before = csv.field_size_limit(_LONGEST)
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), skipinitialspace=True, strict=True)
+    rows: list[Row] = []
+    try:
+        header = [column.strip() for column in next(reader, [])]
+        missing = [column for column in COLUMNS[kind] if column not in header]
+        if missing or len(set(header)) < len(header):
+            wanted = ",".join(COLUMNS[kind])
+            problem = f"lacks {', '.join(missing)}" if missing else "names a column twice"
+            raise FormatError(f"the header {problem}; expected {wanted}", path=name, line=1)
+        for fields in reader:
+            if not any(fields):
+                continue
+            if len(fields) != len(header):
+                problem = f"{len(fields)} fields; the header has {len(header)} (quote texts that hold a comma)"
+                raise FormatError(problem, path=name, line=reader.line_num)
+            rows.append(Row(dict(zip(header, fields, strict=True)), reader.line_num))
+    except csv.Error as error:
+        raise FormatError(f"is no CSV ({error})", path=name, line=reader.line_num) from None
+    finally:
+        csv.field_size_limit(before)
+    if not rows:
+        raise FormatError("holds no rows", path=name)
+    return rows
+
+
+def write_rows(path: str | os.PathLike[str], kind: Kind, rows: Iterable[Mapping[str, str]]) -> None:
+    """Writes rows with the columns of the kind first, then further ones in the order of their first appearance.
+
+    Raises:
+        InputError: the file cannot be written, or there are no rows.
+    """
+    listed = list(rows)
+    if not listed:
+        raise InputError(f"{path_name(path)}: there are no {kind} to write")
+    columns = dict.fromkeys([*COLUMNS[kind], *(column for row in listed for column in row)])
+    with atomic_writer(path) as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        quoting = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_ALL)
+        writer.writerow(columns)
+        for row in listed:
+            # A reader passes over spaces after a comma, so a value that begins with one is quoted.
+            values = [row.get(column, "") for column in columns]
+            (quoting if any(value[:1].isspace() for value in values) else writer).writerow(values)
+
+
+def _records(path: str | os.PathLike[str], kind: Kind) -> list[Row]:
+    """The rows, with ids checked and other columns said."""
+    rows = read_rows(path, kind)
+    name = path_name(path)
+    for row in rows:
+        for column in ("qid", "did", "agent", "agent_a", "agent_b"):
+            if column in COLUMNS[kind] and not row.fields[column].strip():
+                raise FormatError("is empty", path=name, line=row.line, field=column)
+    others = sorted(set(rows[0].fields).difference(COLUMNS[kind]))
+    if others:
+        _LOG.warning("%s: %d further columns left out: %s", name, len(others), ", ".join(others))
+    return rows
+
+
+def _once(rows: Sequence[Row], key: Callable[[Row], tuple[str, ...]], name: str, what: str) -> None:
+    seen: dict[tuple[str, ...], int] = {}
+    for row in rows:
+        before = seen.setdefault(key(row), row.line)
+        if before != row.line:
+            problem = f"{what} {' / '.join(key(row))} stands in line {before} already; keep one"
+            raise FormatError(problem, path=name, line=row.line)
+
+
+def read_ragelo_queries(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Query id -> text.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: see `read_rows`; also when a query comes twice.
+    """
+    rows = _records(path, "queries")
+    _once(rows, lambda row: (row.fields["qid"],), path_name(path), "query")
+    return {row.fields["qid"]: row.fields["query"] for row in rows}
+
+
+def write_ragelo_queries(path: str | os.PathLike[str], queries: Mapping[str, str]) -> None:
+    """Writes `qid,query`."""
+    write_rows(path, "queries", ({"qid": query_id, "query": text} for query_id, text in queries.items()))
+
+
+def read_ragelo_documents(path: str | os.PathLike[str]) -> list[QueryPassages]:
+    """The documents as passages to grade, by query.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: see `read_rows`; also when a document comes twice for a query.
+    """
+    rows = _records(path, "documents")
+    _once(rows, lambda row: (row.fields["qid"], row.fields["did"]), path_name(path), "document")
+    groups: dict[str, list[GradedPassage]] = {}
+    for row in rows:
+        passage = GradedPassage(
+            doc_id=row.fields["did"],
+            text=row.fields["document"],
+            paragraph_data=PassageData(judgments=[], rankings=[]),
+        )
+        groups.setdefault(row.fields["qid"], []).append(passage)
+    return [QueryPassages(query_id, passages) for query_id, passages in groups.items()]
+
+
+def write_ragelo_documents(path: str | os.PathLike[str], groups: Iterable[QueryPassages]) -> None:
+    """Writes `qid,did,document`; grades, judgments and rankings have no place in it."""
+    rows = (
+        {"qid": group.query_id, "did": passage.doc_id, "document": passage.text}
+        for group in groups
+        for passage in group.passages
+    )
+    write_rows(path, "documents", rows)
+
+
+def read_ragelo_answers(path: str | os.PathLike[str]) -> list[Answer]:
+    """The answers of the agents, which are runs.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: see `read_rows`; also when an agent answers a query twice.
+    """
+    rows = _records(path, "answers")
+    _once(rows, lambda row: (row.fields["agent"], row.fields["qid"]), path_name(path), "the answer of")
+    return [Answer(row.fields["qid"], row.fields["agent"], row.fields["answer"]) for row in rows]
+
+
+def write_ragelo_answers(path: str | os.PathLike[str], answers: Iterable[tuple[object, ...]]) -> None:
+    """Writes `qid,agent,answer` of answers (query_id, run_id, text, …); citations have no place in it."""
+    rows = ({"qid": str(one[0]), "agent": str(one[1]), "answer": str(one[2])} for one in answers)
+    write_rows(path, "answers", rows)
+
+
+def read_ragelo_evaluations(path: str | os.PathLike[str]) -> list[Grade]:
+    """Relevance labels with the model's replies (`raw_answer`); a row without a label is `unparsed`.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: see `read_rows`; also when a label is no whole number, or a document is evaluated twice.
+    """
+    name = path_name(path)
+    rows = _records(path, "evaluations")
+    _once(rows, lambda row: (row.fields["qid"], row.fields["did"]), name, "the evaluation of")
+    grades = []
+    for row in rows:
+        label = row.fields["answer"].strip()
+        if label and not label.isdecimal():
+            raise FormatError(f"expected a whole number; found {label!r:.40}", path=name, line=row.line, field="answer")
+        value = int(label) if label else None
+        ids = row.fields["qid"], row.fields["did"]
+        status: Literal["graded", "unparsed"] = "unparsed" if value is None else "graded"
+        grades.append(Grade(*ids, value, status=status, answer=row.fields["raw_answer"]))
+    return grades
+
+
+def write_ragelo_evaluations(path: str | os.PathLike[str], grades: Iterable[tuple[object, ...]]) -> None:
+    """Writes `qid,did,raw_answer,answer` of labels: `Grade` records, or judgments (query_id, doc_id, relevance, …)."""
+    rows = (
+        {
+            "qid": str(one[0]),
+            "did": str(one[1]),
+            "raw_answer": one.answer if isinstance(one, Grade) else "",
+            "answer": "" if one[2] is None else str(one[2]),
+        }
+        for one in grades
+    )
+    write_rows(path, "evaluations", rows)
+
+
+def read_ragelo_games(path: str | os.PathLike[str]) -> list[Preference]:
+    """Games with the model's replies; a row without verdict is `unparsed`, never a tie.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: see `read_rows`; also another verdict than A, B, C, a game with itself, or one that comes twice.
+    """
+    name = path_name(path)
+    rows = _records(path, "games")
+    games = []
+    for row in rows:
+        letter = row.fields["answer"].strip().upper()
+        if letter and letter not in _LETTERS:
+            raise FormatError(f"expected A, B or C; found {letter!r:.40}", path=name, line=row.line, field="answer")
+        ids = (row.fields["qid"], row.fields["agent_a"].strip(), row.fields["agent_b"].strip())
+        verdict = _LETTERS.get(letter)
+        games.append(Preference(*ids, verdict, "graded" if verdict else "unparsed", answer=row.fields["raw_answer"]))
+    check_games(games, [row.line for row in rows], name)
+    return games
+
+
+def write_ragelo_games(path: str | os.PathLike[str], games: Iterable[Preference]) -> None:
+    """Writes `qid,agent_a,agent_b,raw_answer,answer`; a game without verdict has an empty answer.
+
+    What has no place there (graders, notes, why a verdict is missing) is left out and counted.
+    """
+    listed = list(games)
+    rows = (
+        {
+            "qid": game.query_id,
+            "agent_a": game.agent_a,
+            "agent_b": game.agent_b,
+            "raw_answer": game.answer,
+            "answer": _VERDICTS[game.verdict],
+        }
+        for game in listed
+    )
+    write_rows(path, "games", rows)
+    graders = sum(bool(game.grader) for game in listed)
+    reasons = sum(bool(game.note) or game.status not in ("graded", "unparsed") for game in listed)
+    if graders or reasons:
+        lost = f"{graders} graders and {reasons} notes or statuses"
+        _LOG.warning("%s: left out, as RAGElo's files have no place for them: %s", path_name(path), lost)
+
+
+def read_ragelo_ranking(path: str | os.PathLike[str]) -> LeaderboardTable:
+    """Agents and their scores as a leaderboard with the measure `score`.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: see `read_rows`; also when a score is no number, or an agent comes twice.
+    """
+    name = path_name(path)
+    rows = _records(path, "ranking")
+    _once(rows, lambda row: (row.fields["agent"],), name, "agent")
+    scores = []
+    for row in rows:
+        try:
+            value = float(row.fields["score"])
+        except ValueError:
+            value = float("nan")
+        if not abs(value) < float("inf"):
+            problem = f"expected a number; found {row.fields['score']!r:.40}"
+            raise FormatError(problem, path=name, line=row.line, field="score")
+        scores.append(Score(row.fields["agent"], "score", ALL, value))
+    return LeaderboardTable(tuple(scores))
+
+
+def write_ragelo_ranking(path: str | os.PathLike[str], table: LeaderboardTable) -> None:
+    """Writes `agent,score` of the only measure, the measure `score`, or else `Elo`, best agent first.
+
+    Raises:
+        InputError: the leaderboard has several measures, none of them called so.
+    """
+    measures = {row.measure for row in table.rows if row.query_id == ALL}
+    chosen = next((name for name in ("score", "Elo", *measures) if name in measures), None)
+    if chosen is None or (len(measures) > 1 and chosen not in ("score", "Elo")):
+        raise InputError(f"a ranking holds one measure; the leaderboard has {', '.join(sorted(measures)) or 'none'}")
+    column = sorted(table.column(chosen).items(), key=lambda pair: (-pair[1], pair[0]))
+    write_rows(path, "ranking", ({"agent": agent, "score": repr(value)} for agent, value in column))
