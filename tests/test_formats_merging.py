@@ -6,6 +6,8 @@ import logging
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rubric_measures.errors import InputError
 from rubric_measures.formats.merging import add_judgments, add_runs, merge_records, records_of_item_grades
@@ -139,6 +141,41 @@ def test_merging_changes_no_input() -> None:
     before = one.model_dump_json(), other.model_dump_json()
     merged(one, other)
     assert (one.model_dump_json(), other.model_dump_json()) == before
+
+
+PLACES = st.dictionaries(st.sampled_from(["r", "s"]), st.integers(1, 3), max_size=2)
+GRADES = st.dictionaries(st.sampled_from(["q/a", "q/b", "q/c"]), st.integers(0, 5), min_size=1, max_size=3)
+
+
+@given(
+    whole=st.dictionaries(st.sampled_from("de"), st.tuples(PLACES, GRADES), min_size=1, max_size=2),
+    parts=st.lists(st.sets(st.sampled_from([f"{doc}{what}" for doc in "de" for what in "pabc"])), max_size=4),
+)
+def test_parts_of_records_make_the_whole(
+    whole: dict[str, tuple[dict[str, int], dict[str, int]]], parts: list[set[str]]
+) -> None:
+    """However records are cut into (overlapping) parts, and in whatever order those are merged."""
+
+    def part(wanted: set[str]) -> list[QueryPassages]:
+        passages = []
+        for doc_id, (places, grades) in whole.items():
+            some = {item_id: grade for item_id, grade in grades.items() if doc_id + item_id[-1] in wanted}
+            fields: dict[str, Any] = {"exam_grades": [graded(some)]} if some else {}
+            if doc_id + "p" in wanted:
+                fields["paragraph_data"] = data(places=places)
+            passages.append(passage(doc_id, **fields))
+        return [QueryPassages("q", passages)]
+
+    everything = part({f"{doc}{what}" for doc in "de" for what in "pabc"})
+    pieces = [part(wanted) for wanted in parts]
+    for order in ([*pieces, everything], [everything, *pieces]):
+        ((_, passages, _),) = merge_records(order)
+        assert {one.doc_id: {place.method: place.rank for place in one.rankings} for one in passages} == {
+            doc_id: places for doc_id, (places, _) in whole.items()
+        }
+        assert [len(one.exam_grades or ()) for one in passages] == [1] * len(whole)
+        found = {one.doc_id: grade_of_items(entry) for one in passages for entry in one.exam_grades or ()}
+        assert found == {doc_id: grades for doc_id, (_, grades) in whole.items()}
 
 
 def test_runs_are_added(caplog: pytest.LogCaptureFixture) -> None:

@@ -330,6 +330,15 @@ def test_build_of_a_checked_set_has_no_ratings() -> None:
     assert (entry.self_ratings, entry.exam_ratio, grade_of_items(entry)) == (None, 1 / 3, {"a": 1, "b": 0, "c": 0})
 
 
+def test_half_surrogate_pairs_in_replies_can_be_written(tmp_path: Path) -> None:
+    entry = ItemGradeSet.build(
+        {}, answers=[("a", "x\ud83d")], llm="m", item_status={"a": "failed"}, errors={"a": "\udc80"}
+    )
+    assert (entry.answers, entry.llm_response_errors) == ([("a", "x?")], {"a": "?"})
+    write_graded(tmp_path / "a.jsonl", [QueryPassages("q", [GradedPassage(doc_id="d", text="t", exam_grades=[entry])])])
+    assert load_graded(tmp_path / "a.jsonl")[0].passages[0].exam_grades == [entry]
+
+
 def test_direct_grade_fields() -> None:
     grade = DirectGrade(correct_answered=False, answer="", llm="m", self_rating=0, status="failed")
     assert grade.model_dump(by_alias=True, exclude_unset=True) == {

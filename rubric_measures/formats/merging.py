@@ -112,11 +112,16 @@ class _Merger:
     def item_grades(self, one: Sequence[ItemGradeSet], other: Sequence[ItemGradeSet]) -> list[ItemGradeSet]:
         sets = list(one)
         for entry in other:
-            index = next((i for i, known in enumerate(sets) if self._belong_together(known, entry)), None)
-            if index is None:
+            # Two sets without a common item may turn out to be parts of one when a third is like both.
+            parts = [known for known in sets if self._belong_together(known, entry)]
+            if not parts:
                 sets.append(entry)
-            else:
-                sets[index] = self.grade_set(sets[index], entry)
+                continue
+            whole = parts[0]
+            for part in [*parts[1:], entry]:
+                whole = self.grade_set(whole, part)
+            kept = [known for known in sets if not any(known is part for part in parts[1:])]
+            sets = [whole if known is parts[0] else known for known in kept]
         return sets
 
     @staticmethod

@@ -164,7 +164,8 @@ class ItemGradeSet(Record):
 
         Args:
             grades: item id -> grade, in bank order; only items that were graded.
-            answers: (item id, raw reply) of all items.
+            answers: (item id, raw reply) of all items; half surrogate pairs, which models write and files cannot hold,
+                become question marks.
             llm: the model.
             kind: what the items are; names the id field of the ratings.
             self_rated: the grades are ratings 0–5 (else 1 answered, 0 not).
@@ -181,7 +182,7 @@ class ItemGradeSet(Record):
         fields: dict[str, Any] = {
             "correct_answered": correct,
             "wrong_answered": [item_id for item_id, grade in grades.items() if grade < min_correct],
-            "answers": list(answers),
+            "answers": [(item_id, _encodable(reply)) for item_id, reply in answers],
             "llm": llm,
             "llm_options": dict(llm_options or {}),
             "exam_ratio": len(correct) / len(grades) if grades else 0.0,
@@ -196,8 +197,12 @@ class ItemGradeSet(Record):
         if item_status:
             fields["item_status"] = dict(item_status)
         if errors:
-            fields["llm_response_errors"] = dict(errors)
+            fields["llm_response_errors"] = {item_id: _encodable(reason) for item_id, reason in errors.items()}
         return cls(**fields)
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 class DirectGrade(Record):
