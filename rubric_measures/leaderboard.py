@@ -30,6 +30,8 @@ __all__ = [
 
 # The row of the best score that any run could reach; the name that the Rubric workbench gives it.
 OVERALL = "_overall_"
+# Rows that stand below the runs: the greatest, median and least of their scores (see `leaderboard_summary`).
+BELOW = ("_max_", "_median_", "_min_")
 
 
 @dataclass(frozen=True)
@@ -103,14 +105,17 @@ class Leaderboard:
     missing: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def ranking(self, measure: str | None = None) -> list[str]:
-        """The runs, best first by the (first) measure; equal ones by name; the best possible score stands on top."""
+        """The runs, best first by the (first) measure; equal ones by name; the best possible score stands on top, and
+        rows that sum up the runs stand at the end.
+        """
         name = self.measures[0] if measure is None else measure
         if name not in self.measures:
             raise MeasureError(f"the leaderboard has no measure {name}; it has {', '.join(self.measures)}")
 
-        def key(run_id: str) -> tuple[bool, float, str]:
+        def key(run_id: str) -> tuple[int, float, str]:
             mean = self.cells[run_id][name].mean
-            return (run_id != OVERALL, -mean if mean is not None else math.inf, run_id)
+            place = 0 if run_id == OVERALL else 1 + (run_id in BELOW and BELOW.index(run_id) + 1)
+            return (place, -mean if mean is not None else math.inf, run_id)
 
         return sorted(self.cells, key=key)
 

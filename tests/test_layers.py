@@ -21,6 +21,7 @@ USING = [
     "measures",
     "leaderboard",
     "leaderboard_output",
+    "leaderboard_summary",
     "qrels",
     "run_spool",
 ]
@@ -45,6 +46,7 @@ ALLOWED: dict[str, list[str]] = {
     "selection": ["formats", "graded"],
     "run_spool": ["formats"],
     "leaderboard": ["formats", "graded", "selection", "measures", "run_spool"],
+    "leaderboard_summary": ["formats", "leaderboard"],
     "leaderboard_output": ["leaderboard"],
     "qrels": ["graded"],
     "workbench": USING,

@@ -54,6 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
     add_places_option(parser)
     parser.add_argument("--no-overall", action="store_true", help="leave out the best score that any run could reach")
+    parser.add_argument("--length", action="store_true", help="add L, the length of answers in whitespace words")
+    parser.add_argument("--summary", action="store_true", help="add the greatest, median and least score of the runs")
     parser.add_argument("--facets", action="store_true", help="score facets (subtopics) in the place of items")
     parser.add_argument(
         "--compat", choices=["workbench"], help="compute as this program does, to recompute its published leaderboards"
@@ -62,12 +64,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_grade_options(parser)
     parser.epilog = """examples:
   rubric_measures leaderboard graded.jsonl.gz runs/*.run --bank questions.jsonl -m 'RubricCover(rel=4)@20' -o text
-  rubric_measures leaderboard graded.jsonl.gz runs/*.run --intervals --checks --baseline bm25 -o text"""
+  rubric_measures leaderboard graded.jsonl.gz runs/*.run --intervals --checks --baseline bm25 -o text
+  rubric_measures leaderboard assignments.jsonl -m 'NuggetV(strict=True)' NuggetV NuggetA --length --summary"""
 
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
-    board = _board(options)
+    beside = options.length or options.summary
+    if beside and is_asked_for(options):
+        raise InputError("--length and --summary stand beside plain scores; leave the options of the report out")
+    if options.length and options.runs:
+        raise InputError("--length measures the answers in GRADED; leave the run files out")
+    scored = board = _board(options)
+    if beside:
+        board = _summed_up(board, options)
     if options.plot is not None:
         _plot(board, options.plot)
     if is_asked_for(options):
@@ -81,7 +91,17 @@ def run(options: argparse.Namespace) -> int:
         text = render(board, options.output_format, options.places)
     with atomic_writer(options.output) as stream:
         stream.write(text)
-    return _say(board)
+    return _say(scored)
+
+
+def _summed_up(board: Leaderboard, options: argparse.Namespace) -> Leaderboard:
+    from rubric_measures.leaderboard_summary import lengths_of_records, with_lengths, with_summary
+
+    if options.length:
+        assigned = is_assignments(options.graded)
+        lengths = assigned_answers(options.graded, options).lengths if assigned else lengths_of_records(options.graded)
+        board = with_lengths(board, lengths)
+    return with_summary(board) if options.summary else board
 
 
 def _plot(board: Leaderboard, path: str) -> None:
