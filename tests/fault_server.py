@@ -202,6 +202,9 @@ class FaultServer:
             name = f"batch_{len(self.batches)}"
             self.batches[name] = {"id": name, "object": "batch", "polls": 0, "created_at": 0, **fields}
             return 200, {**self.batches[name], "status": "validating"}
+        if parts[0].startswith("batches") and len(parts) == 1:
+            rows = [{**batch, "status": "in_progress"} for batch in self.batches.values()]
+            return 200, {"object": "list", "data": rows, "has_more": False}
         if parts[0] == "batches" and parts[1] in self.batches:
             return 200, self.batch(self.batches[parts[1]])
         return 404, error_body("not found", "not_found")

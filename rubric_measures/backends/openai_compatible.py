@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -11,6 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from rubric_measures.backends.base import Backend, Message, Reply, Request
 from rubric_measures.backends.calling import CallPolicy, Engine
+from rubric_measures.backends.openai_batch import BatchRun
 from rubric_measures.backends.wire import STRUCTURED_MODES
 from rubric_measures.errors import InputError
 from rubric_measures.extras import require
@@ -43,6 +45,9 @@ class OpenAICompatible:
         backoff: seconds before the second attempt.
         cooldown: seconds for which one of several endpoints is left alone when it keeps failing.
         context_tokens: how many tokens prompt and reply may have together, when known.
+        batch: the state file of the Batch API (beside the cache, as `replies.batches.json`); with it requests are not
+            sent one by one but as files, answered within a day.
+        poll: seconds before the second look at a batch.
 
     Raises:
         InputError: a URL or a setting makes no sense.
@@ -63,6 +68,8 @@ class OpenAICompatible:
         backoff: float = 0.5,
         cooldown: float = 15.0,
         context_tokens: int | None = None,
+        batch: str | os.PathLike[str] | None = None,
+        poll: float = 5.0,
     ) -> None:
         require("openai", "openai")
         require("aiohttp", "openai")
@@ -76,6 +83,9 @@ class OpenAICompatible:
                 raise InputError(f"{setting} is {value}; expected more than 0")
         self._policy = CallPolicy(concurrency, timeout, attempts, patience, backoff, cooldown)
         self._context_tokens = context_tokens
+        if batch is not None and len(self._urls) > 1:
+            raise InputError("the Batch API takes one base URL, not several")
+        self._batch, self._poll = batch, poll
 
     @property
     def model(self) -> str:
@@ -100,7 +110,8 @@ class OpenAICompatible:
     def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
         """Sends requests, group by group, and yields each with its reply as it comes.
 
-        Requests are pulled in the caller's thread, at most twice as many as may be in flight.
+        Requests are pulled in the caller's thread, at most twice as many as may be in flight; with the Batch API, as
+        many as a batch may have.
 
         Raises:
             BackendError: nothing can work (no connection, wrong key, unknown model, an outage that lasts).
@@ -109,6 +120,22 @@ class OpenAICompatible:
         first = next(iterator, None)
         if first is None:
             return
+        if self._batch is not None:
+            yield from self._in_batches(itertools.chain([first], iterator), self._batch)
+            return
+        yield from self._one_by_one(first, iterator)
+
+    def _in_batches(
+        self, requests: Iterable[Request], state: str | os.PathLike[str]
+    ) -> Iterator[tuple[Request, Reply]]:
+        import openai
+
+        url = self._urls[0]
+        with openai.OpenAI(api_key=api_key(url), base_url=url, max_retries=5, timeout=self._policy.timeout) as client:
+            run = BatchRun(self._name, client, shown_url(url), state, poll=self._poll, secrets=self._secrets())
+            yield from run.complete(requests)
+
+    def _one_by_one(self, first: Request, iterator: Iterator[Request]) -> Iterator[tuple[Request, Reply]]:
         window = _LOOK_AHEAD * self._policy.concurrency * len(self._urls)
         engine = Engine(self._name, self._clients, self._policy, self._secrets())
         try:
@@ -166,7 +193,7 @@ class OpenAICompatible:
             for mode in modes
         ]
         obeyed = set()
-        for request, reply in self.complete(probes):
+        for request, reply in self._one_by_one(probes[0], iter(probes[1:])):
             mode = str(request.options["structured"])
             # Many servers ignore in silence what they do not know, so only the reply itself is proof.
             if reply.text in _PROBE_LABELS and ("+" not in mode or "first_token_logprobs" in reply.raw):
