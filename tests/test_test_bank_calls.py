@@ -18,24 +18,29 @@ def test_retries_are_further_draws() -> None:
         text = request.messages[0].content
         if text == "down":
             return Reply(None, "failed", "connection lost")
+        if text == "long":
+            return Reply("4 because", "truncated", "cut after 2 tokens")
         return "4" if request.replicate == 1 or text == "good" else "hm"
 
     caller = caller_of(answer, retries=2)
-    found = run_jobs(caller, [("all", ask_all(caller, [ask("good"), ask("second"), ask("down"), ask("good")]))])
+    found = run_jobs(
+        caller, [("all", ask_all(caller, [ask("good"), ask("second"), ask("down"), ask("good"), ask("long")]))]
+    )
     assert found == {
         "all": [
             Outcome(4, "", 1),
             Outcome(4, "", 2),
             Outcome(None, "failed: connection lost", 3),
             Outcome(4, "", 1),
+            Outcome(None, "truncated: cut after 2 tokens", 1),
         ]
     }
     backend = caller.runner.backend
     assert isinstance(backend, FunctionBackend)
     asked = sorted((request.messages[0].content, request.replicate) for request in backend.seen)
-    assert asked == [("down", 0), ("down", 1), ("down", 2), ("good", 0), ("second", 0), ("second", 1)]
+    assert asked == [("down", 0), ("down", 1), ("down", 2), ("good", 0), ("long", 0), ("second", 0), ("second", 1)]
     assert {tuple(request.options.items()) for request in backend.seen} == {(("mode", "test"),)}
-    assert (caller.stats.calls, caller.stats.shared) == (6, 1)
+    assert (caller.stats.calls, caller.stats.shared) == (7, 1)
 
 
 def test_a_prompt_that_does_not_fit_is_not_asked() -> None:

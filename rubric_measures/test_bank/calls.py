@@ -104,10 +104,14 @@ def ask_all(caller: Caller, asks: Sequence[Ask[T]]) -> Generator[Sequence[Reques
         if not waiting:
             break
         replies = yield [caller.request(asks[place].messages, draw) for place in waiting]
+        again = []
         for place, reply in zip(waiting, replies, strict=True):
             parsed = _read(asks[place], reply)
             outcomes[place] = Outcome(parsed.value, parsed.reason, draw + 1)
-        waiting = [place for place in waiting if outcomes[place].value is None]
+            # A reply that was cut for its length would be cut again.
+            if parsed.value is None and reply.status != "truncated":
+                again.append(place)
+        waiting = again
     return [outcomes[place] for place in range(len(asks))]
 
 
