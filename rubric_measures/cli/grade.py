@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import logging
 from collections.abc import Iterator
@@ -38,12 +39,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLE
     add = parser.add_argument
     add("passages", metavar="PASSAGES", help="passages by query, graded or not (JSON lines, .gz or -)")
-    add("--bank", metavar="BANK", help="the test bank; may be left out when all prompts label passages directly")
+    add("--bank", metavar="BANK", help="the test bank; not needed for direct labels and aspects of answers")
     add("--query-texts", metavar="FILE", help="texts of the queries, where the bank has none (JSON, JSON lines or TSV)")
     add("--model", required=True, help="lexical, scripted:FILE, hf:NAME or openai:NAME")
     add("--base-url", metavar="URL", action="append", help="openai: the endpoint; may be repeated for replicas")
     add("--model-option", action="append", default=[], metavar="NAME=VALUE", help="a setting of the model's backend")
     add("--prompt", action="append", default=[], metavar="NAME", help="prompt name or .toml file; may be repeated")
+    add("--prompt-field", action="append", default=[], metavar="NAME=TEXT", help="a setting of the prompt (domain=…)")
+    add("--documents", metavar="SOURCE", help="prompts about answers: what to show; graded records, or a collection")
+    add("--level-shown", type=int, default=2, metavar="N", help="the lowest label of documents shown (default 2)")
     add("-o", "--output", metavar="OUT", help="where the graded records go (- for stdout)")
 
     replies = parser.add_argument_group("replies").add_argument
@@ -110,15 +114,18 @@ def run(args: argparse.Namespace) -> int:
 def _bank(args: argparse.Namespace) -> TestBank:
     from rubric_measures.formats.bank import load_bank
     from rubric_measures.formats.queries import read_queries
+    from rubric_measures.prompts import load_prompt
     from rubric_measures.records import TestBank
+    from rubric_measures.test_bank.aspects import aspect_bank
 
     texts = read_queries(args.query_texts) if args.query_texts else {}
     if args.bank:
         bank = load_bank(args.bank)
         return TestBank(bank.items, {**texts, **bank.query_texts}, bank.facet_texts)
     if not texts or not args.prompt:
-        raise InputError("name the test bank with --bank, or, for direct labels, --query-texts and --prompt")
-    return TestBank(dict.fromkeys(texts, ()), texts)
+        raise InputError("name the test bank with --bank, or, for labels and aspects, --query-texts and --prompt")
+    aspects = [name for name in args.prompt if load_prompt(name).parser == "aspects"]
+    return aspect_bank(texts, aspects[0]) if aspects else TestBank(dict.fromkeys(texts, ()), texts)
 
 
 def _grader(args: argparse.Namespace, backend: Backend, cache: Any, **limits: Any) -> Grader:
@@ -155,7 +162,20 @@ def _settings(args: argparse.Namespace) -> GradingSettings:
         long_passages=args.long_passages,
         nuggets_per_call=args.nuggets_per_call,
         shuffle_seed=args.shuffle_seed,
+        fields={name: str(value) for name, value in named_values("--prompt-field", args.prompt_field).items()},
+        documents=_documents(args.documents, args.level_shown),
     )
+
+
+@functools.lru_cache(maxsize=1)
+def _documents(source: str | None, level: int) -> dict[str, str]:
+    """Query -> the documents that are shown beside an answer; read once a command."""
+    if source is None:
+        return {}
+    from rubric_measures.grading.pairwise import documents_text, load_references
+
+    found = load_references(source, level)
+    return {query_id: documents_text(shown) for query_id, shown in found.items() if shown}
 
 
 def _cache_path(args: argparse.Namespace) -> str:

@@ -198,9 +198,15 @@ def _grader(options: argparse.Namespace, answers: dict[str, dict[str, str]], cac
     from rubric_measures.formats.queries import read_queries
     from rubric_measures.formats.ragelo import read_ragelo_queries
     from rubric_measures.grading import GradingSettings
-    from rubric_measures.grading.pairwise import PairwiseGrader
+    from rubric_measures.grading.pairwise import PairwiseGrader, load_references
     from rubric_measures.runners import LocalRunner
 
+    references: dict[str, tuple[Reference, ...]] = {}
+    if options.documents:
+        level, prompt = options.level_shown, options.label_prompt
+        references = load_references(
+            options.documents, level, prompt_class=prompt, annotations=not options.no_annotations
+        )
     more: dict[str, Any] = {"base_url": options.base_url} if options.base_url else {}
     runner = LocalRunner(
         make_backend(options.model, **more), cache, cache_only=options.cache_only, max_calls=options.max_calls
@@ -210,28 +216,11 @@ def _grader(options: argparse.Namespace, answers: dict[str, dict[str, str]], cac
         runner,
         read_ragelo_queries(options.queries) if csv else read_queries(options.queries),
         answers,
-        _references(options) if options.documents else {},
+        references,
         options.prompt,
         options.factors,
         GradingSettings(temperature=options.temperature, max_tokens=options.max_tokens, retries=options.retries),
     )
-
-
-def _references(options: argparse.Namespace) -> dict[str, tuple[Reference, ...]]:
-    from rubric_measures.cli.inputs import is_records
-    from rubric_measures.formats.workbench import load_graded
-    from rubric_measures.grading.pairwise import references_of_collection, references_of_records
-
-    source, level = options.documents, options.level_shown
-    if Path(source).is_file() and is_records(source):
-        found = references_of_records(load_graded(source), level, prompt_class=options.label_prompt)
-    else:
-        found = references_of_collection(source, level)
-    if options.no_annotations:
-        found = {query_id: tuple(one._replace(annotation="") for one in shown) for query_id, shown in found.items()}
-    if not any(found.values()):
-        raise InputError(f"{source}: no document has a label of {level} or more; see --level-shown")
-    return found
 
 
 def _say(result: Tournament) -> int:

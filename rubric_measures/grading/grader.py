@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from rubric_measures.backends import Backend, make_backend
 from rubric_measures.backends.cache import ReplyCache
-from rubric_measures.errors import InputError
+from rubric_measures.errors import InputError, UnknownNameError
 from rubric_measures.formats.workbench import GradedPassage, QueryPassages
 from rubric_measures.grading.entries import EntryMaker, bank_hash
 from rubric_measures.grading.outcomes import Outcome, Unit
@@ -150,6 +150,10 @@ class Grader:
             raise InputError(f"prompt {repeated[0]} is named twice")
         hashed = bank_hash(bank)
         makers = [EntryMaker.of(make_style(backend, name, self.settings), backend, hashed) for name in names]
+        settable = {name for maker in makers for name in maker.style.prompt.defaults}
+        for name in self.settings.fields:
+            if name not in settable:
+                raise UnknownNameError("prompt field", name, settable, hint="(of the prompts that are used)")
         for maker in makers:
             style = maker.style
             if style.direct:
@@ -159,6 +163,11 @@ class Grader:
             wanted = " or ".join(style.item_kinds)
             if not offered:
                 raise InputError(f"prompt {style.prompt.prompt_class} grades {wanted}s; the test bank has none")
+            if not usable and style.prompt.parser == "aspects":
+                aspects = ", ".join(style.prompt.labels)
+                raise InputError(
+                    f"prompt {style.prompt.prompt_class} grades the items {aspects}; the test bank has none of them"
+                )
             if not usable:
                 raise InputError(f"prompt {style.prompt.prompt_class} needs gold answers; the test bank has none")
         if not makers:
@@ -291,13 +300,14 @@ class Grader:
 
 
 def _note_left_out(makers: Iterable[EntryMaker], bank: TestBank) -> None:
-    """Says how many items a prompt that checks answers leaves out because they have no answer key."""
+    """Says how many items a prompt leaves out: they have no answer key, or are none of its aspects."""
     for maker in makers:
         style = maker.style
         kept = len(style.items_of(tuple(bank)))
         lost = 0 if style.direct else sum(item.kind in style.item_kinds for item in bank) - kept
         if lost:
-            _LOG.warning("%s: %d items left out: they have no gold answers", style.prompt.prompt_class, lost)
+            why = "are none of its aspects" if style.prompt.parser == "aspects" else "have no gold answers"
+            _LOG.warning("%s: %d items left out: they %s", style.prompt.prompt_class, lost, why)
 
 
 def _put(entries: list[Any], old: Any, new: Any) -> None:

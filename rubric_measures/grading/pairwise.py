@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from rubric_measures.backends.base import Message
 from rubric_measures.errors import InputError, UnknownNameError
-from rubric_measures.formats.workbench import QueryPassages
+from rubric_measures.files import iter_lines
+from rubric_measures.formats.workbench import QueryPassages, load_graded
 from rubric_measures.grading.asking import Ask, Asker
 from rubric_measures.grading.pairing import Game
 from rubric_measures.grading.settings import GradingSettings
@@ -23,6 +24,8 @@ __all__ = [
     "PairwiseGrader",
     "Reference",
     "default_comparison",
+    "documents_text",
+    "load_references",
     "references_of_collection",
     "references_of_records",
 ]
@@ -119,6 +122,35 @@ def references_of_collection(source: str | Path, level: int = 2) -> dict[str, tu
         )
         for query_id, of_query in sorted(labels.items())
     }
+
+
+def load_references(
+    source: str | Path, level: int = 2, *, prompt_class: str | None = None, annotations: bool = True
+) -> dict[str, tuple[Reference, ...]]:
+    """The relevant documents of each query: of graded records with their annotations, or of a collection.
+
+    Args:
+        source: a file of graded records (see `references_of_records`), or what `references_of_collection` takes.
+        level: the lowest label that is shown.
+        prompt_class: the prompt of the direct labels of records; needed where there are several.
+        annotations: keep the reasons of the labels.
+
+    Raises:
+        InputError: the source cannot be read, or no document has such a label.
+    """
+    if Path(source).is_file() and _begins_with(source, b"["):
+        found = references_of_records(load_graded(source), level, prompt_class=prompt_class)
+    else:
+        found = references_of_collection(source, level)
+    if not annotations:
+        found = {query_id: tuple(one._replace(annotation="") for one in shown) for query_id, shown in found.items()}
+    if not any(found.values()):
+        raise InputError(f"{source}: no document has a label of {level} or more")
+    return found
+
+
+def _begins_with(path: str | Path, mark: bytes) -> bool:
+    return next((line.lstrip() for _, line in iter_lines(path)), b"").startswith(mark)
 
 
 @dataclass(frozen=True)
@@ -226,15 +258,15 @@ class PairwiseGrader:
         if "query" in prompt.fields:
             values["query"] = self.queries[game.query_id]
         if "documents" in prompt.fields:
-            values["documents"] = _documents_text(references, prompt.format == "json")
+            bare = prompt.format == "json"
+            values["documents"] = "\n".join(one.text for one in references) if bare else documents_text(references)
         if self.factors:
             values["factors"] = self.factors
         return prompt.render(**values)
 
 
-def _documents_text(references: Sequence[Reference], bare: bool) -> str:
-    if bare:
-        return "\n".join(one.text for one in references)
+def documents_text(references: Sequence[Reference]) -> str:
+    """Documents as prompts show them: `[id] text`, and the reason of the label on a line of its own."""
     if not references:
         return "(no documents are shown)"
     return "\n\n".join(

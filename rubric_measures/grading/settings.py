@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from rubric_measures.errors import InputError
+from rubric_measures.signature import content_hash
 
 __all__ = ["GradingSettings"]
 
@@ -35,6 +36,8 @@ class GradingSettings:
             best grade counts), `truncate` (the beginning is graded, with status `truncated`), `refuse`.
         chunk_overlap: the share of a chunk that the next one repeats.
         nuggets_per_call: how many nuggets a label-list prompt shows at once.
+        fields: values of a prompt's own settings (`domain`), in place of those that come with it.
+        documents: query_id -> the documents that prompts about answers show beside an answer.
         shuffle_seed: with it, the nuggets of a label-list call are shown in another order for each replicate.
     """
 
@@ -49,6 +52,8 @@ class GradingSettings:
     long_passages: Literal["chunk", "truncate", "refuse"] = "chunk"
     chunk_overlap: float = 0.25
     nuggets_per_call: int = 10
+    fields: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    documents: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     shuffle_seed: int | None = None
 
     def __post_init__(self) -> None:
@@ -73,8 +78,17 @@ class GradingSettings:
                 raise InputError(f"{name} is {getattr(self, name)!r}; expected one of {', '.join(filter(None, known))}")
 
     def as_json(self) -> dict[str, object]:
-        """All settings, defaults included, for signatures and manifests."""
-        return {
+        """All settings, defaults included, for signatures and manifests; of documents, the hash.
+
+        Fields and documents are left out where there are none: they are no part of most prompts.
+        """
+        found: dict[str, object] = {
             name: dict(value) if isinstance(value, Mapping) else value
             for name, value in ((name, getattr(self, name)) for name in self.__dataclass_fields__)
         }
+        documents = found.pop("documents")
+        if not self.fields:
+            del found["fields"]
+        if documents:
+            found["documents"] = content_hash(documents)[:16]
+        return found

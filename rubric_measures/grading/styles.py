@@ -22,8 +22,10 @@ __all__ = ["Style", "make_style"]
 
 
 _Steps = Generator[Sequence[Request], Sequence[Reply], list[Answer]]
-_PARSERS = ("rating", "yes_no", "label", "label_list", "text")
-_TARGETS = ("question", "nugget", "direct", "any")
+_PARSERS = ("rating", "yes_no", "label", "label_list", "aspects", "text")
+_TARGETS = ("question", "nugget", "direct", "answer", "any")
+# One reply of these parsers grades several items.
+_OF_SEVERAL = ("label_list", "aspects")
 DIRECT_ITEM = "0"
 
 
@@ -44,16 +46,22 @@ class Style:
         self.asker = Asker(backend, prompt, settings)
         self.direct = prompt.target == "direct"
         self.graded = prompt.task != "extract"
-        self.item_kinds = ("question", "nugget") if prompt.target == "any" else (prompt.target,)
+        kinds = {"any": ("question", "nugget"), "answer": ("question",)}
+        self.item_kinds: tuple[str, ...] = kinds.get(prompt.target, (prompt.target,))
         self._fitter = Fitter(backend, settings)
         self._verifier = Asker(backend, load_prompt(prompt.verify), settings) if prompt.verify else None
 
     def items_of(self, items: Sequence[RubricItem]) -> list[RubricItem]:
-        """The items that this style grades: those of its kind, and with an answer key where it checks one."""
+        """The items that this style grades: those of its kind, and with an answer key where it checks one.
+
+        A prompt that grades aspects of an answer takes the items whose texts are the names of its aspects.
+        """
         return [
             item
             for item in items
-            if item.kind in self.item_kinds and (self.prompt.task != "verify" or item.gold_answers)
+            if item.kind in self.item_kinds
+            and (self.prompt.task != "verify" or item.gold_answers)
+            and (self.prompt.parser != "aspects" or item.text in self.prompt.labels)
         ]
 
     def units(self, unit: Unit) -> Iterator[Unit]:
@@ -61,7 +69,8 @@ class Style:
         if self.direct:
             yield unit
             return
-        size = self.settings.nuggets_per_call if self.prompt.parser == "label_list" else 1
+        sizes = {"label_list": self.settings.nuggets_per_call, "aspects": max(1, len(unit.items))}
+        size = sizes.get(self.prompt.parser, 1)
         for start in range(0, len(unit.items), size):
             yield unit._replace(items=unit.items[start : start + size])
 
@@ -81,7 +90,12 @@ class Style:
         answers = yield from self.asker.ask(asks, f"{unit.query_id}\t{unit.doc_id}")
         if self.prompt.task == "verify":
             answers = yield from self._verified(unit, answers)
-        if len(answers) == len(item_ids) == 1 and self.graded and not fit.note and self.prompt.parser != "label_list":
+        if (
+            len(answers) == len(item_ids) == 1
+            and self.graded
+            and not fit.note
+            and self.prompt.parser not in _OF_SEVERAL
+        ):
             # The usual case, and the one that a night of grading consists of.
             value, status, text, note, retries = answers[0]
             return [Outcome(item_ids[0], value, status, text, note, {"retries": retries} if retries else None)]
@@ -102,7 +116,7 @@ class Style:
         size = len(fit.pieces)
         for replicate, order in enumerate(orders):
             of_chunks = answers[replicate * size : (replicate + 1) * size]
-            if self.prompt.parser == "label_list":
+            if self.prompt.parser in _OF_SEVERAL:
                 of_chunks = [self._of_item(answer, order, unit.items[place]) for answer in of_chunks]
             chunks.append([answer.text for answer in of_chunks])
             drawn.append(self._joined(of_chunks))
@@ -135,9 +149,12 @@ class Style:
     def _messages(self, unit: Unit, text: str, items: Sequence[RubricItem]) -> tuple[Message, ...]:
         fields = self.prompt.fields
         values: dict[str, object] = {}
-        for name in ("context", "passage", "document"):
+        for name in ("context", "passage", "document", "answer"):
             if name in fields:
                 values[name] = text
+        if "documents" in fields:
+            values["documents"] = self.settings.documents.get(unit.query_id) or "(no documents are shown)"
+        values |= {name: value for name, value in self.settings.fields.items() if name in fields}
         for name in ("query", "query_title"):
             if name in fields:
                 values[name] = unit.query_text
@@ -152,9 +169,11 @@ class Style:
         return self.prompt.render(**values)
 
     def _of_item(self, answer: Answer, order: Sequence[RubricItem], item: RubricItem) -> Answer:
-        """The answer about one item of a list of labels; its grade is the label's place in the prompt's labels."""
+        """The answer about one of several items: its aspect's grade, or its label's place in the prompt's labels."""
         if answer.value is None:
             return answer
+        if self.prompt.parser == "aspects":
+            return answer._replace(value=answer.value[item.text])
         low = self.prompt.scale[0] if self.prompt.scale else 0
         return answer._replace(value=low + self.prompt.labels.index(answer.value[order.index(item)]))
 
