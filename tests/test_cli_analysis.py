@@ -395,6 +395,24 @@ def test_leaderboard_checks_of_records_and_refusals(tmp_path, scored, capsys) ->
     assert (tmp_path / "board.png").stat().st_size > 1000
 
 
+def test_people_and_model_together(scored, tmp_path, capsys) -> None:
+    qrels, runs = scored
+    human = tmp_path / "human.txt"
+    # The model scores `good` 0.5 on all four topics; people 0.5 and 0.25 on two of them.
+    human.write_text("good q0 cover 0.5\ngood q1 cover 0.25\ngood all cover 0.375\n")
+    arguments = ("leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "--human", human)
+    content = checked("leaderboard", call(capsys, *arguments, "-o", "json")[1])
+    one = content["prediction_powered"]["good"]["RubricCover(rel=4)@1"]
+    # A model that always says the same has no power: the estimate is people's mean.
+    assert (one["power"], one["mean"], one["naive_mean"], one["labelled"], one["unlabelled"]) == (0, 0.375, 0.5, 2, 2)
+    assert "model as truth" in call(capsys, *arguments, "-o", "text")[1]
+    assert "powered:RubricCover(rel=4)@1" in call(capsys, *arguments)[1]
+    human.write_text("good q0 cover 0.5\nbad q0 cover 0.5\ngood all cover 0.5\n")
+    assert "two units a side" in call(capsys, *arguments)[2]
+    human.write_text("other q0 cover 0.5\nother all cover 0.5\n")
+    assert "the same runs" in call(capsys, *arguments)[2]
+
+
 def test_corrections_of_the_options_are_those_of_the_library() -> None:
     from rubric_measures.cli import report_options
     from rubric_measures.meta_evaluation import system_comparison

@@ -16,12 +16,10 @@ from rubric_measures.meta_evaluation.correlation import (
     kendall_batch,
     max_rank_drop,
     parse_coefficient,
-    rbo_batch,
     scores_from_ranks,
-    tau_ap_b_batch,
-    tau_ap_batch,
     top_k,
 )
+from rubric_measures.meta_evaluation.top_weighted import rbo_batch, tau_ap_b_batch, tau_ap_batch
 
 # The worked data of Urbano and Marrero's reference implementation (ircor), with the values it publishes.
 X1 = [0.897, 0.372, 0.908, 0.898, 0.661, 0.062, 0.177, 0.384, 0.498, 0.992]

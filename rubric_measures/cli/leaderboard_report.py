@@ -10,10 +10,16 @@ from collections.abc import Callable, Sequence
 from rubric_measures.cli.compare import comparison_tables, letters
 from rubric_measures.cli.tables import as_text, plain
 from rubric_measures.errors import InputError
+from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.leaderboard import OVERALL, Leaderboard
 from rubric_measures.leaderboard_output import render, render_rows
 from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks
-from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport, compare_board, mean_intervals
+from rubric_measures.meta_evaluation.leaderboard_report import (
+    LeaderboardReport,
+    compare_board,
+    mean_intervals,
+    powered_means,
+)
 from rubric_measures.meta_evaluation.system_comparison import Comparison, Pair
 
 __all__ = ["build_report", "render_report", "say_report"]
@@ -37,6 +43,7 @@ def build_report(
         mean_intervals(board, level=options.level, **drawn) if options.intervals else {},
         comparisons,
         checks() if options.checks else None,
+        powered_means(board, read_leaderboard(options.human), level=options.level) if options.human else {},
         {**drawn, "level": options.level},
     )
 
@@ -79,6 +86,23 @@ def _check_header(checks: LeaderboardChecks) -> list[str]:
     return ["run", "topics", "missing", f"judged{at}", f"tied{at}"]
 
 
+_POWERED = ["run", "measure", "people + model", "people alone", "model as truth", "λ", "topics"]
+
+
+def _powered_rows(report: LeaderboardReport, places: int) -> list[list[str]]:
+    rows = []
+    for run in report.board.ranking():
+        for measure, one in report.powered.get(run, {}).items():
+            three = (
+                (one.mean, one.low, one.high),
+                (one.human_mean, one.human_low, one.human_high),
+                (one.naive_mean, one.naive_low, one.naive_high),
+            )
+            shown = [f"{_shown(a, places)} [{_shown(b, places)}, {_shown(c, places)}]" for a, b, c in three]
+            rows.append([run, measure, *shown, f"{one.power:.2f}", f"{one.labelled} + {one.unlabelled}"])
+    return rows
+
+
 def render_report(report: LeaderboardReport, output_format: str, places: int) -> str:
     """The leaderboard with what was asked for, in any of the leaderboard's formats."""
     if output_format == "json":
@@ -94,6 +118,8 @@ def render_report(report: LeaderboardReport, output_format: str, places: int) ->
     for comparison in report.comparisons.values():
         if comparison.baseline is not None:
             parts.append(f"{comparison.measure}\n{comparison_tables(comparison, 'text', places)}")
+    if report.powered:
+        parts.append(as_text(_POWERED, _powered_rows(report, places)))
     if report.checks is not None:
         parts.append(as_text(_check_header(report.checks), _check_rows(report.checks)))
     return "\n".join(parts)
@@ -110,6 +136,11 @@ def _tsv(report: LeaderboardReport, places: int) -> str:
             if report.intervals:
                 names = [f"{name}:{measure}" for name in ("topics", "low", "high")]
                 line += names if is_header else _interval_fields(report, run, measure, places)
+            if report.powered:
+                names = [f"{name}:{measure}" for name in ("powered", "powered_low", "powered_high")]
+                one = report.powered.get(run, {}).get(measure)
+                ends = (None, None, None) if one is None else (one.mean, one.low, one.high)
+                line += names if is_header else [_shown(value, places) for value in ends]
             if report.comparisons:
                 line += _comparison_fields(report.comparisons[measure], run, measure, is_header, places)
         if report.checks is not None:
@@ -146,6 +177,7 @@ def _json(report: LeaderboardReport, places: int) -> str:
                 cell["interval"] = plain(report.intervals[run["run_id"]][measure])
     content["comparisons"] = plain(report.comparisons)
     content["checks"] = plain(report.checks)
+    content["prediction_powered"] = plain(report.powered)
     content["drawn"] = plain(report.settings)
     return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 

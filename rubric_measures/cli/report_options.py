@@ -32,10 +32,14 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="Judged@k, missing topics, ties, and whether a tie rule decides the winner",
     )
+    group.add_argument(
+        "--human", metavar="SCORES",
+        help="per-topic scores by people's grades on some topics: prediction-powered means beside the naive ones",
+    )  # fmt: skip
     group.add_argument("--plot", metavar="FILE", help="draw the leaderboard with standard errors (png, svg, pdf)")
     add_test_options(parser)
 
 
 def is_asked_for(options: argparse.Namespace) -> bool:
     """Whether anything beside the bare leaderboard is wanted."""
-    return bool(options.intervals or options.baseline or options.groups or options.checks)
+    return bool(options.intervals or options.baseline or options.groups or options.checks or options.human)

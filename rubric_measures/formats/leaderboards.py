@@ -39,7 +39,10 @@ COLUMNS: Mapping[Form, tuple[str, ...]] = MappingProxyType(
     }
 )
 # What our own TSV holds beside the measures.
-_BESIDE = ("stderr:", "coverage:", "topics:", "low:", "high:", "difference:", "p:", "group:", "check:")
+_BESIDE = (
+    *("stderr:", "coverage:", "topics:", "low:", "high:", "difference:", "p:", "group:", "check:"),
+    *("powered:", "powered_low:", "powered_high:"),
+)
 _RUN_HEADERS = {"run_id", "run", "run_tag", "method", "system"}
 
 

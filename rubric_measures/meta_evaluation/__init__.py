@@ -3,11 +3,13 @@
 Nothing is imported here, so that `import rubric_measures` needs neither numpy nor scipy; take what you need from the
 modules:
 
-- `correlation`: rank correlation of two leaderboards (Kendall, Spearman, Pearson, τ_AP, RBO, maximum rank drop).
-- `bootstrap`: topic bootstrap with BCa intervals.
-- `intervals`: intervals of means and of correlations, over topics or over runs.
-- `significance`: tests between systems, corrections, effect sizes, groups that cannot be told apart.
-- `agreement`: confusion, kappa, Krippendorff's alpha, Bland–Altman of two or more label sources.
+- `correlation`, `top_weighted`: rank correlation (Kendall, Spearman, Pearson, maximum rank drop; τ_AP, RBO).
+- `bootstrap`: topic bootstrap with BCa intervals; `intervals`: of correlations, over topics or over runs.
+- `leaderboard_correlation`, `grid`: leaderboards joined on their runs; every measure and grade set of a graded file.
+- `significance`, `pair_agreement`: tests between systems, corrections, effect sizes; the same pairs under two measures.
+- `system_comparison`, `leaderboard_report`, `leaderboard_checks`: what stands beside a leaderboard.
+- `agreement`, `krippendorff`, `label_sources`: two or more graders of the same documents.
 - `workbench_tables`: the Rubric workbench's agreement tables.
 - `prediction_powered`: few human labels and many model labels, one valid interval.
+- `plots`: the figures.
 """

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rubric_measures.errors import InputError
+from rubric_measures.meta_evaluation.batches import PIECE, FloatArray
 from rubric_measures.meta_evaluation.bootstrap import (
     DEFAULT_ROUNDS,
     DEFAULT_SEED,
@@ -21,7 +22,6 @@ from rubric_measures.meta_evaluation.bootstrap import (
 )
 from rubric_measures.meta_evaluation.correlation import (
     COEFFICIENTS,
-    PIECE,
     Coefficient,
     CoefficientName,
     correlate,
@@ -33,8 +33,6 @@ from rubric_measures.meta_evaluation.correlation import (
 )
 
 __all__ = ["CoefficientInterval", "TopicTau", "correlate_over_runs", "correlate_over_topics", "pooled_tau", "topic_tau"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

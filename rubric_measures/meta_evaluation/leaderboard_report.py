@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rubric_measures.errors import UnknownNameError
+from rubric_measures.errors import InputError, UnknownNameError
+from rubric_measures.formats.leaderboards import LeaderboardTable
 from rubric_measures.leaderboard import OVERALL, Leaderboard
 from rubric_measures.meta_evaluation.bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED, Interval, bootstrap_means
 from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks
+from rubric_measures.meta_evaluation.prediction_powered import PredictionPowered, prediction_powered_mean
 from rubric_measures.meta_evaluation.system_comparison import Comparison, Procedure, Test, compare_systems
 
-__all__ = ["LeaderboardReport", "compare_board", "mean_intervals"]
+__all__ = ["LeaderboardReport", "compare_board", "mean_intervals", "powered_means"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class LeaderboardReport:
         intervals: run -> measure -> interval of the mean; empty when not asked for.
         comparisons: measure -> comparison; empty when not asked for.
         checks: None when not asked for.
+        powered: run -> measure -> mean from a human sample and the model's grades; empty when not asked for.
         settings: rounds, seed and level of what was drawn.
     """
 
@@ -32,6 +35,7 @@ class LeaderboardReport:
     intervals: Mapping[str, Mapping[str, Interval]] = field(default_factory=dict)
     comparisons: Mapping[str, Comparison] = field(default_factory=dict)
     checks: LeaderboardChecks | None = None
+    powered: Mapping[str, Mapping[str, PredictionPowered]] = field(default_factory=dict)
     settings: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -101,3 +105,45 @@ def compare_board(
         )
         for measure in measures or board.measures
     }
+
+
+def powered_means(
+    board: Leaderboard, human: LeaderboardTable, *, level: float = 0.95
+) -> dict[str, dict[str, PredictionPowered]]:
+    """Every run's mean from a few topics that people graded and all topics that the model graded (PPI++).
+
+    Args:
+        board: scores by the model's grades, on all topics.
+        human: per-topic scores of the same runs and measures by people's grades, on some of the topics. Where it has
+            one measure only, that one stands for each measure of the leaderboard that has no column of its name.
+        level: the nominal coverage.
+
+    Returns:
+        run -> measure -> result, for the runs that both have. Topics are the units.
+
+    Raises:
+        InputError: no run is in both, or a run has fewer than two human-graded or two other topics.
+    """
+    result: dict[str, dict[str, PredictionPowered]] = {}
+    for measure in board.measures:
+        name = measure if measure in human.measures else human.measures[0] if len(human.measures) == 1 else None
+        if name is None:
+            raise InputError(f"the human scores have no measure {measure}; they have {', '.join(human.measures)}")
+        people = human.per_query(name)
+        for run in sorted(board.values.keys() & people.keys() - {OVERALL}):
+            model = {topic: value for topic, value in board.values[run][measure].items() if value is not None}
+            both = sorted(model.keys() & people[run].keys())
+            rest = sorted(model.keys() - people[run].keys())
+            try:
+                powered = prediction_powered_mean(
+                    [people[run][topic] for topic in both],
+                    [model[topic] for topic in both],
+                    [model[topic] for topic in rest],
+                    level=level,
+                )
+            except InputError as error:
+                raise InputError(f"run {run}, {measure}: {error}") from None
+            result.setdefault(run, {})[measure] = powered
+    if not result:
+        raise InputError("no run has human scores; the human leaderboard must name the same runs")
+    return result

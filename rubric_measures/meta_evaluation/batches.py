@@ -1,0 +1,27 @@
+"""What batch coefficients share: cutting samples into pieces that stay in the cache, ratios that may not exist."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["PIECE", "FloatArray", "pieces", "ratio"]
+
+FloatArray = NDArray[np.float64]
+
+# Arrays of (samples, pairs of runs) are cut into pieces of about this many numbers, which stay in the processor's
+# cache: five times faster than pieces of four millions.
+PIECE = 300_000
+
+
+def pieces(samples: int, width: int) -> list[slice]:
+    """Slices of the samples, each of about `PIECE` numbers when a sample has `width` of them."""
+    step = max(1, PIECE // max(1, width))
+    return [slice(start, min(start + step, samples)) for start in range(0, samples, step)]
+
+
+def ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
+    """numerator / denominator, NaN where the denominator is 0."""
+    result = np.full(np.broadcast(numerator, denominator).shape, np.nan)
+    np.divide(numerator, denominator, out=result, where=denominator > 0)
+    return result
