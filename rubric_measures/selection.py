@@ -201,11 +201,39 @@ class GradeSetSelector:
             if self.wanted.first and passing:
                 continue
             self.found[key] = self.found.get(key, 0) + 1
-            passing[key] = entry
+            if key not in passing:
+                passing[key] = entry
+            else:
+                passing[key] = self._joined(passing[key], entry, passage.doc_id, bank_ids is not None)
         if len(self.found) > 1 and not self.wanted.first:
             listing = "; ".join(str(key) for key in sorted(self.found))
             raise InputError(f"{self.source}: several grade sets are left, choose one of: {listing}")
         return next(iter(passing.values()), None)
+
+    def _joined(
+        self, earlier: ItemGradeSet | DirectGrade, later: ItemGradeSet | DirectGrade, doc_id: str, has_bank: bool
+    ) -> ItemGradeSet | DirectGrade:
+        """One set of two with the same key, in which the later grade of an item counts, and a grade before a failure.
+
+        Raises:
+            InputError: they have no item in common and no bank says that they belong together.
+        """
+        if isinstance(earlier, DirectGrade) or isinstance(later, DirectGrade):
+            return later
+        if not has_bank and set(_item_ids(earlier)).isdisjoint(_item_ids(later)):
+            raise InputError(
+                f"{self.source}: passage {doc_id!r} has two grade sets over different items ({_key(later)}); "
+                "choose one with --bank or --question-set"
+            )
+        grades = {**grade_of_items(earlier), **grade_of_items(later)}
+        failed = {**(earlier.item_status or {}), **(later.item_status or {})}
+        return ItemGradeSet.build(
+            grades,
+            answers=(),
+            llm=later.llm,
+            self_rated=bool(earlier.self_ratings or later.self_ratings),
+            item_status={item_id: status for item_id, status in failed.items() if item_id not in grades},
+        )
 
 
 def _item_ids(entry: ItemGradeSet | DirectGrade) -> list[str]:

@@ -72,6 +72,20 @@ def test_every_filter_chooses(tmp_path: Path, wanted: dict[str, str]) -> None:
     assert levels(path, **wanted) == {"q1": {"d1": {2: 1}}}
 
 
+def test_two_sets_of_one_key_are_joined_or_need_a_bank(tmp_path: Path) -> None:
+    write_all(tmp_path)
+    bank = load_bank(tmp_path / "bank.jsonl")
+    overlapping = [grade_set({"q1/a": 4, "q1/b": 1}), grade_set({"q1/a": 2, "q1/c": 3})]
+    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", overlapping)]]])
+    # The later grade of a counts. Bits: a = 1, b = 2, c = 4.
+    assert levels(path) == {"q1": {"d1": {2: 1, 1: 2, 3: 4}}}
+    apart = [grade_set({"q1/a": 4}), grade_set({"q1/b": 1})]
+    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", apart)]]])
+    with pytest.raises(InputError, match="two grade sets over different items"):
+        load_records(path)
+    assert load_records(path, bank).queries["q1"].levels == {"d1": {4: 1, 1: 2}}
+
+
 def test_question_sets_tell_tqa_from_generated_questions(tmp_path: Path) -> None:
     both = [grade_set({"q1/x": 4}), grade_set({"q1/NDQ_1": 1}, prompt="KeyPrompt")]
     path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", both)]]])
