@@ -38,6 +38,7 @@ def test_a_bank_of_questions(tmp_path: Path, queries: str, capsys: pytest.Captur
     errors = capsys.readouterr().err
     assert "1 generated questions left out: the same text was there already" in errors
     assert "query q2, query: no list of texts in the reply" in errors
+    assert "a higher --retries" in errors
     assert [item.text for item in load_bank(output)] == ["Which leaf?", "How hot?"]
     (entry,) = read_bank(output)
     assert (entry.test_collection, entry.query_text) == ("demo", "how is tea made")
