@@ -33,6 +33,7 @@ from rubric_measures.leaderboard_output import FORMATS, render
 from rubric_measures.run_spool import RunSpool, spool_runs
 
 if TYPE_CHECKING:
+    from rubric_measures.assignments import AssignedAnswers
     from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -75,9 +76,10 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--length and --summary stand beside plain scores; leave the options of the report out")
     if options.length and options.runs:
         raise InputError("--length measures the answers in GRADED; leave the run files out")
-    scored = board = _board(options)
+    assigned = None if options.runs or not is_assignments(options.graded) else assigned_answers(options.graded, options)
+    scored = board = _board(options, assigned)
     if beside:
-        board = _summed_up(board, options)
+        board = _summed_up(board, options, assigned)
     if options.plot is not None:
         _plot(board, options.plot)
     if is_asked_for(options):
@@ -94,13 +96,11 @@ def run(options: argparse.Namespace) -> int:
     return _say(scored)
 
 
-def _summed_up(board: Leaderboard, options: argparse.Namespace) -> Leaderboard:
+def _summed_up(board: Leaderboard, options: argparse.Namespace, assigned: AssignedAnswers | None) -> Leaderboard:
     from rubric_measures.leaderboard_summary import lengths_of_records, with_lengths, with_summary
 
     if options.length:
-        assigned = is_assignments(options.graded)
-        lengths = assigned_answers(options.graded, options).lengths if assigned else lengths_of_records(options.graded)
-        board = with_lengths(board, lengths)
+        board = with_lengths(board, assigned.lengths if assigned else lengths_of_records(options.graded))
     return with_summary(board) if options.summary else board
 
 
@@ -142,10 +142,10 @@ def _in_units(grades: Grades, options: argparse.Namespace) -> Grades:
     return grades.by_facet() if options.facets else grades
 
 
-def _board(options: argparse.Namespace) -> Leaderboard:
+def _board(options: argparse.Namespace, assigned: AssignedAnswers | None) -> Leaderboard:
     measures = rubric_measures_of(parse_measures(options.measures or DEFAULT_MEASURES))
-    if not options.runs and is_assignments(options.graded):
-        return _from_assignments(options, measures)
+    if assigned is not None:
+        return _from_assignments(options, measures, assigned)
     from_records = not options.runs
     if from_records and (options.graded != "-" and not _looks_like_records(options.graded)):
         raise InputError(f"{options.graded}: holds no rankings; name run files to score")
@@ -168,11 +168,12 @@ def _board(options: argparse.Namespace) -> Leaderboard:
     )
 
 
-def _from_assignments(options: argparse.Namespace, measures: Sequence[Measure]) -> Leaderboard:
+def _from_assignments(
+    options: argparse.Namespace, measures: Sequence[Measure], assigned: AssignedAnswers
+) -> Leaderboard:
     """The runs whose answers a file of assignments is about."""
     if options.compat == "workbench":
         raise InputError("--compat workbench scores the rankings inside graded records; this file holds assignments")
-    assigned = assigned_answers(options.graded, options)
     grades = assigned.grades.by_facet() if options.facets else assigned.grades
     return score_runs(grades, sorted(assigned.rankings.items()), measures, overall=not options.no_overall)
 
