@@ -354,7 +354,10 @@ def read_records(
     seen: set[str] = set()
     for group in load_graded(path) if in_memory or name == "-" else read_graded(path):
         seen.add(group.query_id)
-        yield select_query(group, selector, bank, keep_ranks)
+        query = select_query(group, selector, bank, keep_ranks)
+        # The records themselves are no longer needed, and the reader waits to parse the next query.
+        del group
+        yield query
     if not selector.found:
         settings = selector.wanted.settings()
         chosen = f" for {settings}" if settings else ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
@@ -50,13 +51,14 @@ __all__ = [
 ]
 
 _LOG = logging.getLogger("rubric_measures")
-_Lines = Iterator[tuple[int, str, list[GradedPassage]]]
 
 
 class UngroupedError(FormatError):
     """A query comes back after another one, so a stream cannot hand it out whole; `load_graded` can read the file."""
 
 
+# ["q1", …: a query id without escapes.
+_HEAD = re.compile(rb'\s*\[\s*"([^"\\]*)"')
 _GROUP: TypeAdapter[tuple[str, list[GradedPassage]]] = TypeAdapter(tuple[str, list[GradedPassage]])
 _MANY: TypeAdapter[tuple[str | int, list[GradedPassage]]] = TypeAdapter(tuple[str | int, list[GradedPassage]])
 _ONE: TypeAdapter[tuple[str | int, GradedPassage]] = TypeAdapter(tuple[str | int, GradedPassage])
@@ -79,24 +81,46 @@ def read_graded(path: str | os.PathLike[str]) -> Iterator[QueryPassages]:
     notes: Counter[str] = Counter()
     done: set[str] = set()
     current: dict[str, GradedPassage] = {}
+    adapters: list[TypeAdapter[Any]] = [_MANY, _ONE]
     query_id, first_line = "", 0
-    for line, line_query, passages in _read_lines(name, notes):
-        if line_query != query_id or not first_line:
-            if first_line:
-                done.add(query_id)
-                yield QueryPassages(query_id, list(current.values()), first_line)
+    for line, data in iter_lines(name):
+        ahead = _query_id_of(data)
+        if first_line and ahead is not None and ahead != query_id:
+            # Handed out before the next line is parsed, and kept by nobody here: one query in memory, not two.
+            done.add(query_id)
+            yield QueryPassages(query_id, _taken(current), first_line)
+            first_line = 0
+        line_query, passages = _parse_line(data, adapters, name, line, notes)
+        if first_line and line_query != query_id:
+            done.add(query_id)
+            yield QueryPassages(query_id, _taken(current), first_line)
+            first_line = 0
+        if not first_line:
             if line_query in done:
                 raise UngroupedError(
                     f"query {line_query!r} comes back after other queries; sort the file by query first",
                     path=name,
                     line=line,
                 )
-            query_id, first_line, current = line_query, line, {}
+            query_id, first_line = line_query, line
         _add(current, passages, name, line, line_query, notes)
+        del data, passages
     if not first_line:
         raise FormatError("holds no graded passages", path=name)
-    yield QueryPassages(query_id, list(current.values()), first_line)
+    yield QueryPassages(query_id, _taken(current), first_line)
     _say(notes, name)
+
+
+def _query_id_of(data: bytes) -> str | None:
+    """The query id at the head of a line, without parsing the rest; None where it does not stand there plainly."""
+    match = _HEAD.match(data)
+    return match.group(1).decode("utf-8", "replace") if match else None
+
+
+def _taken(current: dict[str, GradedPassage]) -> list[GradedPassage]:
+    passages = list(current.values())
+    current.clear()
+    return passages
 
 
 def load_graded(path: str | os.PathLike[str]) -> list[QueryPassages]:
@@ -111,7 +135,9 @@ def load_graded(path: str | os.PathLike[str]) -> list[QueryPassages]:
     groups: dict[str, dict[str, GradedPassage]] = {}
     first_lines: dict[str, int] = {}
     with paused_collector():
-        for line, query_id, passages in _read_lines(name, notes):
+        adapters: list[TypeAdapter[Any]] = [_MANY, _ONE]
+        for line, data in iter_lines(name):
+            query_id, passages = _parse_line(data, adapters, name, line, notes)
             first_lines.setdefault(query_id, line)
             _add(groups.setdefault(query_id, {}), passages, name, line, query_id, notes)
     if not groups:
@@ -172,21 +198,21 @@ def _say(notes: Counter[str], name: str) -> None:
         )
 
 
-def _read_lines(name: str, notes: Counter[str]) -> _Lines:
-    """Each line as (number, query id, passages); both shapes, the one that fitted last is tried first."""
-    adapters: list[TypeAdapter[Any]] = [_MANY, _ONE]
-    for line, data in iter_lines(name):
-        try:
-            with paused_collector():
-                query_id, passages = adapters[0].validate_json(data)
-        except ValidationError as error:
-            if error.errors()[0]["loc"] == (1,):
-                adapters.reverse()
-            query_id, passages = _second_try(adapters[0], data, name, line, notes)
-        if isinstance(query_id, int):
-            notes["ids"] += 1
-            query_id = str(query_id)
-        yield line, query_id, [passages] if isinstance(passages, GradedPassage) else cast(list[GradedPassage], passages)
+def _parse_line(
+    data: bytes, adapters: list[TypeAdapter[Any]], name: str, line: int, notes: Counter[str]
+) -> tuple[str, list[GradedPassage]]:
+    """A line as (query id, passages); of both shapes the one that fitted last is tried first."""
+    try:
+        with paused_collector():
+            query_id, passages = adapters[0].validate_json(data)
+    except ValidationError as error:
+        if error.errors()[0]["loc"] == (1,):
+            adapters.reverse()
+        query_id, passages = _second_try(adapters[0], data, name, line, notes)
+    if isinstance(query_id, int):
+        notes["ids"] += 1
+        query_id = str(query_id)
+    return query_id, [passages] if isinstance(passages, GradedPassage) else cast(list[GradedPassage], passages)
 
 
 def _second_try(adapter: TypeAdapter[Any], data: bytes, name: str, line: int, notes: Counter[str]) -> tuple[Any, Any]:
