@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rubric_measures.cli import main
 from rubric_measures.errors import FormatError, InputError
 from rubric_measures.formats.leaderboards import LeaderboardTable, Score
 from rubric_measures.formats.ragelo import (
@@ -147,3 +148,44 @@ def test_a_ranking_needs_one_measure(tmp_path: Path) -> None:
         write_ragelo_ranking(tmp_path / "r.csv", LeaderboardTable(scores))
     with pytest.raises(InputError, match="there are no games"):
         write_ragelo_games(tmp_path / "g.csv", [])
+
+
+FILES = {
+    "queries": "qid,query\n1,What?\n",
+    "documents": "qid,did,document\n1,d,Text\n",
+    "answers": "qid,agent,answer\n1,x,Yes\n",
+    "evaluations": "qid,did,raw_answer,answer\n1,d,It is. 2,2\n1,e,?,\n",
+    "games": "qid,agent_a,agent_b,raw_answer,answer\n1,x,y,So [[A]],A\n1,y,x,So,\n",
+    "ranking": "agent,score\nx,1017.5\n",
+}
+OTHERS = {
+    "queries": "queries",
+    "documents": "records",
+    "answers": "answers",
+    "evaluations": "qrels",
+    "games": "games",
+    "ranking": "leaderboard:json",
+}
+
+
+@pytest.mark.parametrize("kind", sorted(FILES))
+def test_convert_reads_and_writes_each_file(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "x.csv", FILES[kind])
+    assert main(["convert", str(path), "-o", str(tmp_path / "same.csv")]) == 0
+    assert (tmp_path / "same.csv").read_text() == FILES[kind]
+    other = tmp_path / "other.jsonl"
+    assert main(["convert", str(path), "--to", OTHERS[kind], "-o", str(other)]) == 0
+    back = tmp_path / "back.csv"
+    source = ["--from", "leaderboard"] if kind == "ranking" else []
+    assert main(["convert", str(other), *source, "--to", f"ragelo:{kind}", "-o", str(back)]) == 0
+    expected = FILES[kind]
+    if kind == "evaluations":  # qrels have labels only
+        expected = "qid,did,raw_answer,answer\n1,d,,2\n"
+        assert "1 evaluations left out: they have no label" in capsys.readouterr().err
+    assert back.read_text() == expected
+
+
+def test_games_of_several_files_are_joined_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "x.csv", FILES["games"])
+    assert main(["convert", str(path), str(path), "--to", "games", "-o", str(tmp_path / "g.jsonl")]) == 2
+    assert "are in several files; keep one" in capsys.readouterr().err

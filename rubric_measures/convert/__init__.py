@@ -123,4 +123,6 @@ _KEYS: Mapping[str, Callable[[Any], tuple[Any, ...]]] = {
     "topics": lambda topic: (topic.query_id,),
     "reports": lambda report: (report.query_id, report.run_name),
     "answers": lambda answer: (answer.query_id, answer.run_id),
+    "evaluations": lambda grade: (grade.query_id, grade.doc_id),
+    "games": lambda game: (game.query_id, game.agent_a, game.agent_b, game.grader),
 }

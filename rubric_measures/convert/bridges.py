@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ from rubric_measures.records import Grade, TestBank
 from rubric_measures.selection import GradeFilter, load_records
 
 __all__ = ["BRIDGES", "Options", "bridged", "targets_of"]
+
+_LOG = logging.getLogger("rubric_measures")
 
 
 @dataclass(frozen=True)
@@ -172,6 +175,14 @@ def _records_to_assignments(groups: Sequence[QueryPassages], options: Options) -
     return assignment_lines(options.bank, rows, answers, runs)
 
 
+def _evaluations_to_qrels(grades: Sequence[Grade], _: Options) -> list[Qrel]:
+    """The labels without the replies; what has no label is left out and counted."""
+    rows = [Qrel(one.query_id, one.doc_id, one.relevance) for one in grades if one.relevance is not None]
+    if len(rows) < len(grades):
+        _LOG.warning("%d evaluations left out: they have no label", len(grades) - len(rows))
+    return rows
+
+
 def _to_bank(read: Callable[[Any], TestBank]) -> Bridge:
     return lambda content, _: bank_entries(read(content))
 
@@ -202,6 +213,8 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("bank", "rubrics"): _from_bank(rubric_lines),
     ("bank", "nugget bank"): _from_bank(nugget_banks),
     ("bank", "queries"): _bank_to_queries,
+    ("evaluations", "qrels"): _evaluations_to_qrels,
+    ("qrels", "evaluations"): lambda rows, _: list(rows),
     ("topics", "queries"): lambda topics, _: {topic.query_id: topic.text for topic in topics},
 }
 # Kinds that others pass through: a nugget file becomes a nugget bank as a test bank.

@@ -9,6 +9,7 @@ from rubric_measures.convert.formats import PathName
 from rubric_measures.errors import FormatError, InputError
 from rubric_measures.files import open_binary, path_name
 from rubric_measures.formats.json_models import parse_json
+from rubric_measures.formats.ragelo import detect_kind
 
 __all__ = ["detect_format"]
 
@@ -60,6 +61,8 @@ def _object_format(value: Mapping[str, Any]) -> str:
     if isinstance(nuggets, list):
         assigned = any(isinstance(nugget, dict) and "assignment" in nugget for nugget in nuggets)
         return "assignments" if assigned else "nuggets"
+    if "agent_a" in value:
+        return "games"
     if isinstance(value.get("answer"), str) or ("run_id" in value and isinstance(value.get("text"), str)):
         return "answers"
     telling = {
@@ -78,6 +81,8 @@ def _object_format(value: Mapping[str, Any]) -> str:
 
 
 def _column_format(line: str, rest: bytes, name: str) -> str:
+    if kind := detect_kind(line):
+        return f"ragelo:{kind}"
     columns = line.split()
     if len(columns) in (5, 6) and columns[3].isdecimal() and line.count("\t") != 1:
         return "run"

@@ -23,7 +23,22 @@ from rubric_measures.formats.nuggetizer import (
     write_nuggets,
     write_requests,
 )
+from rubric_measures.formats.preferences import read_preferences, write_preferences
 from rubric_measures.formats.queries import read_queries, write_queries
+from rubric_measures.formats.ragelo import (
+    read_ragelo_answers,
+    read_ragelo_documents,
+    read_ragelo_evaluations,
+    read_ragelo_games,
+    read_ragelo_queries,
+    read_ragelo_ranking,
+    write_ragelo_answers,
+    write_ragelo_documents,
+    write_ragelo_evaluations,
+    write_ragelo_games,
+    write_ragelo_queries,
+    write_ragelo_ranking,
+)
 from rubric_measures.formats.reports import read_answers, read_reports, write_answers, write_reports
 from rubric_measures.formats.topics import read_topics, write_topics
 from rubric_measures.formats.tqa import read_tqa
@@ -40,8 +55,8 @@ class Format:
     """One file format.
 
     Attributes:
-        kind: what a file holds: `records`, `qrels`, `item qrels`, `bank`, `queries`, `runs`, `answers`. Formats of one
-            kind convert into each other without loss of what both can hold.
+        kind: what a file holds: `records`, `qrels`, `item qrels`, `bank`, `queries`, `runs`, `answers`, `games`.
+            Formats of one kind convert into each other without loss of what both can hold.
         description: one line.
         read: path -> content; None where it is only written.
         write: (path, content); None where it is only read.
@@ -103,6 +118,17 @@ def _read_preload_entries(path: PathName) -> list[BankEntry]:
     return bank_entries(bank_of_preload(read_preload(path), path=path))
 
 
+_RAGELO = {
+    "queries": Format("queries", "RAGElo's CSV of queries", read_ragelo_queries, write_ragelo_queries),
+    "documents": Format("records", "RAGElo's CSV of documents", read_ragelo_documents, write_ragelo_documents),
+    "answers": Format("answers", "RAGElo's CSV of answers", read_ragelo_answers, write_ragelo_answers),
+    "evaluations": Format(
+        "evaluations", "RAGElo's CSV of document labels", read_ragelo_evaluations, write_ragelo_evaluations
+    ),
+    "games": Format("games", "RAGElo's CSV of pairwise evaluations", read_ragelo_games, write_ragelo_games),
+    "ranking": Format("leaderboard", "RAGElo's CSV of agents' scores", read_ragelo_ranking, write_ragelo_ranking),
+}
+
 # A new format is one entry here (and a module in formats/, and a bridge where it holds something new).
 FORMATS: dict[str, Format] = {
     "records": Format("records", "graded passages of the Rubric workbench (.jsonl.gz)", load_graded, write_graded),
@@ -122,6 +148,8 @@ FORMATS: dict[str, Format] = {
     "topics": Format("topics", "topics with titles, problem statements and limits", read_topics, write_topics),
     "reports": Format("reports", "generated answers with citations", read_reports, write_reports),
     "answers": Format("answers", "generated answers as {query_id, run_id, text}", read_answers, write_answers),
+    "games": Format("games", "pairwise games with verdicts (JSON lines)", read_preferences, write_preferences),
+    **{f"ragelo:{kind}": one for kind, one in _RAGELO.items()},
     "leaderboard": _leaderboard(None, "leaderboard in any form; written as run topic measure value"),
     **{f"leaderboard:{form}": _leaderboard(form, f"leaderboard, form {form}") for form in FORMS},
 }
