@@ -15,7 +15,7 @@ from typing import IO, BinaryIO, cast
 
 from rubric_measures.errors import FormatError, InputError
 
-__all__ = ["atomic_writer", "iter_lines", "open_binary", "path_name", "read_text"]
+__all__ = ["atomic_writer", "iter_lines", "open_binary", "path_name", "peek_head", "read_text"]
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -46,7 +46,8 @@ class _CheckedGzip(io.RawIOBase):
 
     def close(self) -> None:
         self._gzip.close()
-        self._stream.close()
+        if self._path != "-":
+            self._stream.close()
         super().close()
 
 
@@ -75,6 +76,28 @@ def open_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     finally:
         if name != "-":
             buffered.close()
+
+
+def peek_head(path: str | os.PathLike[str], size: int = 4096) -> bytes:
+    """The first bytes of a file, uncompressed and without BOM, to tell what it is; standard input can be read after it.
+
+    Raises:
+        InputError: the file cannot be opened, or is a pipe with a name (which can be read once only).
+        FormatError: a gzip file is damaged.
+    """
+    name = path_name(path)
+    if name != "-":
+        if Path(name).exists() and not Path(name).is_file():
+            raise InputError(f"{name}: is no regular file, so it cannot be read twice; save it, or give it as -")
+        with open_binary(name) as stream:
+            return stream.read(size).removeprefix(b"\xef\xbb\xbf")
+    head = cast(io.BufferedReader, sys.stdin.buffer).peek(size)
+    if head[:2] == _GZIP_MAGIC:
+        try:
+            head = zlib.decompressobj(wbits=31).decompress(head, size)
+        except zlib.error as error:
+            raise FormatError(f"the gzip file is damaged ({error})", path=name) from None
+    return head[:size].removeprefix(b"\xef\xbb\xbf")
 
 
 def iter_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:

@@ -17,7 +17,7 @@ from rubric_measures.answers import (
     say_answer_check,
 )
 from rubric_measures.errors import InputError
-from rubric_measures.files import open_binary, path_name
+from rubric_measures.files import peek_head
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.topics import Topic, read_topics
 from rubric_measures.formats.trec import Qrel, Run, read_qrels, read_run
@@ -301,8 +301,6 @@ def pool_files(
 
 
 def _holds_answers(path: str | os.PathLike[str]) -> bool:
-    with open_binary(path) as stream:
-        head = stream.peek(4096) if path_name(path) == "-" else stream.read(4096)  # type: ignore[attr-defined]
-    first = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
+    first = peek_head(path).lstrip().partition(b"\n")[0]
     # JSON, or a table with the three columns query_id, run_id and text; a run has five or six.
     return first.startswith(b"{") or first.count(b"\t") == 2

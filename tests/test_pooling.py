@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
+import os
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -135,6 +140,31 @@ def test_the_command_takes_files(folder: Path, tmp_path: Path) -> None:
     assert [list(places(group)) for group in load_graded(out)] == [["d1", "gpt/q1/1"], ["d3"]]
     assert main(["pool", str(answers), "-o", str(out)]) == 0
     assert [list(places(group)) for group in load_graded(out)] == [["gpt/q1/1"]]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_run_on_standard_input(folder: Path, tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    data = pack((folder / "runs" / "bm25.run").read_bytes())
+    command = [
+        sys.executable,
+        "-m",
+        "rubric_measures",
+        "pool",
+        "-",
+        "-c",
+        str(folder),
+        "-o",
+        str(tmp_path / "out.jsonl"),
+    ]
+    done = subprocess.run(command, input=data, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert [list(places(group)) for group in load_graded(tmp_path / "out.jsonl")] == [["d1", "d2"], ["d3"]]
+
+
+def test_a_pipe_with_a_name_is_refused(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert main(["pool", str(tmp_path / "pipe"), "-c", str(folder), "-o", str(tmp_path / "out.jsonl")]) == 2
+    assert "is no regular file" in capsys.readouterr().err
 
 
 def test_records_are_a_collection_of_texts(folder: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import ir_measures
 from ir_measures.measures.base import Measure
 
 from rubric_measures.errors import InputError, MeasureError, UnknownNameError
-from rubric_measures.files import open_binary
+from rubric_measures.files import open_binary, peek_head
 from rubric_measures.grade_rows import build_grades
 from rubric_measures.graded import BANK_DOC, Grades
 from rubric_measures.measures import RubricQrels
@@ -78,9 +78,7 @@ def wanted_of(options: argparse.Namespace) -> GradeFilter:
 
 
 def _first_byte(path: str) -> bytes:
-    with open_binary(path) as stream:
-        head: bytes = stream.read(4096) if path != "-" else stream.peek(4096)  # type: ignore[attr-defined]
-    return head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    return peek_head(path).lstrip()[:1]
 
 
 def is_records(path: str) -> bool:
