@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from rubric_measures.errors import InputError
 from rubric_measures.meta_evaluation.prediction_powered import prediction_powered_mean
@@ -23,8 +24,9 @@ def test_it_is_ppi_pys_at_a_given_power() -> None:
             float(np.squeeze(ppi_py.ppi_mean_pointestimate(truth, guess, others, lam=power)))
         )
         low, high = ppi_py.ppi_mean_ci(truth, guess, others, alpha=0.05, lam=power)
-        # Their variances divide by n, ours by n − 1.
-        assert ours.high - ours.low == pytest.approx(float(np.squeeze(high - low)), rel=0.01)
+        # Their variances divide by n, ours by n − 1; their quantile is the normal one, ours Student's with 59.
+        width = (ours.high - ours.low) * stats.norm.ppf(0.975) / stats.t.ppf(0.975, 59)
+        assert width == pytest.approx(float(np.squeeze(high - low)), rel=0.01)
 
 
 def test_tuned_power_by_hand() -> None:
@@ -79,7 +81,7 @@ def test_wrong_input() -> None:
         prediction_powered_mean([1, 0], [1, 0], [1, 0], topics=["1", "2"])
     with pytest.raises(InputError, match="one topic for each"):
         prediction_powered_mean([1, 0], [1, 0], [1, 0], topics=["1"], topics_unlabelled=["3", "4"])
-    with pytest.raises(InputError, match="two topics"):
+    with pytest.raises(InputError, match="two human-graded topics"):
         prediction_powered_mean([1, 0], [1, 0], [1, 0], topics=["1", "1"], topics_unlabelled=["1", "1"])
     with pytest.raises(InputError, match="level"):
         prediction_powered_mean([1, 0], [1, 0], [1, 0], level=1.5)

@@ -273,6 +273,15 @@ def _render(
                 row += [_topic(result.topic_kendall, options), _topic(result.pooled_kendall, options)]
             rows.append(row)
         parts.append(render_table(header, rows, options.output_format))
+    pairs = [(result.name, result.pairs) for result in results if result.pairs is not None]
+    if pairs and options.output_format == "text":
+        header = ["significantly different pairs", "official", "found", "opposite", "agreement of both"]
+        rows = [
+            [name, str(one.reference_significant), str(one.recovered), str(one.active_disagreements),
+             number(one.active_share, options.places)]
+            for name, one in pairs
+        ]  # fmt: skip
+        parts.append(render_table(header, rows, options.output_format))
     if grid:
         header = ["measure", "llm", "prompt_class", "kind", "runs", *_header(coefficients, is_tsv)]
         if is_tsv:
@@ -293,7 +302,10 @@ def _render(
 def _topic(tau: TopicTau | None, options: argparse.Namespace) -> str:
     if tau is None:
         return "" if options.output_format == "tsv" else "-"
-    return number(tau.interval.estimate, options.places)
+    value, low, high = tau.interval.estimate, tau.interval.low, tau.interval.high
+    if options.output_format == "tsv" or low is None or high is None:
+        return number(value, options.places)
+    return f"{number(value, options.places)} [{number(low, options.places)}, {number(high, options.places)}]"
 
 
 def _json(result: LeaderboardCorrelation) -> dict[str, object]:
@@ -353,6 +365,10 @@ def _say(results: Sequence[LeaderboardCorrelation]) -> int:
                 incomplete = True
                 text = f"{one.coefficient.name} is undefined: {one.coefficient.reason}"
                 notes[text] = notes.get(text, 0) + 1
+    drops = [result for result in results if result.worst_drop]
+    if drops:
+        worst = max(drops, key=lambda result: result.worst_drop or 0.0)
+        _LOG.info("the largest rank drop is %g, of run %s by %s", worst.worst_drop, worst.worst_run, worst.name)
     for text, count in notes.items():
         _LOG.warning("%s%s", text, f" (in {count} leaderboards)" if count > 1 else "")
     return 1 if incomplete else 0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,7 @@ __all__ = [
 
 # (query_id, doc_id), or (query_id, doc_id, item_id).
 Key = tuple[str, ...]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -122,11 +124,12 @@ def labels_of_qrels(
     return LabelSource(name, labels)
 
 
-def _groups(path: str | os.PathLike[str]) -> Iterator[QueryPassages]:
+def _consume(consume: Callable[[Iterator[QueryPassages]], T], path: str | os.PathLike[str]) -> T:
+    """Streams the records; where a file is not grouped by query, once more from memory."""
     try:
-        yield from list(read_graded(path))
+        return consume(read_graded(path))
     except UngroupedError:
-        yield from load_graded(path)
+        return consume(iter(load_graded(path)))
 
 
 def judgments_of_records(path: str | os.PathLike[str]) -> LabelSource:
@@ -135,13 +138,18 @@ def judgments_of_records(path: str | os.PathLike[str]) -> LabelSource:
     Raises:
         InputError: there is no judgment.
     """
-    labels: dict[Key, int] = {}
-    for group in _groups(path):
-        for passage in group.passages:
-            for judgment in passage.judgments:
-                if judgment.query_id == group.query_id:
-                    key = (group.query_id, passage.doc_id)
-                    labels[key] = max(judgment.relevance, labels.get(key, judgment.relevance))
+
+    def judged(groups: Iterator[QueryPassages]) -> dict[Key, int]:
+        labels: dict[Key, int] = {}
+        for group in groups:
+            for passage in group.passages:
+                for judgment in passage.judgments:
+                    if judgment.query_id == group.query_id:
+                        key = (group.query_id, passage.doc_id)
+                        labels[key] = max(judgment.relevance, labels.get(key, judgment.relevance))
+        return labels
+
+    labels = _consume(judged, path)
     name = os.path.basename(os.fspath(path))  # noqa: PTH119 - may be a stream
     if not labels:
         raise InputError(f"{os.fspath(path)}: holds no judgments")
@@ -162,14 +170,18 @@ def passages_of_records(
     for query in grades.queries.values():
         for row in query.rows():
             of_passage.setdefault((row.query_id, row.doc_id), []).append(row.relevance)
-    return [
-        JudgedPassage(
-            tuple(of_passage.get((group.query_id, passage.doc_id), ())),
-            tuple(judgment.relevance for judgment in passage.judgments),
-        )
-        for group in _groups(path)
-        for passage in group.passages
-    ]
+
+    def together(groups: Iterator[QueryPassages]) -> list[JudgedPassage]:
+        return [
+            JudgedPassage(
+                tuple(of_passage.get((group.query_id, passage.doc_id), ())),
+                tuple(judgment.relevance for judgment in passage.judgments),
+            )
+            for group in groups
+            for passage in group.passages
+        ]
+
+    return _consume(together, path)
 
 
 @dataclass(frozen=True)

@@ -58,8 +58,6 @@ def _error(parts: FloatArray, clusters: Sequence[Hashable] | None) -> float:
     for cluster, part in zip(clusters, parts, strict=True):
         totals[cluster] = totals.get(cluster, 0.0) + float(part)
     count = len(totals)
-    if count < 2:
-        raise InputError("an interval over topics needs at least two topics")
     return float(np.sqrt(sum(total**2 for total in totals.values()) * count / (count - 1)))
 
 
@@ -85,9 +83,10 @@ def prediction_powered_mean(
 
     θ = mean(Y) + λ (mean(f̃) − mean(f)), Y human labels and f model labels of the same n units, f̃ model labels of N
     other units of the same population. λ minimises the variance: λ = Cov(Y, f) / ((1 + n/N) Var(f, f̃)), cut to [0, 1];
-    so a model that says nothing about people costs nothing. Interval: θ ± z √(Var(Y − λf)/n + λ² Var(f̃)/N), variances
-    with n − 1. The human-labelled units must be a random sample; z needs some dozens of them (coverage by simulation:
-    benchmarks/README.md).
+    so a model that says nothing about people costs nothing. Interval: θ ± t √(Var(Y − λf)/n + λ² Var(f̃)/N), variances
+    with n − 1. The paper's t is the normal quantile; ours is Student's with n − 1 degrees of freedom (of the number of
+    topics, where these are given), because human samples are small: coverage by simulation is in benchmarks/README.md.
+    The human-labelled units must be a random sample.
 
     A unit is a topic (a run's score on it), or a passage. Passages of one topic are not independent: give their topics,
     and the variance is that of independent topics, with both parts of a topic taken together.
@@ -111,7 +110,7 @@ def prediction_powered_mean(
     >>> round(result.power, 4), round(result.mean, 4)
     (0.6111, 0.5208)
     """
-    from scipy.special import ndtri
+    from scipy.special import stdtrit
 
     truth, guess, others = (np.asarray(values, dtype=np.float64) for values in (human, model, model_unlabelled))
     if truth.ndim != 1 or truth.shape != guess.shape or others.ndim != 1:
@@ -132,10 +131,14 @@ def prediction_powered_mean(
     parts = np.concatenate([_influence(truth - amount * guess, clustered), amount * _influence(others, clustered)])
     all_topics = [*topics, *(topics_unlabelled or ())] if topics is not None else None
     everything = np.concatenate([guess, others])
-    z = float(ndtri((1.0 + level) / 2.0))
-    reach = z * _error(parts, all_topics)
-    human_reach = z * _error(_influence(truth, clustered), topics)
-    naive_reach = z * _error(_influence(everything, clustered), all_topics)
+    independent = len(truth) if topics is None else len(set(topics))
+    if independent < 2:
+        raise InputError("an interval over topics needs at least two human-graded topics")
+    t = float(stdtrit(independent - 1, (1.0 + level) / 2.0))
+    reach = t * _error(parts, all_topics)
+    human_reach = t * _error(_influence(truth, clustered), topics)
+    whole = len(everything) if all_topics is None else len(set(all_topics))
+    naive_reach = float(stdtrit(whole - 1, (1.0 + level) / 2.0)) * _error(_influence(everything, clustered), all_topics)
     people, naive = float(truth.mean()), float(everything.mean())
     return PredictionPowered(
         mean,
