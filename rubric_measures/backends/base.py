@@ -43,6 +43,7 @@ class Request:
         replicate: 0 for the first draw, 1 for the second, …; the same request of another replicate is another call.
         group: requests with the same group share a prefix (a passage) and are best run next to each other. Not in the
             key.
+        options_json: the canonical JSON of `options`, from a maker of many requests with the same ones; else empty.
     """
 
     model: str
@@ -51,6 +52,7 @@ class Request:
     labels: tuple[str, ...] = ()
     replicate: int = 0
     group: str = ""
+    options_json: str = field(default="", repr=False, compare=False)
 
     @cached_property
     def key(self) -> str:
@@ -59,10 +61,11 @@ class Request:
         It equals `content_hash` of an object with labels, messages (pairs of role and content), model, options and
         replicate; it is put together here piece by piece because that is three times faster.
         """
-        messages = ",".join(f"[{_quoted(message.role)},{_quoted(message.content)}]" for message in self.messages)
+        messages = ",".join([f"[{_quoted(message.role)},{_quoted(message.content)}]" for message in self.messages])
+        options = self.options_json or canonical_json(dict(self.options))
         text = (
             f'{{"labels":{_labels_json(self.labels)},"messages":[{messages}],"model":{_quoted(self.model)},'
-            f'"options":{canonical_json(dict(self.options))},"replicate":{self.replicate}}}'
+            f'"options":{options},"replicate":{self.replicate}}}'
         )
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -10,6 +10,7 @@ from rubric_measures.backends.base import Backend, Message, Reply, Request
 from rubric_measures.grading.settings import ATTEMPT_STEP, GradingSettings
 from rubric_measures.prompts import Parsed, Prompt, is_unanswerable
 from rubric_measures.records import GradeStatus
+from rubric_measures.signature import canonical_json
 
 __all__ = ["Answer", "Ask", "Asker"]
 
@@ -51,7 +52,6 @@ class Asker:
             if embedded
             else {"temperature": settings.temperature, **backend.options, **settings.options}
         )
-        self._limits_reply = not embedded
         self._labels = prompt.reply_labels
         # Another draw of a reply that is always the same would only cost.
         fixed = embedded or (getattr(backend, "deterministic", False) and settings.temperature == 0)
@@ -67,6 +67,14 @@ class Asker:
 
         self._parse = parse
 
+        @functools.lru_cache(maxsize=256)
+        def request_options(count: int | None) -> tuple[Mapping[str, object], str]:
+            limit = {} if embedded else {"max_tokens": self.max_tokens(count)}
+            options = {**self.options, **limit}
+            return options, canonical_json(options)
+
+        self._request_options = request_options
+
     def max_tokens(self, count: int | None = None) -> int:
         """The longest reply that is asked for."""
         if self.settings.max_tokens is not None:
@@ -79,15 +87,9 @@ class Asker:
 
     def request(self, ask: Ask, group: str, attempt: int = 0) -> Request:
         """The request of one question; another attempt is another request."""
-        options = {**self.options, "max_tokens": self.max_tokens(ask.labels)} if self._limits_reply else self.options
-        return Request(
-            self.model,
-            ask.messages,
-            options,
-            self._labels,
-            ask.replicate + ATTEMPT_STEP * attempt,
-            group,
-        )
+        options, text = self._request_options(ask.labels)
+        replicate = ask.replicate + ATTEMPT_STEP * attempt
+        return Request(self.model, ask.messages, options, self._labels, replicate, group, text)
 
     def ask(self, asks: Sequence[Ask], group: str) -> Generator[Sequence[Request], Sequence[Reply], list[Answer]]:
         """Asks some questions at once, and again those whose replies cannot be read; answers in the same order."""
@@ -96,7 +98,8 @@ class Asker:
         for attempt in range(self._retries + 1):
             replies = yield [self.request(asks[place], group, attempt) for place in places]
             for place, reply in zip(places, replies, strict=True):
-                answers[place] = self._read(reply, asks[place].labels)._replace(retries=attempt)
+                answer = self._read(reply, asks[place].labels)
+                answers[place] = answer._replace(retries=attempt) if attempt else answer
             places = [place for place in places if answers[place].status == "unparsed"]
             if not places:
                 break

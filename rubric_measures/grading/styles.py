@@ -48,6 +48,15 @@ class Style:
         self.graded = prompt.task != "extract"
         kinds = {"any": ("question", "nugget"), "answer": ("question",)}
         self.item_kinds: tuple[str, ...] = kinds.get(prompt.target, (prompt.target,))
+        self._passage_fields, self._query_fields, self._item_fields = (
+            tuple(name for name in names if name in prompt.fields)
+            for names in (
+                ("context", "passage", "document", "answer"),
+                ("query", "query_title"),
+                ("question", "nugget"),
+            )
+        )
+        self._setting_fields = {name: value for name, value in settings.fields.items() if name in prompt.fields}
         self._fitter = Fitter(backend, settings)
         self._verifier = Asker(backend, load_prompt(prompt.verify), settings) if prompt.verify else None
 
@@ -71,8 +80,9 @@ class Style:
             return
         sizes = {"label_list": self.settings.nuggets_per_call, "aspects": max(1, len(unit.items))}
         size = sizes.get(self.prompt.parser, 1)
-        for start in range(0, len(unit.items), size):
-            yield unit._replace(items=unit.items[start : start + size])
+        query_id, query_text, doc_id, text, items = unit
+        for start in range(0, len(items), size):
+            yield Unit(query_id, query_text, doc_id, text, items[start : start + size])
 
     def job(self, unit: Unit) -> Job[list[Outcome]]:
         """The work of one unit, as a generator for a runner; returns an outcome for each of its items."""
@@ -147,25 +157,21 @@ class Style:
         return tuple(shuffled)
 
     def _messages(self, unit: Unit, text: str, items: Sequence[RubricItem]) -> tuple[Message, ...]:
-        fields = self.prompt.fields
-        values: dict[str, object] = {}
-        for name in ("context", "passage", "document", "answer"):
-            if name in fields:
-                values[name] = text
-        if "documents" in fields:
+        values: dict[str, object] = dict.fromkeys(self._passage_fields, text)
+        if "documents" in self.prompt.fields:
             values["documents"] = self.settings.documents.get(unit.query_id) or "(no documents are shown)"
-        values |= {name: value for name, value in self.settings.fields.items() if name in fields}
-        for name in ("query", "query_title"):
-            if name in fields:
-                values[name] = unit.query_text
+        values.update(self._setting_fields)
+        for name in self._query_fields:
+            values[name] = unit.query_text
         if self.prompt.parser == "label_list":
             values |= {"nuggets": list_text(item.text for item in items), "nuggets_length": len(items)}
         elif items:
             item = items[0]
-            if "item" in fields:
+            if self.prompt.format == "json":
                 lines = [item.text, *item.gold_answers]
                 values["item"] = "\n".join(" ".join(line.split()) for line in lines)
-            values |= {name: item.text for name in ("question", "nugget") if name in fields}
+            for name in self._item_fields:
+                values[name] = item.text
         return self.prompt.render(**values)
 
     def _of_item(self, answer: Answer, order: Sequence[RubricItem], item: RubricItem) -> Answer:

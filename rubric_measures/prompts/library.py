@@ -133,6 +133,18 @@ class Prompt:
         Raises:
             InputError: fields are missing or unknown; the message names all of them.
         """
+        if values.keys() != self._required_set:
+            self._check_fields(values)
+        filled = {name: str(value) for name, value in {**self.defaults, **values}.items()}
+        if self.format == "json":
+            return (Message("user", canonical_json(filled)),)
+        return tuple([Message(role, self._fill(pieces, filled)) for role, pieces in self._templates])
+
+    @cached_property
+    def _required_set(self) -> frozenset[str]:
+        return frozenset(self.required)
+
+    def _check_fields(self, values: Mapping[str, object]) -> None:
         missing = [name for name in self.required if name not in values]
         unknown = sorted(set(values) - set(self.fields))
         if missing or unknown:
@@ -142,21 +154,21 @@ class Prompt:
             raise InputError(
                 f"prompt {self.prompt_class}: {'; '.join(problems)} (its fields are {', '.join(self.fields) or 'none'})"
             )
-        filled = {name: str(value) for name, value in {**self.defaults, **values}.items()}
-        if self.format == "json":
-            return (Message("user", canonical_json(filled)),)
-        parts = (("system", self.system), ("user", self.text))
-        return tuple(Message(role, self._fill(text, filled)) for role, text in parts if text)
 
-    def _fill(self, template: str, values: Mapping[str, str]) -> str:
-        def value_of(match: re.Match[str]) -> str:
-            value = values[match[1]]
-            if match[1] in self.defaults:
-                return value
-            at_start = match.start() == 0 or template[match.start() - 1] == "\n"
-            return neutralise(value, self.delimiters, at_start=at_start)
+    @cached_property
+    def _templates(self) -> tuple[tuple[str, tuple[tuple[str, str, bool], ...]], ...]:
+        """Role and template of each message, cut at the fields: (text before, field or "", at the start of a line)."""
+        return tuple((role, _cut(text)) for role, text in (("system", self.system), ("user", self.text)) if text)
 
-        return _FIELD.sub(value_of, template)
+    def _fill(self, pieces: Iterable[tuple[str, str, bool]], values: Mapping[str, str]) -> str:
+        parts = []
+        for before, name, at_start in pieces:
+            parts.append(before)
+            if name:
+                value = values[name]
+                trusted = name in self.defaults
+                parts.append(value if trusted else neutralise(value, self.delimiters, at_start=at_start))
+        return "".join(parts)
 
     def parse(self, reply: str, *, unparsed: str = "", compat: str = "", count: int | None = None) -> Parsed[Any]:
         """Reads a reply with the prompt's parser and scale.
@@ -181,6 +193,16 @@ class Prompt:
             "check_answer_key": self.task == "verify",
             "is_self_rated": self.task == "grade" and self.target in ("question", "nugget"),
         }
+
+
+def _cut(template: str) -> tuple[tuple[str, str, bool], ...]:
+    pieces = []
+    end = 0
+    for match in _FIELD.finditer(template):
+        at_start = match.start() == 0 or template[match.start() - 1] == "\n"
+        pieces.append((template[end : match.start()], match[1], at_start))
+        end = match.end()
+    return (*pieces, (template[end:], "", False))
 
 
 def list_text(texts: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from rubric_measures.backends.base import Backend, Reply, Request
 from rubric_measures.backends.cache import ReplyCache
@@ -255,7 +255,7 @@ class _Run(Generic[K, T]):
         job.replies[place] = reply
         job.open -= 1
         if not job.open:
-            self._advance(job, [found for found in job.replies if found is not None])
+            self._advance(job, cast(list[Reply], job.replies))
 
     def _advance(self, job: _Started[K, T], replies: Sequence[Reply] | None) -> None:
         """Lets a job take its next step; its new requests stand before those of jobs that have not begun."""
