@@ -139,7 +139,7 @@ class DecoderBackend(HuggingFaceModel):
         return frozenset(found)
 
     def _tokens(self, messages: Sequence[Message]) -> list[int]:
-        control = self.tokenizer.all_special_tokens
+        control = self.control_tokens
         if self._chat:
             return self.encode(chat_text(self.tokenizer, messages, control, thinking=self.thinking))
         return self.encode(plain_text(messages, control), special=True)

@@ -60,8 +60,8 @@ class _Best:
 class ExtractiveBackend(HuggingFaceModel):
     """BERT, RoBERTa, DeBERTa and others of AutoModelForQuestionAnswering.
 
-    The last message is canonical JSON, `{"context": PASSAGE, "question": QUESTION}` (the prompt
-    `ExtractiveQuestionAnswering`). The reply is the span of the passage with the highest
+    The last message is canonical JSON, `{"context": PASSAGE, "question": QUESTION}` (the prompts
+    `ExtractiveQuestionAnswering` and `ExtractiveAnswer`). The reply is the span of the passage with the highest
 
         score(span) = start_logit(first token) + end_logit(last token),   at most 30 tokens
 
@@ -80,6 +80,7 @@ class ExtractiveBackend(HuggingFaceModel):
     """
 
     auto_class = "AutoModelForQuestionAnswering"
+    reads_prompts = ("ExtractiveQuestionAnswering", "ExtractiveAnswer")
 
     def __init__(
         self, source: Source, *, window: int = 384, stride: int = 128, no_answer_margin: float = 0.0, **settings: Any

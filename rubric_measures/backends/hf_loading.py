@@ -9,10 +9,12 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from rubric_measures.backends.base import Request
+from rubric_measures.backends.hf_text import defused
 from rubric_measures.errors import BackendError, InputError, MissingExtraError
 from rubric_measures.extras import require
 
@@ -262,8 +264,16 @@ class HuggingFaceModel:
         return _load(source.name, f"model on {self.device}", lambda: network.to(self.device).eval())
 
     def count_tokens(self, text: str) -> int:
-        """The number of tokens of a text, special tokens left out."""
-        return len(self.encode(text))
+        """The number of tokens of a text as it is shown (control tokens in it defused), special tokens left out."""
+        return len(self.encode(defused(text, self.control_tokens)))
+
+    @cached_property
+    def control_tokens(self) -> tuple[str, ...]:
+        """The texts that the tokenizer reads as control tokens; no passage may write them."""
+        # Some (`<|start_header_id|>`, `<think>`) are only added tokens; added runs of blanks are ordinary text.
+        added = self.tokenizer.added_tokens_decoder.values()
+        found = {str(token.content) for token in added if token.special or token.content.startswith(("<", "["))}
+        return tuple(sorted(found.union(self.tokenizer.all_special_tokens)))
 
     def encode(self, text: str, *, special: bool = False) -> list[int]:
         """The tokens of a text, never cut."""

@@ -153,7 +153,7 @@ class Seq2SeqBackend(HuggingFaceModel):
 
     def _prepare(self, request: Request) -> _Job | Reply:
         self.check_options(request)
-        ids = self.encode(plain_text(request.messages, self.tokenizer.all_special_tokens), special=True)
+        ids = self.encode(plain_text(request.messages, self.control_tokens), special=True)
         if self.limit is not None and len(ids) > self.limit:
             return Reply(None, "failed", f"the prompt has {len(ids)} tokens, the model takes {self.limit}")
         return _Job(request, tuple(ids), token_limit(request))

@@ -13,6 +13,11 @@ __all__ = ["chat_text", "defused", "plain_text"]
 
 # Some templates print today's date (strftime_now, date_string); a reply may not depend on the day it was asked for.
 _DATE = datetime.date(2024, 7, 26)
+_FORMATS = ("%d %b %Y", "%d %B %Y", "%B %d, %Y", "%A, %B %d, %Y", "%Y-%m-%d")
+_DATES = {form: _DATE.strftime(form) for form in _FORMATS}
+_FIXED_DATE = (
+    f"{{%- macro strftime_now(format) -%}}{{{{ {_DATES!r}.get(format, {_DATES[_FORMATS[0]]!r}) }}}}{{%- endmacro -%}}"
+)
 
 
 def defused(text: str, control: Sequence[str]) -> str:
@@ -53,12 +58,13 @@ def chat_text(tokenizer: Any, messages: Sequence[Message], control: Sequence[str
 
 
 def _rendered(tokenizer: Any, turns: list[dict[str, str]], thinking: bool) -> str:
+    template = tokenizer.get_chat_template()
     text: str = tokenizer.apply_chat_template(
         turns,
+        chat_template=_FIXED_DATE + template if "strftime_now" in template else template,
         tokenize=False,
         add_generation_prompt=True,
         enable_thinking=thinking,
-        date_string=_DATE.strftime("%d %b %Y"),
-        strftime_now=_DATE.strftime,
+        date_string=_DATES[_FORMATS[0]],
     )
     return text

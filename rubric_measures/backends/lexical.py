@@ -77,6 +77,7 @@ class LexicalBackend:
     # Another draw gives the same reply, and there are no generation options.
     deterministic = True
     embedded = True
+    reads_prompts = ("LexicalCoverage",)
 
     @property
     def model(self) -> str:

@@ -41,6 +41,8 @@ class Fitter:
 
     def __init__(self, backend: Backend, settings: GradingSettings) -> None:
         self._limit = backend.context_tokens
+        # An encoder-decoder writes its reply elsewhere.
+        self._shared = bool(getattr(backend, "reply_shares_context", True))
         self._settings = settings
         self._count = functools.lru_cache(maxsize=4096)(backend.count_tokens)
 
@@ -59,7 +61,8 @@ class Fitter:
         """
         if self._limit is None:
             return Fit((text,))
-        taken = sum(self._count(message.content) + _PER_MESSAGE for message in frame) + reply_tokens
+        taken = sum(self._count(message.content) + _PER_MESSAGE for message in frame)
+        taken += reply_tokens if self._shared else 0
         room = self._limit - taken
         length = self._count(text)
         if length <= room:

@@ -27,6 +27,12 @@ _TARGETS = ("question", "nugget", "direct", "answer", "any")
 # One reply of these parsers grades several items.
 _OF_SEVERAL = ("label_list", "aspects")
 DIRECT_ITEM = "0"
+# Backends that are shown fields instead of prose name the prompts that they read.
+_READERS = {
+    "LexicalCoverage": "the lexical grader",
+    "ExtractiveQuestionAnswering": "an extractive question-answering model",
+    "ExtractiveAnswer": "an extractive question-answering model",
+}
 
 
 class Style:
@@ -257,10 +263,9 @@ def make_style(backend: Backend, name: str, settings: GradingSettings) -> Style:
         or "correct_answer" in prompt.fields
     ):
         raise InputError(f"prompt {name} does not grade passages")
-    if getattr(backend, "embedded", False) != (prompt.format == "json"):
-        raise InputError(
-            f"the lexical grader reads only the prompt LexicalCoverage, not {name}"
-            if getattr(backend, "embedded", False)
-            else f"prompt {name} is only for the lexical grader"
-        )
+    reads: Sequence[str] = getattr(backend, "reads_prompts", ())
+    if reads and name not in reads:
+        raise InputError(f"{_READERS[reads[0]]} reads only the prompt {' or '.join(reads)}, not {name}")
+    if prompt.format == "json" and not reads:
+        raise InputError(f"prompt {name} is only for {_READERS.get(name, 'backends that say so')}")
     return Style(backend, prompt, settings)
