@@ -389,6 +389,14 @@ def test_real_files_are_told_and_read(tmp_path: Path, name: str) -> None:
     assert detect_format(tmp_path / "out.jsonl") == (target or REAL[name])
 
 
+def test_the_workbench_s_own_qrels(tmp_path: Path) -> None:
+    golden = SHARED / "workbench-golden"
+    if not golden.exists():
+        pytest.skip("the shared data folder is absent")
+    convert([golden / "dl20-scale.jsonl.gz"], tmp_path / "out.qrels", to="qrels")
+    assert sorted(read_qrels(tmp_path / "out.qrels")) == sorted(read_qrels(golden / "rated.qrels.gz"))
+
+
 def test_windows_line_ends_bom_and_odd_ids(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = ["q/1 %é", [{"paragraph_id": "d 1/é%", "text": "t", "exam_grades": None}]]
     path = tmp_path / "a.jsonl"
