@@ -66,7 +66,7 @@ def bank_of_nuggets(lines: Iterable[NuggetLine | AssignmentLine]) -> TestBank:
         else:
             raise InputError(f"query {line.qid!r} has two lines of nuggets; join them first")
     if failed:
-        _LOG.warning("%d nuggets have no importance (failed); they count as neither vital nor okay", failed)
+        _LOG.warning("%d nuggets have no importance (failed); measures of vital and okay nuggets need one", failed)
     return bank_of_items(items, texts, facet_texts)
 
 
