@@ -10,6 +10,7 @@ import random
 import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -323,3 +324,23 @@ def test_the_cache_command_says_what_is_wrong(
     ReplyCache("c").close()
     assert main(["cache", *more]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_progress_is_shown_on_a_terminal_and_nowhere_else(tmp_path: Path) -> None:
+    passages, bank = write_inputs(tmp_path)
+    terminal, end = os.openpty()
+    termios.tcsetwinsize(end, (24, 200))
+    command = [sys.executable, "-m", "rubric_measures", *arguments(passages, bank, tmp_path / "o.jsonl")]
+    shown = b""
+    with subprocess.Popen(command, stderr=end) as process:
+        os.close(end)
+        with contextlib.suppress(OSError):  # the terminal is gone when the process is
+            while part := os.read(terminal, 65536):
+                shown += part
+    os.close(terminal)
+    assert process.returncode == 0
+    assert b"24/24" in shown
+    assert b"calls=24" in shown
+    with start(arguments(passages, bank, tmp_path / "o.jsonl")) as process_in_pipe:
+        _, errors = process_in_pipe.communicate()
+    assert errors.count("\n") == 1
