@@ -196,8 +196,11 @@ class GradeSetSelector:
             key = _key(entry)
             if not self.wanted.passes(key, partial(_item_ids, entry)):
                 continue
-            if bank_ids is not None and not isinstance(entry, DirectGrade) and bank_ids.isdisjoint(_item_ids(entry)):
-                continue
+            if not isinstance(entry, DirectGrade):
+                ids = _item_ids(entry)
+                # Extraction keeps texts for people and grades nothing: no candidate, with a bank or without.
+                if not ids or (bank_ids is not None and bank_ids.isdisjoint(ids)):
+                    continue
             if self.wanted.first and passing:
                 continue
             self.found[key] = self.found.get(key, 0) + 1

@@ -58,6 +58,13 @@ def test_several_grade_sets_are_an_error_that_lists_them(tmp_path: Path) -> None
     assert "--llm other --prompt-class NuggetSelfRatedPrompt --prompt-type nugget" in str(caught.value)
 
 
+def test_extracted_texts_are_no_candidates(tmp_path: Path) -> None:
+    rated, extracted = grade_set({"q1/a": 4}), grade_set({}, prompt="NuggetExtractionPrompt")
+    extracted["answers"] = [["q1/a", "a text"]]
+    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [rated, extracted])]]])
+    assert levels(path) == {"q1": {"d1": {4: 1}}}
+
+
 @pytest.mark.parametrize(
     "wanted",
     [
