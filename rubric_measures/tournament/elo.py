@@ -91,19 +91,29 @@ def elo_replays(games: Games, settings: EloSettings | None = None) -> FloatArray
 
     settings = settings or EloSettings()
     random = np.random.default_rng(settings.seed)
-    orders = random.permuted(np.tile(np.arange(len(games)), (settings.replays, 1)), axis=1).T
+    orders = random.permuted(np.tile(np.arange(len(games)), (settings.replays, 1)), axis=1)
+    # One step plays one game of every replay, so a step's rows lie together.
+    orders = np.ascontiguousarray(orders.T)
     size = len(games.agents)
     ratings = np.full(settings.replays * size, float(settings.start))
     offsets = np.arange(settings.replays) * size
     first, second = games.rows[:, 1][orders] + offsets, games.rows[:, 2][orders] + offsets
-    scores = (games.rows[:, 3] / 2.0)[orders]
+    earned = (settings.k * games.rows[:, 3] / 2.0)[orders]
     factor = np.log(10.0) / 400.0 * (-1.0 if settings.reversed_expectation else 1.0)
-    for a, b, score in zip(first, second, scores, strict=True):
-        rating_a, rating_b = ratings[a], ratings[b]
-        gain = settings.k * (score - 1.0 / (1.0 + np.exp(factor * (rating_b - rating_a))))
+    work = np.empty(settings.replays)
+    for a, b, points in zip(first, second, earned, strict=True):
+        rating_a, rating_b = ratings.take(a), ratings.take(b)
+        np.subtract(rating_b, rating_a, out=work)
+        np.multiply(work, factor, out=work)
+        np.exp(work, out=work)
+        np.add(work, 1.0, out=work)
+        np.divide(settings.k, work, out=work)
+        np.subtract(points, work, out=work)
+        rating_a += work
+        rating_b -= work
         if settings.integers:
-            ratings[a], ratings[b] = np.trunc(rating_a + gain), np.trunc(rating_b - gain)
-        else:
-            ratings[a], ratings[b] = rating_a + gain, rating_b - gain
+            np.trunc(rating_a, out=rating_a)
+            np.trunc(rating_b, out=rating_b)
+        ratings[a], ratings[b] = rating_a, rating_b
     finals: FloatArray = ratings.reshape(settings.replays, size)
     return finals
