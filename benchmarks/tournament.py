@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import random
 import statistics
 import time
 from collections.abc import Callable
 from itertools import combinations
+from unittest import mock
 
 import numpy as np
 
@@ -50,25 +50,26 @@ def seconds(call: Callable[[], object], repeats: int) -> tuple[float, float]:
     return min(walls), statistics.median(cpus)
 
 
-def ragelo_elo(
-    rows: list[tuple[str, str, str, str]], tournaments: int
-) -> tuple[Callable[[], object], Callable[[], dict[str, float]]]:
-    """RAGElo's own ranker over the same games: a call that plays all tournaments, and its mean ratings."""
+Rows = list[tuple[str, str, str, str]]
+
+
+def ragelo_elo(tournaments: int) -> tuple[Callable[[Rows], object], Callable[[Rows], dict[str, float]]]:
+    """RAGElo's own ranker: a call that plays all tournaments, and one that plays the games once, in the order given."""
     from ragelo.agent_rankers.elo_ranker import EloRanker
     from ragelo.types.configurations import EloAgentRankerConfig
 
     ranker = EloRanker(EloAgentRankerConfig(tournaments=tournaments, verbose=False, show_results=False))
-    ranker.evaluations = rows
 
-    def play() -> list[dict[str, int]]:
+    def play(rows: Rows) -> object:
+        ranker.evaluations = rows
         return [ranker.run_tournament() for _ in range(tournaments)]
 
-    def means() -> dict[str, float]:
-        random.seed(0)
-        results = play()
-        return {agent: statistics.mean(one[agent] for one in results) for agent in AGENTS}
+    def play_in_order(rows: Rows) -> dict[str, float]:
+        ranker.evaluations = rows
+        with mock.patch("random.shuffle"):
+            return {agent: float(rating) for agent, rating in ranker.run_tournament().items()}
 
-    return play, means
+    return play, play_in_order
 
 
 def main() -> None:
@@ -104,23 +105,28 @@ def main() -> None:
         tasks.append(("evalica: Elo, one replay", lambda: evalica.elo(first, second, won, k=32.0)))
     except ImportError:
         print("evalica: not installed")
-    means: Callable[[], dict[str, float]] | None = None
+    in_order: Callable[[Rows], dict[str, float]] | None = None
+    letters = {2: "A", 0: "B", 1: "C"}
+    rows = [
+        (games.query_ids[query], games.agents[first_], games.agents[second_], letters[half])
+        for query, first_, second_, half in games.rows.tolist()
+    ]
     try:
-        letters = {"a": "A", "b": "B", "tie": "C"}
-        rows = [(game.query_id, game.agent_a, game.agent_b, letters[str(game.verdict)]) for game in preferences]
-        play, means = ragelo_elo(rows, options.rounds)
-        tasks.append((f"ragelo: Elo, {options.rounds} tournaments", play))
+        play, in_order = ragelo_elo(options.rounds)
+        tasks.append((f"ragelo: Elo, {options.rounds} tournaments", lambda: play(rows)))
     except ImportError:
         print("ragelo: not installed")
     for name, call in tasks:
         slow = name.startswith("ragelo")
         wall, cpu = seconds(call, 1 if slow else options.repeats)
         print(f"{name:50} {1000 * wall:9.1f} ms wall {1000 * cpu:9.1f} ms CPU")
-    if means is not None:
-        theirs = means()
-        ours = elo_replays(games, EloSettings.compat("ragelo", replays=options.rounds)).mean(axis=0)
-        gap = max(abs(theirs[agent] - value) for agent, value in zip(games.agents, ours, strict=True))
-        print(f"largest difference of mean ratings, ragelo against --compat ragelo: {gap:.2f}")
+    if in_order is not None:
+        one = EloSettings.compat("ragelo", replays=1)
+        order = np.random.default_rng(one.seed).permuted(np.arange(len(games))[None, :], axis=1)[0]
+        theirs = in_order([rows[place] for place in order])
+        ours = dict(zip(games.agents, elo_replays(games, one)[0].tolist(), strict=True))
+        gap = max(abs(theirs[agent] - rating) for agent, rating in ours.items())
+        print(f"largest difference of one tournament in one order, ragelo against --compat ragelo: {gap:g}")
 
 
 if __name__ == "__main__":

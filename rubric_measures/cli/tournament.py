@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rubric_measures.cli.inputs import progress
 from rubric_measures.errors import InputError
+from rubric_measures.files import atomic_writer
 
 if TYPE_CHECKING:
     from rubric_measures.backends.cache import ReplyCache
@@ -42,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--agents", metavar="ID,ID,…", help="the agents that play (default: all)")
     add("-o", "--output-format", default="text", choices=["text", "tsv", "json", "latex", "markdown", "trec_eval"],
         help="for people (default), or a leaderboard; json has everything")  # fmt: skip
+    add("--output", metavar="FILE", default="-", help="write there (default: standard output)")
     add("-p", "--places", type=int, default=1, help="decimal places of ratings (default 1; -1: all digits)")
 
     rating = parser.add_argument_group("ratings").add_argument
@@ -90,7 +92,8 @@ def run(options: argparse.Namespace) -> int:
     if agents is not None:
         games = _among(games, agents)
     result = rate_games(games, _settings(options))
-    print(render(result, options.output_format, options.places), end="")
+    with atomic_writer(options.output) as stream:
+        stream.write(render(result, options.output_format, options.places))
     return _say(result)
 
 
