@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rubric_measures.meta_evaluation.bootstrap import (
-    basic_interval,
     bca_interval,
     bootstrap_counts,
     bootstrap_means,
     jackknife_counts,
+    symmetric_interval,
     weighted_means,
 )
 from rubric_measures.meta_evaluation.correlation import kendall_batch
@@ -80,10 +80,10 @@ def mean_coverage(simulations: int = 2000) -> None:
             print(f"| {topics} | {name} | {np.mean(hits):.3f} |", flush=True)
 
 
-def tau_coverage(simulations: int = 300, rounds: int = 1000) -> None:
+def tau_coverage(simulations: int = 300, rounds: int = 500) -> None:
     """How often intervals of Kendall's τ over topics hold the τ of the noise-free means."""
     print(f"\nIntervals of τ over topics, nominal 95 %, {simulations} simulations, {rounds} rounds\n")
-    print("| runs | topics | spread of runs / noise of a topic | percentile | BCa | basic (ours) |")
+    print("| runs | topics | spread of runs / noise of a topic | percentile | BCa | symmetric (ours) |")
     print("|---|---|---|---|---|---|")
     generator = np.random.default_rng(2)
     for runs, topics, spread, noise in (
@@ -108,9 +108,9 @@ def tau_coverage(simulations: int = 300, rounds: int = 1000) -> None:
             estimate = float(taus(np.ones((1, topics)))[0])
             drawn = taus(bootstrap_counts(topics, rounds, seed))
             bca = bca_interval(estimate, drawn, taus(jackknife_counts(topics)))
-            basic = basic_interval(estimate, drawn, bounds=(-1.0, 1.0))
+            symmetric = symmetric_interval(estimate, drawn, bounds=(-1.0, 1.0))
             low, high = np.quantile(drawn, [0.025, 0.975])
-            for place, (lower, upper) in enumerate(((low, high), (bca.low, bca.high), (basic.low, basic.high))):
+            for place, (lower, upper) in enumerate(((low, high), (bca.low, bca.high), (symmetric.low, symmetric.high))):
                 hits[place] += covers(lower, upper, truth)  # type: ignore[arg-type]
         shares = " | ".join(f"{share:.2f}" for share in hits / simulations)
         print(f"| {runs} | {topics} | {spread} / {noise} | {shares} |", flush=True)

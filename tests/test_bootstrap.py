@@ -9,13 +9,13 @@ from scipy import stats
 from rubric_measures.errors import InputError
 from rubric_measures.meta_evaluation.bootstrap import (
     Interval,
-    basic_interval,
     bca_interval,
     bca_intervals,
     bootstrap_counts,
     bootstrap_means,
     bootstrap_statistic,
     jackknife_counts,
+    symmetric_interval,
     weighted_means,
 )
 
@@ -94,12 +94,14 @@ def test_constant_and_undefined_statistics() -> None:
     assert (never.low, never.undefined, never.reason) == (None, 2, "undefined in every bootstrap round")
 
 
-def test_basic_interval_reflects_and_holds_its_estimate() -> None:
-    # All replicates below 0.9: [2·0.9 − 0.8, 2·0.9 − 0.6] = [1.0, 1.2], cut to 1 and extended down to the estimate.
-    result = basic_interval(0.9, [0.6, 0.7, 0.8], level=0.9999999, bounds=(-1.0, 1.0))
-    assert (result.low, result.high, result.method) == (0.9, 1.0, "basic")
-    assert basic_interval(float("nan"), [0.5]).reason == "the statistic is undefined"
-    assert basic_interval(0.5, [float("nan")]).reason == "undefined in every bootstrap round"
+def test_symmetric_interval() -> None:
+    # Distances from 0.9: 0.3, 0.2, 0.1; their median is 0.2: [0.7, 1.1], cut to 1.
+    result = symmetric_interval(0.9, [0.6, 0.7, 0.8], level=0.5, bounds=(-1.0, 1.0))
+    assert (result.low, result.high, result.method) == (pytest.approx(0.7), 1.0, "symmetric")
+    # An estimate at the bound is not certain for that.
+    assert symmetric_interval(1.0, [0.6, 0.7, 0.8], level=0.5, bounds=(-1.0, 1.0)).low == pytest.approx(0.7)
+    assert symmetric_interval(float("nan"), [0.5]).reason == "the statistic is undefined"
+    assert symmetric_interval(0.5, [float("nan")]).reason == "undefined in every bootstrap round"
 
 
 def test_wrong_input() -> None:

@@ -114,7 +114,7 @@ def test_all_tied_is_said(tmp_path, capsys) -> None:
     status, out, err = call(capsys, "correlate", tmp_path / "x", tmp_path / "y", "-c", "kendall")
     assert status == 1
     assert out.splitlines()[1].split() == ["m", "3", "undefined"]
-    assert "kendall is undefined: all runs are tied in the second leaderboard" in err
+    assert "kendall undefined: all runs are tied in the second leaderboard" in err
 
 
 def write_records(path, judged: bool = True) -> None:

@@ -360,11 +360,14 @@ def _say(results: Sequence[LeaderboardCorrelation]) -> int:
             notes[text] = notes.get(text, 0) + 1
         for text in result.notes:
             notes[text] = notes.get(text, 0) + 1
+        undefined: dict[str, list[str]] = {}
         for one in result.coefficients:
             if one.coefficient.value is None:
                 incomplete = True
-                text = f"{one.coefficient.name} is undefined: {one.coefficient.reason}"
-                notes[text] = notes.get(text, 0) + 1
+                undefined.setdefault(one.coefficient.reason, []).append(one.coefficient.name)
+        for reason, names_of in undefined.items():
+            text = f"{', '.join(names_of)} undefined: {reason}"
+            notes[text] = notes.get(text, 0) + 1
     drops = [result for result in results if result.worst_drop]
     if drops:
         worst = max(drops, key=lambda result: result.worst_drop or 0.0)

@@ -20,18 +20,18 @@ __all__ = [
     "DEFAULT_ROUNDS",
     "DEFAULT_SEED",
     "Interval",
-    "basic_interval",
     "bca_interval",
     "bca_intervals",
     "bootstrap_counts",
     "bootstrap_means",
     "bootstrap_statistic",
     "jackknife_counts",
+    "symmetric_interval",
     "weighted_means",
 ]
 
 FloatArray = NDArray[np.float64]
-Method = Literal["bca", "basic"]
+Method = Literal["bca", "symmetric"]
 
 DEFAULT_ROUNDS = 10_000
 DEFAULT_SEED = 42
@@ -52,7 +52,7 @@ class Interval:
         units: how many units (topics or runs) were resampled.
         undefined: in how many rounds the statistic was undefined; these rounds are left out.
         reason: why there is no interval; empty otherwise.
-        method: `bca` or `basic`.
+        method: `bca` or `symmetric`.
     """
 
     estimate: float | None
@@ -208,20 +208,20 @@ def bca_interval(
     return Interval(float(estimate), float(low[0]), float(high[0]), level, units, missing)
 
 
-def basic_interval(
+def symmetric_interval(
     estimate: float,
     replicates: ArrayLike,
     level: float = 0.95,
     units: int = 0,
     bounds: tuple[float, float] = (-np.inf, np.inf),
 ) -> Interval:
-    """The basic (reflected) bootstrap interval of one statistic: [2θ − q_high, 2θ − q_low], kept inside the bounds.
+    """The symmetric bootstrap interval of one statistic: θ ± q, q the level-quantile of |θ* − θ|, inside the bounds.
 
     Resampling topics adds noise to a leaderboard, and noise lowers every rank correlation: nearly all replicates lie
-    below the estimate. A percentile interval then misses the value that more topics would give, and BCa runs out of
-    replicates to correct with and may even miss its own estimate. Reflection corrects that bias; the interval is
-    extended to the estimate where it would not hold it. It is still too narrow where topics are few and noisy
-    (benchmarks/README.md has the coverage).
+    below the estimate. A percentile interval then misses the value that more topics would give; BCa runs out of
+    replicates to correct with and may even miss its own estimate; a reflected interval shrinks to a point where the
+    estimate is 1. The symmetric one takes the distance that resampling causes for the distance of the truth, to either
+    side. Its coverage is in benchmarks/README.md.
 
     Args:
         estimate: the statistic of the data, or NaN.
@@ -230,24 +230,23 @@ def basic_interval(
         units: how many units were resampled.
         bounds: the range of the statistic.
 
-    Source: Davison and Hinkley, Bootstrap Methods and their Application (1997), section 5.2.
+    Source: Hall, On Symmetric Bootstrap Confidence Intervals (JRSS B 1988).
 
-    >>> basic_interval(0.5, [0.25, 0.5, 0.5], level=0.5).high
-    0.625
+    >>> symmetric_interval(0.5, [0.25, 0.5, 0.75], level=0.5).low
+    0.25
     """
     drawn = np.asarray(replicates, dtype=np.float64)
     defined = drawn[~np.isnan(drawn)]
     missing = len(drawn) - len(defined)
     if np.isnan(estimate):
-        return Interval(None, None, None, level, units, missing, "the statistic is undefined", "basic")
+        return Interval(None, None, None, level, units, missing, "the statistic is undefined", "symmetric")
     if not len(defined):
         return Interval(
-            float(estimate), None, None, level, units, missing, "undefined in every bootstrap round", "basic"
+            float(estimate), None, None, level, units, missing, "undefined in every bootstrap round", "symmetric"
         )
-    lower, upper = np.quantile(defined, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-    low = max(min(2.0 * estimate - upper, estimate), bounds[0])
-    high = min(max(2.0 * estimate - lower, estimate), bounds[1])
-    return Interval(float(estimate), float(low), float(high), level, units, missing, "", "basic")
+    reach = float(np.quantile(np.abs(defined - estimate), level))
+    low, high = max(estimate - reach, bounds[0]), min(estimate + reach, bounds[1])
+    return Interval(float(estimate), float(low), float(high), level, units, missing, "", "symmetric")
 
 
 def bootstrap_statistic(
@@ -268,8 +267,8 @@ def bootstrap_statistic(
         rounds: bootstrap samples.
         seed: see `bootstrap_counts`.
         level: the nominal coverage.
-        method: `bca`, or `basic` for statistics that noise biases (correlations).
-        bounds: the range of the statistic, for `basic`.
+        method: `bca`, or `symmetric` for statistics that noise biases (correlations).
+        bounds: the range of the statistic, for `symmetric`.
 
     Returns:
         the interval; with fewer than two units the estimate without one, and the reason.
@@ -282,8 +281,8 @@ def bootstrap_statistic(
     if units < 2:
         return Interval(estimate, None, None, level, units, 0, "one unit only; an interval needs two")
     replicates = statistic(bootstrap_counts(units, rounds, seed))
-    if method == "basic":
-        return basic_interval(estimate, replicates, level, units, bounds)
+    if method == "symmetric":
+        return symmetric_interval(estimate, replicates, level, units, bounds)
     return bca_interval(estimate, replicates, statistic(jackknife_counts(units)), level, units)
 
 

@@ -14,10 +14,10 @@ from rubric_measures.meta_evaluation.bootstrap import (
     DEFAULT_ROUNDS,
     DEFAULT_SEED,
     Interval,
-    basic_interval,
     bca_interval,
     bootstrap_counts,
     bootstrap_statistic,
+    symmetric_interval,
     weighted_means,
 )
 from rubric_measures.meta_evaluation.correlation import (
@@ -112,11 +112,11 @@ def correlate_over_topics(
     seed: int = DEFAULT_SEED,
     level: float = 0.95,
 ) -> list[CoefficientInterval]:
-    """One coefficient of the official leaderboard with many measures, with basic bootstrap intervals over topics.
+    """One coefficient of the official leaderboard with many measures, with symmetric bootstrap intervals over topics.
 
     The official side is either a score of each run (then only the measures are resampled, the official ranking is
     given), or a table of topics × runs (then both are resampled with the same topics). A run's score is its mean over
-    the drawn topics. The interval is `bootstrap.basic_interval`, which says why it is not BCa. A top-k
+    the drawn topics. The interval is `bootstrap.symmetric_interval`, which says why it is not BCa. A top-k
     variant keeps the runs that are in the official top k of the full data.
 
     Args:
@@ -163,7 +163,9 @@ def correlate_over_topics(
         elif topics < 2:
             interval = Interval(point.value, None, None, level, topics, 0, "one topic only; an interval needs two")
         else:
-            interval = basic_interval(point.value, drawn[:, measure], level, topics, _bounds(wanted.base, len(x_mean)))
+            interval = symmetric_interval(
+                point.value, drawn[:, measure], level, topics, _bounds(wanted.base, len(x_mean))
+            )
         result.append(CoefficientInterval(point, interval, "topic"))
     return result
 
@@ -323,6 +325,6 @@ def pooled_tau(
             Interval(None if reason else value, None, None, level, counted, 0, reason), counted, topics - counted
         )
     interval = bootstrap_statistic(
-        statistic, topics, rounds=max(rounds, 1), seed=seed, level=level, method="basic", bounds=(-1.0, 1.0)
+        statistic, topics, rounds=max(rounds, 1), seed=seed, level=level, method="symmetric", bounds=(-1.0, 1.0)
     )
     return TopicTau(interval, counted, topics - counted)
