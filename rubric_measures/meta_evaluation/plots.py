@@ -52,8 +52,10 @@ def _figure(width: float, height: float) -> tuple[Figure, Any]:
 
 
 def _legend_above(axes: Any) -> None:
-    """Above the axes, where it hides no point."""
-    axes.legend(fontsize=8, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+    """Above the axes, where it hides no point; as many columns as its texts leave room for."""
+    longest = max((len(text) for text in axes.get_legend_handles_labels()[1]), default=0)
+    room = int(axes.figure.get_figwidth() / (0.7 + 0.07 * longest))
+    axes.legend(fontsize=8, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=min(3, max(1, room)))
 
 
 def _signed(value: float) -> str:
@@ -117,7 +119,9 @@ def plot_leaderboards(
     """
     if not leaderboards:
         raise InputError("there is no leaderboard to plot")
-    figure, axes = _figure(max(5.0, 1.5 + 0.16 * len(order)), 3.6)
+    # Long run names and legends take height of their own, not that of the axes.
+    height = 3.0 + 0.06 * max((len(run) for run in order), default=0) + 0.18 * len(leaderboards)
+    figure, axes = _figure(max(5.0, 1.5 + 0.16 * len(order)), height)
     spread = min(0.5, 0.14 * (len(leaderboards) - 1))
     shifts = np.linspace(-spread / 2, spread / 2, len(leaderboards)) if len(leaderboards) > 1 else [0.0]
     for index, (name, scores) in enumerate(leaderboards.items()):
