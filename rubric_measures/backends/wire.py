@@ -160,7 +160,8 @@ def _reply_of_choice(choice: Mapping[str, Any], body: Mapping[str, Any], request
 def _text_of(content: object) -> str | None:
     """The text of a content field, which some endpoints give as a list of parts."""
     if isinstance(content, str):
-        return content
+        # Half a surrogate pair can be said in JSON but not in UTF-8, that is in no cache and no file.
+        return content if content.isascii() else content.encode("utf-8", "replace").decode("utf-8")
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, Mapping)]
         texts = [part for part in parts if isinstance(part, str)]
@@ -185,12 +186,13 @@ def _first_token_scores(logprobs: object) -> list[list[object]]:
     content, top = logprobs.get("content"), logprobs.get("top_logprobs")
     pairs: list[tuple[str, float]] = []
     if isinstance(content, list) and content and isinstance(content[0], Mapping):
-        candidates = content[0].get("top_logprobs") or []
+        given = content[0].get("top_logprobs")
+        candidates = given if isinstance(given, list) else []
         pairs = [(str(one.get("token")), float(one["logprob"])) for one in candidates if _has_number(one, "logprob")]
     elif isinstance(top, list) and top and isinstance(top[0], Mapping):
         pairs = [(str(token), float(top[0][token])) for token in top[0] if _has_number(top[0], token)]
-    # Minus infinity has no JSON.
-    return [[token, score] for token, score in sorted(pairs, key=lambda pair: (-pair[1], pair[0])) if score > -1e30]
+    # Infinity and NaN have no JSON.
+    return [[token, score] for token, score in sorted(pairs, key=lambda pair: (-pair[1], pair[0])) if abs(score) < 1e30]
 
 
 def _has_number(mapping: object, field: str) -> bool:

@@ -1,0 +1,167 @@
+"""Bodies, replies and kinds of trouble of OpenAI-compatible endpoints, without a server."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rubric_measures.backends import Message, Reply, Request
+from rubric_measures.backends.wire import (
+    Trouble,
+    reply_of,
+    request_body,
+    retry_after,
+    trouble_of_status,
+    without_key,
+)
+from rubric_measures.signature import canonical_json
+
+MESSAGES = (Message("system", "You grade."), Message("user", "Rate it."))
+
+
+def request(labels: tuple[str, ...] = (), replicate: int = 0, **options: object) -> Request:
+    return Request("openai:m@u", MESSAGES, options, labels, replicate)
+
+
+def test_options_become_fields() -> None:
+    body = request_body(request(temperature=0, max_tokens=5, api="chat", structured="off", stop=None), "m")
+    assert body == {
+        "model": "m",
+        "messages": [{"role": "system", "content": "You grade."}, {"role": "user", "content": "Rate it."}],
+        "temperature": 0,
+        "max_tokens": 5,
+    }
+    assert request_body(request(max_tokens=5), "m", token_field="max_completion_tokens")["max_completion_tokens"] == 5
+
+
+def test_completions_join_the_messages() -> None:
+    assert request_body(request(api="completions"), "m") == {"model": "m", "prompt": "You grade.\n\nRate it."}
+
+
+def test_another_replicate_draws_with_another_seed() -> None:
+    assert request_body(request(seed=40, replicate=2), "m")["seed"] == 42
+    assert "seed" not in request_body(request(replicate=2), "m")
+
+
+@pytest.mark.parametrize(
+    ("mode", "field", "value"),
+    [
+        ("choice", "structured_outputs", {"choice": ["0", "1"]}),
+        ("guided_choice", "guided_choice", ["0", "1"]),
+        ("choice+logprobs", "top_logprobs", 20),
+        ("off+logprobs", "logprobs", True),
+    ],
+)
+def test_labels_constrain(mode: str, field: str, value: object) -> None:
+    assert request_body(request(("0", "1"), structured=mode), "m")[field] == value
+    # Without a closed list nothing is constrained.
+    assert field not in request_body(request((), structured=mode), "m")
+
+
+def test_a_label_is_taken_out_of_its_object() -> None:
+    asked = request(("0", "1"), structured="json_schema")
+    schema = request_body(asked, "m")["response_format"]["json_schema"]["schema"]
+    assert schema["properties"]["reply"]["enum"] == ["0", "1"]
+
+    def read(content: str) -> str | None:
+        found = reply_of(json.dumps({"choices": [{"message": {"content": content}}]}), asked)
+        assert isinstance(found, Reply)
+        return found.text
+
+    assert read('{"reply": "1"}') == "1"
+    # What does not follow the schema is for the parser of the prompt.
+    assert [read(text) for text in ('{"reply": "7"}', "1", '{"reply": ["1"]}')] == [
+        '{"reply": "7"}',
+        "1",
+        '{"reply": ["1"]}',
+    ]
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(
+        st.sampled_from(
+            ["choices", "message", "content", "text", "refusal", "finish_reason", "usage", "prompt_tokens", "error",
+             "code", "logprobs", "top_logprobs", "token", "logprob", "type", "model"]
+        ),
+        inner,
+        max_size=4,
+    ),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@given(st.binary(max_size=60) | json_values.map(lambda value: json.dumps(value).encode()))
+def test_no_body_breaks_the_reader(content: bytes) -> None:
+    assert isinstance(reply_of(content, request(("1",), structured="json_schema")), (Reply, Trouble))
+
+
+@given(json_values, json_values, json_values)
+def test_no_choice_breaks_the_reader_or_the_cache(message: Any, logprobs: Any, usage: Any) -> None:
+    body = {"choices": [{"message": message, "logprobs": logprobs, "finish_reason": "stop"}], "usage": usage}
+    found = reply_of(json.dumps(body), request(("1",)))
+    assert isinstance(found, Reply)
+    assert found.text != "None" or (isinstance(message, dict) and message.get("content") == "None")
+    assert min(found.prompt_tokens, found.completion_tokens) >= 0
+    canonical_json([found.text, dict(found.raw)]).encode()
+
+
+def test_half_a_surrogate_pair_is_replaced() -> None:
+    found = reply_of('{"choices": [{"text": "é\\ud83d"}]}', request())
+    assert isinstance(found, Reply) and found.text == "é?"
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "kind", "of_reply"),
+    [
+        (429, {"message": "slow down", "code": "rate_limit_exceeded"}, "busy", "failed"),
+        (429, {"message": "no money", "code": "insufficient_quota"}, "hopeless", "failed"),
+        (429, {"message": "Request too large for m"}, "final", "truncated"),
+        (503, {}, "busy", "failed"),
+        (500, {"message": "oh"}, "failure", "failed"),
+        (401, {"message": "who?"}, "hopeless", "failed"),
+        (404, {"message": "no such model"}, "hopeless", "failed"),
+        (400, {"message": "This model's maximum context length is 4096 tokens"}, "final", "truncated"),
+        (400, {"message": "the request exceeds the available context size"}, "final", "truncated"),
+        (422, {"message": "`inputs` must have less than 1024 tokens; input is longer"}, "final", "truncated"),
+        (400, {"message": "m", "code": "content_policy_violation"}, "final", "refused"),
+        (400, {"message": "temperature must be 1"}, "final", "failed"),
+    ],
+)
+def test_kinds_of_trouble(status: int, error: dict[str, str], kind: str, of_reply: str) -> None:
+    found = trouble_of_status(status, {"error": error}, None)
+    assert (found.kind, found.status) == (kind, of_reply)
+    # Some servers leave the outer object out, or send text.
+    assert trouble_of_status(status, error, None) == found
+    assert trouble_of_status(500, "<html>", None).error == "HTTP 500: <html>"
+
+
+def test_keys_are_left_out_of_messages() -> None:
+    found = trouble_of_status(
+        401, {"error": {"message": "key topsecret is wrong\nBearer abc123def"}}, None, ("topsecret", "")
+    )
+    assert found.error == "HTTP 401: key *** is wrong ***"
+    assert without_key("GET https://ada:pw@host/v1") == "GET https://***@host/v1"
+    assert len(without_key("x" * 1000)) == 301
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "7", "retry-after-ms": "250"}, 0.25),
+        ({"retry-after": "Sat, 21 Nov 2026 12:00:30 GMT"}, 30.0),
+        ({"retry-after": "Sat, 21 Nov 2026 11:00:00 GMT"}, 0.0),
+        ({"retry-after": "-3"}, None),
+        ({"retry-after": "nan"}, None),
+        ({}, None),
+    ],
+)
+def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers, datetime.datetime(2026, 11, 21, 12, tzinfo=datetime.UTC)) == seconds
