@@ -43,9 +43,9 @@ for path in sys.argv[2:]:
 """
 
 
-def measure(command: list[str], repeats: int) -> tuple[float, float]:
-    """Median wall seconds and peak megabytes of a whole process."""
-    walls, peaks = [], []
+def measure(command: list[str], repeats: int) -> tuple[float, float, float]:
+    """Median wall seconds, CPU seconds and peak megabytes of a whole process and its workers."""
+    walls, times, peaks = [], [], []
     for _ in range(repeats):
         start = time.perf_counter()
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -54,8 +54,9 @@ def measure(command: list[str], repeats: int) -> tuple[float, float]:
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode not in (0, 1):
             raise SystemExit(f"failed: {' '.join(command)[:200]}")
+        times.append(usage.ru_utime + usage.ru_stime)
         peaks.append(usage.ru_maxrss / 1024)
-    return statistics.median(walls), statistics.median(peaks)
+    return statistics.median(walls), statistics.median(times), statistics.median(peaks)
 
 
 def main() -> None:
@@ -106,10 +107,10 @@ def main() -> None:
             "ir_measures' reader alone, 60 run files": [sys.executable, "-c", IR_MEASURES_READER, *runs],
             "pyndeval through ir_measures, StRecall(rel=4)@20": [sys.executable, "-c", PYNDEVAL, items, *runs],
         }
-    print(f"{'what':<66} {'seconds':>8} {'MB':>6}")
+    print(f"{'what':<66} {'seconds':>8} {'CPU':>7} {'MB':>6}")
     for name, command in commands.items():
-        wall, peak = measure(command, options.repeats)
-        print(f"{name:<66} {wall:>8.2f} {peak:>6.0f}", flush=True)
+        wall, cpu, peak = measure(command, options.repeats)
+        print(f"{name:<66} {wall:>8.2f} {cpu:>7.2f} {peak:>6.0f}", flush=True)
 
 
 if __name__ == "__main__":
