@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from ir_datasets.formats import GenericQrel, TrecQrel
 from rubric_measures.errors import InputError, UnknownNameError
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.reports import Answer, read_answers
+from rubric_measures.formats.run_names import distinct_run_names
 from rubric_measures.formats.trec import Qrel, Run, make_run, read_qrels, read_run
 from rubric_measures.formats.workbench import load_graded, read_graded
 from rubric_measures.graded import BANK_DOC, Grades
@@ -90,12 +92,9 @@ class FolderSource(Source):
 
     @cached_property
     def runs(self) -> Mapping[str, Run]:  # type: ignore[override]
-        runs: dict[str, Run] = {}
-        for path in self.run_files:
-            run = read_run(path)
-            if runs.setdefault(run.run_id, run) is not run:
-                raise InputError(f"{path}: another run of the folder is called {run.run_id!r} too")
-        return dict(sorted(runs.items()))
+        runs = [read_run(path) for path in self.run_files]
+        names = distinct_run_names([run.run_id for run in runs], self.run_files)
+        return {name: replace(run, run_id=name) for name, run in sorted(zip(names, runs, strict=True))}
 
     @cached_property
     def answers(self) -> Sequence[Answer]:  # type: ignore[override]

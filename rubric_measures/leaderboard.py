@@ -10,6 +10,7 @@ from ir_measures.measures.base import Measure
 
 from rubric_measures.errors import InputError, MeasureError
 from rubric_measures.forked import forked_map
+from rubric_measures.formats.run_names import distinct_run_names
 from rubric_measures.formats.trec import read_run
 from rubric_measures.graded import Grades, OnFailed
 from rubric_measures.measures.plan import Coverage, Plan, QueryScorer
@@ -293,15 +294,15 @@ def score_run_files(
     """
     scoring = _Scoring(measures)
     scorers = _scorers(scoring, grades)
-    rows: dict[str, _RunRow] = {}
 
     def score(path: str) -> tuple[str, _RunRow]:
         read = read_run(path)
         rankings = {query_id: ranking.doc_ids for query_id, ranking in read.rankings.items()}
         return read.run_id, _score_run(scoring, scorers, rankings)
 
-    for run_id, row in forked_map(score, paths, workers, watch):
-        _merge(rows, run_id, row)
+    scored = list(forked_map(score, paths, workers, watch))
+    names = distinct_run_names([tag for tag, _ in scored], paths)
+    rows = {name: row for name, (_, row) in zip(names, scored, strict=True)}
     return _finish(scoring, scorers, rows, grades, overall, settings)
 
 

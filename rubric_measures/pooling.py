@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -19,6 +20,7 @@ from rubric_measures.answers import (
 from rubric_measures.errors import InputError
 from rubric_measures.files import peek_head
 from rubric_measures.formats.queries import read_queries
+from rubric_measures.formats.run_names import distinct_run_names
 from rubric_measures.formats.topics import Topic, read_topics
 from rubric_measures.formats.trec import Qrel, Run, read_qrels, read_run
 from rubric_measures.formats.workbench import GradedPassage, Judgment, PassageData, QueryPassages, Ranking
@@ -266,12 +268,16 @@ def pool_files(
 
     collection = load_collection(source) if source is not None else None
     runs: list[Run] = []
+    run_files: list[str | os.PathLike[str]] = []
     answers: list[Answer] = []
     for path in paths:
         if _holds_answers(path):
             answers += read_answers(path)
         else:
             runs.append(read_run(path))
+            run_files.append(path)
+    names = distinct_run_names([run.run_id for run in runs], run_files)
+    runs = [replace(run, run_id=name) for run, name in zip(runs, names, strict=True)]
     if collection is not None and not paths:
         runs, answers = list(collection.runs.values()), list(collection.answers)
     if not runs and not answers and not judged:

@@ -6,11 +6,12 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rubric_measures.errors import InputError
 from rubric_measures.forked import forked_map
+from rubric_measures.formats.run_names import distinct_run_names
 from rubric_measures.formats.trec import read_run
 
 __all__ = ["RunSpool", "spool_runs"]
@@ -76,13 +77,9 @@ def spool_runs(
             os.close(handle)
             return _spool(path, Path(name), depth)
 
-        runs = list(forked_map(spool, paths, workers, watch))
-        names: set[str] = set()
-        for run in runs:
-            if run.run_id in names:
-                raise InputError(f"two runs are called {run.run_id!r}; rename one")
-            names.add(run.run_id)
-        yield RunSpool(runs)
+        spooled = list(forked_map(spool, paths, workers, watch))
+        names = distinct_run_names([run.run_id for run in spooled], paths)
+        yield RunSpool([replace(run, run_id=name) for run, name in zip(spooled, names, strict=True)])
 
 
 def _spool(path: str, target: Path, depth: int | None) -> _SpooledRun:

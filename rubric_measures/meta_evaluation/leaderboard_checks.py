@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ir_measures.measures.base import Measure
 
 from rubric_measures.files import read_text
+from rubric_measures.formats.run_names import distinct_run_names
 from rubric_measures.formats.trec import columns_of, read_run
 from rubric_measures.graded import Grades
 from rubric_measures.leaderboard import OVERALL, Leaderboard, needed_depth, score_runs
@@ -88,14 +89,16 @@ def raw_runs(paths: Iterable[str | os.PathLike[str]]) -> Iterator[RawRun]:
     Raises:
         FormatError: a file is no run.
     """
-    for path in paths:
+    paths = list(paths)
+    names = distinct_run_names([read_run(path).run_id for path in paths], paths)
+    for path, name in zip(paths, names, strict=True):
         read = read_run(path)
         rankings: dict[str, list[tuple[str, float]]] = {query_id: [] for query_id in read.rankings}
         for line in read_text(path).split("\n"):
             columns = columns_of(line)
             if columns:
                 rankings[columns[0]].append((columns[2], float(columns[4])))
-        yield RawRun(read.run_id, rankings)
+        yield RawRun(name, rankings)
 
 
 def raw_runs_of_records(queries: Iterable[RecordQuery]) -> list[RawRun]:
