@@ -22,6 +22,7 @@ __all__ = [
     "OVERALL",
     "Cell",
     "Leaderboard",
+    "cell_of",
     "collect_cells",
     "needed_depth",
     "score_records",
@@ -67,6 +68,11 @@ class _Tally:
         self.failed += coverage.failed
 
 
+def cell_of(values: Iterable[float | None]) -> Cell:
+    """Mean and standard error of the values of one run and measure, without counts of grades."""
+    return _cell(values, _Tally())
+
+
 def _cell(values: Iterable[float | None], tally: _Tally) -> Cell:
     scored = [value for value in values if value is not None]
     share = tally.graded / tally.needed if tally.needed else None
@@ -82,8 +88,7 @@ def _cell(values: Iterable[float | None], tally: _Tally) -> Cell:
 def collect_cells(values: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> dict[str, dict[str, Cell]]:
     """Means and standard errors of run_id -> measure -> query_id -> value, without counts of grades."""
     return {
-        run_id: {name: _cell(queries.values(), _Tally()) for name, queries in row.items()}
-        for run_id, row in values.items()
+        run_id: {name: cell_of(queries.values()) for name, queries in row.items()} for run_id, row in values.items()
     }
 
 

@@ -50,6 +50,7 @@ ALLOWED: dict[str, list[str]] = {
     "leaderboard_output": ["leaderboard"],
     "qrels": ["graded"],
     "workbench": USING,
+    "nuggetizer_scores": ["formats", "leaderboard"],
     "tournament": USING,
     "meta_evaluation": [*USING, "workbench", "tournament"],
     "plots": [*USING, "meta_evaluation", "tournament"],
@@ -59,7 +60,16 @@ ALLOWED: dict[str, list[str]] = {
     "cli": [],
 }
 # Scores made by people and machines alike: what stands right of the measures.
-ANALYSIS = ["workbench", "tournament", "meta_evaluation", "plots", "verification", "review", "example"]
+ANALYSIS = [
+    "workbench",
+    "nuggetizer_scores",
+    "tournament",
+    "meta_evaluation",
+    "plots",
+    "verification",
+    "review",
+    "example",
+]
 ALLOWED["cli"] = [*MAKING, *USING, *ANALYSIS, "convert"]
 # A judge for another program does what the command line does.
 ALLOWED["autojudge"] = [*MAKING, *USING, "cli"]

@@ -59,7 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--summary", action="store_true", help="add the greatest, median and least score of the runs")
     parser.add_argument("--facets", action="store_true", help="score facets (subtopics) in the place of items")
     parser.add_argument(
-        "--compat", choices=["workbench"], help="compute as this program does, to recompute its published leaderboards"
+        "--compat",
+        choices=["workbench", "nuggetizer"],
+        help="compute as this program does, to recompute its published leaderboards (nuggetizer: of assignments)",
     )
     add_report_options(parser)
     add_grade_options(parser)
@@ -76,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--length and --summary stand beside plain scores; leave the options of the report out")
     if options.length and options.runs:
         raise InputError("--length measures the answers in GRADED; leave the run files out")
-    assigned = None if options.runs or not is_assignments(options.graded) else assigned_answers(options.graded, options)
+    assigned = _assigned(options)
     scored = board = _board(options, assigned)
     if beside:
         board = _summed_up(board, options, assigned)
@@ -94,6 +96,15 @@ def run(options: argparse.Namespace) -> int:
     with atomic_writer(options.output) as stream:
         stream.write(text)
     return _say(scored)
+
+
+def _assigned(options: argparse.Namespace) -> AssignedAnswers | None:
+    """What a file of assignments says, unless the program's own rules are to read it."""
+    if options.runs or not is_assignments(options.graded):
+        if options.compat == "nuggetizer":
+            raise InputError("--compat nuggetizer scores a file of assignments, without run files")
+        return None
+    return None if options.compat == "nuggetizer" else assigned_answers(options.graded, options)
 
 
 def _summed_up(board: Leaderboard, options: argparse.Namespace, assigned: AssignedAnswers | None) -> Leaderboard:
@@ -144,6 +155,8 @@ def _in_units(grades: Grades, options: argparse.Namespace) -> Grades:
 
 def _board(options: argparse.Namespace, assigned: AssignedAnswers | None) -> Leaderboard:
     measures = rubric_measures_of(parse_measures(options.measures or DEFAULT_MEASURES))
+    if options.compat == "nuggetizer":
+        return _as_nuggetizer(options, measures)
     if assigned is not None:
         return _from_assignments(options, measures, assigned)
     from_records = not options.runs
@@ -166,6 +179,14 @@ def _board(options: argparse.Namespace, assigned: AssignedAnswers | None) -> Lea
         overall=not options.no_overall,
         watch=_bar(options),
     )
+
+
+def _as_nuggetizer(options: argparse.Namespace, measures: Sequence[Measure]) -> Leaderboard:
+    from rubric_measures.nuggetizer_scores import score_nuggetizer
+
+    if options.bank is not None or options.facets or options.length:
+        raise InputError("--compat nuggetizer knows neither --bank nor --facets nor --length; leave them out")
+    return score_nuggetizer(options.graded, measures)
 
 
 def _from_assignments(

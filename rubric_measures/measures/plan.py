@@ -159,7 +159,7 @@ class QueryScorer:
             what = "weight" if term.weights == "weight" else "importance (vital or okay)"
             raise MeasureError(
                 f"{measure} needs the {what} of every item, and item {weights!r} of query {self._grades.query_id!r} "
-                "has none; score with a test bank that gives it"
+                "has none; score with a test bank that gives it (or assignments with --compat nuggetizer)"
             )
         self._weights[term.weights] = WeightedMasks(weights)
 
