@@ -86,6 +86,23 @@ def compare(delay: float, count: int, rounds: int) -> None:
     print(f"{delay * 1000:3.0f} ms  backend / client with aiohttp: {ratio:.2f}, median of {rounds}", flush=True)
 
 
+def turned_away(count: int) -> None:
+    """Prints the rates at which calls get through a server that turns some of them away."""
+    kinds: list[dict[str, object]] = [
+        {},
+        {"random_429": 0.1},
+        {"random_429": 0.2},
+        {"random_429": 0.2, "retry_after": 1},
+        {"rate": 100, "burst": 20},
+        {"rate": 100, "burst": 20, "retry_after": 1},
+    ]
+    for kind in kinds:
+        with running(delay=0.05, **kind) as server:
+            rate = ours(server, count)
+            rejected = server.stats()["rejected"]
+        print(f"{kind}: {rate:.0f}/s, {count} answered, {rejected} times turned away", flush=True)
+
+
 def memory(count: int) -> None:
     """Prints the resident memory while many calls are made."""
     with running(remember=0) as server:
@@ -110,10 +127,13 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=2560, help="of each way and round; 0: only the memory")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--memory-calls", type=int, default=100_000, help="0: only the rates")
+    parser.add_argument("--limited-calls", type=int, default=2000, help="against a rate limit; 0: none")
     arguments = parser.parse_args()
     if arguments.calls:
         compare(0.5, arguments.calls, arguments.rounds)
         compare(0.05, arguments.calls, arguments.rounds)
+    if arguments.limited_calls:
+        turned_away(arguments.limited_calls)
     if arguments.memory_calls:
         memory(arguments.memory_calls)
 
