@@ -85,7 +85,7 @@ def main() -> None:
 
     def bootstrap() -> object:
         start = fit_strengths(points)
-        return fit_strengths(resampled_points(games, options.rounds, 42), start=start)
+        return [fit_strengths(some, start=start) for some in resampled_points(games, options.rounds, 42)]
 
     elo = EloSettings(replays=options.rounds)
     tasks: list[tuple[str, Callable[[], object]]] = [

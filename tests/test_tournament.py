@@ -319,10 +319,32 @@ def test_the_result_does_not_depend_on_the_order_of_the_games() -> None:
 
 def test_resampling_keeps_the_number_of_games() -> None:
     games = gather_games(CHAIN)
-    assert resampled_points(games, 20, 1, "games").sum(axis=(1, 2)).tolist() == [7.0] * 20
-    assert set(resampled_points(games, 20, 1).sum(axis=(1, 2)).tolist()) <= {6.0, 7.0, 8.0}
+    (drawn,) = resampled_points(games, 20, 1, "games")
+    assert drawn.sum(axis=(1, 2)).tolist() == [7.0] * 20
+    (drawn,) = resampled_points(games, 20, 1)
+    assert set(drawn.sum(axis=(1, 2)).tolist()) <= {6.0, 7.0, 8.0}
     with pytest.raises(InputError, match="over 'topics'"):
-        resampled_points(games, 20, 1, "topics")
+        list(resampled_points(games, 20, 1, "topics"))
+
+
+@pytest.mark.parametrize("unit", ["queries", "games"])
+def test_large_tournaments_go_in_blocks_with_the_same_result(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    games = simulated({"a": 0.5, "b": 0.0, "c": -0.5}, 10, seed=2)
+    settings = TournamentSettings(unit=unit, rounds=50, elo=EloSettings(replays=20))
+    whole = render(rate_games(games, settings), "text", 9)
+    monkeypatch.setattr("rubric_measures.tournament.bradley_terry._CELLS", 70)
+    monkeypatch.setattr("rubric_measures.tournament.elo._CELLS", 200)
+    assert render(rate_games(games, settings), "text", 9) == whole
+
+
+def test_without_a_prior_samples_that_connect_nothing_are_left_out_and_said() -> None:
+    # Two queries: about half of the samples draw one of them twice, and then A, B or C plays no game.
+    result = rate_games(CHAIN, TournamentSettings(prior=0, rounds=50))
+    (said,) = [note for note in result.notes if "bootstrap samples left out" in note]
+    assert 15 <= int(said.split()[0]) <= 35
+    assert [(one.agent, one.low == pytest.approx(one.rating)) for one in result.ratings] == [
+        ("A", True), ("B", True), ("C", True),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FORMATS)

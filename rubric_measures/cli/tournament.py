@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import logging
+import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from rubric_measures.cli.grade_support import Interrupts
 from rubric_measures.cli.inputs import progress
+from rubric_measures.cli.model_options import backend_settings, model_price, named_values
 from rubric_measures.errors import InputError
 from rubric_measures.files import atomic_writer
 
@@ -61,7 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     play("--answers", metavar="FILE", nargs="+", default=[], help="reports or plain answers; their runs are the agents")
     play("--queries", metavar="FILE", help="the texts of the queries")
     play("--model", help="lexical, scripted:FILE, hf:NAME or openai:NAME")
-    play("--base-url", metavar="URL", help="openai: the endpoint")
+    play("--base-url", metavar="URL", action="append", help="openai: the endpoint; may be repeated for replicas")
+    play("--model-option", action="append", default=[], metavar="NAME=VALUE", help="a setting of the model's backend")
+    play("--option", action="append", default=[], metavar="NAME=VALUE", help="a further generation option")
     play("--save", metavar="FILE", help="where the games are kept (JSON lines); those in it stay")
     play("--documents", metavar="SOURCE", help="what to show beside answers: graded records, or a collection")
     play("--level-shown", type=int, default=2, metavar="N", help="the lowest label of documents shown (default 2)")
@@ -77,6 +82,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     play("--cache", metavar="FILE", help="the reply cache (default: SAVE.cache.sqlite)")
     play("--cache-only", action="store_true", help="make no call: what is not in the cache fails")
     play("--max-calls", type=int, metavar="N", help="stop after so many calls")
+    play("--prices", metavar="FILE", help="price table, for --max-cost; see `grade`")
+    play("--max-cost", type=float, metavar="COST", help="stop before the calls cost more; needs --prices")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -108,7 +115,8 @@ def _check(options: argparse.Namespace) -> None:
         return
     if not options.games and not options.human:
         raise InputError("name the games, or --answers, --queries, --model and --save to play them")
-    names = "answers queries save documents label_prompt prompt factors per_query one_order cache cache_only max_calls"
+    names = "answers queries save documents label_prompt no_annotations prompt factors per_query one_order"
+    names += " base_url model_option option max_tokens cache cache_only max_calls prices max_cost"
     ignored = [f"--{name.replace('_', '-')}" for name in names.split() if getattr(options, name)]
     if ignored:
         raise InputError(f"{', '.join(ignored)} would have no effect without --model; leave it out")
@@ -158,8 +166,8 @@ def _play(options: argparse.Namespace, agents: list[str] | None) -> list[Prefere
     answers = answers_by_query(_answers(options), agents)
     saved = _read(options.save) if Path(options.save).exists() else []
     stats = RunStats()
-    with ReplyCache(options.cache or f"{options.save}.cache.sqlite") as cache:
-        grader = _grader(options, answers, cache)
+    with ReplyCache(options.cache or f"{options.save}.cache.sqlite") as cache, Interrupts() as interrupts:
+        grader = _grader(options, answers, cache, interrupts.event)
         mine: list[Preference] = []
         others: list[Preference] = []
         for game in saved:
@@ -196,7 +204,9 @@ def _answers(options: argparse.Namespace) -> list[Answer]:
     return found
 
 
-def _grader(options: argparse.Namespace, answers: dict[str, dict[str, str]], cache: ReplyCache) -> PairwiseGrader:
+def _grader(
+    options: argparse.Namespace, answers: dict[str, dict[str, str]], cache: ReplyCache, stop: threading.Event
+) -> PairwiseGrader:
     from rubric_measures.backends import make_backend
     from rubric_measures.formats.queries import read_queries
     from rubric_measures.formats.ragelo import read_ragelo_queries
@@ -210,9 +220,16 @@ def _grader(options: argparse.Namespace, answers: dict[str, dict[str, str]], cac
         references = load_references(
             options.documents, level, prompt_class=prompt, annotations=not options.no_annotations
         )
-    more: dict[str, Any] = {"base_url": options.base_url} if options.base_url else {}
+    backend = make_backend(options.model, **backend_settings(options.model_option, options.base_url))
+    price = model_price(options.prices, backend, options.max_cost)
     runner = LocalRunner(
-        make_backend(options.model, **more), cache, cache_only=options.cache_only, max_calls=options.max_calls
+        backend,
+        cache,
+        cache_only=options.cache_only,
+        max_calls=options.max_calls,
+        max_cost=options.max_cost,
+        price=price.of_reply if price else None,
+        stop=stop,
     )
     csv = options.queries.removesuffix(".gz").endswith(".csv")
     return PairwiseGrader(
@@ -222,7 +239,12 @@ def _grader(options: argparse.Namespace, answers: dict[str, dict[str, str]], cac
         references,
         options.prompt,
         options.factors,
-        GradingSettings(temperature=options.temperature, max_tokens=options.max_tokens, retries=options.retries),
+        GradingSettings(
+            temperature=options.temperature,
+            options=named_values("--option", options.option),
+            max_tokens=options.max_tokens,
+            retries=options.retries,
+        ),
     )
 
 

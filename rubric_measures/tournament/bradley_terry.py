@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rubric_measures.errors import InputError
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["components", "fit_strengths", "resampled_points"]
 
 _ROUNDS = 200
+# Numbers that are held at once in one array of resamples: some 30 MB.
+_CELLS = 4_000_000
 _TOLERANCE = 1e-10
 
 
@@ -86,13 +89,13 @@ def _logistic(x: FloatArray) -> FloatArray:
     return value
 
 
-def resampled_points(games: Games, rounds: int, seed: int, unit: str = "queries") -> FloatArray:
-    """Points of resampled games: (rounds, agents, agents).
+def resampled_points(games: Games, rounds: int, seed: int, unit: str = "queries") -> Iterator[FloatArray]:
+    """Points of resampled games, some samples at a time: (samples, agents, agents) each, `rounds` samples in all.
 
     Args:
         games: the games.
         rounds: the number of bootstrap samples.
-        seed: of numpy's PCG64 generator.
+        seed: of numpy's PCG64 generator; the samples do not depend on how many come at a time.
         unit: `queries`: all games of a drawn query come together, as verdicts about one query hang together; `games`:
             each game is drawn alone, which is too sure of itself when queries differ.
 
@@ -105,18 +108,20 @@ def resampled_points(games: Games, rounds: int, seed: int, unit: str = "queries"
         raise InputError(f"a bootstrap of {rounds} rounds over {unit!r}: expected 1 or more, over queries or games")
     random = np.random.default_rng(seed)
     size = len(games.agents)
-    if unit == "queries":
-        count = len(games.query_ids)
-        drawn = random.multinomial(count, np.full(count, 1.0 / count), size=rounds).astype(np.float64)
-        sums: FloatArray = (drawn @ games.points().reshape(count, -1)).reshape(rounds, size, size)
-        return sums
     # Games with the same pair and outcome are alike, so drawing games is drawing how many there are of each kind.
     wins, ties = games.outcomes()
     kinds = np.concatenate([wins.ravel(), np.triu(ties).ravel()])
-    drawn = random.multinomial(len(games), kinds / kinds.sum(), size=rounds).astype(np.float64)
-    won, tied = drawn.reshape(rounds, 2, size, size).transpose(1, 0, 2, 3)
-    both: FloatArray = won + 0.5 * (tied + tied.transpose(0, 2, 1))
-    return both
+    points = games.points().reshape(-1, size * size)
+    block = max(1, _CELLS // max(size * size, len(points)))
+    for begin in range(0, rounds, block):
+        count = min(block, rounds - begin)
+        if unit == "queries":
+            drawn = random.multinomial(len(points), np.full(len(points), 1.0 / len(points)), size=count)
+            yield (drawn.astype(np.float64) @ points).reshape(count, size, size)
+        else:
+            drawn = random.multinomial(len(games), kinds / kinds.sum(), size=count)
+            won, tied = drawn.reshape(count, 2, size, size).transpose(1, 0, 2, 3)
+            yield won + 0.5 * (tied + tied.transpose(0, 2, 1))
 
 
 def components(points: FloatArray) -> tuple[list[list[int]], list[list[int]]]:

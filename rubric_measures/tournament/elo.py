@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["COMPATS", "EloSettings", "elo_ratings", "elo_replays"]
 
+# Games times replays that are held at once: some 300 MB.
+_CELLS = 8_000_000
+
 
 @dataclass(frozen=True)
 class EloSettings:
@@ -91,16 +94,29 @@ def elo_replays(games: Games, settings: EloSettings | None = None) -> FloatArray
 
     settings = settings or EloSettings()
     random = np.random.default_rng(settings.seed)
-    orders = random.permuted(np.tile(np.arange(len(games)), (settings.replays, 1)), axis=1)
-    # One step plays one game of every replay, so a step's rows lie together.
+    # As many replays at once as fit into memory; the shuffles are drawn one replay after the other all the same.
+    block = max(1, _CELLS // len(games))
+    finals = []
+    for begin in range(0, settings.replays, block):
+        count = min(block, settings.replays - begin)
+        orders = random.permuted(np.tile(np.arange(len(games)), (count, 1)), axis=1)
+        finals.append(_replay(games, orders, settings))
+    return np.concatenate(finals)
+
+
+def _replay(games: Games, orders: NDArray[np.int64], settings: EloSettings) -> FloatArray:
+    """Final ratings of some replays: one step plays one game of each of them."""
+    import numpy as np
+
+    replays, size = len(orders), len(games.agents)
+    # A step's games lie together.
     orders = np.ascontiguousarray(orders.T)
-    size = len(games.agents)
-    ratings = np.full(settings.replays * size, float(settings.start))
-    offsets = np.arange(settings.replays) * size
+    ratings = np.full(replays * size, float(settings.start))
+    offsets = np.arange(replays) * size
     first, second = games.rows[:, 1][orders] + offsets, games.rows[:, 2][orders] + offsets
     earned = (settings.k * games.rows[:, 3] / 2.0)[orders]
     factor = np.log(10.0) / 400.0 * (-1.0 if settings.reversed_expectation else 1.0)
-    work = np.empty(settings.replays)
+    work = np.empty(replays)
     for a, b, points in zip(first, second, earned, strict=True):
         rating_a, rating_b = ratings.take(a), ratings.take(b)
         np.subtract(rating_b, rating_a, out=work)
@@ -115,5 +131,5 @@ def elo_replays(games: Games, settings: EloSettings | None = None) -> FloatArray
             np.trunc(rating_a, out=rating_a)
             np.trunc(rating_b, out=rating_b)
         ratings[a], ratings[b] = rating_a, rating_b
-    finals: FloatArray = ratings.reshape(settings.replays, size)
+    finals: FloatArray = ratings.reshape(replays, size)
     return finals

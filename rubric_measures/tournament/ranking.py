@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rubric_measures.errors import InputError
 from rubric_measures.leaderboard import Cell, Leaderboard, collect_cells
@@ -183,11 +183,11 @@ def rate_games(
     total = games.points().sum(axis=0)
     separate, pieces = components(total)
     strengths = fit_strengths(total, settings.prior)
-    low, high, error, apart = _intervals(games, strengths, settings)
+    spread = _spread(games, strengths, settings)
     elo, noise = elo_ratings(games, settings.elo)
     order = sorted(range(len(games.agents)), key=lambda place: (-round(float(strengths[place]), 9), place))
     of_component = {place: number for number, piece in enumerate(separate) for place in piece}
-    groups = _groups(order, apart, of_component)
+    groups = _groups(order, spread.apart, of_component) if spread else []
     wins, ties = games.outcomes()
     open_below, open_above = _open_ends(total, pieces)
     ratings = []
@@ -196,9 +196,9 @@ def rate_games(
             Rating(
                 games.agents[place],
                 _MIDDLE + _SCALE * float(strengths[place]),
-                _MIDDLE + _SCALE * float(low[place]) if low is not None and place not in open_below else None,
-                _MIDDLE + _SCALE * float(high[place]) if high is not None and place not in open_above else None,
-                _SCALE * float(error[place]) if error is not None else None,
+                _MIDDLE + _SCALE * float(spread.low[place]) if spread and place not in open_below else None,
+                _MIDDLE + _SCALE * float(spread.high[place]) if spread and place not in open_above else None,
+                _SCALE * float(spread.error[place]) if spread else None,
                 float(elo[place]),
                 float(noise[place]),
                 int(wins[place].sum()),
@@ -214,7 +214,7 @@ def rate_games(
         tuple(tuple(names[place] for place in group) for group in groups),
         win_table(games, [names[place] for place in order]),
         position_bias(listed),
-        tuple(_notes(games, separate, pieces, settings)),
+        tuple(_notes(games, separate, pieces, settings, spread)),
         tuple(tuple(names[place] for place in piece) for piece in separate),
         len(games),
         len(games.query_ids),
@@ -225,20 +225,32 @@ def rate_games(
     )
 
 
-def _intervals(
-    games: Games, strengths: FloatArray, settings: TournamentSettings
-) -> tuple[FloatArray | None, FloatArray | None, FloatArray | None, NDArray[np.bool_] | None]:
-    """Percentile intervals, standard errors, and which pairs differ; None where there are too few units to draw."""
+class _Spread(NamedTuple):
+    """What the bootstrap says: ends and standard error of each strength, which pairs differ, samples left out."""
+
+    low: FloatArray
+    high: FloatArray
+    error: FloatArray
+    apart: NDArray[np.bool_]
+    left_out: int
+
+
+def _spread(games: Games, strengths: FloatArray, settings: TournamentSettings) -> _Spread | None:
+    """Percentile intervals; None where there are too few units or samples."""
     import numpy as np
 
     if (len(games.query_ids) if settings.unit == "queries" else len(games)) < 2:
-        return None, None, None, None
-    resampled = resampled_points(games, settings.rounds, settings.seed, settings.unit)
-    if settings.prior == 0:
-        resampled = resampled[[len(components(points)[1]) == 1 for points in resampled]]
-        if len(resampled) < 2:
-            return None, None, None, None
-    drawn = fit_strengths(resampled, settings.prior, strengths)
+        return None
+    blocks = []
+    for points in resampled_points(games, settings.rounds, settings.seed, settings.unit):
+        if settings.prior == 0:
+            # Without a prior, samples in which wins do not connect all agents have no strengths.
+            points = points[[len(components(one)[1]) == 1 for one in points]]
+        if len(points):
+            blocks.append(fit_strengths(points, settings.prior, strengths))
+    if sum(map(len, blocks)) < 2:
+        return None
+    drawn = np.concatenate(blocks)
     ends = [(1 - settings.level) / 2, (1 + settings.level) / 2]
     low, high = np.quantile(drawn, ends, axis=0)
     size = drawn.shape[1]
@@ -246,7 +258,7 @@ def _intervals(
     for place in range(size):
         below, above = np.quantile(drawn[:, [place]] - drawn, ends, axis=0)
         apart[place] = (below > 1e-9) | (above < -1e-9)
-    return low, high, drawn.std(axis=0, ddof=1), apart
+    return _Spread(low, high, drawn.std(axis=0, ddof=1), apart, settings.rounds - len(drawn))
 
 
 def _open_ends(total: FloatArray, pieces: list[list[int]]) -> tuple[set[int], set[int]]:
@@ -262,12 +274,7 @@ def _open_ends(total: FloatArray, pieces: list[list[int]]) -> tuple[set[int], se
     return below, above
 
 
-def _groups(
-    order: Sequence[int], apart: NDArray[np.bool_] | None, of_component: Mapping[int, int]
-) -> list[tuple[int, ...]]:
-    if apart is None:
-        return []
-
+def _groups(order: Sequence[int], apart: NDArray[np.bool_], of_component: Mapping[int, int]) -> list[tuple[int, ...]]:
     def alike(a: int, b: int) -> bool:
         return of_component[a] != of_component[b] or not bool(apart[a, b])
 
@@ -296,7 +303,13 @@ def _win_rates(games: Games) -> dict[str, dict[str, float]]:
     }
 
 
-def _notes(games: Games, separate: list[list[int]], pieces: list[list[int]], settings: TournamentSettings) -> list[str]:
+def _notes(
+    games: Games,
+    separate: list[list[int]],
+    pieces: list[list[int]],
+    settings: TournamentSettings,
+    spread: _Spread | None,
+) -> list[str]:
     def named(groups: list[list[int]]) -> str:
         return " | ".join(", ".join(games.agents[place] for place in group) for group in groups)
 
@@ -321,6 +334,10 @@ def _notes(games: Games, separate: list[list[int]], pieces: list[list[int]], set
         notes.append("no intervals: the games are about one query, and a bootstrap over queries needs two or more")
     elif len(games.query_ids) < _FEW and settings.unit == "queries":
         notes.append(f"only {len(games.query_ids)} queries: bootstrap intervals of so few are too narrow")
+    if spread and spread.left_out:
+        notes.append(
+            f"{spread.left_out} of {settings.rounds} bootstrap samples left out: without a prior they have no strengths"
+        )
     if games.undecided:
         counts = ", ".join(f"{count} {status}" for status, count in games.undecided.items())
         notes.append(f"{sum(games.undecided.values())} games without a verdict count for nobody: {counts}")
