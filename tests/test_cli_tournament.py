@@ -153,3 +153,32 @@ def test_documents_without_labels_are_refused(tmp_path: Path, capsys: pytest.Cap
     status, _, err = run(capsys, *play(tmp_path, "concise", "thorough", more=more))
     assert status == 2
     assert "no document has a label of 7 or more" in err
+
+
+def test_documents_of_graded_records_come_with_the_reasons_of_their_labels(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = {"p1": (2, "It answers."), "p2": (1, "It touches on it.")}
+    passages = [
+        {
+            "paragraph_id": doc_id,
+            "text": f"Text of {doc_id}.",
+            "grades": [{"correctAnswered": True, "answer": why, "self_ratings": label, "llm": "m", "llm_options": {}}],
+        }
+        for doc_id, (label, why) in labels.items()
+    ]
+    (tmp_path / "docs.jsonl").write_text(json.dumps(["q01", passages]) + "\n")
+    rules = [
+        {"contains": "[p1] Text of p1.\nRelevance: It answers.\n[The Start", "reply": "[[A]]"},
+        {"contains": "[p1] Text of p1.\n[The Start", "reply": "[[B]]"},
+        {"contains": "(no documents are shown)", "reply": "[[C]]"},
+    ]
+    replies = tmp_path / "replies.jsonl"
+    replies.write_text("".join(json.dumps(rule) + "\n" for rule in rules))
+    more = ("--model", f"scripted:{replies}", "--documents", tmp_path / "docs.jsonl")
+    for options, verdict in (((), "a"), (("--no-annotations",), "b")):
+        status, _, _ = run(capsys, *play(tmp_path, "concise", "thorough", more=(*more, *options)))
+        assert status == 0
+        found = read_preferences(tmp_path / "games.jsonl")
+        assert {game.verdict for game in found if game.query_id == "q01"} == {verdict}
+        assert {game.verdict for game in found if game.query_id != "q01"} == {"tie"}

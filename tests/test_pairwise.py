@@ -230,3 +230,16 @@ def test_references_of_a_collection_are_its_judged_documents() -> None:
     assert labels == sorted(labels, reverse=True) and min(labels) >= 2
     assert all(one.text for shown in found.values() for one in shown)
     assert json.dumps(references_of_collection(EXAMPLE, 3)) != json.dumps(found)
+
+
+def test_a_prompt_of_ones_own_compares_answers(tmp_path: Path) -> None:
+    path = tmp_path / "brief.toml"
+    path.write_text(
+        'target = "answers"\nparser = "verdict"\n'
+        'text = """Which says more about {query}?\nFirst: {answer_a}\nSecond: {answer_b}\n[[A]], [[B]] or [[C]]?"""\n'
+    )
+    shown = "Which says more about What is ice??\nFirst: frozen water\nSecond: cold stone\n"
+    (game,) = grader_of((shown, "[[A]]"), prompt=str(path)).play([Game("q1", "x", "y")])
+    assert game.verdict == "a"
+    with pytest.raises(InputError, match="no field for the factors"):
+        list(grader_of(prompt=str(path), factors="brevity").play([Game("q1", "x", "y")]))

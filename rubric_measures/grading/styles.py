@@ -50,7 +50,7 @@ class Style:
         self.prompt = prompt
         self.settings = settings
         self.asker = Asker(backend, prompt, settings)
-        self.direct = prompt.target == "direct"
+        self.direct = prompt.target == "direct" or (prompt.target == "answer" and prompt.parser != "aspects")
         self.graded = prompt.task != "extract"
         kinds = {"any": ("question", "nugget"), "answer": ("question",)}
         self.item_kinds: tuple[str, ...] = kinds.get(prompt.target, (prompt.target,))

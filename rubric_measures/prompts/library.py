@@ -30,6 +30,7 @@ FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     "nugget": (frozenset({"nugget", "context"}), frozenset({"query"})),
     "direct": (frozenset({"query_title", "context"}), frozenset({"examples"})),
     "answer": (frozenset({"query", "answer"}), frozenset({"documents", "domain"})),
+    "answers": (frozenset({"answer_a", "answer_b"}), frozenset({"query", "documents"})),
 }
 PARSERS = ("rating", "yes_no", "label", "label_list", "list", "items", "aspects", "verdict", "text")
 _FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
@@ -46,7 +47,8 @@ class Prompt:
         text: the template of the user message; `{name}` is a field.
         system: the system message; empty for none.
         target: what is shown: `question` or `nugget` (one item and a passage), `direct` (a query and a passage),
-            `answer` (a query and an answer), `query` (makes queries), `any` (an item of either kind).
+            `answer` (a query and an answer), `answers` (two of them), `query` (makes queries), `any` (an item
+            of either kind).
         task: what the reply is for: `grade`, `extract` (a text for people to verify), `verify` (extract, then check
             against gold answers), `generate`, `label`, `compare`, or `part` (it fills a field of another prompt).
         parser: how a reply is read; one of `PARSERS`.
