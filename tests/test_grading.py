@@ -234,6 +234,69 @@ def test_single_nugget_calls_and_seeded_orders() -> None:
         assert grade_of_items(only_set(graded)) == {"q/fact 0": 2, "q/fact 1": 0}
 
 
+def test_the_order_of_nuggets_has_an_effect_that_is_reported() -> None:
+    # The model supports whatever comes first: a nugget has 2 at place 1 and 0 at place 2.
+    first = ScriptedBackend([rule(labels("support", "not_support"))])
+    report = GradingReport()
+    bank = bank_of("fact 0", "fact 1", kind="nugget")
+    entry = only_set(grade(first, bank, "nuggets.assign", shuffle_seed=1, replicates=8, report=report))
+    details = (entry.model_extra or {})["details"]
+    places = {item_id: of_item["places"] for item_id, of_item in details.items()}
+    assert [sorted(pair) for pair in zip(*places.values(), strict=True)] == [[1, 2]] * 8
+    share = places["q/fact 0"].count(1) / 8
+    # fact 0 has the mean 2 · share; at place 1 it deviates by 2 - 2 · share, 8 · share times; fact 1 the other way.
+    at_first = (8 * share * (2 - 2 * share) + 8 * (1 - share) * (2 - 2 * (1 - share))) / 8
+    assert 0 < share < 1
+    assert report.order.deviations == pytest.approx({1: at_first, 2: -at_first})
+    assert "range" in str(report.order) and report.order.graded == 2
+    # A model that reads the nuggets has no effect of order.
+    either = ScriptedBackend(
+        [rule(labels("support", "not_support"), '["fact 0",'), rule(labels("not_support", "support"))]
+    )
+    report = GradingReport()
+    grade(either, bank, "nuggets.assign", shuffle_seed=1, replicates=8, report=report)
+    assert report.order.deviations == {1: 0.0, 2: 0.0}
+
+
+def test_label_lists_count_as_in_the_nuggetizer_program() -> None:
+    texts = ["fact 0", "fact 1", "fact 2"]
+    bank = bank_of(*texts, kind="nugget")
+
+    def graded(*replies: ScriptedRule, text: str = "x", **more: Any) -> tuple[ItemGradeSet, GradingReport]:
+        report = GradingReport()
+        found = grade(
+            ScriptedBackend(replies),
+            bank,
+            "nuggets.assign",
+            source=passage(text),
+            report=report,
+            compat="nuggetizer",
+            **more,
+        )
+        return only_set(found), report
+
+    # Too short: the last nugget is dropped, without another draw. An unknown label is 0; capitals are read.
+    entry, report = graded(rule(labels("Support", "maybe")))
+    assert grade_of_items(entry) == {"q/fact 0": 2, "q/fact 1": 0}
+    assert entry.item_status == {"q/fact 2": "unparsed"}
+    assert (report.run.calls, report.by_rule) == (1, 1)
+    # Too long: the rest is ignored.
+    entry, _ = graded(rule(labels(*["partial_support"] * 5)))
+    assert grade_of_items(entry) == {f"q/{text}": 1 for text in texts}
+    # No list after all draws: failed, which counts 0. A lost connection is no grade here either.
+    entry, report = graded(rule("I do not know."), retries=2, temperature=0.2)
+    assert grade_of_items(entry) == {f"q/{text}": 0 for text in texts}
+    assert (report.run.calls, report.by_rule) == (3, 3)
+    entry, _ = graded(rule(None, status="failed"))
+    assert entry.item_status == {f"q/{text}": "failed" for text in texts}
+    # An empty answer is not supported, without a call.
+    entry, report = graded(text=" ")
+    assert grade_of_items(entry) == {f"q/{text}": 0 for text in texts}
+    assert report.run.calls == 0
+    with pytest.raises(InputError, match="reads lists of labels"):
+        grade(ScriptedBackend([rule("1")]), bank_of("one?"), RATING, compat="nuggetizer")
+
+
 def test_replicates_are_combined_and_the_flip_rate_counted() -> None:
     backend = ScriptedBackend([rule(str(value), replicate=number) for number, value in enumerate((4, 4, 1))])
     report = GradingReport()
@@ -361,7 +424,7 @@ def test_queries_come_in_the_order_of_the_input_whatever_the_order_of_replies() 
         {"nuggets_per_call": 0},
         {"long_passages": "drop"},
         {"combine": "mean"},
-        {"compat": "nuggetizer"},
+        {"compat": "ragelo"},
         {"temperature": -1},
     ],
 )

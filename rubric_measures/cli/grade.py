@@ -58,7 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     replies("--combine", choices=("median", "majority"), default="median", help="how replicates become one grade")
     replies("--retries", type=int, default=1, metavar="N", help="further draws of a reply that cannot be read")
     replies("--unparsed", choices=("exampp", "workbench"), default="", help="grade replies without a rating by rule")
-    replies("--compat", choices=("workbench",), default="", help="read and match replies as that program does")
+    programs = ("workbench", "nuggetizer")
+    replies("--compat", choices=programs, default="", help="read, match and count replies as that program does")
     replies("--nuggets-per-call", type=int, default=10, metavar="N", help="label lists: nuggets shown at once")
     replies("--shuffle-seed", type=int, metavar="SEED", help="label lists: another order for each replicate")
     replies("--long-passages", choices=("chunk", "truncate", "refuse"), default="chunk", help="what does not fit")
@@ -148,8 +149,8 @@ def _grader(args: argparse.Namespace, backend: Backend, cache: Any, **limits: An
 def _settings(args: argparse.Namespace) -> GradingSettings:
     from rubric_measures.grading import GradingSettings
 
-    if args.replicates > 1 and args.temperature == 0:
-        raise InputError("replicates at temperature 0 are all the same reply; give --temperature")
+    if args.replicates > 1 and args.temperature == 0 and args.shuffle_seed is None:
+        raise InputError("replicates at temperature 0 are all the same reply; give --temperature (or --shuffle-seed)")
     return GradingSettings(
         temperature=args.temperature,
         max_tokens=args.max_tokens,
@@ -250,6 +251,10 @@ def _say(report: GradingReport) -> int:
         _LOG.info("%d further draws for replies that could not be read", report.unparsed_retries)
     if report.flip_rate is not None:
         _LOG.info("flip rate of the replicates: %.4f", report.flip_rate)
+    if report.order.graded:
+        _LOG.info("order of the nuggets: %s", report.order)
+    if report.by_rule:
+        _LOG.warning("%d grades are 0 by the rules of the nuggetizer program: replies it counts so", report.by_rule)
     if report.flagged:
         _LOG.warning("%d passages look like instructions to the grader (see looks_like_instruction)", report.flagged)
     lacking = {status: count for status, count in made.items() if status != "graded"}

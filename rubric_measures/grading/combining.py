@@ -8,7 +8,37 @@ from collections.abc import Sequence
 from rubric_measures.grading.asking import Answer
 from rubric_measures.grading.outcomes import Outcome
 
-__all__ = ["best_chunk", "combine_grades", "combine_replicates"]
+__all__ = ["BY_RULE", "as_nuggetizer", "best_chunk", "combine_grades", "combine_replicates"]
+
+
+# How the notes of grades end that only the rules of the nuggetizer program make.
+BY_RULE = "(nuggetizer)"
+
+
+def as_nuggetizer(answer: Answer, place: int, labels: Sequence[str]) -> Answer:
+    """The answer about one nugget as the nuggetizer program counts it.
+
+    An unknown label earns nothing, and so does a list that cannot be read after all retries (its label is `failed`);
+    both stay in the denominator. A nugget without a label, because the list is too short, is dropped: it has no grade.
+    Labels too many are ignored. A call that failed or was refused is no grade here either.
+
+    Args:
+        answer: its value being the labels as they stand, in small letters.
+        place: of the nugget, from 0.
+        labels: the known labels, by grade from 0.
+
+    Source: nuggetizer 0.0.5.
+    """
+    if answer.value is None:
+        if answer.status != "unparsed":
+            return answer
+        return answer._replace(value=0, status="graded", note=f"{answer.note}; counts as failed, 0 {BY_RULE}")
+    if place >= len(answer.value):
+        return answer._replace(value=None, status="unparsed", note=f"no label for this nugget; dropped {BY_RULE}")
+    label = answer.value[place]
+    if label not in labels:
+        return answer._replace(value=0, note=f"unknown label {label[:40]!r}; counts as 0 {BY_RULE}")
+    return answer._replace(value=labels.index(label))
 
 
 def best_chunk(answers: Sequence[Answer], top: int) -> Answer:

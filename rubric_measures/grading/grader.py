@@ -13,7 +13,9 @@ from rubric_measures.backends import Backend, make_backend
 from rubric_measures.backends.cache import ReplyCache
 from rubric_measures.errors import InputError, UnknownNameError
 from rubric_measures.formats.workbench import GradedPassage, QueryPassages
+from rubric_measures.grading.combining import BY_RULE
 from rubric_measures.grading.entries import EntryMaker, bank_hash
+from rubric_measures.grading.order_effect import OrderEffect
 from rubric_measures.grading.outcomes import Outcome, Unit
 from rubric_measures.grading.settings import GradingSettings
 from rubric_measures.grading.styles import make_style
@@ -49,6 +51,8 @@ class GradingReport:
         replicated: grades that come from several replicates.
         flips: sum over them of the share of replicates that differ from the combined grade.
         unparsed_retries: replies that were drawn again.
+        by_rule: grades 0 that only the rules of the nuggetizer program make (`compat`).
+        order: what the order of the nuggets in label lists did to their grades, where it was permuted.
         run: the calls.
     """
 
@@ -59,6 +63,8 @@ class GradingReport:
     replicated: int = 0
     flips: float = 0.0
     unparsed_retries: int = 0
+    by_rule: int = 0
+    order: OrderEffect = field(default_factory=OrderEffect)
     run: RunStats = field(default_factory=RunStats)
 
     @property
@@ -74,6 +80,7 @@ class GradingReport:
     def add(self, prompt_class: str, outcome: Outcome) -> None:
         """Counts one outcome."""
         self.statuses.setdefault(prompt_class, Counter())[outcome.status] += 1
+        self.by_rule += outcome.status == "graded" and outcome.note.endswith(BY_RULE)
         details = outcome.details or {}
         retries = details.get("retries", 0)
         self.unparsed_retries += retries if isinstance(retries, int) else 0
@@ -81,6 +88,9 @@ class GradingReport:
         if drawn and outcome.grade is not None:
             self.replicated += 1
             self.flips += sum(grade != outcome.grade for grade, _ in drawn) / len(drawn)
+        places: Any = details.get("places")
+        if drawn and places:
+            self.order.add(places, [grade for grade, _ in drawn])
 
 
 def default_prompts(model: str, bank: TestBank) -> tuple[str, ...]:

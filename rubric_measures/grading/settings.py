@@ -31,7 +31,8 @@ class GradingSettings:
             always the same are not asked again.
         unparsed: what a reply without a rating is: empty for no grade; `exampp`: 0 for an unanswerable expression or
             nothing, else 1 (EXAM++ 4.2.2); `workbench`: the reverse, as the Rubric workbench's program has it.
-        compat: `workbench`: replies are read and answers matched as the Rubric workbench's program does it.
+        compat: `workbench`: replies are read and answers matched as the Rubric workbench's program does it;
+            `nuggetizer`: label lists count as in the nuggetizer program (see `combining.as_nuggetizer`).
         long_passages: what happens to a passage that the model's context cannot hold: `chunk` (overlapping pieces, the
             best grade counts), `truncate` (the beginning is graded, with status `truncated`), `refuse`.
         chunk_overlap: the share of a chunk that the next one repeats.
@@ -48,7 +49,7 @@ class GradingSettings:
     combine: Literal["median", "majority"] = "median"
     retries: int = 1
     unparsed: Literal["", "exampp", "workbench"] = ""
-    compat: Literal["", "workbench"] = ""
+    compat: Literal["", "workbench", "nuggetizer"] = ""
     long_passages: Literal["chunk", "truncate", "refuse"] = "chunk"
     chunk_overlap: float = 0.25
     nuggets_per_call: int = 10
@@ -71,7 +72,7 @@ class GradingSettings:
         for name, known in (
             ("combine", ("median", "majority")),
             ("unparsed", ("", "exampp", "workbench")),
-            ("compat", ("", "workbench")),
+            ("compat", ("", "workbench", "nuggetizer")),
             ("long_passages", ("chunk", "truncate", "refuse")),
         ):
             if getattr(self, name) not in known:

@@ -9,7 +9,7 @@ from typing import Any
 from rubric_measures.backends.base import Backend, Message, Reply, Request
 from rubric_measures.errors import InputError
 from rubric_measures.grading.asking import Answer, Ask, Asker
-from rubric_measures.grading.combining import best_chunk, combine_replicates
+from rubric_measures.grading.combining import BY_RULE, as_nuggetizer, best_chunk, combine_replicates
 from rubric_measures.grading.fitting import Fit, Fitter
 from rubric_measures.grading.matching import matches_any
 from rubric_measures.grading.outcomes import Outcome, Unit
@@ -93,6 +93,8 @@ class Style:
     def job(self, unit: Unit) -> Job[list[Outcome]]:
         """The work of one unit, as a generator for a runner; returns an outcome for each of its items."""
         item_ids = [item.item_id for item in unit.items] or [DIRECT_ITEM]
+        if self.settings.compat == "nuggetizer" and not unit.text.strip():
+            return [Outcome(item_id, 0, note=f"an empty answer, not asked {BY_RULE}") for item_id in item_ids]
         fit = self._fitted(unit)
         if not fit.pieces:
             status: Any = fit.status
@@ -137,6 +139,8 @@ class Style:
             chunks.append([answer.text for answer in of_chunks])
             drawn.append(self._joined(of_chunks))
         details: dict[str, object] = {"chunks": chunks} if size > 1 else {}
+        if self.settings.shuffle_seed is not None and len(orders) > 1 and self.prompt.parser == "label_list":
+            details["places"] = [order.index(unit.items[place]) + 1 for order in orders]
         if not self.graded:
             outcome = _text_outcome(item_id, drawn, details)
             if self.settings.compat == "workbench" and outcome.status == "graded":
@@ -182,6 +186,8 @@ class Style:
 
     def _of_item(self, answer: Answer, order: Sequence[RubricItem], item: RubricItem) -> Answer:
         """The answer about one of several items: its aspect's grade, or its label's place in the prompt's labels."""
+        if self.settings.compat == "nuggetizer":
+            return as_nuggetizer(answer, order.index(item), self.prompt.labels)
         if answer.value is None:
             return answer
         if self.prompt.parser == "aspects":
@@ -268,4 +274,6 @@ def make_style(backend: Backend, name: str, settings: GradingSettings) -> Style:
         raise InputError(f"{_READERS[reads[0]]} reads only the prompt {' or '.join(reads)}, not {name}")
     if prompt.format == "json" and not reads:
         raise InputError(f"prompt {name} is only for {_READERS.get(name, 'backends that say so')}")
+    if settings.compat == "nuggetizer" and prompt.parser != "label_list":
+        raise InputError(f"--compat nuggetizer reads lists of labels, and prompt {name} asks for none")
     return Style(backend, prompt, settings)

@@ -24,6 +24,7 @@ __all__ = [
     "parse_text",
     "parse_verdict",
     "parse_yes_no",
+    "raw_label_list",
 ]
 
 _YES_NO_END = r"\b(?=\W*(?:\Z|\n)|\s*[,.;:!)\]\"'*–—-]|\s+(?:because|since|as|due)\b)"
@@ -108,6 +109,17 @@ def parse_label_list(text: str, labels: Sequence[str], count: int | None = None)
     if count is not None and len(named) != count:
         return Parsed(None, f"{len(named)} labels for {count} items")
     return Parsed(named)
+
+
+def raw_label_list(text: str) -> Parsed[tuple[str, ...]]:
+    """Reads the last list of the reply as it stands, in small letters, whatever its length and labels.
+
+    So does the nuggetizer program (0.0.5), which leaves it to the scores what to make of unknown labels.
+    """
+    lists, truncated = find_lists(clean_reply(text))
+    if truncated or not lists:
+        return Parsed(None, "the list is not closed" if truncated else "no list in the reply")
+    return Parsed(tuple(label.lower() for label in lists[-1]))
 
 
 def parse_list(text: str) -> Parsed[tuple[str, ...]]:
@@ -226,7 +238,7 @@ def parse_reply(
         case "label":
             return parse_label(text, labels, scale)
         case "label_list":
-            return parse_label_list(text, labels, count)
+            return raw_label_list(text) if compat == "nuggetizer" else parse_label_list(text, labels, count)
         case "list":
             return parse_list(text)
         case "items":
