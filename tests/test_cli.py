@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.cli import COMMANDS
+from rubric_measures.cli import COMMANDS, one_line
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -40,3 +40,7 @@ print(sorted(heavy), file=sys.stderr)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
+
+
+def test_ids_cannot_break_or_forge_a_line() -> None:
+    assert one_line("query 'a\x0b\x1b[31m\nb' · ü") == "query 'a\\x0b\\x1b[31m\\nb' · ü"

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-__all__ = ["COMMANDS", "main", "run_command"]
+__all__ = ["COMMANDS", "main", "one_line", "run_command"]
 
 # name -> (module, help). Modules load when their command is asked for, so that --help is instant.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -59,12 +59,17 @@ def _command_parser(name: str) -> tuple[argparse.ArgumentParser, object]:
     return parser, module
 
 
+def one_line(text: str) -> str:
+    """The text with whatever would break or forge a line of a terminal written as an escape."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+
+
 class _NoteHandler(logging.StreamHandler):  # type: ignore[type-arg]
     """Prints the library's counted notes to standard error, one line each."""
 
     def format(self, record: logging.LogRecord) -> str:
         prefix = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
-        return f"rubric_measures: {prefix}{record.getMessage()}"
+        return one_line(f"rubric_measures: {prefix}{record.getMessage()}")
 
 
 def run_command(arguments: Sequence[str]) -> int:
@@ -121,11 +126,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except GradingError as error:
-        print(f"rubric_measures: {error}", file=sys.stderr)
+        print(one_line(f"rubric_measures: {error}"), file=sys.stderr)
         # A model that cannot be used at all is a wrong name, key or address: nothing was computed.
         return 2 if isinstance(error, BackendError) else 1
     except (RubricMeasuresError, MissingExtraError) as error:
-        print(f"rubric_measures: {error}", file=sys.stderr)
+        print(one_line(f"rubric_measures: {error}"), file=sys.stderr)
         return 2
     except BrokenPipeError:
         # The reader of our output is gone (head, less): say nothing, and keep the interpreter from saying it at exit.
