@@ -252,10 +252,14 @@ class _Row:
 
 
 def selected_cache(cache: Any, rows: Any) -> Any:
-    """A copy of some rows of a cache of keys and values; the cache itself stays as it is."""
+    """A copy of some rows of a cache of keys and values; the cache itself stays as it is.
+
+    All rows in their order share the tensors with it: a cache grows by new tensors, never in place.
+    """
     new = copy.copy(cache)
     new.layers = [copy.copy(layer) for layer in cache.layers]
-    new.batch_select_indices(rows)
+    if rows.tolist() != list(range(cache.layers[0].keys.shape[0])):
+        new.batch_select_indices(rows)
     return new
 
 

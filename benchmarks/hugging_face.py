@@ -1,0 +1,186 @@
+"""Hugging Face backends in CPU seconds: the encoder alone, labels, generation; a passage shared by its items.
+
+Random weights of real geometries: speed carries over, grades do not. One thread, so that CPU seconds are comparable.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import random
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from rubric_measures.backends import Backend, Message, Request, make_backend
+from rubric_measures.backends.hf_batching import by_length
+from rubric_measures.backends.hf_decoding import padded
+from rubric_measures.backends.hf_seq2seq import Seq2SeqBackend
+from tests.hf_models import WORDS, save_tokenizer
+
+LABELS = tuple("012345")
+VOCABULARY = 32128
+
+
+def cpu_seconds(work: Callable[[], object]) -> float:
+    """CPU time of this process for one call."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def text_of(tokenizer: Any, tokens: int, draw: random.Random) -> str:
+    """Random words that make about so many tokens."""
+    words: list[str] = []
+    while len(tokenizer(" ".join(words))["input_ids"]) < tokens:
+        words += draw.choices(WORDS.split(), k=max(1, tokens // 8))
+    return tokenizer.decode(tokenizer(" ".join(words), add_special_tokens=False)["input_ids"][:tokens])
+
+
+def save_t5_small(folder: Path) -> None:
+    """The geometry of flan-t5-small, with an output layer that makes it write one label and the end token."""
+    tokenizer = save_tokenizer(folder)
+    torch.manual_seed(0)
+    config = transformers.T5Config(
+        vocab_size=VOCABULARY, d_model=512, d_kv=64, d_ff=1024, num_layers=8, num_heads=6,
+        feed_forward_proj="gated-gelu", tie_word_embeddings=False, decoder_start_token_id=0, pad_token_id=0,
+        eos_token_id=1, dropout_rate=0.0,
+    )  # fmt: skip
+    network = transformers.T5ForConditionalGeneration(config).eval()
+    draw = random.Random(1)
+    label_ids = [tokenizer(label)["input_ids"][0] for label in LABELS]
+    # Nearly the same embedding for all labels, so that what follows one of them can be set for all.
+    embedding = network.shared.weight.data
+    embedding[label_ids] = embedding[label_ids[0]] + 0.1 * embedding[label_ids]
+    states = []
+    network.lm_head.weight.data.mul_(0.02 / network.lm_head.weight.std())
+    with torch.inference_mode():
+        for place in range(12):
+            ids = torch.tensor([tokenizer(text_of(tokenizer, 300, draw))["input_ids"]])
+            written = torch.tensor([[0, label_ids[place % 6]]])
+            out = network(input_ids=ids, decoder_input_ids=written, output_hidden_states=True)
+            states.append(out.decoder_hidden_states[-1][0])
+        # Rows that score 24 at the first position and 0 at the second (labels), and the reverse (the end token).
+        rows = torch.linalg.pinv(torch.stack(states).mean(0)) * 24
+    noise = torch.randn(len(LABELS), rows.shape[0]) * 0.05
+    network.lm_head.weight.data[label_ids] = rows[:, 0] + noise
+    network.lm_head.weight.data[1] = rows[:, 1]
+    network.save_pretrained(folder)
+
+
+def requests_of(backend: Backend, prompts: Sequence[str], group: Callable[[int], str]) -> list[Request]:
+    """Rating requests; group of a prompt by its place."""
+    options = {"temperature": 0, "max_tokens": 8, **backend.options}
+    return [
+        Request(backend.model, (Message("user", prompt),), options, LABELS, 0, group(place))
+        for place, prompt in enumerate(prompts)
+    ]
+
+
+def seq2seq(folder: Path, count: int) -> None:
+    """Labels and generation against the encoder alone, over the same batches."""
+    save_t5_small(folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    draw = random.Random(2)
+    prompts = [text_of(tokenizer, draw.randint(250, 350), draw) for _ in range(count)]
+    labels = make_backend(f"hf:{folder}", mode="labels", dtype="float32", label_mass=0.5)
+    assert isinstance(labels, Seq2SeqBackend)
+    network = labels.network
+
+    def encode() -> None:
+        rows = [labels.encode(prompt, special=True) for prompt in prompts]
+        with torch.inference_mode():
+            for batch in by_length(rows, len, labels.batch_tokens):
+                ids, mask = padded(batch, "cpu", left=False)
+                network.get_encoder()(input_ids=ids, attention_mask=mask)
+
+    def library(shown: Sequence[str]) -> None:
+        for prompt in shown:
+            ids = tokenizer(prompt, return_tensors="pt")["input_ids"]
+            network.generate(input_ids=ids, max_new_tokens=8, do_sample=False)
+
+    replies = list(labels.complete(requests_of(labels, prompts[:16], lambda place: "")))  # also warms up
+    modes = [(str(reply.raw["mode"]), reply.text) for _, reply in replies]
+    print(f"replies of the first 16 prompts: {sorted(set(modes))}")
+    alone = cpu_seconds(encode)
+    print(f"encoder alone                    {alone:7.1f} s")
+    few = prompts[: max(1, count // 10)]
+    generate = make_backend(f"hf:{folder}", mode="generate", dtype="float32")
+    list(generate.complete(requests_of(generate, prompts[:2], lambda place: "")))
+
+    def run(backend: Backend) -> None:
+        list(backend.complete(requests_of(backend, prompts, lambda place: "")))
+
+    for name, backend in (("labels", labels), ("generate", generate)):
+        spent = cpu_seconds(functools.partial(run, backend))
+        print(f"mode {name:8s}                    {spent:7.1f} s   {spent / alone:.2f} x the encoder")
+    spent = cpu_seconds(lambda: library(few)) * count / len(few)
+    print(f"library, one prompt at a time    {spent:7.1f} s   {spent / alone:.2f} x the encoder (from {len(few)})")
+
+
+def decoder(folder: Path, passages: int) -> None:
+    """Ten items of 42 tokens for each passage of 257 tokens: its prefix shared, and not."""
+    tokenizer = save_tokenizer(folder, chat=True)
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=VOCABULARY, hidden_size=576, intermediate_size=1536, num_hidden_layers=12, num_attention_heads=9,
+        num_key_value_heads=3, max_position_embeddings=2048, pad_token_id=0, bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+    )  # fmt: skip
+    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    backend = make_backend(f"hf:{folder}", dtype="float32", label_mass=0.0)
+    draw = random.Random(3)
+    prompts = []
+    for _ in range(passages):
+        passage = text_of(tokenizer, 256, draw)
+        prompts += [f"{passage} {text_of(tokenizer, 40, draw)}" for _ in range(10)]
+    shared = requests_of(backend, prompts, lambda place: f"passage {place // 10}")
+    apart = requests_of(backend, prompts, lambda place: "")
+    list(backend.complete(apart[:2]))
+    found: dict[str, list[str | None]] = {}
+
+    def run(name: str, requests: Sequence[Request]) -> None:
+        by_key = {request.key: reply.text for request, reply in backend.complete(requests)}
+        found[name] = [by_key[request.key] for request in requests]
+
+    one = cpu_seconds(lambda: run("shared", shared))
+    other = cpu_seconds(lambda: run("apart", apart))
+    same = sum(a == b for a, b in zip(found["shared"], found["apart"], strict=True))
+    print(f"prompts one by one in batches    {other:7.1f} s")
+    print(
+        f"passage computed once            {one:7.1f} s   {other / one:.2f} x faster; same labels {same}/{len(prompts)}"
+    )
+
+
+def dtypes() -> None:
+    """One matrix product of the model's size in both dtypes: whether this processor computes in bfloat16."""
+    found = {}
+    for dtype in (torch.float32, torch.bfloat16):
+        left, right = torch.randn(1024, 512).to(dtype), torch.randn(512, 1024).to(dtype)
+        _ = left @ right
+        found[dtype] = cpu_seconds(lambda left=left, right=right: [left @ right for _ in range(4)])
+    ratio = found[torch.bfloat16] / found[torch.float32]
+    print(f"a product in bfloat16 takes {ratio:.1f} x the CPU time of one in float32")
+
+
+def main() -> None:
+    """Prints the figures of benchmarks/README.md, section "Hugging Face backends"."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--prompts", type=int, default=200)
+    parser.add_argument("--passages", type=int, default=8)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        seq2seq(Path(folder), options.prompts)
+    with tempfile.TemporaryDirectory() as folder:
+        decoder(Path(folder), options.passages)
+    dtypes()
+
+
+if __name__ == "__main__":
+    main()
