@@ -58,7 +58,8 @@ def save_t5_small(folder: Path) -> None:
     embedding = network.shared.weight.data
     embedding[label_ids] = embedding[label_ids[0]] + 0.1 * embedding[label_ids]
     states = []
-    network.lm_head.weight.data.mul_(0.02 / network.lm_head.weight.std())
+    # FLAN-T5 has an output layer of its own; the library ties it to the embedding until a file holds both.
+    network.lm_head.weight = torch.nn.Parameter(network.lm_head.weight.detach() * (0.02 / network.shared.weight.std()))
     with torch.inference_mode():
         for place in range(12):
             ids = torch.tensor([tokenizer(text_of(tokenizer, 300, draw))["input_ids"]])
@@ -67,7 +68,7 @@ def save_t5_small(folder: Path) -> None:
             states.append(out.decoder_hidden_states[-1][0])
         # Rows that score 24 at the first position and 0 at the second (labels), and the reverse (the end token).
         rows = torch.linalg.pinv(torch.stack(states).mean(0)) * 24
-    noise = torch.randn(len(LABELS), rows.shape[0]) * 0.05
+    noise = torch.randn(len(LABELS), rows.shape[0]) * 0.3
     network.lm_head.weight.data[label_ids] = rows[:, 0] + noise
     network.lm_head.weight.data[1] = rows[:, 1]
     network.save_pretrained(folder)
@@ -88,7 +89,7 @@ def seq2seq(folder: Path, count: int) -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     draw = random.Random(2)
     prompts = [text_of(tokenizer, draw.randint(250, 350), draw) for _ in range(count)]
-    labels = make_backend(f"hf:{folder}", mode="labels", dtype="float32", label_mass=0.5)
+    labels = make_backend(f"hf:{folder}", mode="labels", dtype="float32")
     assert isinstance(labels, Seq2SeqBackend)
     network = labels.network
 
