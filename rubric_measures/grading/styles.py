@@ -80,34 +80,54 @@ class Style:
         ]
 
     def units(self, unit: Unit) -> Iterator[Unit]:
-        """The units of one passage with all items to grade: single items, or batches for a label list."""
+        """The units of one passage with all items to grade: the passage as a whole, or batches for a label list."""
         if self.direct:
             yield unit
             return
-        sizes = {"label_list": self.settings.nuggets_per_call, "aspects": max(1, len(unit.items))}
-        size = sizes.get(self.prompt.parser, 1)
+        size = self.settings.nuggets_per_call if self.prompt.parser == "label_list" else max(1, len(unit.items))
         query_id, query_text, doc_id, text, items = unit
         for start in range(0, len(items), size):
             yield Unit(query_id, query_text, doc_id, text, items[start : start + size])
 
     def job(self, unit: Unit) -> Job[list[Outcome]]:
         """The work of one unit, as a generator for a runner; returns an outcome for each of its items."""
-        item_ids = [item.item_id for item in unit.items] or [DIRECT_ITEM]
         if self.settings.compat == "nuggetizer" and not unit.text.strip():
+            item_ids = [item.item_id for item in unit.items] or [DIRECT_ITEM]
             return [Outcome(item_id, 0, note=f"an empty answer, not asked {BY_RULE}") for item_id in item_ids]
-        fit = self._fitted(unit)
+        plans = []
+        asks: list[Ask] = []
+        for part in self._shown_together(unit):
+            fit = self._fitted(part)
+            orders = [self._order(part, replicate) for replicate in range(self.settings.replicates)]
+            plans.append((part, fit, orders, len(asks)))
+            for replicate, order in enumerate(orders):
+                for piece in fit.pieces:
+                    asks.append(Ask(self._messages(part, piece, order), replicate, self._count(part)))
+        answers = yield from self.asker.ask(asks, f"{unit.query_id}\t{unit.doc_id}")
+        if self.prompt.task == "verify":
+            items = [part.items[0] for part, fit, orders, _ in plans for _ in range(len(orders) * len(fit.pieces))]
+            answers = yield from self._verified(unit, items, [ask.replicate for ask in asks], answers)
+        outcomes: list[Outcome] = []
+        for part, fit, orders, start in plans:
+            outcomes += self._outcomes(part, fit, orders, answers[start : start + len(orders) * len(fit.pieces)])
+        return outcomes
+
+    def _shown_together(self, unit: Unit) -> Iterator[Unit]:
+        """The parts of a unit that are one question to the model: all items, or each of them."""
+        if self.prompt.parser in _OF_SEVERAL or self.direct:
+            yield unit
+            return
+        query_id, query_text, doc_id, text, items = unit
+        for item in items:
+            yield Unit(query_id, query_text, doc_id, text, (item,))
+
+    def _outcomes(
+        self, unit: Unit, fit: Fit, orders: Sequence[tuple[RubricItem, ...]], answers: Sequence[Answer]
+    ) -> list[Outcome]:
+        item_ids = [item.item_id for item in unit.items] or [DIRECT_ITEM]
         if not fit.pieces:
             status: Any = fit.status
             return [Outcome(item_id, None, status, note=fit.note) for item_id in item_ids]
-        orders = [self._order(unit, replicate) for replicate in range(self.settings.replicates)]
-        asks = [
-            Ask(self._messages(unit, piece, order), replicate, self._count(unit))
-            for replicate, order in enumerate(orders)
-            for piece in fit.pieces
-        ]
-        answers = yield from self.asker.ask(asks, f"{unit.query_id}\t{unit.doc_id}")
-        if self.prompt.task == "verify":
-            answers = yield from self._verified(unit, answers)
         if (
             len(answers) == len(item_ids) == 1
             and self.graded
@@ -211,26 +231,30 @@ class Style:
             return outcome._replace(details={**(outcome.details or {}), "long_passage": fit.note})
         return outcome
 
-    def _verified(self, unit: Unit, answers: Sequence[Answer]) -> _Steps:
-        """The extracted answers as grades: 1 when one matches the key (by words, or as a model sees it), else 0."""
-        item = unit.items[0]
+    def _verified(
+        self, unit: Unit, items: Sequence[RubricItem], replicates: Sequence[int], answers: Sequence[Answer]
+    ) -> _Steps:
+        """The extracted answers as grades: 1 when one matches the key (by words, or as a model sees it), else 0.
+
+        `items` and `replicates` say for each answer what it is an answer to.
+        """
         if self._verifier is None:
             compat = self.settings.compat
             return [
                 answer
                 if answer.value is None
                 else answer._replace(value=int(matches_any(answer.value, item.gold_answers, compat=compat)))
-                for answer in answers
+                for item, answer in zip(items, answers, strict=True)
             ]
         asks: list[Ask] = []
         owners: list[int] = []
         for place, answer in enumerate(answers):
             if answer.value is None or is_unanswerable(answer.value):
                 continue
+            item = items[place]
             for gold in item.gold_answers:
                 values = {"question": item.text, "correct_answer": gold, "answer": answer.value}
-                replicate = place * self.settings.replicates // len(answers)
-                asks.append(Ask(self._verifier.prompt.render(**values), replicate))
+                asks.append(Ask(self._verifier.prompt.render(**values), replicates[place]))
                 owners.append(place)
         checks = (yield from self._verifier.ask(asks, f"{unit.query_id}\t{unit.doc_id}")) if asks else []
         verified = []

@@ -22,7 +22,7 @@ T = TypeVar("T")
 Job = Generator[Sequence[Request], Sequence[Reply], T]
 
 _BLOCK = 256  # requests that are looked up in the cache together
-_BACKLOG = 8192  # results that may wait for their reader before the backend is given a pause
+_BACKLOG = 1024  # results that may wait for their reader before the backend is given a pause
 
 
 @dataclass
