@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "example": ("rubric_measures.cli.example", "run the main job on the example collection"),
     "leaderboard": ("rubric_measures.cli.leaderboard", "score many runs by many measures"),
     "pool": ("rubric_measures.cli.pool", "runs and answers to the passages to grade"),
+    "review": ("rubric_measures.cli.review", "a local page where people check grades and edit the bank"),
     "verify": ("rubric_measures.cli.verify", "reports for people who check grades and banks"),
     "tournament": (
         "rubric_measures.cli.tournament",

@@ -1,0 +1,140 @@
+"""`review`: a local page where people check grades and edit the test bank."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import secrets
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rubric_measures.cli.inputs import parse_measures, rubric_measures_of
+from rubric_measures.errors import InputError
+
+if TYPE_CHECKING:
+    from rubric_measures.review.session import Review
+
+__all__ = ["HELP", "add_arguments", "run"]
+
+HELP = "a local page where people check grades and edit the bank"
+DEFAULT_MEASURES = ["RubricCover(rel=4)@20", "RubricQrels(measure='nDCG@10')"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    add = parser.add_argument
+    add("graded", metavar="GRADED", help="graded records")
+    add("--bank", metavar="BANK", required=True, help="the test bank")
+    add("--state", metavar="FILE", help="the SQLite file of the review (default: GRADED.review.sqlite beside it)")
+    add("--person", metavar="NAME", default="", help="who works here (default: the page asks)")
+    add("--llm", help="review the grades of this model (default: the first one)")
+    add("--prompt-class", help="review the grades of this prompt (default: the first one)")
+    add("-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help="measures of the impact screen")
+    server = parser.add_argument_group("server")
+    server.add_argument("--port", type=int, default=8642, help="default 8642; 0 takes a free one")
+    server.add_argument("--bind", metavar="ADDRESS", default="127.0.0.1", help="default 127.0.0.1: this machine only")
+    server.add_argument("--allow-remote", action="store_true", help="let other machines connect; they need the token")
+    server.add_argument("--token", help="the token for other machines (default: a random one, printed)")
+    server.add_argument("--host-name", metavar="NAME", action="append", default=[], help="a name of this machine")
+    files = parser.add_argument_group("files, without a server")
+    files.add_argument("--export", metavar="FOLDER", help="write records with corrections, bank and audit trail")
+    files.add_argument("--import", dest="import_file", metavar="FILE", help="take in the grades of a saved queue page")
+    files.add_argument("--export-queue", metavar="FILE.html", help="write a queue as a page that needs no server")
+    files.add_argument("--order", default="disagreement", choices=["disagreement", "influence", "audit", "query"])
+    files.add_argument("--size", type=int, default=100, help="grades in the page (default 100)")
+    files.add_argument("--seed", type=int, default=0, help="of the random audit sample (default 0)")
+    files.add_argument("--query", metavar="ID", default="", help="only this query")
+    parser.epilog = """examples:
+  rubric_measures review graded.jsonl.gz --bank questions.jsonl --person ada
+  rubric_measures review graded.jsonl.gz --bank questions.jsonl --export corrected/
+  rubric_measures review graded.jsonl.gz --bank questions.jsonl --export-queue audit.html --order audit
+  rubric_measures review graded.jsonl.gz --bank questions.jsonl --import review-grades.jsonl"""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    from rubric_measures.review.safety import check_bind
+
+    hosts = check_bind(options.bind, options.allow_remote, options.host_name)
+    review = _open(options)
+    try:
+        if options.import_file or options.export_queue or options.export:
+            _files(review, options)
+            return 0
+        return _serve(review, options, hosts)
+    finally:
+        review.store.close()
+
+
+def _open(options: argparse.Namespace) -> Review:
+    from rubric_measures.review.asked import checked_person
+    from rubric_measures.review.material import load_material
+    from rubric_measures.review.session import Review
+    from rubric_measures.review.store import ReviewStore
+    from rubric_measures.selection import GradeFilter
+
+    if options.graded == "-":
+        raise InputError("review reads a file, because its state lies beside it; give a file")
+    measures = rubric_measures_of(parse_measures(options.measures or DEFAULT_MEASURES))
+    material = load_material(options.graded, options.bank, GradeFilter(options.llm, options.prompt_class))
+    state = options.state or f"{options.graded}.review.sqlite"
+    person = checked_person(options.person) if options.person else ""
+    project = Path(options.graded).resolve().parent
+    return Review(material, ReviewStore(state, material.bank), measures, options.bank, project, person)
+
+
+def _files(review: Review, options: argparse.Namespace) -> None:
+    from rubric_measures.files import atomic_writer
+    from rubric_measures.review.export import export_review, import_grades, static_page
+    from rubric_measures.review.queues import make_queue
+
+    log = logging.getLogger("rubric_measures")
+    if options.import_file:
+        new, lines = import_grades(options.import_file, review.store, review.material)
+        log.info("%d grades taken in; %d of the file were there already", new, lines - new)
+    if options.export_queue:
+        entries = make_queue(
+            review.material,
+            options.order,
+            query_id=options.query,
+            seed=options.seed,
+            size=options.size,
+            people=review.store.snapshot().grades,
+        )[: options.size]
+        if not entries:
+            raise InputError(f"the queue by {options.order} is empty; choose another --order")
+        with atomic_writer(options.export_queue) as stream:
+            stream.write(static_page(review.material, [entry.cell for entry in entries], f"Review: {options.order}"))
+        log.info("%d grades to check in %s", len(entries), options.export_queue)
+    if options.export:
+        for path in export_review(review.store, review.material, options.bank, options.export):
+            log.info("wrote %s", path)
+
+
+def _serve(review: Review, options: argparse.Namespace, hosts: frozenset[str]) -> int:
+    from rubric_measures.extras import require
+    from rubric_measures.review.app import make_app
+    from rubric_measures.review.safety import Access, is_loopback
+
+    uvicorn = require("uvicorn", "review")
+    local = is_loopback(options.bind)
+    token = options.token or (None if local else secrets.token_urlsafe(24))
+    app = make_app(review, Access(hosts, review.store.secret(), token))
+    review.prepare()
+    family = socket.AF_INET6 if ":" in options.bind else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((options.bind, options.port))
+        # Before the address is printed: whoever reads it may connect at once.
+        listener.listen(128)
+    except OSError as error:
+        raise InputError(f"{options.bind}:{options.port}: cannot listen there ({error.strerror or error})") from None
+    shown = f"[{options.bind}]" if family == socket.AF_INET6 else options.bind
+    address = f"http://{shown}:{listener.getsockname()[1]}/" + (f"?token={token}" if token else "")
+    log = logging.getLogger("rubric_measures")
+    log.info("review at %s (Ctrl-C stops; everything is kept in %s)", address, review.store.path)
+    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", server_header=False)
+    uvicorn.Server(config).run(sockets=[listener])
+    return 0

@@ -1,0 +1,100 @@
+"""How far people are, and how well they agree with the grader and with each other."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import NamedTuple
+
+from rubric_measures.review.events import Cell, Snapshot
+from rubric_measures.review.material import Material
+
+__all__ = ["AgreementRow", "PersonRow", "agreement_rows", "progress_rows"]
+
+
+class PersonRow(NamedTuple):
+    """What one person did.
+
+    Attributes:
+        person: who.
+        graded: grades given.
+        undecided: of these, those left undecided.
+        open: grades that differ from the grader's and wait for a decision.
+        overridden: of these, those where the person's grade stands.
+        accepted: those where the person took the grader's.
+    """
+
+    person: str
+    graded: int
+    undecided: int
+    open: int
+    overridden: int
+    accepted: int
+
+
+class AgreementRow(NamedTuple):
+    """Agreement of two sources on the grades that both gave blindly.
+
+    Attributes:
+        first: a person.
+        second: another person, or the grader.
+        pairs: how many grades both gave.
+        exact: share of equal ones, in [0, 1].
+        kappa: Cohen's κ; None where chance explains all.
+        weighted: κ with quadratic weights.
+    """
+
+    first: str
+    second: str
+    pairs: int
+    exact: float
+    kappa: float | None
+    weighted: float | None
+
+
+def progress_rows(snapshot: Snapshot) -> list[PersonRow]:
+    """One row a person, by name."""
+    said = [(person, one) for people in snapshot.grades.values() for person, one in people.items()]
+    rows = []
+    for person in sorted({person for person, _ in said}):
+        mine = [one for name, one in said if name == person]
+        undecided = sum(one.first is None and one.final is None for one in mine)
+        rows.append(
+            PersonRow(
+                person,
+                len(mine),
+                undecided,
+                sum(one.final is None and one.first is not None for one in mine),
+                sum(one.decision == "override" for one in mine),
+                sum(one.decision == "accept" for one in mine),
+            )
+        )
+    return rows
+
+
+def agreement_rows(material: Material, snapshot: Snapshot) -> list[AgreementRow]:
+    """Person against grader, then person against person; only first, blind grades: later ones know of each other."""
+    first: dict[str, dict[Cell, int]] = {}
+    for cell, people in snapshot.grades.items():
+        for person, one in people.items():
+            if one.blind and one.first is not None:
+                first.setdefault(person, {})[cell] = one.first
+    grader: dict[Cell, int] = {}
+    for cell in snapshot.grades:
+        grade = material.grade(cell).grade
+        if grade is not None:
+            grader[cell] = grade
+    names = sorted(first)
+    pairs = [(name, material.grader, first[name], grader) for name in names]
+    pairs += [(one, two, first[one], first[two]) for one, two in combinations(names, 2)]
+    rows = [_row(one, two, a, b) for one, two, a, b in pairs]
+    return [row for row in rows if row is not None]
+
+
+def _row(first: str, second: str, a: dict[Cell, int], b: dict[Cell, int]) -> AgreementRow | None:
+    from rubric_measures.meta_evaluation.agreement import agreement
+
+    both = sorted(a.keys() & b.keys())
+    if not both:
+        return None
+    found = agreement([a[cell] for cell in both], [b[cell] for cell in both])
+    return AgreementRow(first, second, found.pairs, found.exact_match, found.kappa, found.quadratic_kappa)

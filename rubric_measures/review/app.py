@@ -1,0 +1,184 @@
+"""The web application of the review page: routes, forms, and the screens' data; every answer is made by a template."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, quote, unquote, urlencode
+
+from rubric_measures.errors import InputError, RubricMeasuresError, UnknownNameError
+from rubric_measures.extras import require
+from rubric_measures.review import screens
+from rubric_measures.review.pages import ASSETS, read_asset, render
+from rubric_measures.review.safety import HEADERS, Access, cookies_of, host_name, new_session
+from rubric_measures.review.screens import Answer, Asked
+from rubric_measures.review.session import Review
+
+__all__ = ["make_app"]
+
+_LIMIT = 1 << 20
+_SESSION, _PASS, _PERSON = "review_session", "review_pass", "review_person"
+
+
+@dataclass(frozen=True)
+class _Visit:
+    """One request, as far as safety is concerned."""
+
+    method: str
+    path: str
+    session: str
+    is_new: bool
+    shown_token: bool
+    person: str
+
+
+def make_app(review: Review, access: Access) -> Any:
+    """The application (ASGI).
+
+    Args:
+        review: what is reviewed.
+        access: who may ask.
+
+    Raises:
+        MissingExtraError: the extra `review` is not installed.
+    """
+    applications = require("starlette.applications", "review")
+    routing = require("starlette.routing", "review")
+    require("jinja2", "review")
+    gets: dict[str, Callable[[Review, Asked], Answer]] = {
+        "/": screens.queue,
+        "/check": screens.check,
+        "/bank": screens.bank,
+        "/impact": screens.impact,
+        "/progress": screens.progress,
+        "/export": screens.export,
+        "/person": screens.person,
+        "/queue.html": screens.queue_file,
+    }
+    posts: dict[str, Callable[[Review, Asked], Answer]] = {
+        "/grade": screens.post_grade,
+        "/decide": screens.post_decide,
+        "/bank": screens.post_bank,
+        "/undo": screens.post_undo,
+        "/export": screens.post_export,
+        "/person": screens.post_person,
+    }
+    routes = [routing.Route("/assets/{name}", _asset(access), methods=["GET"])]
+    for path in sorted(gets.keys() | posts.keys()):
+        methods = [name for name, table in (("GET", gets), ("POST", posts)) if path in table]
+        handlers = {"GET": gets.get(path), "HEAD": gets.get(path), "POST": posts.get(path)}
+        routes.append(routing.Route(path, _endpoint(review, access, handlers), methods=methods))
+    return applications.Starlette(routes=routes)
+
+
+def _response(content: str, status: int = 200, kind: str = "text/html; charset=utf-8", **headers: str) -> Any:
+    responses = require("starlette.responses", "review")
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return responses.Response(
+        content.encode("utf-8", "replace"), status_code=status, media_type=kind, headers={**HEADERS, **named}
+    )
+
+
+def _refused(text: str, status: int) -> Any:
+    return _response(render("refused.html", text=text), status)
+
+
+def _asset(access: Access) -> Callable[[Any], Any]:
+    async def answer(request: Any) -> Any:
+        if host_name(request.headers.get("host", "")) not in access.hosts:
+            return _refused("This server does not answer under that name.", 421)
+        name = request.path_params["name"]
+        if name not in ASSETS:
+            return _refused("There is no such file.", 404)
+        return _response(read_asset(name), kind=ASSETS[name])
+
+    return answer
+
+
+def _visit(request: Any, access: Access, default_person: str) -> _Visit | tuple[str, int]:
+    """Checks who asks; a text and a status where the answer is no."""
+    if host_name(request.headers.get("host", "")) not in access.hosts:
+        return "This server does not answer under that name.", 421
+    cookies = cookies_of(request.headers.get("cookie", ""))
+    shown = request.query_params.get("token", "")
+    if not access.may_enter(shown, cookies.get(_PASS, "")):
+        return "Open the address with the token that the server printed when it was started.", 403
+    session = cookies.get(_SESSION, "")
+    person = unquote(cookies.get(_PERSON, "")) or default_person
+    return _Visit(
+        request.method, request.url.path, session or new_session(), not session, bool(access.token and shown), person
+    )
+
+
+async def _form(request: Any) -> Mapping[str, Sequence[str]] | None:
+    """The fields of a form; None where it is too large."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _LIMIT:
+            return None
+    return parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
+
+
+def _endpoint(
+    review: Review, access: Access, handlers: Mapping[str, Callable[[Review, Asked], Answer] | None]
+) -> Callable[[Any], Any]:
+    in_thread = require("starlette.concurrency", "review").run_in_threadpool
+
+    async def answer(request: Any) -> Any:
+        visit = _visit(request, access, review.default_person)
+        if isinstance(visit, tuple):
+            return _refused(*visit)
+        form: Mapping[str, Sequence[str]] = {}
+        if request.method == "POST":
+            found = await _form(request)
+            if found is None:
+                return _refused("The form is too large.", 413)
+            form = found
+            token = next(iter(form.get("form_token", ())), "")
+            if not access.is_own_origin(request.headers.get("origin")) or not access.is_form_token(
+                "" if visit.is_new else visit.session, token
+            ):
+                return _refused("This form did not come from this page. Go back, load the page again, and retry.", 403)
+        fields = {name: values[-1] for name, values in parse_qs(request.url.query, keep_blank_values=True).items()}
+        asked = Asked(visit.path, fields, form, visit.person, access.form_token(visit.session))
+        handler = handlers[request.method]
+        if handler is None:
+            return _refused("Not allowed.", 405)
+        if not visit.person and visit.path != "/person":
+            return _finish(Answer(redirect="/person?" + urlencode({"then": _target(request)})), visit, access)
+        return _finish(await in_thread(_answered, handler, review, asked), visit, access)
+
+    return answer
+
+
+def _target(request: Any) -> str:
+    return request.url.path + (f"?{request.url.query}" if request.url.query else "") if request.method == "GET" else "/"
+
+
+def _answered(handler: Callable[[Review, Asked], Answer], review: Review, asked: Asked) -> Answer:
+    try:
+        return handler(review, asked)
+    except UnknownNameError as error:
+        return screens.error_page(review, asked, str(error), 404)
+    except (InputError, RubricMeasuresError) as error:
+        return screens.error_page(review, asked, str(error), 400)
+
+
+def _finish(answer: Answer, visit: _Visit, access: Access) -> Any:
+    headers: dict[str, str] = {}
+    if answer.redirect:
+        headers["location"] = answer.redirect
+    if answer.file_name:
+        headers["content-disposition"] = f'attachment; filename="{answer.file_name}"'
+    response = _response(answer.content, 303 if answer.redirect else answer.status, **headers)
+    if visit.is_new:
+        response.set_cookie(_SESSION, visit.session, httponly=True, samesite="strict", path="/")
+    if visit.shown_token:
+        response.set_cookie(_PASS, access.pass_of(), httponly=True, samesite="strict", path="/")
+    if answer.person:
+        response.set_cookie(
+            _PERSON, quote(answer.person, safe=""), httponly=True, samesite="strict", path="/", max_age=31536000
+        )
+    return response

@@ -1,0 +1,236 @@
+"""What leaves a review (corrections as grades, bank, audit trail), and what a static page brings back."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rubric_measures.errors import FormatError, InputError, UnknownNameError
+from rubric_measures.files import atomic_writer, iter_lines, path_name
+from rubric_measures.formats.bank import BankEntry, BankItem, bank_entries, read_bank, write_bank
+from rubric_measures.formats.workbench import (
+    GradedPassage,
+    ItemGradeSet,
+    PromptInfo,
+    QueryPassages,
+    write_graded,
+)
+from rubric_measures.records import ItemKind, TestBank
+from rubric_measures.review.events import Cell, Event, Snapshot
+from rubric_measures.review.material import HUMAN, Material
+from rubric_measures.review.store import ReviewStore
+
+__all__ = [
+    "HUMAN_PROMPT",
+    "audit_lines",
+    "corrected_groups",
+    "edited_entries",
+    "export_review",
+    "import_grades",
+    "inside",
+    "static_page",
+]
+
+HUMAN_PROMPT = "HumanReview"
+NAMES = ("graded.jsonl.gz", "bank.jsonl", "audit.jsonl")
+
+
+def inside(project: Path, name: str) -> Path:
+    """The path that `name` means inside the project folder.
+
+    Raises:
+        InputError: it lies elsewhere (an absolute path, `..`, a link that leads out).
+    """
+    root = project.resolve()
+    try:
+        path = (root / name).resolve()
+    except (OSError, ValueError):
+        raise InputError(f"{name!r} is no path") from None
+    if path != root and root not in path.parents:
+        raise InputError(f"{name!r} lies outside of the project folder; name a folder inside it")
+    return path
+
+
+def export_review(store: ReviewStore, material: Material, bank_path: str, folder: str | os.PathLike[str]) -> list[str]:
+    """Writes `graded.jsonl.gz`, `bank.jsonl` and `audit.jsonl` into a folder, which is made when it is not there.
+
+    Returns:
+        the paths of the files.
+
+    Raises:
+        InputError: the folder cannot be written, or a file would replace what was read.
+    """
+    target = Path(folder)
+    paths = [target / name for name in NAMES]
+    read = {Path(material.path).resolve(), Path(bank_path).resolve()}
+    if read & {path.resolve() for path in paths}:
+        raise InputError(f"{path_name(folder)}: holds what is reviewed; export into another folder")
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path_name(folder)}: cannot be made ({error.strerror or error})") from None
+    events, snapshot = store.events(), store.snapshot()
+    write_graded(paths[0], corrected_groups(material, snapshot))
+    write_bank(paths[1], edited_entries(read_bank(bank_path), material.bank, snapshot))
+    with atomic_writer(paths[2]) as stream:
+        for line in audit_lines(events, snapshot):
+            stream.write(line)
+    return [str(path) for path in paths]
+
+
+def corrected_groups(material: Material, snapshot: Snapshot) -> Iterator[QueryPassages]:
+    """The records with people's final grades appended, one grade set a person and passage, by `human:NAME`.
+
+    What was in the records stays as it was; a grade set that is there already, from an earlier export, is not repeated.
+    """
+    by_passage: dict[tuple[str, str], dict[str, dict[str, tuple[int, str]]]] = {}
+    for cell, people in snapshot.grades.items():
+        for person, said in people.items():
+            if said.final is not None:
+                of_passage = by_passage.setdefault((cell.query_id, cell.doc_id), {})
+                of_passage.setdefault(person, {})[cell.item_id] = said.final, said.reason
+    for group in material.groups:
+        passages = []
+        for passage in group.passages:
+            made = by_passage.get((group.query_id, passage.doc_id), {})
+            passages.append(_with_people(passage, made, material, group.query_id) if made else passage)
+        yield QueryPassages(group.query_id, passages, group.line)
+
+
+def _with_people(
+    passage: GradedPassage, made: Mapping[str, Mapping[str, tuple[int, str]]], material: Material, query_id: str
+) -> GradedPassage:
+    entries = list(passage.exam_grades or ())
+    for person, grades in sorted(made.items()):
+        kinds: dict[ItemKind, dict[str, tuple[int, str]]] = {}
+        for item_id, value in grades.items():
+            kinds.setdefault(material.items[query_id, item_id].kind, {})[item_id] = value
+        for kind, values in sorted(kinds.items()):
+            entry = ItemGradeSet.build(
+                {item_id: grade for item_id, (grade, _) in values.items()},
+                answers=[(item_id, reason) for item_id, (_, reason) in values.items()],
+                llm=f"{HUMAN}{person}",
+                kind=kind,
+                prompt_info=PromptInfo(prompt_class=HUMAN_PROMPT, is_self_rated=True),
+            )
+            if entry not in entries:
+                entries.append(entry)
+    return passage.model_copy(update={"exam_grades": entries})
+
+
+def edited_entries(original: Sequence[BankEntry], bank: TestBank, snapshot: Snapshot) -> list[BankEntry]:
+    """The bank as it stands now, with all that its file said beside the items (collection, notes, unknown fields)."""
+    from rubric_measures.records import make_item_id
+
+    heads = {(entry.query_id, entry.facet_id): entry for entry in reversed(original)}
+    by_query = {entry.query_id: entry for entry in reversed(original)}
+    items: dict[tuple[str, str], BankItem] = {}
+    for entry in original:
+        for item in entry.items:
+            facet_id = item.facet_id if item.facet_id is not None else entry.facet_id
+            item_id = item.given_id or make_item_id(entry.query_id, item.text, facet_id)
+            items.setdefault((entry.query_id, item_id), item)
+    states = {
+        (state.item.query_id, state.item.item_id): state for state in snapshot.items.values() if not state.retired
+    }
+    made = []
+    for entry in bank_entries(snapshot.bank(bank)):
+        members = []
+        for item in entry.items:
+            state = states[entry.query_id, str(item.given_id)]
+            old = items.get((entry.query_id, state.key))
+            if state.version == 0 and old is not None:
+                members.append(old)
+                continue
+            last = state.history[-1]
+            notes = {"edited_by": last.person, "edited_at": last.time, "edit": last.what}
+            fields = {**(old.model_extra or {} if old else {}), **item.model_dump(exclude_unset=True)}
+            earlier = old.info if old is not None and isinstance(old.info, dict) else {}
+            members.append(BankItem(**{**fields, "info": {**earlier, **notes}}))
+        head = heads.get((entry.query_id, entry.facet_id)) or by_query.get(entry.query_id)
+        more: dict[str, Any] = {"items": members}
+        if head is not None:
+            kept = head.model_dump(exclude_unset=True, exclude={"items", "query_id", "facet_id", "facet_text"})
+            more = {**kept, **more}
+        made.append(BankEntry(**{**entry.model_dump(exclude_unset=True, exclude={"items"}), **more}))
+    return made
+
+
+def audit_lines(events: Sequence[Event], snapshot: Snapshot) -> Iterator[str]:
+    """One JSON line an event, oldest first; `undone` says whether it was taken back."""
+    for event in events:
+        line = {
+            "event": event.event_id,
+            "time": event.time,
+            "person": event.person,
+            "kind": event.kind,
+            "undone": event.event_id in snapshot.undone,
+            **{"payload": dict(event.payload)},
+        }
+        yield json.dumps(line, ensure_ascii=False) + "\n"
+
+
+class _Row(NamedTuple):
+    uid: str
+    person: str
+    time: str
+    payload: dict[str, Any]
+
+
+def import_grades(path: str | os.PathLike[str], store: ReviewStore, material: Material) -> tuple[int, int]:
+    """Takes in the grades that a static page saved; grades that are there already are passed over.
+
+    Returns:
+        (how many were new, how many lines the file has).
+
+    Raises:
+        FormatError: naming file and line: no such passage or item, no grade, not JSON. Nothing is taken in then.
+    """
+    name = path_name(path)
+    rows = [_row(name, line, data, material) for line, data in iter_lines(name)]
+    if not rows:
+        raise FormatError("holds no grades", path=name)
+    return store.take_in(rows), len(rows)
+
+
+def _row(name: str, line: int, data: bytes, material: Material) -> _Row:
+    try:
+        value = json.loads(data)
+    except ValueError:
+        raise FormatError("is not JSON", path=name, line=line) from None
+    if not isinstance(value, dict):
+        raise FormatError("expected {uid, person, time, query_id, doc_id, item_id, grade}", path=name, line=line)
+    for field in ("uid", "person", "time", "query_id", "doc_id", "item_id"):
+        if not isinstance(value.get(field), str) or not value[field].strip():
+            raise FormatError("expected a text", path=name, line=line, field=field)
+    grade = value.get("grade")
+    if "grade" not in value or (grade is not None and (type(grade) is not int or not 0 <= grade <= 5)):
+        raise FormatError("expected a grade from 0 to 5, or null for undecided", path=name, line=line, field="grade")
+    cell = Cell(value["query_id"], value["doc_id"], value["item_id"])
+    try:
+        grader = material.grade(cell).grade
+    except UnknownNameError as error:
+        raise FormatError(str(error), path=name, line=line) from None
+    payload = {**cell._asdict(), "grade": grade, "grader_grade": grader, "blind": True, "source": "static page"}
+    if isinstance(value.get("note"), str) and value["note"].strip():
+        payload["note"] = value["note"].strip()
+    return _Row(f"page-{value['uid']}", value["person"].strip(), value["time"], payload)
+
+
+def static_page(material: Material, cells: Sequence[Cell], title: str) -> str:
+    """A queue as one HTML file that works without a server; it does not contain the grader's grades.
+
+    Its "save" button downloads JSON lines for `import_grades`.
+    """
+    from rubric_measures.review.pages import render
+
+    rows = []
+    for cell in cells:
+        row = material.grade(cell)
+        query = material.queries[cell.query_id]
+        rows.append({**cell._asdict(), "query": query.text, "item": row.item_text, "text": row.text})
+    data = json.dumps({"title": title, "cells": rows}, ensure_ascii=False)
+    return render("static_page.html", title=title, data=data)

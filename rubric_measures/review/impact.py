@@ -1,0 +1,198 @@
+"""What the pending edits and corrections do to the leaderboard: scores and ranks before and after."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ir_measures.measures.base import Measure
+
+from rubric_measures.graded import Grades, QueryGrades, build_query
+from rubric_measures.leaderboard import score_runs
+from rubric_measures.review.events import Cell, Snapshot
+from rubric_measures.review.material import Material
+
+__all__ = ["Impact", "ImpactRow", "Scores", "changed_cells", "impact_of"]
+
+Values = Mapping[str, Mapping[str, float | None]]
+
+
+class ImpactRow(NamedTuple):
+    """One run before and after; ranks count from 1, equal scores share the better rank."""
+
+    run_id: str
+    before: float | None
+    after: float | None
+    rank_before: int
+    rank_after: int
+
+    @property
+    def change(self) -> int:
+        """Places won (positive) or lost."""
+        return self.rank_before - self.rank_after
+
+
+@dataclass(frozen=True)
+class Impact:
+    """The leaderboard of one measure before and after.
+
+    Attributes:
+        measure: the measure.
+        rows: the runs, best first as it would be after.
+        grades_changed: grades of which people say another thing than the grader.
+        items_before: items in the bank's file.
+        items_after: items that the new leaderboard counts.
+        waiting: item ids that wait for grades, and are not counted until they have some.
+    """
+
+    measure: str
+    rows: Sequence[ImpactRow]
+    grades_changed: int
+    items_before: int
+    items_after: int
+    waiting: Sequence[str] = field(default=())
+
+
+class Scores:
+    """Scores of the records as they were read, and of what people made of them; only touched queries are scored again.
+
+    Args:
+        material: the records.
+        measures: this package's measures.
+    """
+
+    def __init__(self, material: Material, measures: Sequence[Measure]) -> None:
+        self.material = material
+        self.measures = list(measures)
+        self.names = [str(measure) for measure in measures]
+        self.run_ids = sorted({run for query in material.queries.values() for run in query.record.rankings})
+        original = {query_id: query.record.grades for query_id, query in material.queries.items()}
+        for query_id, items in material.bank.items.items():
+            original.setdefault(query_id, QueryGrades(query_id, items, {}))
+        self.before = self._score(original)
+
+    def _score(self, queries: Mapping[str, QueryGrades]) -> dict[str, dict[str, dict[str, float | None]]]:
+        """measure -> run -> query -> value."""
+        result: dict[str, dict[str, dict[str, float | None]]] = {
+            name: {run: {} for run in self.run_ids} for name in self.names
+        }
+        if not queries or not self.run_ids:
+            return result
+        runs = (
+            (
+                run,
+                {
+                    query_id: self.material.queries[query_id].record.rankings.get(run, ())
+                    for query_id in queries
+                    if query_id in self.material.queries
+                },
+            )
+            for run in self.run_ids
+        )
+        board = score_runs(Grades(queries), runs, self.measures, overall=False)
+        for run, row in board.values.items():
+            for name, values in row.items():
+                result[name][run] = dict(values)
+        return result
+
+    def after(self, snapshot: Snapshot) -> tuple[dict[str, dict[str, dict[str, float | None]]], list[str], int]:
+        """(measure -> run -> query -> value; items that wait for grades; grades that people changed)."""
+        touched = {cell.query_id for cell in snapshot.grades}
+        touched |= {state.item.query_id for state in snapshot.items.values() if state.version}
+        changed, waiting, queries = 0, [], {}
+        for query_id in sorted(touched):
+            queries[query_id], waits, differ = self._query(snapshot, query_id)
+            waiting += waits
+            changed += differ
+        fresh = self._score({query_id: grades for query_id, grades in queries.items() if grades.items})
+        gone = {query_id for query_id, grades in queries.items() if not grades.items}
+        merged = {
+            name: {
+                run: {query: value for query, value in {**values, **fresh[name][run]}.items() if query not in gone}
+                for run, values in rows.items()
+            }
+            for name, rows in self.before.items()
+        }
+        return merged, waiting, changed
+
+    def _query(self, snapshot: Snapshot, query_id: str) -> tuple[QueryGrades, list[str], int]:
+        """The grades of one query with people's grades in the place of the grader's, over the bank as it is now."""
+        query = self.material.queries.get(query_id)
+        rows: dict[tuple[str, str], int] = {}
+        failed: set[tuple[str, str]] = set()
+        for doc_id, passage in query.passages.items() if query else ():
+            for item_id, row in passage.grades.items():
+                if row.grade is None:
+                    failed.add((doc_id, item_id))
+                else:
+                    rows[doc_id, item_id] = row.grade
+        changed = 0
+        for cell in snapshot.grades:
+            final = snapshot.final(cell) if cell.query_id == query_id else None
+            if final is not None:
+                place = (cell.doc_id, cell.item_id)
+                changed += rows.get(place) != final
+                rows[place] = final
+                failed.discard(place)
+        graded = {item_id for _, item_id in rows} | {item_id for _, item_id in failed}
+        live = snapshot.live(query_id)
+        waiting = [state.item.item_id for state in live if state.regrade and state.item.item_id not in graded]
+        items = [state.item for state in live if state.item.item_id not in waiting]
+        ids = {item.item_id for item in items}
+        compiled, _ = build_query(
+            query_id,
+            [(doc_id, item_id, grade) for (doc_id, item_id), grade in rows.items() if item_id in ids],
+            items,
+            [place for place in failed if place[1] in ids],
+            query.record.grades.levels if query else (),
+        )
+        return compiled, waiting, changed
+
+
+def impact_of(scores: Scores, snapshot: Snapshot) -> list[Impact]:
+    """One comparison for each measure; empty where the records hold no rankings."""
+    if not scores.run_ids:
+        return []
+    after, waiting, changed = scores.after(snapshot)
+    items_before = len(scores.material.bank)
+    items_after = sum(not state.retired for state in snapshot.items.values()) - len(waiting)
+    return [
+        Impact(name, _rows(scores.before[name], after[name]), changed, items_before, items_after, waiting)
+        for name in scores.names
+    ]
+
+
+def _rows(before: Values, after: Values) -> list[ImpactRow]:
+    old, new = _means(before), _means(after)
+    ranks_old, ranks_new = _ranks(old), _ranks(new)
+    rows = [ImpactRow(run, old[run], new[run], ranks_old[run], ranks_new[run]) for run in old]
+    return sorted(rows, key=lambda row: (row.rank_after, row.run_id))
+
+
+def _means(values: Values) -> dict[str, float | None]:
+    means: dict[str, float | None] = {}
+    for run, queries in values.items():
+        known = [value for value in queries.values() if value is not None]
+        means[run] = math.fsum(known) / len(known) if known else None
+    return means
+
+
+def _ranks(means: Mapping[str, float | None]) -> dict[str, int]:
+    known = [value for value in means.values() if value is not None]
+    return {
+        run: 1 + sum(other > value for other in known) if value is not None else len(known) + 1
+        for run, value in means.items()
+    }
+
+
+def changed_cells(material: Material, snapshot: Snapshot) -> list[tuple[Cell, int | None, int]]:
+    """(cell, the grader's grade, the person's) wherever they differ."""
+    rows = []
+    for cell in snapshot.grades:
+        final = snapshot.final(cell)
+        grade = material.grade(cell).grade
+        if final is not None and final != grade:
+            rows.append((cell, grade, final))
+    return sorted(rows)

@@ -1,0 +1,186 @@
+"""What there is to review: the passages, the items, and what every grader said, read once from graded records."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from rubric_measures.errors import InputError, UnknownNameError
+from rubric_measures.formats.bank import load_bank
+from rubric_measures.formats.workbench import GradedPassage, QueryPassages, grade_of_items, load_graded
+from rubric_measures.records import RubricItem, TestBank
+from rubric_measures.review.events import Cell
+from rubric_measures.selection import GradeFilter, GradeSetSelector, RecordQuery, grade_sets, select_query
+from rubric_measures.verification.analyses import CheckedGrade, CheckedPassage, check_records
+
+__all__ = ["HUMAN", "Material", "QueryMaterial", "load_material"]
+
+HUMAN = "human:"
+# A reply that is only a number would show the grade before the person has given theirs.
+_BARE_GRADE = re.compile(r"\W*[0-5]\W*")
+
+
+@dataclass(frozen=True)
+class QueryMaterial:
+    """One query of the records.
+
+    Attributes:
+        query_id: the query.
+        text: its text.
+        passages: doc_id -> the passage with the grades of the main grader, in file order.
+        others: (doc_id, item_id) -> grader -> grade, of all graders that rate from 0 to 5, the main one too.
+        extracted: (doc_id, item_id) of the answers that were taken from the passage, not a grader's reply with a grade.
+        record: the compiled grades and the rankings, for leaderboards.
+    """
+
+    query_id: str
+    text: str
+    passages: Mapping[str, CheckedPassage]
+    others: Mapping[tuple[str, str], Mapping[str, int]]
+    extracted: frozenset[tuple[str, str]]
+    record: RecordQuery
+
+
+@dataclass(frozen=True)
+class Material:
+    """All that is reviewed.
+
+    Attributes:
+        bank: the test bank as its file has it.
+        queries: query_id -> its passages and grades.
+        groups: the records as they were read.
+        grader: the main grader: the one whose grades are checked and make the leaderboard.
+        graders: all machine graders of the file, by name.
+        path: the records' file.
+    """
+
+    bank: TestBank
+    queries: Mapping[str, QueryMaterial]
+    groups: Sequence[QueryPassages]
+    grader: str
+    graders: Sequence[str]
+    path: str
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """All grades of the main grader, in file order."""
+        return [
+            Cell(query_id, doc_id, item_id)
+            for query_id, query in self.queries.items()
+            for doc_id, passage in query.passages.items()
+            for item_id in passage.grades
+        ]
+
+    @cached_property
+    def items(self) -> dict[tuple[str, str], RubricItem]:
+        """(query_id, item_id) -> the item."""
+        return {(item.query_id, item.item_id): item for item in self.bank}
+
+    def grade(self, cell: Cell) -> CheckedGrade:
+        """The main grader's grade of a cell.
+
+        Raises:
+            UnknownNameError: the records have no such query, passage or grade.
+        """
+        query = self.queries.get(cell.query_id)
+        if query is None:
+            raise UnknownNameError("query", cell.query_id, self.queries)
+        passage = query.passages.get(cell.doc_id)
+        if passage is None:
+            raise UnknownNameError("passage", cell.doc_id, query.passages)
+        if cell.item_id not in passage.grades:
+            raise UnknownNameError("graded item", cell.item_id, passage.grades)
+        return passage.grades[cell.item_id]
+
+
+def load_material(
+    graded: str | os.PathLike[str], bank: str | os.PathLike[str], wanted: GradeFilter | None = None
+) -> Material:
+    """Reads records and bank.
+
+    Args:
+        graded: graded records; grades by people in it are not reviewed again.
+        bank: the test bank.
+        wanted: which grade set is reviewed; of several that pass, the one that comes first by model and prompt.
+
+    Raises:
+        InputError: no grades of items of the bank pass.
+        FormatError: a file cannot be read.
+    """
+    name = os.fspath(graded)
+    the_bank = load_bank(bank)
+    groups = load_graded(name)
+    machine = [_by_machines(group) for group in groups]
+    chosen = wanted or GradeFilter()
+    for key in grade_sets(machine):
+        if chosen.llm is None or chosen.prompt_class is None:
+            candidate = GradeFilter(key.llm, key.prompt_class or None, key.kind, chosen.question_set, first=True)
+            if chosen.passes(key, lambda: ()) and _has_grades(machine, candidate, name, the_bank):
+                chosen = candidate
+                break
+    selector = GradeSetSelector(chosen, name)
+    checked = {query.query_id: query for query in check_records(machine, selector, the_bank)}
+    if not selector.found:
+        raise InputError(f"{name}: holds no grades of items of the bank that pass the filter")
+    queries = {
+        group.query_id: QueryMaterial(
+            group.query_id,
+            checked[group.query_id].text,
+            {passage.doc_id: passage for passage in checked[group.query_id].passages},
+            _others(group.passages),
+            _extracted(group.passages),
+            select_query(group, GradeSetSelector(chosen, name), the_bank),
+        )
+        for group in machine
+    }
+    found = next(iter(selector.found))
+    return Material(the_bank, queries, groups, found.llm, sorted({key.llm for key in grade_sets(machine)}), name)
+
+
+def _has_grades(groups: Iterable[QueryPassages], wanted: GradeFilter, name: str, bank: TestBank) -> bool:
+    selector = GradeSetSelector(wanted, name)
+    for group in groups:
+        ids = frozenset(item.item_id for item in bank.items.get(group.query_id, ()))
+        for passage in group.passages:
+            if selector.choose(passage, ids) is not None:
+                return True
+    return False
+
+
+def _by_machines(group: QueryPassages) -> QueryPassages:
+    """The group without grades by people: those are what a review makes, not what it looks at."""
+
+    def kept(passage: GradedPassage) -> GradedPassage:
+        entries = passage.exam_grades or []
+        if not any(entry.llm.startswith(HUMAN) for entry in entries):
+            return passage
+        machine = [entry for entry in entries if not entry.llm.startswith(HUMAN)]
+        return passage.model_copy(update={"exam_grades": machine})
+
+    return QueryPassages(group.query_id, [kept(passage) for passage in group.passages], group.line)
+
+
+def _others(passages: Iterable[GradedPassage]) -> dict[tuple[str, str], dict[str, int]]:
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for passage in passages:
+        for entry in passage.exam_grades or ():
+            if not entry.self_ratings:
+                continue
+            grader = f"{entry.llm} {entry.prompt_info.prompt_class if entry.prompt_info else ''}".strip()
+            for item_id, grade in grade_of_items(entry).items():
+                found.setdefault((passage.doc_id, item_id), {})[grader] = grade
+    return found
+
+
+def _extracted(passages: Iterable[GradedPassage]) -> frozenset[tuple[str, str]]:
+    return frozenset(
+        (passage.doc_id, item_id)
+        for passage in passages
+        for entry in passage.exam_grades or ()
+        if not entry.self_ratings
+        for item_id, answer in entry.answers
+        if answer.strip() and not _BARE_GRADE.fullmatch(answer)
+    )

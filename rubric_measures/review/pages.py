@@ -1,0 +1,38 @@
+"""Templates and assets of the page: everything is escaped; assets are served by their names only."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+from rubric_measures.extras import require
+
+__all__ = ["ASSETS", "read_asset", "render"]
+
+ASSETS = {"review.css": "text/css; charset=utf-8", "review.js": "text/javascript; charset=utf-8"}
+
+
+@lru_cache(maxsize=8)
+def read_asset(name: str) -> str:
+    """The text of one of the package's own style sheets or scripts."""
+    return resources.files("rubric_measures.review").joinpath("static", name).read_text(encoding="utf-8")
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Any:
+    jinja2 = require("jinja2", "review")
+    folders = [jinja2.PackageLoader("rubric_measures.review", name) for name in ("templates", "static")]
+    return jinja2.Environment(
+        loader=jinja2.ChoiceLoader(folders),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def render(template: str, **values: Any) -> str:
+    """A template with values; whatever is in the values appears as text, never as markup."""
+    environment = _environment()
+    return str(environment.get_template(template).render(**values))

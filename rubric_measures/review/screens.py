@@ -1,0 +1,305 @@
+"""The screens: what each shows, and what each form does; pure but for the review's state."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from rubric_measures.errors import InputError
+from rubric_measures.review.agreeing import agreement_rows, progress_rows
+from rubric_measures.review.asked import Answer, Asked, checked_person, local_path, page
+from rubric_measures.review.bank_screen import bank, post_bank
+from rubric_measures.review.events import Cell, PersonGrade
+from rubric_measures.review.export import export_review, inside, static_page
+from rubric_measures.review.impact import changed_cells
+from rubric_measures.review.marking import mark_words
+from rubric_measures.review.queues import ORDERS, Order
+from rubric_measures.review.session import Queue, QueueChoice, Review
+
+__all__ = [
+    "Answer",
+    "Asked",
+    "bank",
+    "check",
+    "error_page",
+    "export",
+    "impact",
+    "person",
+    "post_bank",
+    "post_decide",
+    "post_export",
+    "post_grade",
+    "post_person",
+    "post_undo",
+    "progress",
+    "queue",
+    "queue_file",
+]
+
+_PAGE = 50
+_ORDER_NAMES: dict[Order, str] = {
+    "disagreement": "Graders disagree",
+    "influence": "Most influential on the leaderboard",
+    "audit": "Random audit sample",
+    "query": "All grades, query by query",
+}
+
+
+def error_page(review: Review, asked: Asked, text: str, status: int) -> Answer:
+    """A page that says what is wrong."""
+    return page("error.html", review, asked, status=status, title="This did not work", text=text)
+
+
+def _choice(review: Review, asked: Asked) -> QueueChoice:
+    name = asked.get("order", "disagreement")
+    order = next((order for order in ORDERS if order == name), None)
+    if order is None:
+        raise InputError(f"there is no order {name!r}; there are {', '.join(ORDERS)}")
+    query_id = asked.get("query")
+    if query_id and query_id not in review.material.queries:
+        raise InputError(f"the records have no query {query_id!r}")
+    return QueueChoice(order, query_id, asked.number("seed", 0), min(max(asked.number("size", 100), 1), 100_000))
+
+
+def _choice_fields(choice: QueueChoice) -> dict[str, str]:
+    return {"order": choice.order, "query": choice.query_id, "seed": str(choice.seed), "size": str(choice.size)}
+
+
+def _check_url(choice: QueueChoice, cell: Cell) -> str:
+    fields = {**_choice_fields(choice), "q": cell.query_id, "d": cell.doc_id, "i": cell.item_id}
+    return "/check?" + urlencode(fields)
+
+
+def _is_done(said: PersonGrade | None) -> bool:
+    return said is not None and (said.first is not None or said.final is not None)
+
+
+def _next_open(review: Review, asked: Asked, queue: Queue, after: int) -> Cell | None:
+    """The next grade that the person has not given, from the place `after` on and then from the start."""
+    grades = review.store.snapshot().grades
+    entries = queue.entries
+    for step in range(len(entries)):
+        cell = entries[(after + step) % len(entries)].cell
+        if asked.person not in grades.get(cell, {}):
+            return cell
+    return None
+
+
+def queue(review: Review, asked: Asked) -> Answer:
+    """The queue screen."""
+    choice = _choice(review, asked)
+    snapshot = review.store.snapshot()
+    found = review.queue(choice, snapshot)
+    number = max(asked.number("page", 1), 1)
+    shown = found.entries[(number - 1) * _PAGE : number * _PAGE]
+    rows = []
+    for entry in shown:
+        row = review.material.grade(entry.cell)
+        said = snapshot.grades.get(entry.cell, {})
+        rows.append(
+            {
+                "url": _check_url(choice, entry.cell),
+                "cell": entry.cell,
+                "item": row.item_text,
+                "why": entry.why,
+                "state": _state(said.get(asked.person)),
+                "people": len(said),
+            }
+        )
+    first = _next_open(review, asked, found, 0)
+    return page(
+        "queue.html",
+        review,
+        asked,
+        title="Queue",
+        rows=rows,
+        total=len(found.entries),
+        done=sum(asked.person in snapshot.grades.get(entry.cell, {}) for entry in found.entries) if snapshot else 0,
+        number=number,
+        pages=max(1, -(-len(found.entries) // _PAGE)),
+        choice=choice,
+        orders=_ORDER_NAMES,
+        queries={name: query.text for name, query in review.material.queries.items()},
+        start=_check_url(choice, first) if first else "",
+        page_url="/?" + urlencode(_choice_fields(choice)),
+        file_url="/queue.html?" + urlencode(_choice_fields(choice)),
+    )
+
+
+def _state(said: PersonGrade | None) -> str:
+    if said is None:
+        return "open"
+    if said.final is not None:
+        return {"override": "overridden", "accept": "accepted"}.get(said.decision, "done")
+    return "to decide" if said.first is not None else "undecided"
+
+
+def _cell(asked: Asked) -> Cell:
+    return Cell(asked.get("q"), asked.get("d"), asked.get("i"))
+
+
+def check(review: Review, asked: Asked) -> Answer:
+    """The screen that checks one grade; the grader's grade is not in the page before the person has given theirs."""
+    choice, cell = _choice(review, asked), _cell(asked)
+    row = review.material.grade(cell)
+    query = review.material.queries[cell.query_id]
+    snapshot = review.store.snapshot()
+    found = review.queue(choice, snapshot)
+    place = found.places.get(cell)
+    said = snapshot.grades.get(cell, {}).get(asked.person)
+    shown = _is_done(said)
+    answer = row.answer if shown or (cell.doc_id, cell.item_id) in query.extracted else ""
+    item = review.material.items.get((cell.query_id, cell.item_id))
+    gold = item.gold_answers if item else ()
+    following = _next_open(review, asked, found, (place if place is not None else -1) + 1)
+    neighbours: list[Cell | None] = [None, None]
+    if place is not None:
+        entries = found.entries
+        neighbours = [entries[at].cell if 0 <= at < len(entries) else None for at in (place - 1, place + 1)]
+    others = query.others.get((cell.doc_id, cell.item_id), {}) if shown else {}
+    people = snapshot.grades.get(cell, {}) if shown else {}
+    return page(
+        "check.html",
+        review,
+        asked,
+        title="Check a grade",
+        cell=cell,
+        row=row if shown else None,
+        item=row.item_text,
+        query_text=query.text,
+        pieces=mark_words(row.text, row.item_text, *gold, answer),
+        answer=answer,
+        gold=gold,
+        said=said,
+        others=others,
+        people={name: one for name, one in people.items() if name != asked.person},
+        place=place,
+        total=len(found.entries),
+        fields={**_choice_fields(choice), "q": cell.query_id, "d": cell.doc_id, "i": cell.item_id},
+        previous_url=_check_url(choice, neighbours[0]) if neighbours[0] else "",
+        next_url=_check_url(choice, neighbours[1]) if neighbours[1] else "",
+        open_url=_check_url(choice, following) if following and following != cell else "",
+        queue_url="/?" + urlencode(_choice_fields(choice)),
+    )
+
+
+def post_grade(review: Review, asked: Asked) -> Answer:
+    """Keeps a person's own grade; an undecided person goes on to the next one and has seen nothing."""
+    choice, cell = _choice(review, asked), _cell(asked)
+    row = review.material.grade(cell)
+    text = asked.get("grade")
+    if text not in {"u", *"012345"}:
+        raise InputError(f"a grade is 0 to 5 or undecided, not {text!r}")
+    grade = None if text == "u" else int(text)
+    seen = any(
+        event.kind == "grade" and event.person == asked.person and event.payload["grade"] is not None
+        for event in review.store.events()
+        if event.kind == "grade" and _is_about(event.payload, cell)
+    )
+    review.store.grade(asked.person, cell, grade, row.grade, blind=not seen)
+    if grade is None:
+        found = review.queue(choice, review.store.snapshot())
+        place = found.places.get(cell, -1)
+        following = _next_open(review, asked, found, place + 1)
+        return Answer(redirect=_check_url(choice, following or cell))
+    return Answer(redirect=_check_url(choice, cell))
+
+
+def _is_about(payload: object, cell: Cell) -> bool:
+    return isinstance(payload, dict) and Cell(payload["query_id"], payload["doc_id"], payload["item_id"]) == cell
+
+
+def post_decide(review: Review, asked: Asked) -> Answer:
+    """Accepts the grader's grade or overrides it with the person's."""
+    choice, cell = _choice(review, asked), _cell(asked)
+    row = review.material.grade(cell)
+    said = review.store.snapshot().grades.get(cell, {}).get(asked.person)
+    decision = asked.get("decision")
+    grade = row.grade if decision == "accept" else (said.first if said else None)
+    if grade is None:
+        raise InputError("there is no grade to decide about; give your own grade first")
+    review.store.decide(asked.person, cell, decision, grade, asked.get("reason"))
+    found = review.queue(choice, review.store.snapshot())
+    following = _next_open(review, asked, found, found.places.get(cell, -1) + 1)
+    return Answer(redirect=_check_url(choice, following or cell))
+
+
+def impact(review: Review, asked: Asked) -> Answer:
+    """The leaderboards before and after."""
+    snapshot = review.store.snapshot()
+    changed = changed_cells(review.material, snapshot)
+    return page(
+        "impact.html",
+        review,
+        asked,
+        title="Impact",
+        impacts=review.impact(snapshot),
+        changed=[(cell, review.material.grade(cell).item_text, old, new) for cell, old, new in changed[:200]],
+        changed_total=len(changed),
+        items=[state for state in snapshot.items.values() if state.version],
+    )
+
+
+def progress(review: Review, asked: Asked) -> Answer:
+    """What everybody did, and how well they agree."""
+    snapshot = review.store.snapshot()
+    return page(
+        "progress.html",
+        review,
+        asked,
+        title="Progress",
+        people=progress_rows(snapshot),
+        agreements=agreement_rows(review.material, snapshot),
+        total=len(review.material.cells),
+        events=list(reversed(review.store.events()[-30:])),
+        undone=snapshot.undone,
+    )
+
+
+def export(review: Review, asked: Asked) -> Answer:
+    """The form that writes files."""
+    return page("export.html", review, asked, title="Export", folder="review-export", paths=[], problem="")
+
+
+def post_export(review: Review, asked: Asked) -> Answer:
+    """Writes the records with corrections, the bank and the audit trail into a folder of the project."""
+    name = asked.get("folder").strip()
+    try:
+        target = inside(review.project, name)
+        paths = export_review(review.store, review.material, review.bank_path, target)
+    except InputError as error:
+        return page("export.html", review, asked, status=400, title="Export", folder=name, paths=[], problem=str(error))
+    return page("export.html", review, asked, title="Export", folder=name, paths=paths, problem="")
+
+
+def queue_file(review: Review, asked: Asked) -> Answer:
+    """A queue as one file that works without this server."""
+    choice = _choice(review, asked)
+    entries = review.queue(choice, review.store.snapshot()).entries[: choice.size]
+    title = f"{_ORDER_NAMES[choice.order]}{': ' + choice.query_id if choice.query_id else ''}"
+    content = static_page(review.material, [entry.cell for entry in entries], title)
+    return Answer(content, file_name="review-queue.html")
+
+
+def person(review: Review, asked: Asked) -> Answer:
+    """The form that asks who works here."""
+    return page("person.html", review, asked, title="Who are you?", then=local_path(asked.get("then", "/")))
+
+
+def post_person(review: Review, asked: Asked) -> Answer:
+    """Remembers who works here, in this browser."""
+    return Answer(redirect=local_path(asked.get("then", "/")), person=checked_person(asked.get("person")))
+
+
+def post_undo(review: Review, asked: Asked) -> Answer:
+    """Takes back the person's last action, and shows what it was about."""
+    taken = review.store.undo(asked.person)
+    if taken is None:
+        return error_page(review, asked, "You have done nothing that could be taken back.", 400)
+    if taken.kind in ("grade", "decide"):
+        payload = taken.payload
+        cell = Cell(payload["query_id"], payload["doc_id"], payload["item_id"])
+        return Answer(redirect=_check_url(_choice(review, asked), cell))
+    key = str(taken.payload.get("key") or next(iter(taken.payload.get("keys", [])), ""))
+    states = review.store.snapshot().items
+    query_id = states[key].item.query_id if key in states else str(taken.payload.get("query_id", ""))
+    return Answer(redirect="/bank?" + urlencode({"query": query_id}))

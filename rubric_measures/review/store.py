@@ -1,0 +1,266 @@
+"""The state of a review in one SQLite file: events are only ever added, each committed before anything is answered."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sqlite3
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from rubric_measures.errors import InputError
+from rubric_measures.files import path_name
+from rubric_measures.records import RubricItem, TestBank, make_item_id
+from rubric_measures.review.events import EDITS, Cell, Event, Snapshot, fold, last_undoable
+
+__all__ = ["ConflictError", "ReviewStore"]
+
+_SCHEMA = """
+create table if not exists events (
+    event_id integer primary key autoincrement,
+    uid text not null unique,
+    person text not null,
+    time text not null,
+    kind text not null,
+    payload text not null
+);
+create table if not exists settings (name text primary key, value text not null);
+"""
+
+
+class ConflictError(InputError):
+    """Somebody changed an item after the editor opened it; nothing was changed.
+
+    Attributes:
+        keys: the items that changed.
+    """
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self.keys = tuple(keys)
+        super().__init__(f"{len(keys)} items were changed by somebody else meanwhile: {', '.join(keys)}")
+
+
+class ReviewStore:
+    """The events of one review.
+
+    Several processes and threads may use one file at a time. A process that dies loses nothing that was answered.
+
+    Args:
+        path: the SQLite file; made when it is not there.
+        bank: the bank as its file has it.
+
+    Raises:
+        InputError: the file cannot be opened or is no state file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], bank: TestBank) -> None:
+        self.path = path_name(path)
+        self.bank = bank
+        self._lock = threading.RLock()
+        self._events: list[Event] = []
+        self._snapshot: Snapshot | None = None
+        try:
+            self._connection = sqlite3.connect(self.path, timeout=20, check_same_thread=False, isolation_level=None)
+            self._connection.execute("pragma journal_mode=wal")
+            self._connection.execute("pragma synchronous=full")
+            self._connection.executescript(_SCHEMA)
+        except sqlite3.Error as error:
+            raise InputError(f"{self.path}: cannot be used as the state of a review ({error})") from None
+
+    def close(self) -> None:
+        """Closes the file."""
+        with self._lock:
+            self._connection.close()
+
+    def secret(self) -> str:
+        """A random text that stays the same for this file, so forms outlive a restart of the server."""
+        with self._lock:
+            made = secrets.token_hex(32)
+            self._connection.execute("insert or ignore into settings values ('secret', ?)", (made,))
+            row = self._connection.execute("select value from settings where name = 'secret'").fetchone()
+            return str(row[0])
+
+    def events(self) -> list[Event]:
+        """All events, oldest first."""
+        with self._lock:
+            self._load()
+            return list(self._events)
+
+    def snapshot(self) -> Snapshot:
+        """What the events add up to now."""
+        with self._lock:
+            fresh = self._load()
+            if self._snapshot is None or fresh or self._snapshot.last_id != self._last_id():
+                self._snapshot = fold(self._events, self.bank)
+            return self._snapshot
+
+    def _last_id(self) -> int:
+        return self._events[-1].event_id if self._events else 0
+
+    def _load(self) -> bool:
+        rows = self._connection.execute(
+            "select event_id, person, time, kind, payload from events where event_id > ? order by event_id",
+            (self._last_id(),),
+        ).fetchall()
+        self._events += [
+            Event(number, person, time, kind, json.loads(text)) for number, person, time, kind, text in rows
+        ]
+        return bool(rows)
+
+    def grade(self, person: str, cell: Cell, grade: int | None, grader_grade: int | None, blind: bool = True) -> Event:
+        """Keeps the grade that a person gives a cell, with the grader's at that time; None is undecided."""
+        payload = {**cell._asdict(), "grade": _checked(grade), "grader_grade": grader_grade, "blind": blind}
+        return self._write(person, "grade", lambda _: payload)
+
+    def decide(self, person: str, cell: Cell, decision: str, grade: int, reason: str) -> Event:
+        """Keeps what a person does after seeing the grader's grade.
+
+        Args:
+            person: who.
+            cell: the grade in question.
+            decision: `accept` the grader's grade, or `override` it.
+            grade: the final grade.
+            reason: why the grader is overridden; needed then.
+
+        Raises:
+            InputError: an override without a reason, or by somebody who gave no grade first.
+        """
+        reason = reason.strip()
+        if decision not in ("accept", "override"):
+            raise InputError(f"a decision is accept or override, not {decision!r}")
+        if decision == "override" and not reason:
+            raise InputError("say in a few words why the grader is overridden")
+        payload = {**cell._asdict(), "decision": decision, "grade": _checked(grade), "reason": reason}
+
+        def check(snapshot: Snapshot) -> Mapping[str, Any]:
+            if person not in snapshot.grades.get(cell, {}):
+                raise InputError("give your own grade before you decide about the grader's")
+            return payload
+
+        return self._write(person, "decide", check)
+
+    def edit(self, person: str, kind: str, payload: Mapping[str, Any], expected: Mapping[str, int]) -> Event:
+        """Keeps an edit of the bank, unless somebody changed one of the items after the editor saw it.
+
+        Args:
+            person: who.
+            kind: `item_add`, `item_edit`, `item_retire`, `item_split` or `item_merge`.
+            payload: see `events.fold`.
+            expected: key -> the version that the editor saw, of every item that the edit touches.
+
+        Raises:
+            ConflictError: an item has another version by now; nothing was kept.
+            InputError: the edit makes no sense (no text, a text twice, no such item).
+        """
+        if kind not in EDITS:
+            raise InputError(f"no such edit: {kind!r}")
+
+        def check(snapshot: Snapshot) -> Mapping[str, Any]:
+            stale = [
+                key
+                for key, version in expected.items()
+                if key not in snapshot.items
+                or snapshot.items[key].version != version
+                or (snapshot.items[key].retired and kind != "item_add")
+            ]
+            if stale:
+                raise ConflictError(stale)
+            return {**payload, "made": _made(kind, payload, snapshot)}
+
+        return self._write(person, kind, check)
+
+    def undo(self, person: str) -> Event | None:
+        """Takes back the last thing that a person did; returns the event that was taken back, None where there is none.
+
+        Raises:
+            InputError: somebody built on it since.
+        """
+        taken: list[Event] = []
+
+        def check(_: Snapshot) -> Mapping[str, Any] | None:
+            found = last_undoable(self._events, person)
+            if found is None:
+                return None
+            taken.append(found)
+            return {"event": found.event_id}
+
+        self._write(person, "undo", check)
+        return taken[0] if taken else None
+
+    def take_in(self, rows: Sequence[tuple[str, str, str, Mapping[str, Any]]]) -> int:
+        """Adds grades that were given elsewhere, all or none; those that are there already are passed over.
+
+        Args:
+            rows: (uid, person, time, payload of a `grade`).
+
+        Returns:
+            how many were new.
+        """
+        with self._lock:
+            before = self._connection.total_changes
+            self._connection.execute("begin immediate")
+            try:
+                self._connection.executemany(
+                    "insert or ignore into events (uid, person, time, kind, payload) values (?, ?, ?, 'grade', ?)",
+                    [(uid, person, time, json.dumps(payload)) for uid, person, time, payload in rows],
+                )
+            except BaseException:
+                self._connection.execute("rollback")
+                raise
+            self._connection.execute("commit")
+            return self._connection.total_changes - before
+
+    def _write(self, person: str, kind: str, check: Callable[[Snapshot], Mapping[str, Any] | None]) -> Event:
+        """Checks and adds an event in one transaction: no other writer comes between the check and the event."""
+        with self._lock:
+            self._connection.execute("begin immediate")
+            try:
+                payload = check(self.snapshot())
+                event = Event(self._last_id() + 1, person, datetime.now(UTC).isoformat(timespec="seconds"), kind, {})
+                if payload is None:
+                    self._connection.execute("rollback")
+                    return event
+                if kind in EDITS or kind == "undo":
+                    self._try(replace(event, payload=payload))
+                cursor = self._connection.execute(
+                    "insert into events (uid, person, time, kind, payload) values (?, ?, ?, ?, ?)",
+                    (uuid.uuid4().hex, person, event.time, kind, json.dumps(payload)),
+                )
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("rollback")
+                raise
+            self._connection.execute("commit")
+            return Event(int(cursor.lastrowid or 0), person, event.time, kind, payload)
+
+    def _try(self, event: Event) -> None:
+        """Refuses what cannot be added up, before it is kept."""
+        try:
+            fold([*self._events, event], self.bank)
+        except InputError as error:
+            if event.kind == "undo":
+                raise InputError(f"later changes build on it, so it cannot be taken back ({error})") from None
+            raise
+
+
+def _checked(grade: int | None) -> int | None:
+    if grade is not None and not 0 <= grade <= 5:
+        raise InputError(f"a grade is 0 to 5, not {grade}")
+    return grade
+
+
+def _made(kind: str, payload: Mapping[str, Any], snapshot: Snapshot) -> list[str]:
+    """The keys of the items that an edit makes, so that an undo knows what was built on."""
+    if kind == "item_add":
+        return [make_item_id(payload["query_id"], payload["text"], payload.get("facet_id"))]
+    if kind in ("item_edit", "item_retire"):
+        return []
+    key = payload["key"] if kind == "item_split" else payload["keys"][0]
+    source: RubricItem = snapshot.items[key].item
+    texts = payload["texts"] if kind == "item_split" else [payload["text"]]
+    return [make_item_id(source.query_id, text, source.facet_id) for text in texts]

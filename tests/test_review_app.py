@@ -1,0 +1,268 @@
+"""The review page over HTTP: screens, forms, safety. Browser tests are in test_review_browser."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from rubric_measures.formats.bank import load_bank
+from rubric_measures.formats.workbench import load_graded
+from tests.example_records import BANK, grade_set, passage, write_lines
+
+httpx = pytest.importorskip("httpx")
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+pytest.importorskip("jinja2")
+
+EVIL = "<script>document.title='owned'</script> & <img src=x onerror=alert(1)> \u202e\u05e9\u05dc\u05d5\u05dd"
+CELL = {"q": "q1", "d": "d1", "i": "q1/a"}
+
+
+def make_project(folder: Path) -> Path:
+    """The example records with a second grader that says 1 where the first says 4, and a passage of markup."""
+    first = passage("q1", "d1", [grade_set({"q1/a": 4, "q1/b": 1}), grade_set({"q1/a": 1}, llm="other")], {"one": 1}, 2)
+    first["text"] = EVIL
+    second = passage("q1", "d2", [grade_set({"q1/a": 0, "q1/b": 5})], {"one": 2, "two": 1}, 0)
+    write_lines(folder / "graded.jsonl.gz", [["q1", [first, second]], ["q2", [passage("q2", "d3", [], {"one": 1})]]])
+    write_lines(folder / "bank.jsonl", BANK)
+    return folder
+
+
+class Server:
+    """A real server process on a free port."""
+
+    def __init__(self, folder: Path, *more: str) -> None:
+        self.command = [
+            *(sys.executable, "-m", "rubric_measures", "review", str(folder / "graded.jsonl.gz")),
+            *("--bank", str(folder / "bank.jsonl"), "--port", "0", *more),
+        ]
+        self.url = ""
+        self.clients: list[httpx.Client] = []
+        self.start()
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(self.command, stderr=subprocess.PIPE, text=True)
+        assert self.process.stderr is not None
+        said = []
+        for line in self.process.stderr:
+            said.append(line)
+            found = re.search(r"http://\S+", line)
+            if found:
+                self.url = found.group()
+                return
+        raise AssertionError("".join(said))
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+        for client in self.clients:
+            client.close()
+
+
+class Person:
+    """One browser: keeps cookies and sends the forms that the pages have."""
+
+    def __init__(self, server: Server, name: str = "") -> None:
+        parts = urlsplit(server.url)
+        self.client = httpx.Client(base_url=f"{parts.scheme}://{parts.netloc}", timeout=30, trust_env=False)
+        server.clients.append(self.client)
+        if name:
+            self.post("/person", person=name)
+
+    def get(self, path: str, **fields: str) -> str:
+        answer = self.client.get(path, params=fields, follow_redirects=True)
+        assert answer.status_code == 200, answer.text
+        return str(answer.text)
+
+    def token(self) -> str:
+        found = re.search(r'name="form_token" value="(\w+)"', self.get("/person"))
+        assert found is not None
+        return found.group(1)
+
+    def post(self, path: str, **fields: object) -> httpx.Response:
+        return self.client.post(path, data={"form_token": self.token(), **fields})
+
+    def version(self, key: str, query: str = "q1") -> str:
+        page = self.get("/bank", query=query)
+        found = re.search(
+            rf'name="key" value="{re.escape(key)}"><input type="hidden" name="version" value="(\d+)"', page
+        )
+        assert found is not None, page
+        return found.group(1)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    running = Server(make_project(tmp_path))
+    yield running
+    running.kill()
+
+
+def test_every_screen_answers_and_shows_data_as_text(server: Server) -> None:
+    ada = Person(server, "ada <b>")
+    for path in ("/", "/bank", "/impact", "/progress", "/export", "/person"):
+        page = ada.get(path)
+        assert "ada &lt;b&gt;" in page and "<b>" not in page.replace("<b>u</b>", ""), path
+    page = ada.get("/check", **CELL)
+    assert "<script>document" not in page and "<img" not in page
+    assert "&lt;script&gt;" in page and 'dir="auto"' in page
+
+
+def test_the_graders_grade_is_hidden_until_the_person_has_given_theirs(server: Server) -> None:
+    ada = Person(server, "ada")
+    assert 'id="graders"' not in ada.get("/check", **CELL)
+    assert ada.post("/grade", **CELL, grade="u").status_code == 303
+    assert 'id="graders"' not in ada.get("/check", **CELL)
+    answer = ada.post("/grade", **CELL, grade="2")
+    assert parse_qs(urlsplit(answer.headers["location"]).query)["i"] == ["q1/a"]
+    page = ada.get("/check", **CELL)
+    assert 'id="graders">4<' in page and "You (blind)" in page and "You differ" in page
+    assert ada.post("/decide", **CELL, decision="override", reason=" ").status_code == 400
+    assert ada.post("/decide", **CELL, decision="override", reason="only in passing").status_code == 303
+    assert "Overridden with 2" in ada.get("/check", **CELL)
+
+
+def test_two_people_and_a_killed_server(server: Server, tmp_path: Path) -> None:
+    ada, bob = Person(server, "ada"), Person(server, "bob")
+    ada.post("/grade", **CELL, grade="1")
+    bob.post("/grade", **CELL, grade="4")
+    assert "You and the grader agree on 4" in bob.get("/check", **CELL)
+    ada.post("/decide", **CELL, decision="override", reason="wrong")
+    server.kill()
+    server.start()
+    cleo = Person(server, "cleo")
+    page = cleo.get("/progress")
+    assert '<bdi>ada</bdi></th><td><bdi>bob</bdi></td><td class="number">1</td>' in page
+    # 1 against 4 for ada, 4 against 4 for bob, 1 against 4 for both.
+    assert page.count(">0.0 %") == 2 and page.count("100.0 %") == 1
+
+
+def test_the_second_editor_sees_the_first_ones_change(server: Server) -> None:
+    ada, bob = Person(server, "ada"), Person(server, "bob")
+    seen = bob.version("q1/a")
+    edit = {"edit": "item_edit", "query": "q1", "key": "q1/a", "gold_answers": ""}
+    assert ada.post("/bank", **edit, version=seen, text="What is A really?").status_code == 303
+    answer = bob.post("/bank", **edit, version=seen, text="What is alpha?")
+    assert answer.status_code == 409
+    assert "What is A really?" in answer.text and "What is alpha?" in answer.text and "ada" in answer.text
+    assert bob.version("q1/a") == "1"
+    assert bob.post("/bank", **edit, version="1", text="What is alpha?").status_code == 303
+    refused = ada.post("/undo")
+    assert refused.status_code == 400 and "bob changed the same item later" in refused.text
+    assert bob.post("/undo").status_code == 303
+    assert "What is A really?</span>" in bob.get("/bank", query="q1")
+
+
+def test_edit_split_merge_retire_and_impact(server: Server, tmp_path: Path) -> None:
+    ada = Person(server, "ada")
+    ada.post("/bank", edit="item_split", query="q1", key="q1/c", version="0", texts="What is c1?\nWhat is c2?")
+    ada.post("/bank", edit="item_retire", query="q1", key="q1/d", version="0")
+    ada.post("/bank", edit="item_add", query="q1", text="What is new?", importance="vital", weight="2.5")
+    ada.post("/bank", edit="item_merge", query="q1", merge=["q1/a@0", "q1/b@0"], text="What are a and b?")
+    page = ada.get("/bank", query="q1")
+    assert "4 items of the bank need regrading" in page
+    # All four items of q1 wait or are gone: nothing of q1 can be scored, and the screen says so.
+    assert "4 new or reworded items wait for grades" in ada.get("/impact")
+    assert ada.post("/bank", edit="item_merge", query="q1", merge=["q1/a@0"], text="x").status_code == 400
+    assert ada.post("/bank", edit="item_add", query="q1", text="What is new?").status_code == 400
+    assert ada.post("/bank", edit="item_add", query="q1", text="y", weight="nan").status_code == 400
+    assert ada.post("/undo").status_code == 303
+    assert "3 items of the bank need regrading" in ada.get("/bank", query="q1")
+    ada.post("/export", folder="out")
+    bank = load_bank(tmp_path / "out" / "bank.jsonl")
+    assert [item.text for item in bank.for_query("q1")] == [
+        *("What is a?", "What is b?", "What is c1?", "What is c2?", "What is new?")
+    ]
+
+
+def test_an_override_moves_the_leaderboard_and_is_exported(server: Server, tmp_path: Path) -> None:
+    ada = Person(server, "ada")
+    ada.post("/grade", **CELL, grade="0")
+    ada.post("/decide", **CELL, decision="override", reason="not said")
+    page = ada.get("/impact")
+    # RubricCover(rel=4)@20, |R_q1| = 4, 3 queries: one covers a and b: (2/4)/3 = 0.1667, then b only: (1/4)/3 = 0.0833.
+    assert '<td class="number">0.1667</td><td class="number">0.0833</td>' in page
+    assert ada.post("/export", folder="../elsewhere").status_code == 400
+    assert ada.post("/export", folder="/etc").status_code == 400
+    assert ada.post("/export", folder=".").status_code == 400 or not (tmp_path / "bank.jsonl.old").exists()
+    assert "audit.jsonl" in ada.post("/export", folder="out").text
+    before, after = load_graded(tmp_path / "graded.jsonl.gz"), load_graded(tmp_path / "out" / "graded.jsonl.gz")
+    old, new = before[0].passages[0].exam_grades or [], after[0].passages[0].exam_grades or []
+    assert new[: len(old)] == old and [entry.llm for entry in new[len(old) :]] == ["human:ada"]
+    assert [rating.self_rating for rating in new[-1].self_ratings or []] == [0]
+    assert new[-1].answers == [("q1/a", "not said")]
+    audit = [json.loads(line) for line in (tmp_path / "out" / "audit.jsonl").read_text().splitlines()]
+    assert [(line["kind"], line["person"], line["undone"]) for line in audit] == [
+        ("grade", "ada", False),
+        ("decide", "ada", False),
+    ]
+
+
+def test_wrong_host_missing_token_and_foreign_forms_are_refused(server: Server) -> None:
+    ada = Person(server, "ada")
+    assert ada.client.get("/", headers={"host": "evil.example"}).status_code == 421
+    assert ada.client.get("/assets/review.css", headers={"host": "evil.example"}).status_code == 421
+    assert ada.client.get("/", headers={"host": "localhost:99"}).status_code == 200
+    assert ada.client.post("/undo").status_code == 403
+    assert ada.client.post("/undo", data={"form_token": "0" * 64}).status_code == 403
+    answer = ada.client.post("/undo", data={"form_token": ada.token()}, headers={"origin": "http://evil.example"})
+    assert answer.status_code == 403
+    assert Person(server).client.post("/undo", data={"form_token": ada.token()}).status_code == 403
+    assert ada.client.post("/grade", content=b"x" * ((1 << 20) + 1)).status_code == 413
+    assert ada.client.get("/assets/..%2Fapp.py").status_code == 404
+    assert "default-src 'none'" in ada.client.get("/").headers["content-security-policy"]
+    assert ada.post("/person", person="eve", then="//evil.example").headers["location"] == "/"
+
+
+def test_wrong_addresses_are_one_line_not_a_traceback(server: Server) -> None:
+    ada = Person(server, "ada")
+    for path, status in [
+        *(("/?order=fun", 400), ("/?query=q9", 400), ("/?page=x", 400), ("/bank?query=q9", 400)),
+        *(("/check?q=q9&d=d1&i=q1/a", 404), ("/check?q=q1&d=d1&i=nothing", 404), ("/nowhere", 404)),
+    ]:
+        assert ada.client.get(path).status_code == status, path
+    assert ada.post("/grade", **CELL, grade="6").status_code == 400
+    assert ada.post("/decide", **CELL, decision="accept").status_code == 400
+
+
+def test_other_machines_need_a_flag_and_a_token(tmp_path: Path) -> None:
+    make_project(tmp_path)
+    command = ["review", str(tmp_path / "graded.jsonl.gz"), "--bank", str(tmp_path / "bank.jsonl"), "--bind", "0.0.0.0"]
+    result = subprocess.run([sys.executable, "-m", "rubric_measures", *command], capture_output=True, text=True)
+    assert result.returncode == 2 and "--allow-remote" in result.stderr and "Traceback" not in result.stderr
+    running = Server(tmp_path, "--bind", "127.0.0.1", "--token", "open sesame")
+    try:
+        person = Person(running)
+        assert person.client.get("/").status_code == 403
+        assert person.client.get("/?token=wrong").status_code == 403
+        assert person.client.get("/person", params={"token": "open sesame"}).status_code == 200
+        assert person.client.get("/person").status_code == 200
+    finally:
+        running.kill()
+
+
+def test_a_queue_page_goes_out_and_its_grades_come_in(server: Server, tmp_path: Path) -> None:
+    ada = Person(server, "ada")
+    page = ada.get("/queue.html", order="query", query="q1")
+    assert "<script>document" not in page and "self_rating" not in page and "&lt;script&gt;" in page
+    line = {"uid": "1", "person": "zoe", "time": "2026-01-01T00:00:00+00:00", "query_id": "q1", "doc_id": "d1"}
+    write_lines(tmp_path / "in.jsonl", [{**line, "item_id": "q1/a", "grade": 4}])
+    command = [*server.command[1:7], "--import", str(tmp_path / "in.jsonl")]
+    for said in ("1 grades taken in; 0 of", "0 grades taken in; 1 of"):
+        result = subprocess.run([sys.executable, *command], capture_output=True, text=True)
+        assert result.returncode == 0 and said in result.stderr, result.stderr
+    assert "zoe" in ada.get("/progress")
+    write_lines(tmp_path / "in.jsonl", [{**line, "uid": "2", "item_id": "q1/zzz", "grade": 4}])
+    result = subprocess.run([sys.executable, *command], capture_output=True, text=True)
+    assert result.returncode == 2 and "in.jsonl:1" in result.stderr
