@@ -197,7 +197,7 @@ class Style:
             values |= {"nuggets": list_text(item.text for item in items), "nuggets_length": len(items)}
         elif items:
             item = items[0]
-            if self.prompt.format == "json":
+            if "item" in self.prompt.fields:
                 lines = [item.text, *item.gold_answers]
                 values["item"] = "\n".join(" ".join(line.split()) for line in lines)
             for name in self._item_fields:
