@@ -145,6 +145,29 @@ class QueryGrades:
         }
         return QueryGrades(self.query_id, tuple(facets), levels, failed)
 
+    def per_facet(self) -> dict[str, QueryGrades]:
+        """Each facet's items apart, as if they were all that is asked for: `query_id/facet_id` -> their grades.
+
+        Items without a facet are under the query id itself. The grades keep the id of the query, whose rankings they
+        score.
+        """
+        groups: dict[str, list[int]] = {}
+        for index, item in enumerate(self.items):
+            name = self.query_id if item.facet_id is None else f"{self.query_id}/{item.facet_id}"
+            groups.setdefault(name, []).append(index)
+        return {name: self._only(members) for name, members in groups.items()} or {self.query_id: self}
+
+    def _only(self, members: Sequence[int]) -> QueryGrades:
+        def moved(mask: int) -> int:
+            return sum(1 << place for place, index in enumerate(members) if mask >> index & 1)
+
+        levels = {
+            doc_id: {grade: kept for grade, mask in of_doc.items() if (kept := moved(mask))}
+            for doc_id, of_doc in self.levels.items()
+        }
+        failed = {doc_id: kept for doc_id, mask in self.failed.items() if (kept := moved(mask))}
+        return QueryGrades(self.query_id, tuple(self.items[index] for index in members), levels, failed)
+
 
 class ItemRows:
     """The item-level view: iterates over `Qrel(query_id, doc_id, grade, iteration=item_id)`, and knows the bank.
@@ -223,6 +246,13 @@ class Grades:
             self.on_failed,
             {**self.source, "unit": "facet"},
         )
+
+    def per_facet(self) -> Grades:
+        """The same grades with each facet of a query in the place of a query; see `QueryGrades.per_facet`."""
+        parts: dict[str, QueryGrades] = {}
+        for query in self.queries.values():
+            parts |= query.per_facet()
+        return Grades(parts, self.on_failed, {**self.source, "unit": "per facet"})
 
     def to_dataframe(self) -> pandas.DataFrame:
         """The item rows as a pandas frame: query_id, doc_id, relevance, iteration, importance, weight, status.

@@ -246,7 +246,8 @@ def _scorers(scoring: _Scoring, grades: Grades) -> dict[str, QueryScorer]:
 def _score_run(scoring: _Scoring, scorers: Mapping[str, QueryScorer], rankings: Mapping[str, Sequence[str]]) -> _RunRow:
     row = scoring.new_row()
     for query_id, scorer in scorers.items():
-        scoring.add(row, query_id, scorer, rankings.get(query_id, ()))
+        # Where facets are scored apart, several of them have the rankings of one query.
+        scoring.add(row, query_id, scorer, rankings.get(scorer.query_id, ()))
     return row
 
 
@@ -347,17 +348,18 @@ def score_records(
     grade_sets: set[str] = set()
     for query in queries:
         grade_sets.update(map(str, query.grade_sets))
+        name = query.part or query.query_id
         scorer = scoring.plan.for_query(query.grades, on_failed)
         rankings = query.rankings if runs is None else runs.rankings(query.query_id)
         for run_id, ranking in rankings.items():
             row = rows.get(run_id)
             if row is None:
                 row = rows[run_id] = scoring.new_row()
-            scoring.add(row, query.query_id, scorer, ranking)
+            scoring.add(row, name, scorer, ranking)
         if overall:
-            for column, values in zip(best.columns, scoring.overall({query.query_id: scorer}).columns, strict=True):
+            for column, values in zip(best.columns, scoring.overall({name: scorer}).columns, strict=True):
                 column.update(values)
-        empty[query.query_id] = scorer.without_passages()
+        empty[name] = scorer.without_passages()
     if not rows:
         raise InputError("the records hold no ranking; give run files")
     for row in rows.values():

@@ -119,6 +119,7 @@ class RecordQuery:
         judgments: doc_id -> the highest judgment of the passage for the query.
         passages: all doc_ids, in file order.
         grade_sets: the grade sets that its grades are of; one, unless the first of several was asked for.
+        part: the name of the part of the query (`query_id/facet_id`) whose items these are; None for all of them.
     """
 
     grades: QueryGrades
@@ -127,6 +128,7 @@ class RecordQuery:
     judgments: Mapping[str, int]
     passages: Sequence[str]
     grade_sets: frozenset[GradeSetKey] = frozenset()
+    part: str | None = None
 
     @property
     def query_id(self) -> str:

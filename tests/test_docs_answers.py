@@ -83,6 +83,8 @@ def test_from_answers_to_scores(
     assert table.column("L") == {"a": 5.0, "b": 1.0, "_max_": 5.0, "_median_": 3.0, "_min_": 1.0}
     assert table.per_query("L")["b"] == {"tea": 2.0, "frost": 0.0}
     assert main(leaderboard) == 0
+    for command in _commands(3):
+        assert main(command) == 0
 
 
 def test_assignments_need_no_grading(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rubric_measures import NuggetA, NuggetV, NuggetW, RubricCover, RubricItem, WeightedCover, nRubricCover
 from rubric_measures.errors import MeasureError
-from rubric_measures.graded import build_query
+from rubric_measures.graded import QueryGrades, build_query
 from rubric_measures.measures.plan import Coverage, Plan
 from tests.strategies import Case, cases
 
@@ -129,6 +129,25 @@ def test_no_vital_nugget_is_zero_and_missing_importance_is_an_error() -> None:
         Plan([NuggetV]).for_query(bare)
     with pytest.raises(MeasureError, match="weight of every item"):
         Plan([WeightedCover]).for_query(bare)
+
+
+def test_facets_apart_have_their_items_and_their_failures() -> None:
+    items = [RubricItem(f"q/{f}/{i}", "q", "", facet_id=f) for f, i in [("a", 1), ("b", 1), ("a", 2), (None, 1)]]
+    query = QueryGrades("q", tuple(items), {"d1": {5: 0b0101, 4: 0b0010}, "d2": {0: 0b1111}}, {"d1": 0b1000})
+    parts = query.per_facet()
+    assert {name: [item.item_id for item in part.items] for name, part in parts.items()} == {
+        "q/a": ["q/a/1", "q/a/2"],
+        "q/b": ["q/b/1"],
+        "q": ["q/None/1"],
+    }
+    assert {name: part.levels for name, part in parts.items()} == {
+        "q/a": {"d1": {5: 0b11}, "d2": {0: 0b11}},
+        "q/b": {"d1": {4: 0b1}, "d2": {0: 0b1}},
+        "q": {"d1": {}, "d2": {0: 0b1}},
+    }
+    assert [part.failed for part in parts.values()] == [{}, {}, {"d1": 0b1}]
+    assert all(part.query_id == "q" for part in parts.values())
+    assert QueryGrades("q", (), {}).per_facet().keys() == {"q"}
 
 
 def test_facets_take_the_best_grade_of_their_items() -> None:

@@ -57,7 +57,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-overall", action="store_true", help="leave out the best score that any run could reach")
     parser.add_argument("--length", action="store_true", help="add L, the length of answers in whitespace words")
     parser.add_argument("--summary", action="store_true", help="add the greatest, median and least score of the runs")
-    parser.add_argument("--facets", action="store_true", help="score facets (subtopics) in the place of items")
+    units = parser.add_mutually_exclusive_group()
+    units.add_argument("--facets", action="store_true", help="score facets (subtopics) in the place of items")
+    units.add_argument(
+        "--per-facet",
+        action="store_true",
+        help="score the items of each facet apart (rows query/facet with -o trec_eval or json); means are over facets",
+    )
     parser.add_argument(
         "--compat",
         choices=["workbench", "nuggetizer"],
@@ -76,6 +82,8 @@ def run(options: argparse.Namespace) -> int:
     beside = options.length or options.summary
     if beside and is_asked_for(options):
         raise InputError("--length and --summary stand beside plain scores; leave the options of the report out")
+    if options.per_facet and (options.length or options.compat or is_asked_for(options)):
+        raise InputError("--per-facet shows plain scores; leave --length, --compat and the options of the report out")
     if options.length and options.runs:
         raise InputError("--length measures the answers in GRADED; leave the run files out")
     assigned = _assigned(options)
@@ -150,6 +158,8 @@ def _checks(board: Leaderboard, options: argparse.Namespace) -> LeaderboardCheck
 
 
 def _in_units(grades: Grades, options: argparse.Namespace) -> Grades:
+    if options.per_facet:
+        return grades.per_facet()
     return grades.by_facet() if options.facets else grades
 
 
@@ -195,7 +205,7 @@ def _from_assignments(
     """The runs whose answers a file of assignments is about."""
     if options.compat == "workbench":
         raise InputError("--compat workbench scores the rankings inside graded records; this file holds assignments")
-    grades = assigned.grades.by_facet() if options.facets else assigned.grades
+    grades = _in_units(assigned.grades, options)
     return score_runs(grades, sorted(assigned.rankings.items()), measures, overall=not options.no_overall)
 
 
@@ -221,6 +231,8 @@ def _from_records(options: argparse.Namespace, measures: Sequence[Measure], runs
     settings: dict[str, object] = {"bank": None if bank is None else bank_hash(bank)}
     if options.facets:
         settings["unit"] = "facet"
+    if options.per_facet:
+        settings["unit"] = "per facet"
     if options.compat == "workbench":
         from rubric_measures.workbench import score_workbench, workbench_filter
 
@@ -234,7 +246,11 @@ def _from_records(options: argparse.Namespace, measures: Sequence[Measure], runs
 
     def prepared(stream: Iterator[RecordQuery]) -> Iterator[RecordQuery]:
         for query in progress(stream, None, "queries"):
-            yield replace(query, grades=query.grades.by_facet()) if options.facets else query
+            if options.per_facet:
+                for name, grades in query.grades.per_facet().items():
+                    yield replace(query, grades=grades, part=name)
+            else:
+                yield replace(query, grades=query.grades.by_facet()) if options.facets else query
 
     return consume_records(
         lambda stream: score_records(

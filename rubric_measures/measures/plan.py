@@ -151,6 +151,11 @@ class QueryScorer:
             else:
                 self._scorers.append(self._label_scorer(measure))
 
+    @property
+    def query_id(self) -> str:
+        """The query whose rankings are scored."""
+        return self._grades.query_id
+
     def _weight(self, measure: Measure, term: _Term) -> None:
         if term.weights in self._weights:
             return
