@@ -214,3 +214,49 @@ def test_nothing_at_all_is_no_file(tmp_path: Path, queries: str, capsys: pytest.
     assert main(["generate", queries, "--model", model, "-o", str(output)]) == 1
     assert "no call led to an item; nothing was written" in capsys.readouterr().err
     assert not output.exists()
+
+
+def test_nuggets_from_requests_take_the_published_number_of_calls(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "queries.tsv").write_text("q1\twhy tea\nq2\tfrost\n", encoding="utf-8")
+    documents = [{"docid": f"d{i}", "doc": {"segment": f"segment {i} of tea."}} for i in range(25)]
+    requests = [
+        {"query": {"qid": "q1", "text": "why tea"}, "candidates": documents},
+        {"query": "frost", "candidates": ["ice is cold."]},
+    ]
+    path = tmp_path / "requests.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in requests), encoding="utf-8")
+    model = script(
+        tmp_path,
+        {"contains": ["NuggetizeLLM", "ice is cold"], "reply": '["ice forms"]'},
+        {"contains": ["NuggetizeLLM", "segment 0 "], "reply": json.dumps([f"fact {i}." for i in range(10)])},
+        # The second window fails: the list stays as it was. The third list is cut to 30.
+        {"contains": ["NuggetizeLLM", "segment 10 "], "reply": "I cannot."},
+        {"contains": ["NuggetizeLLM", "segment 20 "], "reply": json.dumps([f"fact {i}." for i in range(40)])},
+        {"contains": ["NuggetizeScoreLLM", "fact 0."], "reply": json.dumps(["okay"] * 5 + ["vital"] * 5)},
+        # Nine labels for ten nuggets: they have no importance, and go with the okay ones.
+        {"contains": ["NuggetizeScoreLLM", "fact 10."], "reply": json.dumps(["vital"] * 9)},
+        {"contains": ["NuggetizeScoreLLM", "fact 20."], "reply": json.dumps(["vital"] * 10)},
+        {"contains": ["NuggetizeScoreLLM", "ice"], "reply": '["vital"]'},
+    )
+    output, cache = tmp_path / "bank.jsonl", tmp_path / "cache.sqlite"
+    command = ["generate", str(tmp_path / "queries.tsv"), "--target", "nuggets", "--from-documents", str(path)]
+    command += ["--model", model, "-o", str(output), "--cache", str(cache)]
+    assert main(command) == 2
+    assert "--by all" in capsys.readouterr().err
+    assert main([*command, "--by", "all"]) == 1
+    said = capsys.readouterr().err
+    assert "query q1, create 2/3: " in said and "the list stays as it was" in said
+    assert "query q1, importance 2/3: 9 labels for 10 items" in said
+    bank = load_bank(output)
+    # q1: ⌈25 / 10⌉ + ⌈30 / 10⌉ calls, q2: 1 + 1; the two that led to nothing were drawn once more.
+    assert "10 calls" in said
+    order = [*range(5, 10), *range(20, 30), *range(5)]
+    assert [item.text for item in bank.for_query("q1")] == [f"fact {i}." for i in order]
+    assert [item.importance for item in bank.for_query("q1")] == ["vital"] * 15 + ["okay"] * 5
+    entries = {entry.query_id: entry for entry in read_bank(output)}
+    sources = {item.text: item.info["segments"] for item in entries["q1"].items}
+    assert sources["fact 9."] == [f"d{i}" for i in range(10)]
+    assert sources["fact 20."] == [f"d{i}" for i in range(20, 25)]
+    assert entries["q2"].items[0].info["segments"] == ["candidate 1"]

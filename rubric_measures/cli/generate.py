@@ -17,6 +17,7 @@ from rubric_measures.cli.model_options import backend_settings, model_price, nam
 from rubric_measures.errors import GradingError, InputError
 
 if TYPE_CHECKING:
+    from rubric_measures.formats.workbench import QueryPassages
     from rubric_measures.prompts import Prompt
     from rubric_measures.records import TestBank
     from rubric_measures.runners import RunStats
@@ -56,7 +57,7 @@ command again: only what is missing is asked."""
 
 def _add_document_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("nuggets from documents").add_argument
-    add("--from-documents", metavar="PASSAGES", help="passage records with the texts (of pool or grade)")
+    add("--from-documents", metavar="PASSAGES", help="passage records (of pool or grade), or nuggetizer's requests")
     add("--by", choices=["judgments", "direct", "all"], default="judgments", help="what makes a passage related")
     add("--qrels", metavar="FILE", help="judgments in place of those in the records")
     add("--level", type=int, default=1, help="the lowest label that is related (default 1)")
@@ -223,7 +224,6 @@ def _make_bank(options: argparse.Namespace, caller: Caller) -> bool:
 
 def _make_nuggets(options: argparse.Namespace, caller: Caller) -> bool:
     from rubric_measures.formats.trec import read_qrels
-    from rubric_measures.formats.workbench import load_graded
     from rubric_measures.prompts import load_prompt
     from rubric_measures.records import Query
     from rubric_measures.test_bank.calls import Failure
@@ -231,7 +231,7 @@ def _make_nuggets(options: argparse.Namespace, caller: Caller) -> bool:
     from rubric_measures.test_bank.nuggetization import nuggetize, published_calls
 
     texts = {topic.query_id: topic.text for topic in _topics(options)}
-    groups = [group for group in load_graded(options.from_documents) if group.query_id in texts]
+    groups = [group for group in _documents(options, texts) if group.query_id in texts]
     qrels = None
     if options.qrels:
         qrels = {(qrel.query_id, qrel.doc_id): qrel.relevance for qrel in read_qrels(options.qrels)}
@@ -255,6 +255,21 @@ def _make_nuggets(options: argparse.Namespace, caller: Caller) -> bool:
     failures = [*made.failures, *(Failure(query_id, "documents", "none is related to it") for query_id in bare)]
     prompts = [load_prompt("nuggets.create")] + ([] if options.over_generate else [load_prompt("nuggets.importance")])
     return _finish_bank(options, caller, made.bank, failures, prompts=prompts, sources=made.sources)
+
+
+def _documents(options: argparse.Namespace, texts: Mapping[str, str]) -> Sequence[QueryPassages]:
+    """The passages that --from-documents names: graded records, or the candidates of nuggetizer's requests."""
+    from rubric_measures.files import peek_head
+    from rubric_measures.formats.nuggetizer import read_requests
+    from rubric_measures.formats.nuggetizer_records import passages_of_requests
+    from rubric_measures.formats.workbench import load_graded
+
+    path = options.from_documents
+    if path == "-" or peek_head(path).lstrip()[:1] != b"{":
+        return load_graded(path)
+    if options.by == "direct" or (options.by == "judgments" and not options.qrels):
+        raise InputError(f"{path}: requests hold no labels of their documents; take --by all, or --qrels FILE")
+    return passages_of_requests(read_requests(path), {text: query_id for query_id, text in texts.items()})
 
 
 def _finish_bank(

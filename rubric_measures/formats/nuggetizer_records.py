@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal
 
-from rubric_measures.errors import InputError
+from rubric_measures.errors import InputError, UnknownNameError
 from rubric_measures.formats.nugget_sets import bank_of_items, facet_ids
-from rubric_measures.formats.nuggetizer import AssignedNugget, AssignmentLine, Nugget, NuggetLine
+from rubric_measures.formats.nuggetizer import AssignedNugget, AssignmentLine, Nugget, NuggetLine, RequestLine
 from rubric_measures.formats.workbench_models import (
     GradedPassage,
     ItemGradeSet,
@@ -28,6 +28,7 @@ __all__ = [
     "grades_of_assignments",
     "item_of_nugget",
     "nugget_lines",
+    "passages_of_requests",
     "records_of_assignments",
 ]
 
@@ -132,6 +133,32 @@ def grades_of_assignments(lines: Iterable[AssignmentLine], grader: str = "") -> 
     if repeated:
         _LOG.warning("%d nuggets come twice for one answer; the better assignment counts", repeated)
     return grades
+
+
+def passages_of_requests(lines: Iterable[RequestLine], query_ids: Mapping[str, str]) -> list[QueryPassages]:
+    """The candidates of requests as ungraded passages, in their order; those without an id are named by their place.
+
+    Args:
+        lines: requests.
+        query_ids: text -> query id, for requests that give only the text of their query.
+
+    Raises:
+        UnknownNameError: the text of a query is not among them.
+    """
+    groups = []
+    for line in lines:
+        if not isinstance(line.query, str):
+            query_id = line.query.qid
+        elif line.query in query_ids:
+            query_id = query_ids[line.query]
+        else:
+            raise UnknownNameError("query text", line.query, query_ids)
+        passages = []
+        for place, candidate in enumerate(line.candidates, 1):
+            name, text = ("", candidate) if isinstance(candidate, str) else (candidate.docid, candidate.doc.segment)
+            passages.append(GradedPassage(doc_id=name or f"candidate {place}", text=text))
+        groups.append(QueryPassages(query_id, passages))
+    return groups
 
 
 def records_of_assignments(lines: Iterable[AssignmentLine], grader: str = "nuggetizer") -> list[QueryPassages]:
