@@ -192,6 +192,7 @@ class AnswerCheck:
         missing: (run, query) without an answer; they score 0.
         unknown: (run, query) of answers to queries that nobody asked.
         too_long: answers over the limit.
+        silent: runs without any answer with words.
     """
 
     answers: int
@@ -199,6 +200,7 @@ class AnswerCheck:
     missing: tuple[tuple[str, str], ...] = ()
     unknown: tuple[tuple[str, str], ...] = ()
     too_long: tuple[TooLong, ...] = ()
+    silent: tuple[str, ...] = ()
 
 
 def check_answers(
@@ -225,6 +227,7 @@ def check_answers(
     known = set(asked)
     answered: dict[str, set[str]] = {}
     too_long = []
+    speaking = {answer.run_id for answer in answers if answer.words}
     for answer in answers:
         answered.setdefault(answer.run_id, set()).add(answer.query_id)
         limit = limit_for(track, (topics or {}).get(answer.query_id))
@@ -238,6 +241,7 @@ def check_answers(
         ),
         unknown=tuple((answer.run_id, answer.query_id) for answer in answers if answer.query_id not in known),
         too_long=tuple(too_long),
+        silent=tuple(run_id for run_id in answered if run_id not in speaking),
     )
 
 
@@ -249,6 +253,12 @@ def say_answer_check(check: AnswerCheck) -> None:
     ):
         if pairs:
             _LOG.warning(what, len(pairs), *pairs[0])
+    if check.silent:
+        _LOG.warning(
+            "%d runs have no answer with words, so they are in no record and on no leaderboard: %s",
+            len(check.silent),
+            ", ".join(check.silent),
+        )
     if check.too_long:
         worst = max(check.too_long, key=lambda one: one.length / one.most)
         runs = Counter(one.run_id for one in check.too_long)

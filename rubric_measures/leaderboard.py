@@ -15,7 +15,7 @@ from rubric_measures.formats.trec import read_run
 from rubric_measures.graded import Grades, OnFailed
 from rubric_measures.measures.plan import Coverage, Plan, QueryScorer
 from rubric_measures.run_spool import RunSpool
-from rubric_measures.selection import RecordQuery
+from rubric_measures.selection import RecordQuery, made_by
 from rubric_measures.signature import Signature
 
 __all__ = [
@@ -346,8 +346,10 @@ def score_records(
     # What a run that does not rank the query scores for it, to be filled in for runs that appear later.
     empty: dict[str, QueryScorer] = {}
     grade_sets: set[str] = set()
+    made: set[str] = set()
     for query in queries:
         grade_sets.update(map(str, query.grade_sets))
+        made |= query.made
         name = query.part or query.query_id
         scorer = scoring.plan.for_query(query.grades, on_failed)
         rankings = query.rankings if runs is None else runs.rankings(query.query_id)
@@ -368,4 +370,6 @@ def score_records(
                 scoring.add(row, query_id, scorer, ())
     if overall:
         rows[OVERALL] = best
-    return scoring.finish(rows, _settings(on_failed, {"grades": sorted(grade_sets), **(settings or {})}))
+    return scoring.finish(
+        rows, _settings(on_failed, {"grades": sorted(grade_sets), **made_by(made), **(settings or {})})
+    )

@@ -38,6 +38,7 @@ __all__ = [
     "describe",
     "grade_sets",
     "load_records",
+    "made_by",
     "read_records",
     "select_query",
 ]
@@ -119,6 +120,7 @@ class RecordQuery:
         judgments: doc_id -> the highest judgment of the passage for the query.
         passages: all doc_ids, in file order.
         grade_sets: the grade sets that its grades are of; one, unless the first of several was asked for.
+        made: the signatures of the graders that made them, where the records have any.
         part: the name of the part of the query (`query_id/facet_id`) whose items these are; None for all of them.
     """
 
@@ -128,6 +130,7 @@ class RecordQuery:
     judgments: Mapping[str, int]
     passages: Sequence[str]
     grade_sets: frozenset[GradeSetKey] = frozenset()
+    made: frozenset[str] = frozenset()
     part: str | None = None
 
     @property
@@ -182,6 +185,7 @@ class GradeSetSelector:
     source: str
     found: dict[GradeSetKey, int] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
+    made: set[str] = field(default_factory=set)
     strangers: int = 0
 
     def choose(self, passage: GradedPassage, bank_ids: frozenset[str] | None) -> ItemGradeSet | DirectGrade | None:
@@ -206,6 +210,9 @@ class GradeSetSelector:
             if self.wanted.first and passing:
                 continue
             self.found[key] = self.found.get(key, 0) + 1
+            made = (entry.model_extra or {}).get("provenance")
+            if isinstance(made, Mapping):
+                self.made.add(str(made.get("signature")))
             if key not in passing:
                 passing[key] = entry
             else:
@@ -292,7 +299,7 @@ def select_query(
     rankings = {method: _best_first(of_method) for method, of_method in places.items()}
     grades = _compile(query_id, chosen, items, selector.left_out)
     doc_ids = [passage.doc_id for passage in group.passages]
-    return RecordQuery(grades, rankings, ranks, judgments, doc_ids, frozenset(selector.found))
+    return RecordQuery(grades, rankings, ranks, judgments, doc_ids, frozenset(selector.found), frozenset(selector.made))
 
 
 def _best_first(places: list[tuple[int, float, str]]) -> list[str]:
@@ -408,10 +415,15 @@ def load_records(
 ) -> Grades:
     """The grades of a graded-records file, to be given to ir_measures as qrels; see `read_records`."""
     records = consume_records(
-        lambda stream: [(query.query_id, query.grades, query.grade_sets) for query in stream], path, bank, wanted
+        lambda stream: [(query.query_id, query.grades, query.grade_sets, query.made) for query in stream],
+        path,
+        bank,
+        wanted,
     )
-    queries = {query_id: grades for query_id, grades, _ in records}
-    return Grades(queries, on_failed, describe(frozenset().union(*(sets for _, _, sets in records)), bank))
+    queries = {query_id: grades for query_id, grades, _, _ in records}
+    sets = frozenset[GradeSetKey]().union(*(sets for _, _, sets, _ in records))
+    made = frozenset[str]().union(*(made for _, _, _, made in records))
+    return Grades(queries, on_failed, {**describe(sets, bank), **made_by(made)})
 
 
 def describe(grade_sets: Iterable[GradeSetKey], bank: TestBank | None) -> dict[str, object]:
@@ -420,6 +432,12 @@ def describe(grade_sets: Iterable[GradeSetKey], bank: TestBank | None) -> dict[s
         "grades": [str(key) for key in sorted(grade_sets)],
         "bank": None if bank is None else bank_hash(bank),
     }
+
+
+def made_by(made: Iterable[str]) -> dict[str, object]:
+    """The signatures of the graders, for the signature of what is scored; nothing where the records have none."""
+    listed = sorted(made)
+    return {"graders": listed} if listed else {}
 
 
 def bank_hash(bank: TestBank) -> str:

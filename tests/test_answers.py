@@ -165,3 +165,11 @@ def test_files_of_plain_answers_are_pooled(tmp_path: Path, caplog: pytest.LogCap
     assert [(passage.doc_id, passage.text) for passage in group.passages] == [("r/q1/1", "A b.")]
     assert "1 answers are empty" in caplog.text
     assert "run r has 2 of 1 words for query q1" in caplog.text
+
+
+def test_a_run_that_never_says_anything_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    answers = [Answer("q1", "a", "words"), Answer("q2", "a", ""), Answer("q1", "b", " "), Answer("q2", "b", "")]
+    check = check_answers(answers)
+    assert check.silent == ("b",)
+    say_answer_check(check)
+    assert "1 runs have no answer with words, so they are in no record and on no leaderboard: b" in caplog.messages

@@ -204,3 +204,17 @@ def test_latex_and_markdown_escape(folder: Path) -> None:
     board = record_board(folder, COVER)
     assert r"a\_b|c & 0.0833 $\pm$ 0.0833" in render(board, "latex")
     assert r"a_b\|c" in render(board, "markdown")
+
+
+def test_the_signature_tells_who_made_the_grades(tmp_path: Path) -> None:
+    # The same model and prompt with other settings: the same grades, and another signature.
+    texts = []
+    for signature in ("aaa", "bbb", None):
+        entry = grade_set({"q/1": 4}) | ({"provenance": {"signature": signature}} if signature else {})
+        path = write_lines(tmp_path / f"{signature}.jsonl.gz", [["q", [passage("q", "d", [entry], {"one": 1})]]])
+        board = score_records(read_records(path), [COVER])
+        grades = load_records(path)
+        assert grades.source.get("graders") == board.signature.settings.get("graders")
+        texts.append(str(board.signature))
+    assert ["graders:" in text for text in texts] == [True, True, False]
+    assert len(set(texts)) == 3
