@@ -75,11 +75,12 @@ def main() -> None:
         "Python: json.loads of every line": [sys.executable, "-c", READING, str(path)],
         "leaderboard, six scores": [*program, "-m", *SIX],
         "leaderboard, six scores, L and summary": [*program, "-m", *SIX, "--length", "--summary"],
+        "leaderboard, four scores, --compat nuggetizer": [*program, "-m", *SIX[:2], *SIX[4:], "--compat", "nuggetizer"],
         "nuggetizer's metrics (four scores, one run after the other)": [sys.executable, "-c", NUGGETIZER, str(path)],
     }
     for name, command in commands.items():
-        wall, peak = measure(command, options.repeats)
-        print(f"{name}: {wall:.2f} s, {peak:.0f} MB")
+        wall, cpu, peak = measure(command, options.repeats)
+        print(f"{name}: {wall:.2f} s wall, {cpu:.2f} s CPU, {peak:.0f} MB")
 
 
 if __name__ == "__main__":

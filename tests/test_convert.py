@@ -100,6 +100,9 @@ def test_formats_are_told_by_content(files: Path) -> None:
         "answers.jsonl": "reports",
     }
     assert {name: detect_format(files / name) for name in expected} == expected
+    (files / "board").write_text("one\tSCORE\t7\t0.5\n")
+    (files / "texts").write_text("7\ta text\twith tabs\tin it\n")
+    assert [detect_format(files / name) for name in ("board", "texts")] == ["leaderboard", "queries"]
     with pytest.raises(InputError, match="standard input"):
         detect_format("-")
 

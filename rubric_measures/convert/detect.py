@@ -80,6 +80,14 @@ def _object_format(value: Mapping[str, Any]) -> str:
     return next((name for key, name in telling.items() if key in value), "queries")
 
 
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _column_format(line: str, rest: bytes, name: str) -> str:
     if kind := detect_kind(line):
         return f"ragelo:{kind}"
@@ -90,6 +98,9 @@ def _column_format(line: str, rest: bytes, name: str) -> str:
         lines = [line, *rest.decode("utf-8", "replace").split("\n")[:-1]]
         pairs = [tuple(row[:1] + row[2:3]) for row in map(str.split, lines) if len(row) == 4]
         return "item-qrels" if len(set(pairs)) < len(pairs) or columns[1] not in ("0", "Q0") else "qrels"
+    if line.count("\t") == 3 and _is_number(columns[-1]):
+        # A text with two tabs and a number at its end is no query.
+        return "leaderboard"
     if "\t" in line:
         return "queries"
     raise FormatError("is of no format that can be told by content; name it with --from", path=name, line=1)
