@@ -171,14 +171,14 @@ def test_edit_split_merge_retire_and_impact(server: Server, tmp_path: Path) -> N
     ada.post("/bank", edit="item_add", query="q1", text="What is new?", importance="vital", weight="2.5")
     ada.post("/bank", edit="item_merge", query="q1", merge=["q1/a@0", "q1/b@0"], text="What are a and b?")
     page = ada.get("/bank", query="q1")
-    assert "4 items of the bank need regrading" in page
+    assert "need regrading: 4" in page
     # All four items of q1 wait or are gone: nothing of q1 can be scored, and the screen says so.
-    assert "4 new or reworded items wait for grades" in ada.get("/impact")
+    assert "are not counted yet: 4" in ada.get("/impact")
     assert ada.post("/bank", edit="item_merge", query="q1", merge=["q1/a@0"], text="x").status_code == 400
     assert ada.post("/bank", edit="item_add", query="q1", text="What is new?").status_code == 400
     assert ada.post("/bank", edit="item_add", query="q1", text="y", weight="nan").status_code == 400
     assert ada.post("/undo").status_code == 303
-    assert "3 items of the bank need regrading" in ada.get("/bank", query="q1")
+    assert "need regrading: 3" in ada.get("/bank", query="q1")
     ada.post("/export", folder="out")
     bank = load_bank(tmp_path / "out" / "bank.jsonl")
     assert [item.text for item in bank.for_query("q1")] == [

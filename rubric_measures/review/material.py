@@ -16,7 +16,7 @@ from rubric_measures.review.events import Cell
 from rubric_measures.selection import GradeFilter, GradeSetSelector, RecordQuery, grade_sets, select_query
 from rubric_measures.verification.analyses import CheckedGrade, CheckedPassage, check_records
 
-__all__ = ["HUMAN", "Material", "QueryMaterial", "load_material"]
+__all__ = ["HUMAN", "Material", "QueryMaterial", "grader_name", "load_material"]
 
 HUMAN = "human:"
 # A reply that is only a number would show the grade before the person has given theirs.
@@ -137,7 +137,13 @@ def load_material(
         for group in machine
     }
     found = next(iter(selector.found))
-    return Material(the_bank, queries, groups, found.llm, sorted({key.llm for key in grade_sets(machine)}), name)
+    grader = grader_name(found.llm, found.prompt_class)
+    return Material(the_bank, queries, groups, grader, sorted({key.llm for key in grade_sets(machine)}), name)
+
+
+def grader_name(llm: str, prompt_class: str) -> str:
+    """How the page calls a grader: the model and the prompt."""
+    return f"{llm} {prompt_class}".strip()
 
 
 def _has_grades(groups: Iterable[QueryPassages], wanted: GradeFilter, name: str, bank: TestBank) -> bool:
@@ -169,7 +175,7 @@ def _others(passages: Iterable[GradedPassage]) -> dict[tuple[str, str], dict[str
         for entry in passage.exam_grades or ():
             if not entry.self_ratings:
                 continue
-            grader = f"{entry.llm} {entry.prompt_info.prompt_class if entry.prompt_info else ''}".strip()
+            grader = grader_name(entry.llm, entry.prompt_info.prompt_class if entry.prompt_info else "")
             for item_id, grade in grade_of_items(entry).items():
                 found.setdefault((passage.doc_id, item_id), {})[grader] = grade
     return found

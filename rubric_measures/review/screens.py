@@ -170,7 +170,7 @@ def check(review: Review, asked: Asked) -> Answer:
         answer=answer,
         gold=gold,
         said=said,
-        others=others,
+        others={name: grade for name, grade in others.items() if name != review.material.grader},
         people={name: one for name, one in people.items() if name != asked.person},
         place=place,
         total=len(found.entries),
