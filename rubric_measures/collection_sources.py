@@ -84,24 +84,29 @@ class FolderSource(Source):
 
     @cached_property
     def banks(self) -> Mapping[str, TestBank]:  # type: ignore[override]
+        """`questions.jsonl` and `nuggets.jsonl`, by name."""
         return {name: load_bank(path) for name, path in self.bank_files.items()}
 
     @cached_property
     def judgments(self) -> Sequence[Qrel]:  # type: ignore[override]
+        """`qrels.txt`."""
         return read_qrels(self.qrels) if self.qrels else ()
 
     @cached_property
     def runs(self) -> Mapping[str, Run]:  # type: ignore[override]
+        """`runs/*.run`, by name."""
         runs = [read_run(path) for path in self.run_files]
         names = distinct_run_names([run.run_id for run in runs], self.run_files)
         return {name: replace(run, run_id=name) for name, run in sorted(zip(names, runs, strict=True))}
 
     @cached_property
     def answers(self) -> Sequence[Answer]:  # type: ignore[override]
+        """The generated answers of `answers/*.jsonl`."""
         return [answer for path in self.answer_files for answer in read_answers(path)]
 
     @cached_property
     def grades(self) -> Grades | None:  # type: ignore[override]
+        """The grades of `graded*.jsonl`; None where there are none."""
         if not self.graded:
             return None
         path = next((path for path in self.graded if path.name.startswith("graded.")), self.graded[0])
@@ -143,6 +148,7 @@ class RecordsSource(Source):
 
     @cached_property
     def judgments(self) -> Sequence[Qrel]:  # type: ignore[override]
+        """What people said, inside the records or the dataset."""
         rows = (
             Qrel(group.query_id, passage.doc_id, one.relevance)
             for group in self.groups
@@ -154,6 +160,7 @@ class RecordsSource(Source):
 
     @cached_property
     def runs(self) -> Mapping[str, Run]:  # type: ignore[override]
+        """The rankings inside the records, by system."""
         rows: dict[str, list[tuple[str, str, float]]] = {}
         for group in self.groups:
             for passage in group.passages:
@@ -164,6 +171,7 @@ class RecordsSource(Source):
 
     @cached_property
     def grades(self) -> Grades | None:  # type: ignore[override]
+        """The grades of the records; None where nothing is graded."""
         return load_records(self.path, self.bank, self.wanted) if self.is_graded else None
 
 
@@ -175,6 +183,7 @@ class DatasetSource(Source):
 
     @cached_property
     def judgments(self) -> Sequence[Qrel]:  # type: ignore[override]
+        """What people said, inside the records or the dataset."""
         if not self.dataset.has_qrels():
             return ()
         return [Qrel(row.query_id, row.doc_id, row.relevance) for row in self.dataset.qrels_iter()]
