@@ -219,7 +219,6 @@ class IdCleaner:
         return written
 
     def say(self, name: str) -> None:
-        """Says once how many ids were changed in the file `name`."""
         """Says once, with the count, that ids were changed in the file `name`."""
         if self._written:
             identifier, written = next(iter(self._written.items()))
