@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rubric_measures.cli.inputs import add_grade_options, bank_of, wanted_of
@@ -12,6 +12,7 @@ from rubric_measures.files import atomic_writer
 
 if TYPE_CHECKING:
     from rubric_measures.formats.workbench import QueryPassages
+    from rubric_measures.records import TestBank
     from rubric_measures.verification.analyses import CheckedQuery
     from rubric_measures.verification.sections import Section
 
@@ -23,12 +24,15 @@ HELP = "reports for people who check grades and banks"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     parser.add_argument("graded", metavar="GRADED", help="graded records")
-    group = parser.add_argument_group("reports (all of them where none is named)")
+    group = parser.add_argument_group("reports (the first four where none is named)")
     add = group.add_argument
     add("--verify-grading", action="store_true", help="per item, every passage's grade beside its answer, best first")
     add("--grid-display", action="store_true", help="per query, passages × items, with judgments")
     add("--uncovered-passages", action="store_true", help="passages judged relevant that no item covers")
     add("--bad-question", action="store_true", help="items that passages judged not relevant cover, most first")
+    add("--item-statistics", action="store_true", help="how items discriminate, duplicate ones, size of the bank")
+    parser.add_argument("--plot", metavar="FILE", help="item statistics: bank size against stability as a figure")
+    parser.add_argument("--seed", type=int, default=0, help="of random samples and shuffles (default 0)")
     parser.add_argument("--min-judgment", type=int, default=1, help="the least judgment that is relevant (default 1)")
     parser.add_argument("--min-rating", type=int, default=4, help="the least grade that covers an item (default 4)")
     parser.add_argument("--queries", metavar="ID,ID,…", help="only these queries")
@@ -51,31 +55,75 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _queries(options: argparse.Namespace) -> Iterator[CheckedQuery]:
+def _groups(options: argparse.Namespace) -> Iterator[QueryPassages]:
     from rubric_measures.formats.workbench import load_graded, read_graded
-    from rubric_measures.selection import GradeSetSelector
-    from rubric_measures.verification.analyses import check_records
 
     wanted = {part for part in (options.queries or "").split(",") if part}
     groups = load_graded(options.graded) if options.graded == "-" else read_graded(options.graded)
     seen: set[str] = set()
-
-    def kept() -> Iterator[QueryPassages]:
-        for group in groups:
-            seen.add(group.query_id)
-            if not wanted or group.query_id in wanted:
-                yield group
-
-    selector = GradeSetSelector(wanted_of(options), options.graded)
-    yield from check_records(kept(), selector, bank_of(options))
+    for group in groups:
+        seen.add(group.query_id)
+        if not wanted or group.query_id in wanted:
+            yield group
     missing = sorted(wanted - seen)
     if missing:
         raise InputError(f"{options.graded}: has no query {missing[0]!r}")
+
+
+def _queries(
+    options: argparse.Namespace, groups: Iterable[QueryPassages], bank: TestBank | None
+) -> Iterator[CheckedQuery]:
+    from rubric_measures.selection import GradeSetSelector
+    from rubric_measures.verification.analyses import check_records
+
+    selector = GradeSetSelector(wanted_of(options), options.graded)
+    yield from check_records(groups, selector, bank)
     if not selector.found:
         raise InputError(f"{options.graded}: holds no grades that pass the filter")
 
 
+def _item_statistics(
+    options: argparse.Namespace, groups: Iterable[QueryPassages], bank: TestBank | None
+) -> Iterator[Section]:
+    from rubric_measures.graded import note_left_out
+    from rubric_measures.selection import GradeSetSelector, select_query
+    from rubric_measures.verification.bank_stability import bank_stability, plot_stability, run_coverage
+    from rubric_measures.verification.statistics_sections import item_sections, stability_section
+
+    selector = GradeSetSelector(wanted_of(options), options.graded)
+    queries = [select_query(group, selector, bank) for group in groups]
+    if not selector.found:
+        raise InputError(f"{options.graded}: holds no grades that pass the filter")
+    note_left_out(selector.left_out)
+    coverage = run_coverage(queries, options.min_rating)
+    yield from item_sections(queries, coverage, options.min_judgment, options.min_rating)
+    points = bank_stability(coverage, seed=options.seed)
+    yield stability_section(coverage, points)
+    if options.plot:
+        from rubric_measures.meta_evaluation.plots import save_figure
+
+        save_figure(plot_stability(points), options.plot)
+
+
 def _sections(options: argparse.Namespace) -> Iterator[Section]:
+    if options.plot and not options.item_statistics:
+        raise InputError("--plot draws a figure of the item statistics; add --item-statistics")
+    analyses = [options.verify_grading, options.grid_display, options.uncovered_passages, options.bad_question]
+    statistics = [options.item_statistics]
+    if not any([*analyses, *statistics]):
+        analyses = [True] * 4
+    bank = bank_of(options)
+    # Statistics need all queries at once, and a stream can be read once only.
+    groups: Iterable[QueryPassages] = list(_groups(options)) if any(statistics) else _groups(options)
+    if any(analyses):
+        yield from _analyses(options, analyses, _queries(options, groups, bank))
+    if options.item_statistics:
+        yield from _item_statistics(options, groups, bank)
+
+
+def _analyses(
+    options: argparse.Namespace, chosen: Sequence[bool], queries: Iterable[CheckedQuery]
+) -> Iterator[Section]:
     from rubric_measures.verification.sections import (
         bad_item_section,
         grading_sections,
@@ -83,9 +131,8 @@ def _sections(options: argparse.Namespace) -> Iterator[Section]:
         uncovered_section,
     )
 
-    named = options.verify_grading, options.grid_display, options.uncovered_passages, options.bad_question
-    grading, grid, uncovered, bad = named if any(named) else (True,) * 4
-    for query in _queries(options):
+    grading, grid, uncovered, bad = chosen
+    for query in queries:
         if grading:
             yield from grading_sections(query)
         if grid:

@@ -1,0 +1,185 @@
+"""Leaderboards over parts of a bank, without one item or with fewer items, against that of the full bank."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rubric_measures.errors import InputError
+from rubric_measures.extras import require
+from rubric_measures.meta_evaluation.correlation import correlate
+from rubric_measures.selection import RecordQuery
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["RunCoverage", "StabilityPoint", "bank_stability", "plot_stability", "run_coverage"]
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class RunCoverage:
+    """Which items each run covers among its first passages: enough to score any part of the bank.
+
+    Attributes:
+        runs: the runs, sorted.
+        items: query_id -> item ids, sorted; queries that no run ranks, or without items, are left out.
+        covered: query_id -> (runs, items): the run covers the item.
+        known: query_id -> (runs, items): False where the run does not cover the item but a grade of it failed.
+    """
+
+    runs: tuple[str, ...]
+    items: Mapping[str, tuple[str, ...]]
+    covered: Mapping[str, BoolArray]
+    known: Mapping[str, BoolArray]
+
+    def query_scores(self, query_id: str, kept: BoolArray | None = None) -> FloatArray:
+        """Rubric-Cover of every run for one query over the kept items; NaN where no item is kept and known."""
+        covered, known = self.covered[query_id], self.known[query_id]
+        if kept is not None:
+            covered, known = covered[:, kept], known[:, kept]
+        size = known.sum(axis=1)
+        return np.where(size > 0, covered.sum(axis=1) / np.maximum(size, 1), np.nan)
+
+    def table(self) -> FloatArray:
+        """(queries, runs): Rubric-Cover over the full bank."""
+        return np.array([self.query_scores(query_id) for query_id in self.items]).reshape(
+            len(self.items), len(self.runs)
+        )
+
+
+def mean_scores(table: FloatArray) -> FloatArray:
+    """The mean of every column over its defined scores; NaN where a run has none. Equal means stay equal."""
+    defined = ~np.isnan(table)
+    counts = defined.sum(axis=0)
+    sums = np.where(defined, table, 0.0).sum(axis=0)
+    return np.where(counts > 0, np.round(sums / np.maximum(counts, 1), 12), np.nan)
+
+
+def run_coverage(queries: Iterable[RecordQuery], min_rating: int = 4, cutoff: int = 20) -> RunCoverage:
+    """Collects what each run covers with its first passages, as Rubric-Cover counts it.
+
+    A run that does not rank a query covers none of its items; an item whose grade failed, and that no other passage of
+    the run covers, leaves that run's denominator.
+
+    Args:
+        queries: the selected grades; consumed once.
+        min_rating: the least grade that covers an item.
+        cutoff: how many passages of a ranking count.
+    """
+    ranked = sorted((query for query in queries if query.rankings and query.grades.items), key=lambda one: one.query_id)
+    runs = tuple(sorted({run_id for query in ranked for run_id in query.rankings}))
+    items: dict[str, tuple[str, ...]] = {}
+    covered: dict[str, BoolArray] = {}
+    known: dict[str, BoolArray] = {}
+    for query in ranked:
+        covering = query.grades.at_least(min_rating)
+        bits = sorted((item.item_id, bit) for bit, item in enumerate(query.grades.items))
+        found = np.zeros((2, len(runs), len(bits)), dtype=bool)
+        for row, run_id in enumerate(runs):
+            seen = failed = 0
+            for doc_id in query.rankings.get(run_id, ())[:cutoff]:
+                seen |= covering.get(doc_id, 0)
+                failed |= query.grades.failed.get(doc_id, 0)
+            for column, (_, bit) in enumerate(bits):
+                found[0, row, column] = seen >> bit & 1
+                found[1, row, column] = bool(seen >> bit & 1) or not failed >> bit & 1
+        items[query.query_id] = tuple(item_id for item_id, _ in bits)
+        covered[query.query_id], known[query.query_id] = found
+    return RunCoverage(runs, items, covered, known)
+
+
+class StabilityPoint(NamedTuple):
+    """How far leaderboards of small banks agree with that of the full bank; one row a bank size.
+
+    Attributes:
+        size: items a query that are kept (all, where a query has fewer).
+        rounds: how many samples were drawn.
+        undefined: in how many of them τ is undefined (all runs tied).
+        mean: the mean of the defined τ; None where there is none.
+        low: the least of them.
+        high: the highest of them.
+    """
+
+    size: int
+    rounds: int
+    undefined: int
+    mean: float | None
+    low: float | None
+    high: float | None
+
+
+def bank_stability(coverage: RunCoverage, rounds: int = 50, seed: int = 0) -> list[StabilityPoint]:
+    """Kendall's τ-b between the leaderboard of the full bank and those of random parts of it, by size of the part.
+
+    A sample keeps n random items of every query; samples of one round are nested. The last point is the full bank. At
+    most twenty sizes, evenly spread. Same seed, same samples, whatever the order of queries and items.
+
+    Args:
+        coverage: what the runs cover.
+        rounds: samples a size, at least 1.
+        seed: of the samples.
+
+    Raises:
+        InputError: fewer than one round.
+    """
+    if rounds < 1:
+        raise InputError(f"bank stability needs at least one round, not {rounds}")
+    full = mean_scores(coverage.table())
+    largest = max((len(items) for items in coverage.items.values()), default=0)
+    sizes = sorted({max(1, round(largest * step / 20)) for step in range(1, 21)}) if largest else []
+    orders = [
+        {query_id: _shuffled(len(items), f"{seed}/{number}/{query_id}") for query_id, items in coverage.items.items()}
+        for number in range(rounds)
+    ]
+    points = []
+    for size in sizes:
+        values = []
+        for order in orders:
+            rows = [coverage.query_scores(query_id, order[query_id] < size) for query_id in coverage.items]
+            scores = mean_scores(np.array(rows))
+            both = ~np.isnan(full) & ~np.isnan(scores)
+            values.append(correlate(full[both], scores[both], "kendall").value)
+        defined = [value for value in values if value is not None]
+        mean = sum(defined) / len(defined) if defined else None
+        points.append(
+            StabilityPoint(
+                size, rounds, rounds - len(defined), mean, min(defined, default=None), max(defined, default=None)
+            )
+        )
+    return points
+
+
+def _shuffled(size: int, seed: str) -> NDArray[np.int_]:
+    places = list(range(size))
+    random.Random(seed).shuffle(places)
+    return np.array(places, dtype=np.int_)
+
+
+def plot_stability(points: Sequence[StabilityPoint]) -> Figure:
+    """τ to the full bank over the bank's size: the mean as a line, the range of the samples as a band.
+
+    Raises:
+        InputError: no size has a defined τ.
+        MissingExtraError: matplotlib is not installed.
+    """
+    rows = [(one.size, one.mean, one.low, one.high) for one in points if one.mean is not None]
+    if not rows:
+        raise InputError("there is nothing to plot: τ is undefined at every size (fewer than two runs, or all tied)")
+    size, mean, low, high = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
+    figure: Figure = require("matplotlib.figure", "plot").Figure(figsize=(5.2, 3.6), layout="constrained")
+    axes = figure.add_subplot()
+    axes.fill_between(size, low, high, color="#56B4E9", alpha=0.35, linewidth=0, label="range of the samples")
+    axes.plot(size, mean, color="#0072B2", marker="o", markersize=4, label="mean")
+    axes.set_xlabel("items a query", fontsize=9)
+    axes.set_ylabel("τ to the leaderboard of the full bank", fontsize=9)
+    axes.grid(color="0.92", linewidth=0.6)
+    axes.legend(fontsize=8, frameon=False, loc="lower right")
+    return figure

@@ -1,0 +1,238 @@
+"""What the grades say about the items: coverage, discrimination, duplicates, and how the leaderboard hangs on each."""
+
+from __future__ import annotations
+
+import logging
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from rubric_measures.errors import InputError
+from rubric_measures.meta_evaluation.correlation import correlate
+from rubric_measures.records import RubricItem
+from rubric_measures.selection import RecordQuery
+from rubric_measures.verification.bank_stability import FloatArray, RunCoverage, mean_scores
+
+__all__ = ["Discrimination", "DuplicateItems", "ItemStatistics", "duplicate_items", "item_statistics"]
+
+
+class Discrimination(NamedTuple):
+    """A point-biserial correlation, or why there is none.
+
+    Attributes:
+        value: in [−1, 1]; None where it is undefined.
+        reason: why value is None; empty otherwise.
+    """
+
+    value: float | None
+    reason: str = ""
+
+
+class ItemStatistics(NamedTuple):
+    """How one item behaves; one row an item of the bank.
+
+    Attributes:
+        query_id: the query.
+        item_id: the item.
+        item_text: the question or nugget; empty where no bank was given.
+        graded: passages with a grade of the item.
+        failed: passages where grading the item failed.
+        covering: graded passages that cover it.
+        relevant: graded passages that people judged relevant.
+        relevant_covering: of these, those that cover it.
+        other: graded passages that people judged not relevant.
+        other_covering: of these, those that cover it.
+        by_judgment: correlation of covering the item with the judgment, over judged and graded passages.
+        by_run: correlation of a run covering the item with the run's score over all other items.
+        always: `never` or `always` covered, `not graded`, or empty.
+        flips: pairs of runs that change order when the item is left out; None where there is no leaderboard.
+    """
+
+    query_id: str
+    item_id: str
+    item_text: str
+    graded: int
+    failed: int
+    covering: int
+    relevant: int
+    relevant_covering: int
+    other: int
+    other_covering: int
+    by_judgment: Discrimination
+    by_run: Discrimination
+    always: str
+    flips: int | None
+
+    @property
+    def relevant_share(self) -> float | None:
+        """Coverage by relevant passages, 0 to 1; None where no relevant passage is graded."""
+        return self.relevant_covering / self.relevant if self.relevant else None
+
+    @property
+    def other_share(self) -> float | None:
+        """Coverage by passages judged not relevant, 0 to 1; None where none is graded."""
+        return self.other_covering / self.other if self.other else None
+
+
+class DuplicateItems(NamedTuple):
+    """Two items of one query that say nearly the same.
+
+    Attributes:
+        query_id: the query.
+        first: the item that comes first in the bank.
+        second: the other one.
+        overlap: Jaccard overlap of their tokens, 0 to 1.
+        same_text: their normalised texts are equal.
+    """
+
+    query_id: str
+    first: RubricItem
+    second: RubricItem
+    overlap: float
+    same_text: bool
+
+
+def item_statistics(
+    queries: Sequence[RecordQuery], coverage: RunCoverage, min_judgment: int = 1, min_rating: int = 4
+) -> list[ItemStatistics]:
+    """The statistics of every item, in bank order.
+
+    Args:
+        queries: the selected grades.
+        coverage: what the runs of the same queries cover.
+        min_judgment: the least judgment that is relevant.
+        min_rating: the least grade that covers an item.
+    """
+    table = coverage.table()
+    found = []
+    for query in queries:
+        influence = _influence(query.query_id, coverage, table)
+        grades = _grades(query)
+        for bit, item in enumerate(query.grades.items):
+            by_run, flips = influence.get(item.item_id, (Discrimination(None, "no run ranks the query"), None))
+            failed = sum(mask >> bit & 1 for mask in query.grades.failed.values())
+            of_item = grades[item.item_id]
+            found.append(_row(query, item, of_item, failed, by_run, flips, min_judgment, min_rating))
+    return found
+
+
+def _grades(query: RecordQuery) -> dict[str, dict[str, int]]:
+    """item_id -> doc_id -> grade."""
+    grades: dict[str, dict[str, int]] = {item.item_id: {} for item in query.grades.items}
+    for doc_id, levels in query.grades.levels.items():
+        for grade, mask in levels.items():
+            for bit, item in enumerate(query.grades.items):
+                if mask >> bit & 1:
+                    grades[item.item_id][doc_id] = grade
+    return grades
+
+
+def _row(
+    query: RecordQuery,
+    item: RubricItem,
+    grades: Mapping[str, int],
+    failed: int,
+    by_run: Discrimination,
+    flips: int | None,
+    min_judgment: int,
+    min_rating: int,
+) -> ItemStatistics:
+    covers = {doc_id: grade >= min_rating for doc_id, grade in grades.items()}
+    judged = [(query.judgments[doc_id], hit) for doc_id, hit in sorted(covers.items()) if doc_id in query.judgments]
+    relevant = [hit for judgment, hit in judged if judgment >= min_judgment]
+    other = [hit for judgment, hit in judged if judgment < min_judgment]
+    covering = sum(covers.values())
+    always = "not graded" if not covers else {0: "never", len(covers): "always"}.get(covering, "")
+    by_judgment = point_biserial([hit for _, hit in judged], [judgment for judgment, _ in judged], "judged passages")
+    return ItemStatistics(
+        query.query_id, item.item_id, item.text, len(covers), failed, covering, len(relevant), sum(relevant),
+        len(other), sum(other), by_judgment, by_run, always, flips,
+    )  # fmt: skip
+
+
+def point_biserial(hits: Sequence[bool], values: Sequence[float] | FloatArray, what: str) -> Discrimination:
+    """Pearson's r of a yes/no variable with a number: positive where those who hit have the higher values.
+
+    Undefined, with the reason, for fewer than two cases, and where a side does not vary.
+
+    Args:
+        hits: who covers the item.
+        values: judgments or scores, same order.
+        what: what the cases are, for the reason.
+
+    >>> point_biserial([True, True, False], [3, 1, 0], "passages").value.__round__(4)
+    0.7559
+    """
+    if len(hits) < 2:
+        return Discrimination(None, f"{len(hits)} {what}")
+    if all(hits) or not any(hits):
+        return Discrimination(None, f"{'all' if hits[0] else 'no'} {what} cover it")
+    value = correlate([float(hit) for hit in hits], [float(value) for value in values], "pearson").value
+    return Discrimination(value, "" if value is not None else f"all {what} have the same value")
+
+
+def _influence(query_id: str, coverage: RunCoverage, table: FloatArray) -> dict[str, tuple[Discrimination, int | None]]:
+    """item_id -> discrimination against the leaderboard without it, and the pairs of runs that it flips."""
+    if query_id not in coverage.items:
+        return {}
+    place = list(coverage.items).index(query_id)
+    full = mean_scores(table)
+    found: dict[str, tuple[Discrimination, int | None]] = {}
+    for column, item_id in enumerate(coverage.items[query_id]):
+        kept = np.arange(len(coverage.items[query_id])) != column
+        changed = table.copy()
+        changed[place] = coverage.query_scores(query_id, kept)
+        scores = mean_scores(changed)
+        both = ~np.isnan(full) & ~np.isnan(scores)
+        usable = ~np.isnan(scores) & coverage.known[query_id][:, column]
+        hits = coverage.covered[query_id][usable, column].tolist()
+        flips = _flips(full[both], scores[both]) if both.sum() > 1 else None
+        found[item_id] = point_biserial(hits, scores[usable], "runs"), flips
+    return found
+
+
+def _flips(before: FloatArray, after: FloatArray) -> int:
+    """Pairs that are in the opposite order after; a tie on a side is no flip."""
+    first, second = np.triu_indices(len(before), 1)
+    return int(((before[first] - before[second]) * (after[first] - after[second]) < 0).sum())
+
+
+_WORD = re.compile(r"\w+")
+
+
+def duplicate_items(queries: Iterable[RecordQuery], min_overlap: float = 0.7) -> list[DuplicateItems]:
+    """Pairs of items of one query that are the same after normalisation, or share most tokens; most alike first.
+
+    Normalised is NFKC, case-folded, words only. overlap = |A ∩ B| / |A ∪ B| over the sets of words. Items without
+    text (no bank was given) cannot be compared: they are left out, and counted in a note.
+
+    Args:
+        queries: the queries with their items.
+        min_overlap: the least overlap, above 0 and at most 1.
+
+    Raises:
+        InputError: the overlap is out of range.
+    """
+    if not 0 < min_overlap <= 1:
+        raise InputError(f"the least overlap of near-duplicates lies above 0 and at most at 1, not at {min_overlap}")
+    found: list[DuplicateItems] = []
+    silent = 0
+    for query in queries:
+        words = [
+            (item, _WORD.findall(unicodedata.normalize("NFKC", item.text).casefold())) for item in query.grades.items
+        ]
+        silent += sum(not of_item for _, of_item in words)
+        spoken = [(item, of_item, frozenset(of_item)) for item, of_item in words if of_item]
+        for place, (first, first_words, first_set) in enumerate(spoken):
+            for second, second_words, second_set in spoken[place + 1 :]:
+                overlap = len(first_set & second_set) / len(first_set | second_set)
+                if overlap >= min_overlap:
+                    found.append(DuplicateItems(query.query_id, first, second, overlap, first_words == second_words))
+    if silent:
+        logging.getLogger("rubric_measures").warning(
+            "%d items have no text and were not compared for duplicates; give --bank", silent
+        )
+    return sorted(found, key=lambda row: (not row.same_text, -row.overlap, row.query_id, row.first.item_id))

@@ -1,0 +1,143 @@
+"""Tests of the item statistics: hand-worked coverage, discrimination, flips, duplicates, and the size of the bank."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.cli import main
+from rubric_measures.errors import InputError
+from rubric_measures.formats.bank import load_bank
+from rubric_measures.selection import RecordQuery, read_records
+from rubric_measures.verification.bank_stability import bank_stability, plot_stability, run_coverage
+from rubric_measures.verification.item_statistics import Discrimination, duplicate_items, item_statistics
+from tests.example_records import BANK, RECORDS, grade_set, passage, write_lines
+
+
+def queries_of(tmp_path: Path, lines: list[object]) -> list[RecordQuery]:
+    return list(read_records(write_lines(tmp_path / "graded.jsonl", lines)))
+
+
+def test_coverage_and_discrimination_by_hand(tmp_path: Path) -> None:
+    # From grade 4: d1 (judged 2) covers q1/a, d2 (judged 0) covers q1/b, nothing covers q1/c, d3 covers q2/a.
+    queries = queries_of(tmp_path, list(RECORDS))
+    rows = {row.item_id: row for row in item_statistics(queries, run_coverage(queries))}
+    assert list(rows) == ["q1/a", "q1/b", "q1/c", "q2/a"]
+    a, b, c, single = rows.values()
+    assert (a.graded, a.covering, a.relevant_share, a.other_share) == (2, 1, 1.0, 0.0)
+    assert (b.relevant_share, b.other_share) == (0.0, 1.0)
+    assert (single.relevant_share, single.other_share) == (1.0, None)
+    # Two passages, (covers, judgment): a (1, 2) and (0, 0); b the reverse.
+    assert (a.by_judgment.value, b.by_judgment.value) == (pytest.approx(1.0), pytest.approx(-1.0))
+    assert c.by_judgment == Discrimination(None, "no judged passages cover it")
+    assert single.by_judgment == Discrimination(None, "1 judged passages")
+    # Without a: one has (1/2 + 1) / 2, two has (1/2 + 0) / 2; one covers a, two does not.
+    assert a.by_run.value == pytest.approx(1.0)
+    assert b.by_run == Discrimination(None, "all runs cover it")
+    assert c.by_run == Discrimination(None, "no runs cover it")
+    assert [row.always for row in rows.values()] == ["", "", "never", "always"]
+    assert [row.flips for row in rows.values()] == [0, 0, 0, 0]
+
+
+FLIPPING: list[object] = [
+    ["q1", [passage("q1", "d1", [grade_set({"q1/a": 5, "q1/b": 0})], {"x": 1})]],
+    ["q2", [passage("q2", "d2", [grade_set({"q2/c": 5, "q2/d": 0, "q2/e": 0, "q2/f": 0})], {"y": 1})]],
+]
+
+
+def test_an_item_that_flips_two_runs(tmp_path: Path) -> None:
+    queries = queries_of(tmp_path, FLIPPING)
+    coverage = run_coverage(queries)
+    # x: (1/2 + 0) / 2 = 0.25, y: (0 + 1/4) / 2 = 0.125; without a x has 0, and y is first.
+    assert coverage.table().tolist() == [[0.5, 0.0], [0.0, 0.25]]
+    flips = {row.item_id: row.flips for row in item_statistics(queries, coverage)}
+    assert flips == {"q1/a": 1, "q1/b": 0, "q2/c": 0, "q2/d": 0, "q2/e": 0, "q2/f": 0}
+
+
+def test_without_runs_nothing_is_made_up(tmp_path: Path) -> None:
+    queries = queries_of(tmp_path, [["q1", [passage("q1", "d1", [grade_set({"q1/a": 5})])]]])
+    coverage = run_coverage(queries)
+    (row,) = item_statistics(queries, coverage)
+    assert (row.flips, row.by_run) == (None, Discrimination(None, "no run ranks the query"))
+    assert bank_stability(coverage) == []
+    with pytest.raises(InputError, match="nothing to plot"):
+        plot_stability([])
+
+
+def test_a_failed_grade_leaves_the_denominator_of_the_run(tmp_path: Path) -> None:
+    lines: list[object] = [
+        [
+            "q1",
+            [
+                passage("q1", "d1", [grade_set({"q1/a": 5}, status={"q1/b": "refused"})], {"x": 1}),
+                passage("q1", "d2", [grade_set({"q1/a": 5, "q1/b": 0})], {"y": 1}),
+            ],
+        ]
+    ]
+    queries = queries_of(tmp_path, lines)
+    # x: a of a alone; y: a of a and b.
+    assert run_coverage(queries).table().tolist() == [[1.0, 0.5]]
+    assert [row.failed for row in item_statistics(queries, run_coverage(queries))] == [0, 1]
+
+
+def test_the_full_bank_agrees_with_itself_and_samples_repeat(tmp_path: Path) -> None:
+    queries = queries_of(tmp_path, FLIPPING)
+    coverage = run_coverage(queries)
+    points = bank_stability(coverage, rounds=20, seed=7)
+    assert [one.size for one in points] == [1, 2, 3, 4]
+    assert points[-1][1:] == (20, 0, 1.0, 1.0, 1.0)
+    # With one item a query, a sample that keeps neither a nor c ties the runs: said, not counted as 0.
+    assert 0 < points[0].undefined < 20
+    assert bank_stability(run_coverage(queries[::-1]), rounds=20, seed=7) == points
+    with pytest.raises(InputError, match="one round"):
+        bank_stability(coverage, rounds=0)
+
+
+def test_near_duplicates(tmp_path: Path) -> None:
+    texts = {"a": "What is a leap year?", "b": "What is a LEAP  year", "c": "What is a leap month?", "d": "Who was it?"}
+    bank = [
+        {
+            "query_id": "q1",
+            "query_text": "?",
+            "items": [
+                {"query_id": "q1", "question_id": f"q1/{name}", "question_text": text} for name, text in texts.items()
+            ],
+        }
+    ]
+    graded = write_lines(
+        tmp_path / "graded.jsonl", [["q1", [passage("q1", "d1", [grade_set(dict.fromkeys(("q1/a", "q1/b"), 1))])]]]
+    )
+    queries = list(read_records(graded, load_bank(write_lines(tmp_path / "bank.jsonl", bank))))
+    # {what is a leap year} and {what is a leap month}: 4 of 6 words.
+    found = duplicate_items(queries, 0.6)
+    assert [(row.first.item_id, row.second.item_id, row.same_text, round(row.overlap, 4)) for row in found] == [
+        ("q1/a", "q1/b", True, 1.0),
+        ("q1/a", "q1/c", False, 0.6667),
+        ("q1/b", "q1/c", False, 0.6667),
+    ]
+    assert len(duplicate_items(queries)) == 1
+    with pytest.raises(InputError, match="overlap"):
+        duplicate_items(queries, 0.0)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graded = write_lines(tmp_path / "graded.jsonl", list(RECORDS))
+    bank = write_lines(tmp_path / "bank.jsonl", BANK)
+    assert main(["verify", str(graded), "--bank", str(bank), "--item-statistics", "-o", "jsonl"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    items = {row["item_id"]: row for row in rows if row["report"] == "items"}
+    assert items["q1/d"]["r_judgment"] == "undefined: 0 judged passages"
+    assert (items["q1/d"]["covered"], items["q2/a"]["covered"]) == ("not graded", "always")
+    assert {row["report"] for row in rows} == {"items", "bank-stability"}
+    assert main(["verify", str(graded), "--plot", "x.png"]) == 2
+    assert "add --item-statistics" in capsys.readouterr().err
+
+
+def test_the_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    graded = write_lines(tmp_path / "graded.jsonl", FLIPPING)
+    figure = tmp_path / "size.svg"
+    assert main(["verify", str(graded), "--item-statistics", "--plot", str(figure)]) == 0
+    assert "items a query" in figure.read_text(encoding="utf-8")
