@@ -208,6 +208,7 @@ class IdCleaner:
         self._written: dict[str, str] = {}
 
     def __call__(self, identifier: str) -> str:
+        """The id to write; an `InputError` for an empty one."""
         if not identifier:
             raise InputError("an empty id cannot be written to a TREC file")
         if len(identifier.split()) == 1 and not identifier[0].isspace() and not identifier[-1].isspace():
