@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import json
 import re
+import sys
+from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from hypothesis import given, settings
@@ -11,10 +16,13 @@ from hypothesis import strategies as st
 
 from rubric_measures.backends.base import Reply, Request
 from rubric_measures.errors import InputError
-from rubric_measures.records import Query
+from rubric_measures.formats.workbench import GradedPassage, QueryPassages
+from rubric_measures.grading import Grader, GradingReport
+from rubric_measures.records import Query, TestBank
+from rubric_measures.runners import LocalRunner
 from rubric_measures.test_bank.calls import Failure
 from rubric_measures.test_bank.nuggetization import Segment, nuggetize, published_calls
-from tests.function_backend import caller_of
+from tests.function_backend import FunctionBackend, caller_of
 
 QUERY = Query("q1", "how is tea made")
 
@@ -144,3 +152,56 @@ def test_call_counts_are_the_published_ones(counts: list[int]) -> None:
 def test_bad_input(queries: list[Query], keep: int, message: str) -> None:
     with pytest.raises(InputError, match=message):
         nuggetize(queries, {}, caller_of(Nuggetizer()), keep=keep)
+
+
+def _program(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
+    """nuggetizer's own class over a model like `Nuggetizer`, and its types; without the clients that it never needs."""
+    pytest.importorskip("nuggetizer.core.types")
+    for name in ("tiktoken", "openai", "dotenv"):
+        monkeypatch.setitem(sys.modules, name, MagicMock())
+    monkeypatch.delitem(sys.modules, "nuggetizer.models.nuggetizer", raising=False)
+    module = importlib.import_module("nuggetizer.models.nuggetizer")
+    for name in [name for name in sys.modules if name.startswith("nuggetizer.") and "types" not in name]:
+        # What was imported over stand-ins must not stay.
+        monkeypatch.delitem(sys.modules, name)
+    types = importlib.import_module("nuggetizer.core.types")
+    monkeypatch.setattr(module, "LLMHandler", lambda *_args, **_options: MagicMock())
+    return module.Nuggetizer(model="none", scorer_max_nuggets=20, log_level=0), types
+
+
+@pytest.mark.parametrize("count", [1, 10, 11, 25, 30, 47])
+def test_the_program_makes_the_same_calls_and_the_same_list(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs, types = _program(monkeypatch)
+    model = Nuggetizer()
+
+    def create(prompt: list[dict[str, str]], **_: object) -> tuple[str, int]:
+        text = prompt[1]["content"]
+        old = ast.literal_eval(lines(text, "Initial Nugget List: "))
+        new = [f"fact {n}" for n in re.findall(r"segment (\d+)$", text, re.MULTILINE)]
+        return json.dumps(old + new), 0
+
+    def score(prompt: list[dict[str, str]], **_: object) -> tuple[str, int]:
+        nuggets = ast.literal_eval(lines(prompt[1]["content"], "Nugget List: "))
+        return json.dumps(["vital" if int(nugget.split()[1]) % 3 == 0 else "okay" for nugget in nuggets]), 0
+
+    theirs.creator_llm.run.side_effect = create
+    theirs.scorer_llm.run.side_effect = score
+    theirs.assigner_llm.run.side_effect = lambda *_args, **_options: (json.dumps(["support"] * 10), 0)
+    documents = [types.Document(segment.doc_id, segment.text) for segment in segments(count)]
+    found = theirs.create(types.Request(types.Query("q1", QUERY.text), documents))
+    made = nuggetize([QUERY], {"q1": segments(count)}, caller_of(model))
+    ours = [(item.text, item.importance) for item in made.bank.for_query("q1")]
+    assert ours == [(nugget.text, nugget.importance) for nugget in found]
+    calls = (theirs.creator_llm.run.call_count, theirs.scorer_llm.run.call_count)
+    assert (len(model.create), len(model.importance)) == calls == published_calls(count, min(count, 30))
+    # Assignment: ten nuggets a call.
+    theirs.assign(QUERY.text, "an answer", found)
+    bank = TestBank.from_items(list(made.bank), {"q1": QUERY.text})
+    asker = FunctionBackend(
+        lambda request: json.dumps(["support"] * len(json.loads(lines(request.messages[-1].content, "Nugget List: "))))
+    )
+    report = GradingReport()
+    group = QueryPassages("q1", [GradedPassage(doc_id="a", text="an answer")])
+    list(Grader(LocalRunner(asker), ("nuggets.assign",)).grade_records([group], bank, report))
+    assert report.run.calls == theirs.assigner_llm.run.call_count == -(-len(found) // 10)
+    assert report.by_status == {"graded": len(found)}
