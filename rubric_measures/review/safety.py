@@ -64,8 +64,8 @@ def host_name(header: str) -> str:
     """The name in a Host header, without the port and the brackets; empty where it cannot be one."""
     name = header.strip().lower()
     if name.startswith("["):
-        inside, _, rest = name[1:].partition("]")
-        return inside if rest == "" or rest.startswith(":") else ""
+        inside, bracket, rest = name[1:].partition("]")
+        return inside if bracket and (not rest or rest.startswith(":")) else ""
     return name.rpartition(":")[0] if ":" in name else name
 
 

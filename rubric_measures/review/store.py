@@ -66,10 +66,14 @@ class ReviewStore:
         self._snapshot: Snapshot | None = None
         try:
             self._connection = sqlite3.connect(self.path, timeout=20, check_same_thread=False, isolation_level=None)
+        except sqlite3.Error as error:
+            raise InputError(f"{self.path}: cannot be used as the state of a review ({error})") from None
+        try:
             self._connection.execute("pragma journal_mode=wal")
             self._connection.execute("pragma synchronous=full")
             self._connection.executescript(_SCHEMA)
         except sqlite3.Error as error:
+            self._connection.close()
             raise InputError(f"{self.path}: cannot be used as the state of a review ({error})") from None
 
     def close(self) -> None:

@@ -1,0 +1,481 @@
+"""The state of a review without its page: events, versions, undo, queues, impact, agreement, files, access."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rubric_measures import RubricCover
+from rubric_measures.cli import main
+from rubric_measures.errors import FormatError, InputError, UnknownNameError
+from rubric_measures.formats.bank import bank_entries, load_bank, read_bank
+from rubric_measures.formats.workbench import load_graded
+from rubric_measures.records import RubricItem, TestBank, make_item_id
+from rubric_measures.review.agreeing import agreement_rows, progress_rows
+from rubric_measures.review.events import Cell, Event, fold
+from rubric_measures.review.export import corrected_groups, edited_entries, export_review, import_grades, inside
+from rubric_measures.review.impact import Scores, changed_cells, impact_of
+from rubric_measures.review.marking import mark_words
+from rubric_measures.review.material import Material, load_material
+from rubric_measures.review.queues import audit_sample, by_disagreement, by_influence, make_queue
+from rubric_measures.review.safety import Access, check_bind, host_name, is_loopback
+from rubric_measures.review.store import ConflictError, ReviewStore
+from rubric_measures.selection import GradeFilter
+from tests.example_records import BANK, grade_set, passage, write_lines
+
+A, B = Cell("q1", "d1", "q1/a"), Cell("q1", "d1", "q1/b")
+
+
+_OPEN: list[ReviewStore] = []
+
+
+def open_store(path: Path | str, bank: TestBank) -> ReviewStore:
+    """A store that is closed when the test ends."""
+    _OPEN.append(ReviewStore(path, bank))
+    return _OPEN[-1]
+
+
+@pytest.fixture(autouse=True)
+def _close_stores() -> Iterator[None]:
+    yield
+    while _OPEN:
+        _OPEN.pop().close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """q1: a second grader says 1 where the first says 4 (item a of d1), and the same elsewhere."""
+    records = [
+        [
+            "q1",
+            [
+                passage(
+                    "q1",
+                    "d1",
+                    [grade_set({"q1/a": 4, "q1/b": 1, "q1/c": 0}), grade_set({"q1/a": 1, "q1/b": 1}, llm="other")],
+                    {"one": 1},
+                    2,
+                ),
+                passage("q1", "d2", [grade_set({"q1/a": 0, "q1/b": 5, "q1/c": 0})], {"one": 2, "two": 1}, 0),
+            ],
+        ],
+        ["q2", [passage("q2", "d3", [grade_set({"q2/a": 5})], {"one": 1}, 3)]],
+    ]
+    write_lines(tmp_path / "graded.jsonl.gz", records)
+    write_lines(tmp_path / "bank.jsonl", BANK)
+    return tmp_path
+
+
+@pytest.fixture
+def material(folder: Path) -> Material:
+    return load_material(folder / "graded.jsonl.gz", folder / "bank.jsonl")
+
+
+@pytest.fixture
+def store(folder: Path, material: Material) -> ReviewStore:
+    return open_store(folder / "state.sqlite", material.bank)
+
+
+def texts(store: ReviewStore, query_id: str = "q1") -> list[str]:
+    return [state.item.text for state in store.snapshot().live(query_id)]
+
+
+def test_material_is_of_the_first_grader_and_knows_the_others(material: Material) -> None:
+    assert material.grader.startswith("model ") and len(material.graders) == 2
+    assert material.grade(A).grade == 4
+    assert sorted(material.queries["q1"].others["d1", "q1/a"].values()) == [1, 4]
+    # 3 items × 2 passages of q1, 1 of q2.
+    assert len(material.cells) == 7
+    for cell in (Cell("q9", "d1", "x"), Cell("q1", "d9", "x"), Cell("q1", "d1", "x")):
+        with pytest.raises(UnknownNameError):
+            material.grade(cell)
+
+
+def test_another_grader_can_be_chosen_and_people_in_the_file_are_not_reviewed(folder: Path) -> None:
+    other = load_material(folder / "graded.jsonl.gz", folder / "bank.jsonl", GradeFilter(llm="other"))
+    assert other.grade(A).grade == 1 and len(other.cells) == 2
+    records = [["q1", [passage("q1", "d1", [grade_set({"q1/a": 0}, llm="human:ada"), grade_set({"q1/a": 3})])]]]
+    write_lines(folder / "people.jsonl", records)
+    found = load_material(folder / "people.jsonl", folder / "bank.jsonl")
+    assert found.grade(A).grade == 3 and found.graders == ["model"]
+
+
+def test_grades_agree_wait_for_a_decision_or_stay_undecided(store: ReviewStore) -> None:
+    store.grade("ada", A, 4, 4)
+    store.grade("ada", B, 3, 1)
+    said = store.snapshot().grades
+    assert (said[A]["ada"].decision, said[A]["ada"].final) == ("agree", 4)
+    assert (said[B]["ada"].decision, said[B]["ada"].final) == ("", None)
+    store.decide("ada", B, "override", 3, " stated twice ")
+    assert (store.snapshot().grades[B]["ada"].final, store.snapshot().grades[B]["ada"].reason) == (3, "stated twice")
+    store.grade("bob", B, None, 1)
+    assert store.snapshot().grades[B]["bob"].final is None
+    assert store.snapshot().final(B) == 3
+
+
+@pytest.mark.parametrize("wrong", [-1, 6])
+def test_grades_outside_of_the_scale_and_hasty_decisions_are_refused(store: ReviewStore, wrong: int) -> None:
+    with pytest.raises(InputError, match="0 to 5"):
+        store.grade("ada", A, wrong, 4)
+    with pytest.raises(InputError, match="your own grade"):
+        store.decide("ada", A, "accept", 4, "")
+    with pytest.raises(InputError, match="why"):
+        store.decide("ada", A, "override", 4, " ")
+    with pytest.raises(InputError, match="accept or override"):
+        store.decide("ada", A, "maybe", 4, "x")
+    assert store.events() == []
+
+
+def test_a_reworded_item_has_a_new_id_and_a_corrected_one_keeps_its_grades(store: ReviewStore) -> None:
+    store.edit("ada", "item_edit", {"key": "q1/a", "text": "What is alpha?"}, {"q1/a": 0})
+    state = store.snapshot().items["q1/a"]
+    assert state.item.item_id == make_item_id("q1", "What is alpha?") and state.regrade
+    store.edit("ada", "item_edit", {"key": "q1/b", "text": "What is b ?", "same_meaning": True}, {"q1/b": 0})
+    state = store.snapshot().items["q1/b"]
+    assert (state.item.item_id, state.item.text, state.regrade) == ("q1/b", "What is b ?", False)
+    store.edit("ada", "item_edit", {"key": "q1/c", "importance": "vital", "weight": 2.0}, {"q1/c": 0})
+    state = store.snapshot().items["q1/c"]
+    assert (state.item.importance, state.item.weight, state.regrade) == ("vital", 2.0, False)
+    store.edit("ada", "item_edit", {"key": "q1/d", "gold_answers": ["x"]}, {"q1/d": 0})
+    state = store.snapshot().items["q1/d"]
+    assert (state.item.item_id, state.item.gold_answers, state.regrade) == ("q1/d", ("x",), True)
+    assert [version.person for version in state.history] == ["", "ada"]
+
+
+def test_split_and_merge_keep_place_and_properties(store: ReviewStore) -> None:
+    store.edit("ada", "item_split", {"key": "q1/a", "texts": ["one?", "two?"]}, {"q1/a": 0})
+    assert texts(store) == ["one?", "two?", "What is b?", "What is c?", "What is d?"]
+    assert [state.item.importance for state in store.snapshot().live("q1")][:2] == ["vital", "vital"]
+    # okay and vital merged are vital; the new item stands where the last of them stood.
+    store.edit("bob", "item_merge", {"keys": ["q1/c", "q1/d"], "text": "c and d?"}, {"q1/c": 0, "q1/d": 0})
+    assert texts(store) == ["one?", "two?", "What is b?", "c and d?"]
+    assert store.snapshot().live("q1")[-1].item.importance == "vital"
+    store.undo("bob")
+    store.undo("ada")
+    assert texts(store) == ["What is a?", "What is b?", "What is c?", "What is d?"]
+    assert not store.snapshot().edited
+
+
+def test_a_stale_edit_changes_nothing_and_names_the_item(store: ReviewStore) -> None:
+    store.edit("ada", "item_edit", {"key": "q1/a", "text": "new?"}, {"q1/a": 0})
+    with pytest.raises(ConflictError) as caught:
+        store.edit("bob", "item_retire", {"key": "q1/a"}, {"q1/a": 0})
+    assert caught.value.keys == ("q1/a",) and len(store.events()) == 1
+    with pytest.raises(ConflictError):
+        store.edit("bob", "item_merge", {"keys": ["q1/a", "q1/b"], "text": "x"}, {"q1/a": 0, "q1/b": 0})
+    version = store.snapshot().items["q1/a"].version
+    store.edit("bob", "item_retire", {"key": "q1/a"}, {"q1/a": version})
+    with pytest.raises(ConflictError):
+        store.edit("ada", "item_edit", {"key": "q1/a", "text": "again?"}, {"q1/a": version})
+    with pytest.raises(InputError, match="bob changed the same item later"):
+        store.undo("ada")
+
+
+def test_a_text_stands_once_in_a_query(store: ReviewStore) -> None:
+    for kind, payload, expected in [
+        ("item_add", {"query_id": "q1", "text": "new?"}, {}),
+        ("item_edit", {"key": "q1/a", "text": "other?"}, {"q1/a": 0}),
+    ]:
+        store.edit("ada", kind, payload, expected)
+    for text in ("new?", "other?"):
+        with pytest.raises(InputError, match="already"):
+            store.edit("ada", "item_add", {"query_id": "q1", "text": text}, {})
+    with pytest.raises(InputError, match="same text"):
+        store.edit("ada", "item_split", {"key": "q1/b", "texts": ["x?", "x?"]}, {"q1/b": 0})
+    with pytest.raises(InputError, match="needs a text"):
+        store.edit("ada", "item_add", {"query_id": "q1", "text": " "}, {})
+
+
+def test_words_that_an_item_left_behind_can_be_used_again(tmp_path: Path) -> None:
+    item = RubricItem(make_item_id("q", "old?"), "q", "old?")
+    store = open_store(tmp_path / "s.sqlite", TestBank.from_items([item]))
+    store.edit("ada", "item_edit", {"key": item.item_id, "text": "new?"}, {item.item_id: 0})
+    store.edit("bob", "item_add", {"query_id": "q", "text": "old?"}, {})
+    assert sorted(texts(store, "q")) == ["new?", "old?"]
+    # Taking back ada's rewording would make two items of the old words.
+    with pytest.raises(InputError, match="cannot be taken back"):
+        store.undo("ada")
+    assert store.undo("bob") is not None and store.undo("ada") is not None
+    assert texts(store, "q") == ["old?"]
+    assert store.undo("ada") is None
+
+
+def test_state_survives_and_two_stores_on_one_file_see_each_other(folder: Path, material: Material) -> None:
+    one, two = (open_store(folder / "state.sqlite", material.bank) for _ in range(2))
+    one.grade("ada", A, 2, 4)
+    assert two.snapshot().grades[A]["ada"].first == 2
+    two.edit("bob", "item_retire", {"key": "q1/a"}, {"q1/a": 0})
+    with pytest.raises(ConflictError):
+        one.edit("ada", "item_edit", {"key": "q1/a", "text": "x?"}, {"q1/a": 0})
+    assert one.secret() == two.secret()
+    one.close()
+    two.close()
+    assert len(open_store(folder / "state.sqlite", material.bank).events()) == 2
+
+
+def test_of_many_editors_at_once_exactly_one_wins(folder: Path, material: Material) -> None:
+    stores = [open_store(folder / "state.sqlite", material.bank) for _ in range(6)]
+    won, lost = [], []
+
+    def edit(number: int) -> None:
+        try:
+            stores[number].edit(f"p{number}", "item_edit", {"key": "q1/a", "text": f"{number}?"}, {"q1/a": 0})
+            won.append(number)
+        except ConflictError:
+            lost.append(number)
+
+    threads = [threading.Thread(target=edit, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(won), len(lost)) == (1, 5)
+    assert stores[0].snapshot().items["q1/a"].item.text == f"{won[0]}?"
+
+
+def test_a_file_that_is_no_state_is_refused(folder: Path, material: Material) -> None:
+    with pytest.raises(InputError, match="cannot be used as the state"):
+        open_store(folder / "bank.jsonl", material.bank)
+
+
+_STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["ada", "bob"]),
+        st.sampled_from(["edit", "add", "retire", "split", "merge", "grade", "undo"]),
+        st.integers(0, 5),
+    ),
+    max_size=14,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(_STEPS)
+def test_what_is_undone_was_never_done(steps: list[tuple[str, str, int]]) -> None:
+    """After any actions of two people, the state is that of the events which nobody took back; no key is ever lost."""
+    bank = TestBank.from_items([RubricItem(make_item_id("q", f"{n}?"), "q", f"{n}?") for n in range(3)])
+    store = open_store(":memory:", bank)
+    for person, what, number in steps:
+        live = store.snapshot().live("q")
+        state = live[number % len(live)] if live else None
+        try:
+            if what == "undo":
+                store.undo(person)
+            elif what == "grade":
+                store.grade(person, Cell("q", "d", "i"), number, 3)
+            elif what == "add":
+                store.edit(person, "item_add", {"query_id": "q", "text": f"{number}?"}, {})
+            elif state is not None and what == "edit":
+                payload = {"key": state.key, "text": f"{number + 1}?"}
+                store.edit(person, "item_edit", payload, {state.key: state.version})
+            elif state is not None and what == "retire":
+                store.edit(person, "item_retire", {"key": state.key}, {state.key: state.version})
+            elif state is not None and what == "split":
+                payload = {"key": state.key, "texts": [f"{number}a?", f"{number}b?"]}
+                store.edit(person, "item_split", payload, {state.key: state.version})
+            elif len(live) > 1 and what == "merge":
+                expected = {one.key: one.version for one in live[:2]}
+                store.edit(person, "item_merge", {"keys": list(expected), "text": f"{number}m?"}, expected)
+        except InputError:
+            continue
+    events, snapshot = store.events(), store.snapshot()
+    kept = [event for event in events if event.kind != "undo" and event.event_id not in snapshot.undone]
+    again = fold(kept, bank)
+    assert again.items == snapshot.items and again.grades == snapshot.grades
+    assert {item.item_id for item in bank} <= set(snapshot.items)
+    ids = [state.item.item_id for state in snapshot.live("q")]
+    assert len(ids) == len(set(ids))
+
+
+def test_queues(material: Material, store: ReviewStore) -> None:
+    entries = by_disagreement(material)
+    assert [(entry.cell, entry.score) for entry in entries] == [(A, 3)]
+    # A person who says 5 for b of d1, where both graders say 1, makes it the larger disagreement.
+    store.grade("ada", B, 5, 1)
+    store.decide("ada", B, "override", 5, "clear")
+    assert [entry.cell for entry in by_disagreement(material, store.snapshot().grades)] == [B, A]
+    first, more = audit_sample(material, 7, 3), audit_sample(material, 7, 5)
+    assert first == more[:3] and audit_sample(material, 8, 7) != audit_sample(material, 7, 7)
+    assert {entry.cell for entry in audit_sample(material, 1, 100)} == set(material.cells)
+    assert {entry.cell.query_id for entry in make_queue(material, "query", query_id="q2")} == {"q2"}
+
+
+def test_influence_counts_pairs_of_runs_that_a_grade_moves(material: Material) -> None:
+    # Runs: one ranks d1, d2 of q1 and d3 of q2; two ranks d2 of q1. rel 4, |R_q1| = 4, |R_q2| = 1.
+    # (d1, a): only cover in one; two does not rank d1: 1 of 2 runs, 1 * 1 / 4.
+    # (d2, a): not covered by two (a cover would move it); one has a from d1: 1 * 1 / 4.
+    # (d1, b): one has b from d2, so a second cover moves nothing. (d2, b): only cover in both: 2 * 0 = 0.
+    # (d1, c): uncovered, moves one only: 1/4. (d2, c): moves both: 0. (d3, q2/a): moves one only: 1 * 1 / 1.
+    found = {entry.cell: entry.score for entry in by_influence(material)}
+    assert found == {
+        Cell("q2", "d3", "q2/a"): 1.0,
+        A: 0.25,
+        Cell("q1", "d1", "q1/c"): 0.25,
+        Cell("q1", "d2", "q1/a"): 0.25,
+    }
+
+
+def test_impact_before_and_after(material: Material, store: ReviewStore) -> None:
+    scores = Scores(material, [RubricCover(rel=4) @ 20])
+    # one: q1 2/4, q2 1/1, q3 0 (one item, nothing graded): 1.5 / 3. two: q1 1/4, else 0: 0.25 / 3.
+    (same,) = impact_of(scores, store.snapshot())
+    assert [(row.run_id, row.before, row.after, row.change) for row in same.rows] == [
+        ("one", 0.5, 0.5, 0),
+        ("two", pytest.approx(0.25 / 3), pytest.approx(0.25 / 3), 0),
+    ]
+    # d1 does not state a after all, and q2 is retired as a whole: q1 1/4 for both runs, of two queries.
+    store.grade("ada", A, 0, 4)
+    store.decide("ada", A, "override", 0, "no")
+    store.edit("ada", "item_retire", {"key": "q2/a"}, {"q2/a": 0})
+    (after,) = impact_of(scores, store.snapshot())
+    assert [(row.run_id, row.after, row.rank_before, row.rank_after) for row in after.rows] == [
+        ("one", 0.125, 1, 1),
+        ("two", 0.125, 2, 1),
+    ]
+    assert (after.grades_changed, after.items_before, after.items_after) == (1, 6, 5)
+    assert changed_cells(material, store.snapshot()) == [(A, 4, 0)]
+    # A new item has no grades: it waits, and no score changes by it.
+    store.edit("ada", "item_add", {"query_id": "q1", "text": "new?"}, {})
+    (waiting,) = impact_of(scores, store.snapshot())
+    assert waiting.rows == after.rows and waiting.waiting == [make_item_id("q1", "new?")]
+
+
+def test_agreement_counts_blind_first_grades(material: Material, store: ReviewStore) -> None:
+    for cell, ada, bob in [(A, 4, 4), (B, 0, 1), (Cell("q1", "d2", "q1/b"), 5, None)]:
+        store.grade("ada", cell, ada, material.grade(cell).grade)
+        store.grade("bob", cell, bob, material.grade(cell).grade)
+    store.grade("bob", Cell("q2", "d3", "q2/a"), 5, 5, blind=False)
+    store.decide("ada", B, "accept", 1, "")
+    rows = {(row.first, row.second): (row.pairs, row.exact) for row in agreement_rows(material, store.snapshot())}
+    assert rows == {
+        ("ada", material.grader): (3, pytest.approx(2 / 3)),
+        ("bob", material.grader): (2, 1.0),
+        ("ada", "bob"): (2, 0.5),
+    }
+    assert [tuple(row) for row in progress_rows(store.snapshot())] == [("ada", 3, 0, 0, 0, 1), ("bob", 4, 1, 0, 0, 0)]
+
+
+def test_export_appends_and_a_second_export_repeats_nothing(
+    folder: Path, material: Material, store: ReviewStore
+) -> None:
+    store.grade("ada", A, 4, 4)
+    store.grade("bob", B, None, 1)
+    paths = export_review(store, material, str(folder / "bank.jsonl"), folder / "out")
+    after = load_graded(paths[0])
+    sets = after[0].passages[0].exam_grades or []
+    assert [one.llm for one in sets] == ["model", "other", "human:ada"]
+    assert sets[:2] == (material.groups[0].passages[0].exam_grades or [])
+    again = load_material(paths[0], paths[1])
+    assert next(corrected_groups(again, store.snapshot())).passages == after[0].passages
+    assert load_bank(paths[1]) == material.bank
+    assert read_bank(paths[1])[0].items == read_bank(folder / "bank.jsonl")[0].items
+    with pytest.raises(InputError, match="another folder"):
+        export_review(store, material, str(folder / "out" / "bank.jsonl"), folder / "out")
+
+
+def test_an_edited_bank_keeps_what_else_its_file_said(tmp_path: Path) -> None:
+    item = {"query_id": "q", "nugget_id": "n1", "nugget_text": "Old.", "info": {"by": "x"}, "colour": "red"}
+    other = {"query_id": "q", "nugget_id": "n2", "nugget_text": "Other.", "colour": "blue"}
+    entry = {
+        "query_id": "q",
+        "query_text": "Q?",
+        "test_collection": "c",
+        "info": {"model": "m"},
+        "items": [item, other],
+    }
+    write_lines(tmp_path / "bank.jsonl", [entry])
+    bank = load_bank(tmp_path / "bank.jsonl")
+    store = open_store(tmp_path / "s.sqlite", bank)
+    store.edit("ada", "item_edit", {"key": "n1", "text": "New."}, {"n1": 0})
+    (made,) = edited_entries(read_bank(tmp_path / "bank.jsonl"), bank, store.snapshot())
+    assert (made.test_collection, made.info) == ("c", {"model": "m"})
+    edited, kept = made.items
+    assert kept.model_extra == {"colour": "blue"} and kept.info is None
+    assert (edited.kind, edited.text, edited.given_id) == ("nugget", "New.", make_item_id("q", "New."))
+    assert edited.model_extra == {"colour": "red"} and isinstance(edited.info, dict)
+    assert edited.info["by"] == "x" and edited.info["edited_by"] == "ada"
+    assert bank_entries(bank)[0].items[0].given_id == "n1"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"grade": 6}, {"grade": True}, {"grade": "4"}, {"doc_id": "d9"}, {"person": " "}, {"uid": 3}, {"item_id": None}],
+)
+def test_grades_of_a_page_are_checked_all_or_none(
+    folder: Path, material: Material, store: ReviewStore, change: dict[str, object]
+) -> None:
+    good = {"uid": "1", "person": "zoe", "time": "t", **A._asdict(), "grade": 2}
+    write_lines(folder / "in.jsonl", [good, {**good, "uid": "2", **change}])
+    with pytest.raises(FormatError, match=r"in\.jsonl:2"):
+        import_grades(folder / "in.jsonl", store, material)
+    assert store.events() == []
+    write_lines(folder / "in.jsonl", [good, {**good, "uid": "2", "item_id": "q1/b", "grade": None}])
+    assert import_grades(folder / "in.jsonl", store, material) == (2, 2)
+    assert import_grades(folder / "in.jsonl", store, material) == (0, 2)
+
+
+def test_files_can_be_made_without_a_server(
+    folder: Path, store: ReviewStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("jinja2")
+    store.grade("ada", A, 4, 4)
+    store.close()
+    common = ["review", str(folder / "graded.jsonl.gz"), "--bank", str(folder / "bank.jsonl")]
+    state = ["--state", str(folder / "state.sqlite")]
+    assert main([*common, *state, "--export", str(folder / "out"), "--export-queue", str(folder / "queue.html")]) == 0
+    (line,) = (folder / "out" / "audit.jsonl").read_text().splitlines()
+    assert json.loads(line)["person"] == "ada"
+    page = (folder / "queue.html").read_text(encoding="utf-8")
+    assert "http" not in page.replace("http-equiv", "") and "Text of d1." in page
+    assert main(["review", "-", "--bank", "x"]) == 2
+
+
+@pytest.mark.parametrize("name", ["..", "../x", "/etc", "a/../../x", "\0"])
+def test_paths_outside_of_the_project_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError):
+        inside(tmp_path, name)
+    assert inside(tmp_path, "a/../b") == tmp_path.resolve() / "b"
+    (tmp_path / "link").symlink_to("/")
+    with pytest.raises(InputError):
+        inside(tmp_path, "link/etc")
+
+
+@given(st.text(max_size=200), st.text(max_size=60))
+def test_marking_changes_no_character(text: str, item: str) -> None:
+    assert "".join(piece.text for piece in mark_words(text, item)) == text
+
+
+def test_marked_words_have_the_stem_of_a_content_word() -> None:
+    marked = [piece.text for piece in mark_words("The Epidermis of skins is the layer.", "Which layer of the skin?")]
+    assert marked == ["The Epidermis of ", "skins", " is the ", "layer", "."]
+
+
+def test_access() -> None:
+    access = Access(check_bind("127.0.0.1", False), "secret")
+    assert [name for name in ("127.0.0.1:80", "[::1]:80", "LOCALHOST") if host_name(name) in access.hosts] == [
+        *("127.0.0.1:80", "[::1]:80", "LOCALHOST")
+    ]
+    assert [
+        name for name in ("evil:80", "127.0.0.1.evil", "", "[::1", "localhost.") if host_name(name) in access.hosts
+    ] == []
+    assert access.is_form_token("s", access.form_token("s")) and not access.is_form_token("t", access.form_token("s"))
+    assert not access.is_form_token("", access.form_token(""))
+    assert access.is_own_origin(None) and not access.is_own_origin("null") and not access.is_own_origin("http://evil")
+    remote = Access(check_bind("10.0.0.1", True, ["Lab"]), "secret", "token")
+    assert "lab" in remote.hosts and remote.may_enter("token", "") and remote.may_enter("", remote.pass_of())
+    assert not remote.may_enter("", "") and not remote.may_enter("wrong", "token")
+    assert is_loopback("::1") and is_loopback("127.9.9.9") and not is_loopback("example.org")
+    for address, allowed in (("0.0.0.0", False), ("10.0.0.1", False), ("0.0.0.0", True)):
+        with pytest.raises(InputError):
+            check_bind(address, allowed)
+
+
+def test_events_of_items_that_do_not_exist_are_refused() -> None:
+    bank = TestBank.from_items([RubricItem("q/1", "q", "x?")])
+    with pytest.raises(InputError, match="no item"):
+        fold([Event(1, "ada", "t", "item_retire", {"key": "nothing"})], bank)
