@@ -311,7 +311,8 @@ def _form_of_columns(rows: Sequence[Sequence[str]], name: str, topics: Collectio
         if len(fitting) == 1:
             return fitting[0]
     named = ", ".join(f"{form} ({' '.join(COLUMNS[form])})" for form in candidates)
-    raise FormatError(f"could be any of {named}; name the form or the topics", path=name)
+    options = "commands take --form, --official-form, or --from leaderboard:tot"
+    raise FormatError(f"could be any of {named}; name the form or the topics ({options})", path=name)
 
 
 def _from_json_lines(text: str, name: str) -> Iterator[tuple[int, Score]]:
