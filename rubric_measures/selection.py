@@ -36,6 +36,7 @@ __all__ = [
     "bank_hash",
     "consume_records",
     "describe",
+    "grade_set_key",
     "grade_sets",
     "load_records",
     "made_by",
@@ -145,7 +146,8 @@ def _kind(entry: ItemGradeSet) -> str:
     return "nugget" if entry.self_ratings and entry.self_ratings[0].nugget_id is not None else "question"
 
 
-def _key(entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
+def grade_set_key(entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
+    """What tells the grade set of an entry from others."""
     prompt_class = entry.prompt_info.prompt_class if entry.prompt_info else ""
     kind = "direct" if isinstance(entry, DirectGrade) else _kind(entry)
     return GradeSetKey(entry.llm, prompt_class, kind)
@@ -199,7 +201,7 @@ class GradeSetSelector:
             candidates += passage.grades or ()
         passing: dict[GradeSetKey, ItemGradeSet | DirectGrade] = {}
         for entry in candidates:
-            key = _key(entry)
+            key = grade_set_key(entry)
             if not self.wanted.passes(key, partial(_item_ids, entry)):
                 continue
             if not isinstance(entry, DirectGrade):
@@ -234,7 +236,7 @@ class GradeSetSelector:
             return later
         if not has_bank and set(_item_ids(earlier)).isdisjoint(_item_ids(later)):
             raise InputError(
-                f"{self.source}: passage {doc_id!r} has two grade sets over different items ({_key(later)}); "
+                f"{self.source}: passage {doc_id!r} has two grade sets over different items ({grade_set_key(later)}); "
                 "choose one with --bank or --question-set"
             )
         grades = {**grade_of_items(earlier), **grade_of_items(later)}
@@ -450,5 +452,5 @@ def grade_sets(groups: Iterable[QueryPassages]) -> dict[GradeSetKey, int]:
     found: Counter[GradeSetKey] = Counter()
     for group in groups:
         for passage in group.passages:
-            found.update({_key(entry) for entry in [*(passage.exam_grades or ()), *(passage.grades or ())]})
+            found.update({grade_set_key(entry) for entry in [*(passage.exam_grades or ()), *(passage.grades or ())]})
     return dict(sorted(found.items()))

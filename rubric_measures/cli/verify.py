@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--uncovered-passages", action="store_true", help="passages judged relevant that no item covers")
     add("--bad-question", action="store_true", help="items that passages judged not relevant cover, most first")
     add("--item-statistics", action="store_true", help="how items discriminate, duplicate ones, size of the bank")
+    add("--grader-statistics", action="store_true", help="grades given, failures, disagreement of graders and prompts")
     parser.add_argument("--plot", metavar="FILE", help="item statistics: bank size against stability as a figure")
     parser.add_argument("--seed", type=int, default=0, help="of random samples and shuffles (default 0)")
     parser.add_argument("--min-judgment", type=int, default=1, help="the least judgment that is relevant (default 1)")
@@ -109,7 +110,7 @@ def _sections(options: argparse.Namespace) -> Iterator[Section]:
     if options.plot and not options.item_statistics:
         raise InputError("--plot draws a figure of the item statistics; add --item-statistics")
     analyses = [options.verify_grading, options.grid_display, options.uncovered_passages, options.bad_question]
-    statistics = [options.item_statistics]
+    statistics = [options.item_statistics, options.grader_statistics]
     if not any([*analyses, *statistics]):
         analyses = [True] * 4
     bank = bank_of(options)
@@ -119,6 +120,14 @@ def _sections(options: argparse.Namespace) -> Iterator[Section]:
         yield from _analyses(options, analyses, _queries(options, groups, bank))
     if options.item_statistics:
         yield from _item_statistics(options, groups, bank)
+    if options.grader_statistics:
+        from rubric_measures.verification.grader_statistics import grader_statistics
+        from rubric_measures.verification.statistics_sections import grader_sections
+
+        report = grader_statistics(groups, wanted_of(options))
+        if not report.graders:
+            raise InputError(f"{options.graded}: holds no grades that pass the filter")
+        yield from grader_sections(report)
 
 
 def _analyses(

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from rubric_measures.selection import RecordQuery
 from rubric_measures.verification.bank_stability import RunCoverage, StabilityPoint, bank_stability
+from rubric_measures.verification.grader_statistics import GraderReport
 from rubric_measures.verification.item_statistics import Discrimination, duplicate_items, item_statistics
 from rubric_measures.verification.sections import Cell, Section
 
-__all__ = ["item_sections", "stability_section"]
+__all__ = ["grader_sections", "item_sections", "stability_section"]
 
 
 def _said(value: float | None, reason: str) -> Cell:
@@ -66,3 +67,51 @@ def stability_section(coverage: RunCoverage, points: Sequence[StabilityPoint] | 
             for one in (bank_stability(coverage) if points is None else points)
         ],
     )
+
+
+def grader_sections(report: GraderReport, most: int = 50) -> Iterator[Section]:
+    """Grades and statuses of every grader, agreement of every two, and the largest disagreements.
+
+    Args:
+        report: the statistics.
+        most: how many disagreements are listed; the title says how many there are.
+    """
+    given = sorted({grade for one in report.graders.values() for grade in one.grades})
+    statuses = sorted({status for one in report.graders.values() for status in one.statuses})
+    yield Section(
+        "graders",
+        f"Graders: how often each grade was given, statuses, cut passages ({len(report.graders)} graders)",
+        ["llm", "prompt_class", "kind", "passages", *(f"grade_{grade}" for grade in given), *statuses,
+         "truncated_passages", "flip_rate"],
+        [
+            [
+                *key, one.passages, *(one.grades[grade] for grade in given), *(one.statuses[name] for name in statuses),
+                one.truncated, _said(one.flip_rate, "no replicates"),
+            ]
+            for key, one in report.graders.items()
+        ],
+    )  # fmt: skip
+    yield Section(
+        "grader-agreement",
+        "Agreement of every two graders on what both graded",
+        ["first", "second", "common", "equal", "mean_distance", "kappa"],
+        [
+            [
+                str(row.first), str(row.second), row.common, row.equal, _said(row.distance, "nothing in common"),
+                _said(row.kappa, "one grade only" if row.common else "nothing in common"),
+            ]
+            for row in report.pairs
+        ],
+    )  # fmt: skip
+    yield Section(
+        "disagreements",
+        f"Largest disagreements between graders: {min(most, len(report.disagreements))} of {len(report.disagreements)}",
+        ["spread", "query_id", "doc_id", "item_id", "grades"],
+        [
+            [
+                row.spread, row.query_id, row.doc_id, row.item_id,
+                "; ".join(f"{grade} by {key.llm} {key.prompt_class}" for key, grade in row.grades.items()),
+            ]
+            for row in report.disagreements[:most]
+        ],
+    )  # fmt: skip

@@ -1,0 +1,178 @@
+"""What graded records say about the graders: grades given, failures, cut passages, and where graders disagree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from rubric_measures.formats.workbench import DirectGrade, ItemGradeSet, QueryPassages, grade_of_items
+from rubric_measures.graded import DIRECT_ITEM
+from rubric_measures.meta_evaluation.agreement import confusion, kappa_of_confusion
+from rubric_measures.selection import GradeFilter, GradeSetKey, grade_set_key
+
+__all__ = ["Disagreement", "GraderPair", "GraderReport", "GraderStatistics", "grader_statistics"]
+
+Place = tuple[str, str, str]
+
+
+@dataclass
+class GraderStatistics:
+    """The counts of one grader: one model with one prompt over items of one kind.
+
+    Attributes:
+        passages: passages that it graded.
+        grades: grade -> how often it was given; failures are in `statuses` only.
+        statuses: status -> how many (passage, item) have it.
+        truncated: passages of which only a part was graded.
+        replicated: grades that were drawn several times.
+        flips: sum over them of the share of draws that differ from the grade they were combined to.
+    """
+
+    passages: int = 0
+    grades: Counter[int] = field(default_factory=Counter)
+    statuses: Counter[str] = field(default_factory=Counter)
+    truncated: int = 0
+    replicated: int = 0
+    flips: float = 0.0
+
+    @property
+    def flip_rate(self) -> float | None:
+        """The mean share of draws that differ from the combined grade, 0 to 1; None without replicates."""
+        return self.flips / self.replicated if self.replicated else None
+
+
+class GraderPair(NamedTuple):
+    """How far two graders agree on what both graded; one row a pair of graders.
+
+    Attributes:
+        first: one grader.
+        second: the other one.
+        common: (passage, item) pairs that both graded.
+        equal: how many of them have equal grades.
+        distance: the mean absolute difference of the grades; None where nothing is common.
+        kappa: Cohen's κ, unweighted; None where it is undefined (nothing common, or one grade only).
+    """
+
+    first: GradeSetKey
+    second: GradeSetKey
+    common: int
+    equal: int
+    distance: float | None
+    kappa: float | None
+
+
+class Disagreement(NamedTuple):
+    """A (passage, item) on which graders disagree, with every grader's grade.
+
+    Attributes:
+        query_id: the query.
+        doc_id: the passage.
+        item_id: the item.
+        spread: highest minus lowest grade.
+        grades: grader -> grade.
+    """
+
+    query_id: str
+    doc_id: str
+    item_id: str
+    spread: int
+    grades: Mapping[GradeSetKey, int]
+
+
+@dataclass(frozen=True)
+class GraderReport:
+    """All that `grader_statistics` finds.
+
+    Attributes:
+        graders: grader -> its counts, sorted.
+        pairs: every pair of graders, sorted.
+        disagreements: where grades differ, largest difference first.
+    """
+
+    graders: Mapping[GradeSetKey, GraderStatistics]
+    pairs: tuple[GraderPair, ...]
+    disagreements: tuple[Disagreement, ...]
+
+
+def grader_statistics(groups: Iterable[QueryPassages], wanted: GradeFilter | None = None) -> GraderReport:
+    """Counts what each grader of the records did, and compares every two on what both graded.
+
+    Grade sets without ratings and without verdicts (extracted texts) grade nothing and are left out. Of several sets of
+    one grader over one item of a passage the later grade counts, as in the measures.
+
+    Args:
+        groups: graded records; consumed once.
+        wanted: which graders; None takes all.
+    """
+    filtered = wanted or GradeFilter()
+    graders: dict[GradeSetKey, GraderStatistics] = {}
+    values: dict[Place, dict[GradeSetKey, int]] = {}
+    for group in groups:
+        for passage in group.passages:
+            merged: dict[GradeSetKey, tuple[dict[str, int], dict[str, str]]] = {}
+            for entry in [*(passage.exam_grades or ()), *(passage.grades or ())]:
+                grades, status = _read(entry)
+                key = grade_set_key(entry)
+                # Freshly built for every entry, so the filter may look at the items at once.
+                if not (grades or status) or not filtered.passes(key, lambda known=(*grades, *status): known):  # type: ignore[misc]
+                    continue
+                of_grader = graders.setdefault(key, GraderStatistics())
+                known = merged.setdefault(key, ({}, {}))
+                known[0].update(grades)
+                known[1].update(status)
+                _count_replicates(entry, grades, of_grader)
+            for key, (grades, status) in merged.items():
+                _count(graders[key], grades, status)
+                for item_id, grade in grades.items():
+                    values.setdefault((group.query_id, passage.doc_id, item_id), {})[key] = grade
+    pairs = tuple(_pair(first, second, values) for first, second in combinations(sorted(graders), 2))
+    found = [
+        Disagreement(*place, max(given.values()) - min(given.values()), dict(sorted(given.items())))
+        for place, given in values.items()
+        if len(set(given.values())) > 1
+    ]
+    found.sort(key=lambda row: (-row.spread, row[:3]))
+    return GraderReport(dict(sorted(graders.items())), pairs, tuple(found))
+
+
+def _read(entry: ItemGradeSet | DirectGrade) -> tuple[dict[str, int], dict[str, str]]:
+    """item_id -> grade, and item_id -> status of all items that are not simply graded."""
+    if not isinstance(entry, DirectGrade):
+        return grade_of_items(entry), dict(entry.item_status or {})
+    status = {} if entry.status == "graded" else {DIRECT_ITEM: str(entry.status)}
+    if entry.status not in ("graded", "truncated"):
+        return {}, status
+    labels = (entry.self_rating, entry.relevance_label, int(entry.correct_answered))
+    return {DIRECT_ITEM: next(label for label in labels if label is not None)}, status
+
+
+def _count(of_grader: GraderStatistics, grades: Mapping[str, int], status: Mapping[str, str]) -> None:
+    of_grader.passages += 1
+    of_grader.grades.update(grades.values())
+    for item_id in {**grades, **status}:
+        of_grader.statuses[status.get(item_id, "graded")] += 1
+    of_grader.truncated += "truncated" in status.values()
+
+
+def _count_replicates(
+    entry: ItemGradeSet | DirectGrade, grades: Mapping[str, int], of_grader: GraderStatistics
+) -> None:
+    details: Any = (entry.model_extra or {}).get("details")
+    for item_id, of_item in details.items() if isinstance(details, dict) else ():
+        drawn = of_item.get("replicates") if isinstance(of_item, dict) else None
+        if drawn and item_id in grades:
+            of_grader.replicated += 1
+            of_grader.flips += sum(one[0] != grades[item_id] for one in drawn) / len(drawn)
+
+
+def _pair(first: GradeSetKey, second: GradeSetKey, values: Mapping[Place, Mapping[GradeSetKey, int]]) -> GraderPair:
+    common = [(given[first], given[second]) for given in values.values() if first in given and second in given]
+    equal = sum(a == b for a, b in common)
+    if not common:
+        return GraderPair(first, second, 0, 0, None, None)
+    distance = sum(abs(a - b) for a, b in common) / len(common)
+    kappa = kappa_of_confusion(confusion([a for a, _ in common], [b for _, b in common]))
+    return GraderPair(first, second, len(common), equal, distance, kappa)
