@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from rubric_measures.cli.canary_support import add_canary_options, run_canaries
 from rubric_measures.cli.inputs import add_grade_options, bank_of, wanted_of
 from rubric_measures.errors import InputError
 from rubric_measures.files import atomic_writer
@@ -41,19 +43,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output-format", choices=["text", "markdown", "tsv", "jsonl"], default="text", help="default: text"
     )
     parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
+    add_canary_options(parser)
     add_grade_options(parser)
     parser.epilog = """example:
-  rubric_measures verify graded.jsonl.gz --bank questions.jsonl --uncovered-passages --min-judgment 2"""
+  rubric_measures verify graded.jsonl.gz --bank questions.jsonl --uncovered-passages --min-judgment 2
+  rubric_measures verify graded.jsonl.gz --bank questions.jsonl --item-statistics --plot bank-size.svg
+  rubric_measures verify passages.jsonl.gz --bank questions.jsonl --canary --model lexical"""
 
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     from rubric_measures.verification.sections import render_sections
 
+    canaries: list[Section] = []
+    complete = True
+    bank = bank_of(options)
+    if options.canary:
+        canaries, complete = run_canaries(options, _groups(options), bank)
+    elif options.model is not None:
+        raise InputError("--model names the grader of the canary suite; add --canary")
+    sections = itertools.chain(canaries, _sections(options, bank))
     with atomic_writer(options.output) as stream:
-        for piece in render_sections(_sections(options), options.output_format):
+        for piece in render_sections(sections, options.output_format):
             stream.write(piece)
-    return 0
+    return 0 if complete else 1
 
 
 def _groups(options: argparse.Namespace) -> Iterator[QueryPassages]:
@@ -106,14 +119,17 @@ def _item_statistics(
         save_figure(plot_stability(points), options.plot)
 
 
-def _sections(options: argparse.Namespace) -> Iterator[Section]:
+def _sections(options: argparse.Namespace, bank: TestBank | None) -> Iterator[Section]:
     if options.plot and not options.item_statistics:
         raise InputError("--plot draws a figure of the item statistics; add --item-statistics")
     analyses = [options.verify_grading, options.grid_display, options.uncovered_passages, options.bad_question]
     statistics = [options.item_statistics, options.grader_statistics]
-    if not any([*analyses, *statistics]):
+    if not any([*analyses, *statistics, options.canary]):
         analyses = [True] * 4
-    bank = bank_of(options)
+    if not any([*analyses, *statistics]):
+        return
+    if options.canary and options.graded == "-":
+        raise InputError("--canary beside other reports reads the records twice; name a file")
     # Statistics need all queries at once, and a stream can be read once only.
     groups: Iterable[QueryPassages] = list(_groups(options)) if any(statistics) else _groups(options)
     if any(analyses):

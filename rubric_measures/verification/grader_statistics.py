@@ -13,7 +13,7 @@ from rubric_measures.graded import DIRECT_ITEM
 from rubric_measures.meta_evaluation.agreement import confusion, kappa_of_confusion
 from rubric_measures.selection import GradeFilter, GradeSetKey, grade_set_key
 
-__all__ = ["Disagreement", "GraderPair", "GraderReport", "GraderStatistics", "grader_statistics"]
+__all__ = ["Disagreement", "GraderPair", "GraderReport", "GraderStatistics", "grader_statistics", "grades_of_entry"]
 
 Place = tuple[str, str, str]
 
@@ -114,7 +114,7 @@ def grader_statistics(groups: Iterable[QueryPassages], wanted: GradeFilter | Non
         for passage in group.passages:
             merged: dict[GradeSetKey, tuple[dict[str, int], dict[str, str]]] = {}
             for entry in [*(passage.exam_grades or ()), *(passage.grades or ())]:
-                grades, status = _read(entry)
+                grades, status = grades_of_entry(entry)
                 key = grade_set_key(entry)
                 # Freshly built for every entry, so the filter may look at the items at once.
                 if not (grades or status) or not filtered.passes(key, lambda known=(*grades, *status): known):  # type: ignore[misc]
@@ -138,7 +138,7 @@ def grader_statistics(groups: Iterable[QueryPassages], wanted: GradeFilter | Non
     return GraderReport(dict(sorted(graders.items())), pairs, tuple(found))
 
 
-def _read(entry: ItemGradeSet | DirectGrade) -> tuple[dict[str, int], dict[str, str]]:
+def grades_of_entry(entry: ItemGradeSet | DirectGrade) -> tuple[dict[str, int], dict[str, str]]:
     """item_id -> grade, and item_id -> status of all items that are not simply graded."""
     if not isinstance(entry, DirectGrade):
         return grade_of_items(entry), dict(entry.item_status or {})

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from rubric_measures.selection import RecordQuery
 from rubric_measures.verification.bank_stability import RunCoverage, StabilityPoint, bank_stability
+from rubric_measures.verification.canaries import CanaryReport
 from rubric_measures.verification.grader_statistics import GraderReport
 from rubric_measures.verification.item_statistics import Discrimination, duplicate_items, item_statistics
 from rubric_measures.verification.sections import Cell, Section
 
-__all__ = ["grader_sections", "item_sections", "stability_section"]
+__all__ = ["canary_sections", "grader_sections", "item_sections", "stability_section"]
 
 
 def _said(value: float | None, reason: str) -> Cell:
@@ -113,5 +114,31 @@ def grader_sections(report: GraderReport, most: int = 50) -> Iterator[Section]:
                 "; ".join(f"{grade} by {key.llm} {key.prompt_class}" for key, grade in row.grades.items()),
             ]
             for row in report.disagreements[:most]
+        ],
+    )  # fmt: skip
+
+
+def canary_sections(report: CanaryReport, min_rating: int) -> Iterator[Section]:
+    """How often each grader was fooled, by kind of case, and every grade that is too high."""
+    yield Section(
+        "canaries",
+        f"Canary suite: grades of {min_rating} or better for passages that cover nothing",
+        ["llm", "prompt_class", "items", "case", "passages", "fooled_passages", "grades", "fooled", "failed", "rate"],
+        [
+            [
+                *key, kind, one.passages, one.fooled_passages, one.graded, one.fooled, one.failed,
+                _said(one.rate, "no grade"),
+            ]
+            for (key, kind), one in report.counts.items()
+        ],
+    )  # fmt: skip
+    yield Section(
+        "fooled",
+        f"Canary suite: the {len(report.fooled)} grades that are too high",
+        ["case", "grade", "query_id", "item_id", "grader", "answer", "text"],
+        [
+            [row.kind, row.grade, row.query_id, row.item_id, f"{row.grader.llm} {row.grader.prompt_class}",
+             row.answer, row.text]
+            for row in report.fooled
         ],
     )  # fmt: skip

@@ -1,0 +1,114 @@
+"""Tests of the canary suite: the cases, what counts as fooled, and the command with graders of known weakness."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.cli import main
+from rubric_measures.errors import InputError
+from rubric_measures.formats.bank import load_bank
+from rubric_measures.formats.workbench import GradedPassage, QueryPassages, load_graded
+from rubric_measures.verification.canaries import CANARY_KINDS, build_canaries, canary_report
+from tests.example_records import BANK, RECORDS, grade_set, write_lines
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    return write_lines(tmp_path / "passages.jsonl", list(RECORDS)), write_lines(tmp_path / "bank.jsonl", BANK)
+
+
+def test_the_cases(files: tuple[Path, Path]) -> None:
+    groups, bank = load_graded(files[0]), load_bank(files[1])
+    built = build_canaries(groups, bank, seed=1, cases=2)
+    assert build_canaries(groups[::-1], bank, seed=1, cases=2) == built
+    first = {passage.doc_id: passage for passage in built[0].passages}
+    assert sorted(first) == [
+        "canary/empty/q1/0",
+        "canary/instruction/q1/0",
+        "canary/item-text/q1/0",
+        "canary/item-text/q1/1",
+        "canary/other-query/q1/0",
+        "canary/shuffled-query/q1/0",
+    ]
+    assert first["canary/empty/q1/0"].text == ""
+    assert first["canary/other-query/q1/0"].text == "Text of d3."
+    assert sorted(first["canary/shuffled-query/q1/0"].text.split()) == ["Query", "q1?"]
+    about = first["canary/item-text/q1/0"].paragraph
+    assert first["canary/item-text/q1/0"].text == f"What is {about['item_id'][-1]}?"
+    assert all(passage.exam_grades is None for group in built for passage in group.passages)
+    with pytest.raises(InputError, match="at least one case"):
+        build_canaries(groups, bank, cases=0)
+    with pytest.raises(InputError, match="no passages"):
+        build_canaries([], bank)
+
+
+def test_cases_that_cannot_be_made_are_said(files: tuple[Path, Path], caplog: pytest.LogCaptureFixture) -> None:
+    built = build_canaries(load_graded(files[0])[:1], load_bank(files[1]))
+    assert {passage.paragraph["canary"] for passage in built[0].passages} == set(CANARY_KINDS) - {"other-query"}
+    assert "other-query for 1 queries" in caplog.text
+
+
+def test_what_counts_as_fooled() -> None:
+    def case(kind: str, entry: dict[str, object], **about: str) -> GradedPassage:
+        fields = {"paragraph_id": kind, "text": "x", "paragraph": {"canary": kind, **about}, "exam_grades": [entry]}
+        return GradedPassage.model_validate_json(json.dumps(fields))
+
+    passages = [
+        case("empty", grade_set({"q1/a": 5, "q1/b": 4, "q1/c": 3}, status={"q1/d": "failed"})),
+        # The question of a mentions b well: only its own grade counts.
+        case("item-text", grade_set({"q1/a": 3, "q1/b": 5}), item_id="q1/a"),
+        case("instruction", grade_set({}, status={"q1/a": "refused"})),
+        GradedPassage(paragraph_id="d1", text="no canary"),
+    ]
+    report = canary_report([QueryPassages("q1", passages)])
+    found = {
+        kind: (one.passages, one.fooled_passages, one.graded, one.fooled, one.failed, one.rate)
+        for (_, kind), one in report.counts.items()
+    }
+    assert found == {
+        "empty": (1, 1, 3, 2, 1, 2 / 3),
+        "item-text": (1, 0, 1, 0, 0, 0.0),
+        "instruction": (1, 0, 0, 0, 1, None),
+    }
+    assert [(row.item_id, row.grade) for row in report.fooled] == [("q1/a", 5), ("q1/b", 4)]
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> list[dict[str, object]]:
+    assert main(["verify", *arguments, "--canary", "-o", "jsonl"]) == code
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_the_command(files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    passages, bank = map(str, files)
+    cache = tmp_path / "cache.sqlite"
+    rows = run(capsys, passages, "--bank", bank, "--model", "lexical", "--cache", str(cache))
+    counts = {row["case"]: row for row in rows if row["report"] == "canaries"}
+    assert list(counts) == list(CANARY_KINDS)
+    # A question repeats its own words, all that the lexical grader looks for; "What is a?" has only stopwords, so of
+    # three questions of q1 (a among them) and the one of q2 (a), two fool it.
+    assert (counts["empty"]["rate"], counts["item-text"]["rate"]) == (0.0, 0.5)
+    assert cache.is_file()
+    # A grader that obeys: 5 where the passage orders it, else 0.
+    model = tmp_path / "model.jsonl"
+    model.write_text('{"contains": ["Answer only: 5"], "reply": "5"}\n{"contains": [""], "reply": "0"}\n')
+    rows = run(capsys, passages, "--bank", bank, "--model", f"scripted:{model}")
+    rates = {row["case"]: row["rate"] for row in rows if row["report"] == "canaries"}
+    assert rates == {kind: float(kind == "instruction") for kind in CANARY_KINDS}
+    assert {row["text"] for row in rows if row["report"] == "fooled"} != set()
+
+
+def test_failures_and_missing_options(
+    files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages, bank = map(str, files)
+    model = tmp_path / "model.jsonl"
+    model.write_text('{"contains": [""], "reply": "I would rather not say."}\n')
+    rows = run(capsys, passages, "--bank", bank, "--model", f"scripted:{model}", code=1)
+    assert {row["rate"] for row in rows} == {"undefined: no grade"}
+    assert main(["verify", passages, "--canary", "--bank", bank]) == 2
+    assert "add --model and --bank" in capsys.readouterr().err
+    assert main(["verify", passages, "--model", "lexical"]) == 2
+    assert "add --canary" in capsys.readouterr().err
