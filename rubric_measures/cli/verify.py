@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rubric_measures.cli.canary_support import add_canary_options, run_canaries
@@ -26,7 +27,7 @@ HELP = "reports for people who check grades and banks"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     parser.add_argument("graded", metavar="GRADED", help="graded records")
-    group = parser.add_argument_group("reports (the first four where none is named)")
+    group = parser.add_argument_group("reports (where none is named: the first four, in HTML all)")
     add = group.add_argument
     add("--verify-grading", action="store_true", help="per item, every passage's grade beside its answer, best first")
     add("--grid-display", action="store_true", help="per query, passages × items, with judgments")
@@ -40,7 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--min-rating", type=int, default=4, help="the least grade that covers an item (default 4)")
     parser.add_argument("--queries", metavar="ID,ID,…", help="only these queries")
     parser.add_argument(
-        "-o", "--output-format", choices=["text", "markdown", "tsv", "jsonl"], default="text", help="default: text"
+        "-o",
+        "--output-format",
+        choices=["text", "markdown", "tsv", "jsonl", "html"],
+        default="text",
+        help="default: text",
     )
     parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
     add_canary_options(parser)
@@ -48,11 +53,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """example:
   rubric_measures verify graded.jsonl.gz --bank questions.jsonl --uncovered-passages --min-judgment 2
   rubric_measures verify graded.jsonl.gz --bank questions.jsonl --item-statistics --plot bank-size.svg
-  rubric_measures verify passages.jsonl.gz --bank questions.jsonl --canary --model lexical"""
+  rubric_measures verify passages.jsonl.gz --bank questions.jsonl --canary --model lexical
+  rubric_measures verify graded.jsonl.gz --bank questions.jsonl -o html --output report.html"""
 
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
+    from rubric_measures.verification.html_report import render_html
     from rubric_measures.verification.sections import render_sections
 
     canaries: list[Section] = []
@@ -64,8 +71,10 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--model names the grader of the canary suite; add --canary")
     sections = itertools.chain(canaries, _sections(options, bank))
     with atomic_writer(options.output) as stream:
-        for piece in render_sections(sections, options.output_format):
-            stream.write(piece)
+        if options.output_format == "html":
+            stream.writelines(render_html(sections, f"Verification of {Path(options.graded).name}"))
+        else:
+            stream.writelines(render_sections(sections, options.output_format))
     return 0 if complete else 1
 
 
@@ -126,6 +135,7 @@ def _sections(options: argparse.Namespace, bank: TestBank | None) -> Iterator[Se
     statistics = [options.item_statistics, options.grader_statistics]
     if not any([*analyses, *statistics, options.canary]):
         analyses = [True] * 4
+        statistics = [options.output_format == "html"] * 2
     if not any([*analyses, *statistics]):
         return
     if options.canary and options.graded == "-":
@@ -134,9 +144,9 @@ def _sections(options: argparse.Namespace, bank: TestBank | None) -> Iterator[Se
     groups: Iterable[QueryPassages] = list(_groups(options)) if any(statistics) else _groups(options)
     if any(analyses):
         yield from _analyses(options, analyses, _queries(options, groups, bank))
-    if options.item_statistics:
+    if statistics[0]:
         yield from _item_statistics(options, groups, bank)
-    if options.grader_statistics:
+    if statistics[1]:
         from rubric_measures.verification.grader_statistics import grader_statistics
         from rubric_measures.verification.statistics_sections import grader_sections
 
