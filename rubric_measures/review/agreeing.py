@@ -73,6 +73,8 @@ def progress_rows(snapshot: Snapshot) -> list[PersonRow]:
 
 def agreement_rows(material: Material, snapshot: Snapshot) -> list[AgreementRow]:
     """Person against grader, then person against person; only first, blind grades: later ones know of each other."""
+    from rubric_measures.meta_evaluation.agreement import agreement
+
     first: dict[str, dict[Cell, int]] = {}
     for cell, people in snapshot.grades.items():
         for person, one in people.items():
@@ -86,15 +88,10 @@ def agreement_rows(material: Material, snapshot: Snapshot) -> list[AgreementRow]
     names = sorted(first)
     pairs = [(name, material.grader, first[name], grader) for name in names]
     pairs += [(one, two, first[one], first[two]) for one, two in combinations(names, 2)]
-    rows = [_row(one, two, a, b) for one, two, a, b in pairs]
-    return [row for row in rows if row is not None]
-
-
-def _row(first: str, second: str, a: dict[Cell, int], b: dict[Cell, int]) -> AgreementRow | None:
-    from rubric_measures.meta_evaluation.agreement import agreement
-
-    both = sorted(a.keys() & b.keys())
-    if not both:
-        return None
-    found = agreement([a[cell] for cell in both], [b[cell] for cell in both])
-    return AgreementRow(first, second, found.pairs, found.exact_match, found.kappa, found.quadratic_kappa)
+    rows = []
+    for name, other, a, b in pairs:
+        both = sorted(a.keys() & b.keys())
+        if both:
+            found = agreement([a[cell] for cell in both], [b[cell] for cell in both])
+            rows.append(AgreementRow(name, other, found.pairs, found.exact_match, found.kappa, found.quadratic_kappa))
+    return rows

@@ -11,7 +11,7 @@ from ir_measures.measures.base import Measure
 
 from rubric_measures.graded import Grades, QueryGrades, build_query
 from rubric_measures.leaderboard import score_runs
-from rubric_measures.review.events import Cell, Snapshot
+from rubric_measures.review.events import Cell, ItemState, Snapshot
 from rubric_measures.review.material import Material
 
 __all__ = ["Impact", "ImpactRow", "Scores", "changed_cells", "impact_of"]
@@ -55,8 +55,19 @@ class Impact:
     waiting: Sequence[str] = field(default=())
 
 
+@dataclass(frozen=True)
+class _Known:
+    """What a touched query scored, and what people's grades and items were then."""
+
+    stamp: tuple[Mapping[tuple[str, str], int], Sequence[ItemState]]
+    values: Mapping[str, Mapping[str, float | None]]
+    waiting: Sequence[str]
+    changed: int
+
+
 class Scores:
-    """Scores of the records as they were read, and of what people made of them; only touched queries are scored again.
+    """Scores of the records as they were read, and of what people made of them; only queries
+    that changed since they were last asked for are scored again.
 
     Args:
         material: the records.
@@ -72,6 +83,7 @@ class Scores:
         for query_id, items in material.bank.items.items():
             original.setdefault(query_id, QueryGrades(query_id, items, {}))
         self.before = self._score(original)
+        self._known: dict[str, _Known] = {}
 
     def _score(self, queries: Mapping[str, QueryGrades]) -> dict[str, dict[str, dict[str, float | None]]]:
         """measure -> run -> query -> value."""
@@ -99,25 +111,41 @@ class Scores:
 
     def after(self, snapshot: Snapshot) -> tuple[dict[str, dict[str, dict[str, float | None]]], list[str], int]:
         """(measure -> run -> query -> value; items that wait for grades; grades that people changed)."""
-        touched = {cell.query_id for cell in snapshot.grades}
-        touched |= {state.item.query_id for state in snapshot.items.values() if state.version}
-        changed, waiting, queries = 0, [], {}
-        for query_id in sorted(touched):
-            queries[query_id], waits, differ = self._query(snapshot, query_id)
-            waiting += waits
-            changed += differ
-        fresh = self._score({query_id: grades for query_id, grades in queries.items() if grades.items})
-        gone = {query_id for query_id, grades in queries.items() if not grades.items}
-        merged = {
-            name: {
-                run: {query: value for query, value in {**values, **fresh[name][run]}.items() if query not in gone}
-                for run, values in rows.items()
+        finals: dict[str, dict[tuple[str, str], int]] = {}
+        for cell in snapshot.grades:
+            final = snapshot.final(cell)
+            if final is not None:
+                finals.setdefault(cell.query_id, {})[cell.doc_id, cell.item_id] = final
+        edited = {state.item.query_id for state in snapshot.items.values() if state.version}
+        touched = {query_id: (finals.get(query_id, {}), snapshot.live(query_id)) for query_id in finals.keys() | edited}
+        stale = {}
+        for query_id, stamp in sorted(touched.items()):
+            known = self._known.get(query_id)
+            if known is None or known.stamp != stamp:
+                stale[query_id] = self._query(query_id, *stamp)
+        scored = self._score({query_id: grades for query_id, (grades, _, _) in stale.items() if grades.items})
+        for query_id, (grades, waits, differ) in stale.items():
+            values = {
+                name: {run: scored[name][run][query_id] for run in self.run_ids} if grades.items else {}
+                for name in self.names
             }
-            for name, rows in self.before.items()
-        }
-        return merged, waiting, changed
+            self._known[query_id] = _Known(touched[query_id], values, waits, differ)
+        known_now = {query_id: self._known[query_id] for query_id in sorted(touched)}
+        merged = {name: {run: self._merged(name, run, known_now) for run in self.run_ids} for name in self.names}
+        waiting = [item_id for one in known_now.values() for item_id in one.waiting]
+        return merged, waiting, sum(one.changed for one in known_now.values())
 
-    def _query(self, snapshot: Snapshot, query_id: str) -> tuple[QueryGrades, list[str], int]:
+    def _merged(self, name: str, run: str, known: Mapping[str, _Known]) -> dict[str, float | None]:
+        """The values of one run: a query that was touched has its new value, and none where it has no items left."""
+        values = {query: value for query, value in self.before[name][run].items() if query not in known}
+        for query_id, one in known.items():
+            if run in one.values[name]:
+                values[query_id] = one.values[name][run]
+        return values
+
+    def _query(
+        self, query_id: str, finals: Mapping[tuple[str, str], int], live: Sequence[ItemState]
+    ) -> tuple[QueryGrades, list[str], int]:
         """The grades of one query with people's grades in the place of the grader's, over the bank as it is now."""
         query = self.material.queries.get(query_id)
         rows: dict[tuple[str, str], int] = {}
@@ -128,16 +156,10 @@ class Scores:
                     failed.add((doc_id, item_id))
                 else:
                     rows[doc_id, item_id] = row.grade
-        changed = 0
-        for cell in snapshot.grades:
-            final = snapshot.final(cell) if cell.query_id == query_id else None
-            if final is not None:
-                place = (cell.doc_id, cell.item_id)
-                changed += rows.get(place) != final
-                rows[place] = final
-                failed.discard(place)
+        changed = sum(rows.get(place) != final for place, final in finals.items())
+        rows.update(finals)
+        failed -= finals.keys()
         graded = {item_id for _, item_id in rows} | {item_id for _, item_id in failed}
-        live = snapshot.live(query_id)
         waiting = [state.item.item_id for state in live if state.regrade and state.item.item_id not in graded]
         items = [state.item for state in live if state.item.item_id not in waiting]
         ids = {item.item_id for item in items}

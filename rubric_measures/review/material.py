@@ -75,6 +75,11 @@ class Material:
         ]
 
     @cached_property
+    def numbers(self) -> dict[Cell, int]:
+        """The place of each grade in `cells`."""
+        return {cell: number for number, cell in enumerate(self.cells)}
+
+    @cached_property
     def items(self) -> dict[tuple[str, str], RubricItem]:
         """(query_id, item_id) -> the item."""
         return {(item.query_id, item.item_id): item for item in self.bank}

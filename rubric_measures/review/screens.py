@@ -84,6 +84,12 @@ def _next_open(review: Review, asked: Asked, queue: Queue, after: int) -> Cell |
     return None
 
 
+def _after(queue: Queue, cell: Cell) -> int:
+    """The place behind a grade; the first one where the grade is not in the queue."""
+    place = queue.place(cell)
+    return 0 if place is None else place + 1
+
+
 def queue(review: Review, asked: Asked) -> Answer:
     """The queue screen."""
     choice = _choice(review, asked)
@@ -113,7 +119,7 @@ def queue(review: Review, asked: Asked) -> Answer:
         title="Queue",
         rows=rows,
         total=len(found.entries),
-        done=sum(asked.person in snapshot.grades.get(entry.cell, {}) for entry in found.entries) if snapshot else 0,
+        done=sum(asked.person in people and found.place(cell) is not None for cell, people in snapshot.grades.items()),
         number=number,
         pages=max(1, -(-len(found.entries) // _PAGE)),
         choice=choice,
@@ -144,13 +150,13 @@ def check(review: Review, asked: Asked) -> Answer:
     query = review.material.queries[cell.query_id]
     snapshot = review.store.snapshot()
     found = review.queue(choice, snapshot)
-    place = found.places.get(cell)
+    place = found.place(cell)
     said = snapshot.grades.get(cell, {}).get(asked.person)
     shown = _is_done(said)
     answer = row.answer if shown or (cell.doc_id, cell.item_id) in query.extracted else ""
     item = review.material.items.get((cell.query_id, cell.item_id))
     gold = item.gold_answers if item else ()
-    following = _next_open(review, asked, found, (place if place is not None else -1) + 1)
+    following = _next_open(review, asked, found, _after(found, cell))
     neighbours: list[Cell | None] = [None, None]
     if place is not None:
         entries = found.entries
@@ -198,8 +204,7 @@ def post_grade(review: Review, asked: Asked) -> Answer:
     review.store.grade(asked.person, cell, grade, row.grade, blind=not seen)
     if grade is None:
         found = review.queue(choice, review.store.snapshot())
-        place = found.places.get(cell, -1)
-        following = _next_open(review, asked, found, place + 1)
+        following = _next_open(review, asked, found, _after(found, cell))
         return Answer(redirect=_check_url(choice, following or cell))
     return Answer(redirect=_check_url(choice, cell))
 
@@ -219,7 +224,7 @@ def post_decide(review: Review, asked: Asked) -> Answer:
         raise InputError("there is no grade to decide about; give your own grade first")
     review.store.decide(asked.person, cell, decision, grade, asked.get("reason"))
     found = review.queue(choice, review.store.snapshot())
-    following = _next_open(review, asked, found, found.places.get(cell, -1) + 1)
+    following = _next_open(review, asked, found, _after(found, cell))
     return Answer(redirect=_check_url(choice, following or cell))
 
 

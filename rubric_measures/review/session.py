@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import threading
-from collections.abc import Sequence
+from bisect import bisect_left, insort
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ir_measures.measures.base import Measure
 
+from rubric_measures.review.agreeing import agreement_rows
 from rubric_measures.review.events import Cell, Snapshot
 from rubric_measures.review.impact import Impact, Scores, impact_of
 from rubric_measures.review.material import Material
@@ -32,10 +35,10 @@ class QueueChoice:
 
 @dataclass(frozen=True)
 class Queue:
-    """A queue, and where in it each grade stands."""
+    """A queue, and how to find the place of a grade in it."""
 
     entries: Sequence[QueueEntry]
-    places: dict[Cell, int]
+    place: Callable[[Cell], int | None]
 
 
 @dataclass
@@ -67,6 +70,11 @@ class Review:
         for order in ORDERS:
             self.queue(QueueChoice(order), Snapshot())
         self.impact(self.store.snapshot())
+        # Loads what the progress screen computes with.
+        agreement_rows(self.material, self.store.snapshot())
+        # The records are never let go, and looking through them for garbage would stop an answer for a second.
+        gc.collect()
+        gc.freeze()
 
     def queue(self, choice: QueueChoice, snapshot: Snapshot) -> Queue:
         """The queue of a choice; that of disagreement takes people's grades into account."""
@@ -74,29 +82,49 @@ class Review:
         key = (choice, snapshot.last_id if people else 0)
         with self._lock:
             if key not in self._queues:
-                entries: Sequence[QueueEntry]
-                if people:
-                    entries = self._with_people(choice, snapshot)
-                else:
-                    entries = make_queue(
-                        self.material, choice.order, query_id=choice.query_id, seed=choice.seed, size=choice.size
-                    )
+                made = self._with_people(choice, snapshot) if people else self._of_graders(choice)
                 if len(self._queues) >= _KEPT:
-                    self._queues.pop(next(iter(self._queues)))
-                self._queues[key] = Queue(entries, {entry.cell: place for place, entry in enumerate(entries)})
+                    # The oldest queue that a person's grade has made stale, or else the oldest one.
+                    self._queues.pop(next((old for old in self._queues if old[1]), next(iter(self._queues))))
+                self._queues[key] = made
             return self._queues[key]
 
-    def _with_people(self, choice: QueueChoice, snapshot: Snapshot) -> list[QueueEntry]:
-        """The graders' queue, with the few grades that people touched put where they now belong."""
-        fresh = {
-            cell: spread_of(self.material, cell, people)
-            for cell, people in snapshot.grades.items()
-            if choice.query_id in ("", cell.query_id)
-        }
-        base = self.queue(choice, Snapshot()).entries
-        entries = [(fresh.pop(entry.cell) or entry) if entry.cell in fresh else entry for entry in base]
-        entries += [entry for entry in fresh.values() if entry is not None]
-        return sorted(entries, key=lambda entry: -entry.score)
+    def _of_graders(self, choice: QueueChoice) -> Queue:
+        entries = make_queue(self.material, choice.order, query_id=choice.query_id, seed=choice.seed, size=choice.size)
+        return Queue(entries, {entry.cell: place for place, entry in enumerate(entries)}.get)
+
+    def _with_people(self, choice: QueueChoice, snapshot: Snapshot) -> Queue:
+        """The graders' queue, with the few grades that people moved put where they now belong.
+
+        It is not sorted again: that would take longer than a screen may, with hundreds of thousands of grades.
+        """
+        numbers = self.material.numbers
+
+        def order(entry: QueueEntry) -> tuple[float, int]:
+            return -entry.score, numbers[entry.cell]
+
+        base = self.queue(choice, Snapshot())
+        scores: dict[Cell, float] = {}
+        entries = list(base.entries)
+        for cell, people in snapshot.grades.items():
+            if choice.query_id not in ("", cell.query_id):
+                continue
+            old_place = base.place(cell)
+            old = base.entries[old_place] if old_place is not None else None
+            new = spread_of(self.material, cell, people)
+            if old != new:
+                if old is not None:
+                    del entries[bisect_left(entries, order(old), key=order)]
+                if new is not None:
+                    insort(entries, new, key=order)
+                scores[cell] = new.score if new else 0.0
+
+        def place(cell: Cell) -> int | None:
+            first = base.place(cell)
+            score = scores.get(cell, base.entries[first].score if first is not None else 0.0)
+            return bisect_left(entries, (-score, numbers[cell]), key=order) if score else None
+
+        return Queue(entries, place)
 
     def impact(self, snapshot: Snapshot) -> list[Impact]:
         """The leaderboards before and after what people did."""
