@@ -142,8 +142,6 @@ def _sections(options: argparse.Namespace, bank: TestBank | None) -> Iterator[Se
         raise InputError("--canary beside other reports reads the records twice; name a file")
     # Statistics need all queries at once, and a stream can be read once only.
     groups: Iterable[QueryPassages] = list(_groups(options)) if any(statistics) else _groups(options)
-    if any(analyses):
-        yield from _analyses(options, analyses, _queries(options, groups, bank))
     if statistics[0]:
         yield from _item_statistics(options, groups, bank)
     if statistics[1]:
@@ -154,6 +152,8 @@ def _sections(options: argparse.Namespace, bank: TestBank | None) -> Iterator[Se
         if not report.graders:
             raise InputError(f"{options.graded}: holds no grades that pass the filter")
         yield from grader_sections(report)
+    if any(analyses):
+        yield from _analyses(options, analyses, _queries(options, groups, bank))
 
 
 def _analyses(

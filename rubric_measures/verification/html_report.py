@@ -101,6 +101,7 @@ function filter() {
     const wanted = kind === "" || kind === section.kind;
     const filtered = words.length > 0 || low !== "" || high !== "";
     section.box.hidden = !wanted || (filtered && here === 0);
+    if (words.length > 0 && wanted && here > 0) section.box.open = true;
     all += section.rows.length;
     if (wanted) shown += here;
   }
