@@ -435,6 +435,33 @@ def test_files_can_be_made_without_a_server(
     assert main(["review", "-", "--bank", "x"]) == 2
 
 
+def test_a_state_goes_on_only_with_what_it_was_begun_with(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    common = ["review", str(folder / "graded.jsonl.gz"), "--bank", str(folder / "bank.jsonl")]
+    assert main([*common, "--export", str(folder / "out")]) == 0
+    assert main([*common, "--llm", "other", "--export", str(folder / "out")]) == 2
+    assert "another grader" in capsys.readouterr().err
+    write_lines(folder / "bank.jsonl", BANK[:2])
+    assert main([*common, "--export", str(folder / "out")]) == 2
+    assert "another bank" in capsys.readouterr().err
+
+
+def test_records_without_the_reviewed_passages_are_refused(
+    folder: Path, store: ReviewStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store.grade("ada", Cell("q2", "d3", "q2/a"), 5, 5)
+    write_lines(folder / "less.jsonl", [["q1", [passage("q1", "d1", [grade_set({"q1/a": 4})])]]])
+    command = [
+        "review",
+        str(folder / "less.jsonl"),
+        "--bank",
+        str(folder / "bank.jsonl"),
+        "--export",
+        str(folder / "o"),
+    ]
+    assert main([*command, "--state", str(folder / "state.sqlite")]) == 2
+    assert "has grades of 1 passages" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["..", "../x", "/etc", "a/../../x", "\0"])
 def test_paths_outside_of_the_project_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError):

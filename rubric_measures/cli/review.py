@@ -73,16 +73,28 @@ def _open(options: argparse.Namespace) -> Review:
     from rubric_measures.review.material import load_material
     from rubric_measures.review.session import Review
     from rubric_measures.review.store import ReviewStore
-    from rubric_measures.selection import GradeFilter
+    from rubric_measures.selection import GradeFilter, bank_hash
 
     if options.graded == "-":
         raise InputError("review reads a file, because its state lies beside it; give a file")
     measures = rubric_measures_of(parse_measures(options.measures or DEFAULT_MEASURES))
     material = load_material(options.graded, options.bank, GradeFilter(options.llm, options.prompt_class))
-    state = options.state or f"{options.graded}.review.sqlite"
+    path = options.state or f"{options.graded}.review.sqlite"
     person = checked_person(options.person) if options.person else ""
     project = Path(options.graded).resolve().parent
-    return Review(material, ReviewStore(state, material.bank), measures, options.bank, project, person)
+    store = ReviewStore(path, material.bank)
+    try:
+        store.belong_to(bank=bank_hash(material.bank), grader=material.grader)
+        lost = sum(cell not in material.numbers for cell in store.snapshot().grades)
+        if lost:
+            raise InputError(
+                f"{path}: has grades of {lost} passages and items that {options.graded} lacks; "
+                "give the records that were reviewed, or another --state"
+            )
+    except BaseException:
+        store.close()
+        raise
+    return Review(material, store, measures, options.bank, project, person)
 
 
 def _files(review: Review, options: argparse.Namespace) -> None:

@@ -89,6 +89,23 @@ class ReviewStore:
             row = self._connection.execute("select value from settings where name = 'secret'").fetchone()
             return str(row[0])
 
+    def belong_to(self, **made_of: str) -> None:
+        """Remembers what the review is of, and refuses to go on with something else.
+
+        Raises:
+            InputError: the state was begun with another bank, or for another grader.
+        """
+        with self._lock:
+            for name, value in made_of.items():
+                self._connection.execute("insert or ignore into settings values (?, ?)", (f"of {name}", value))
+                query = "select value from settings where name = ?"
+                (known,) = self._connection.execute(query, (f"of {name}",)).fetchone()
+                if known != value:
+                    raise InputError(
+                        f"{self.path}: belongs to a review of another {name} ({known}, not {value}); "
+                        "give that one, or another --state"
+                    )
+
     def events(self) -> list[Event]:
         """All events, oldest first."""
         with self._lock:
