@@ -129,13 +129,13 @@ def _item_statistics(
 
 
 def _sections(options: argparse.Namespace, bank: TestBank | None) -> Iterator[Section]:
-    if options.plot and not options.item_statistics:
-        raise InputError("--plot draws a figure of the item statistics; add --item-statistics")
     analyses = [options.verify_grading, options.grid_display, options.uncovered_passages, options.bad_question]
     statistics = [options.item_statistics, options.grader_statistics]
     if not any([*analyses, *statistics, options.canary]):
         analyses = [True] * 4
         statistics = [options.output_format == "html"] * 2
+    if options.plot and not statistics[0]:
+        raise InputError("--plot draws a figure of the item statistics; add --item-statistics")
     if not any([*analyses, *statistics]):
         return
     if options.canary and options.graded == "-":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -116,8 +117,8 @@ def grader_statistics(groups: Iterable[QueryPassages], wanted: GradeFilter | Non
             for entry in [*(passage.exam_grades or ()), *(passage.grades or ())]:
                 grades, status = grades_of_entry(entry)
                 key = grade_set_key(entry)
-                # Freshly built for every entry, so the filter may look at the items at once.
-                if not (grades or status) or not filtered.passes(key, lambda known=(*grades, *status): known):  # type: ignore[misc]
+                item_ids = [*grades, *status]
+                if not item_ids or not filtered.passes(key, partial(list, item_ids)):
                     continue
                 of_grader = graders.setdefault(key, GraderStatistics())
                 known = merged.setdefault(key, ({}, {}))
