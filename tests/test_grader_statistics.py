@@ -66,6 +66,14 @@ def test_graders_with_nothing_in_common(tmp_path: Path) -> None:
     assert (pair.common, pair.distance, pair.kappa) == (0, None, None)
 
 
+def test_ratings_and_verdicts_are_not_compared(tmp_path: Path) -> None:
+    verdicts = {**grade_set({"q1/a": 1}, prompt="Verified"), "self_ratings": None}
+    lines = [["q1", [passage("q1", "d1", [grade_set({"q1/a": 5}), verdicts])]]]
+    report = grader_statistics(load_graded(write_lines(tmp_path / "graded.jsonl", lines)))
+    assert [pair[2:] for pair in report.pairs] == [(1, 0, None, None, "ratings against verdicts")]
+    assert report.disagreements == ()
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     graded = write_lines(tmp_path / "graded.jsonl", LINES)
     assert main(["verify", str(graded), "--grader-statistics", "-o", "jsonl"]) == 0

@@ -30,6 +30,7 @@ class GraderStatistics:
         truncated: passages of which only a part was graded.
         replicated: grades that were drawn several times.
         flips: sum over them of the share of draws that differ from the grade they were combined to.
+        rated: it rates; else its grades are verdicts, 1 answered and 0 not.
     """
 
     passages: int = 0
@@ -38,6 +39,7 @@ class GraderStatistics:
     truncated: int = 0
     replicated: int = 0
     flips: float = 0.0
+    rated: bool = False
 
     @property
     def flip_rate(self) -> float | None:
@@ -54,7 +56,8 @@ class GraderPair(NamedTuple):
         common: (passage, item) pairs that both graded.
         equal: how many of them have equal grades.
         distance: the mean absolute difference of the grades; None where nothing is common.
-        kappa: Cohen's κ, unweighted; None where it is undefined (nothing common, or one grade only).
+        kappa: Cohen's κ, unweighted; None where it is undefined.
+        reason: why distance or kappa is None; empty otherwise.
     """
 
     first: GradeSetKey
@@ -63,6 +66,7 @@ class GraderPair(NamedTuple):
     equal: int
     distance: float | None
     kappa: float | None
+    reason: str = ""
 
 
 class Disagreement(NamedTuple):
@@ -102,7 +106,8 @@ def grader_statistics(groups: Iterable[QueryPassages], wanted: GradeFilter | Non
     """Counts what each grader of the records did, and compares every two on what both graded.
 
     Grade sets without ratings and without verdicts (extracted texts) grade nothing and are left out. Of several sets of
-    one grader over one item of a passage the later grade counts, as in the measures.
+    one grader over one item of a passage the later grade counts, as in the measures. Ratings and verdicts (0, 1) are
+    different scales and are not compared.
 
     Args:
         groups: graded records; consumed once.
@@ -124,17 +129,20 @@ def grader_statistics(groups: Iterable[QueryPassages], wanted: GradeFilter | Non
                 known = merged.setdefault(key, ({}, {}))
                 known[0].update(grades)
                 known[1].update(status)
+                ratings = entry.self_rating if isinstance(entry, DirectGrade) else entry.self_ratings or None
+                of_grader.rated |= ratings is not None
                 _count_replicates(entry, grades, of_grader)
             for key, (grades, status) in merged.items():
                 _count(graders[key], grades, status)
                 for item_id, grade in grades.items():
                     values.setdefault((group.query_id, passage.doc_id, item_id), {})[key] = grade
-    pairs = tuple(_pair(first, second, values) for first, second in combinations(sorted(graders), 2))
-    found = [
-        Disagreement(*place, max(given.values()) - min(given.values()), dict(sorted(given.items())))
-        for place, given in values.items()
-        if len(set(given.values())) > 1
-    ]
+    pairs = tuple(_pair(first, second, graders, values) for first, second in combinations(sorted(graders), 2))
+    found = []
+    for place, by_grader in values.items():
+        for rated in (True, False):
+            given = {key: grade for key, grade in sorted(by_grader.items()) if graders[key].rated == rated}
+            if len(set(given.values())) > 1:
+                found.append(Disagreement(*place, max(given.values()) - min(given.values()), given))
     found.sort(key=lambda row: (-row.spread, row[:3]))
     return GraderReport(dict(sorted(graders.items())), pairs, tuple(found))
 
@@ -169,11 +177,18 @@ def _count_replicates(
             of_grader.flips += sum(one[0] != grades[item_id] for one in drawn) / len(drawn)
 
 
-def _pair(first: GradeSetKey, second: GradeSetKey, values: Mapping[Place, Mapping[GradeSetKey, int]]) -> GraderPair:
+def _pair(
+    first: GradeSetKey,
+    second: GradeSetKey,
+    graders: Mapping[GradeSetKey, GraderStatistics],
+    values: Mapping[Place, Mapping[GradeSetKey, int]],
+) -> GraderPair:
     common = [(given[first], given[second]) for given in values.values() if first in given and second in given]
     equal = sum(a == b for a, b in common)
     if not common:
-        return GraderPair(first, second, 0, 0, None, None)
+        return GraderPair(first, second, 0, 0, None, None, "nothing in common")
+    if graders[first].rated != graders[second].rated:
+        return GraderPair(first, second, len(common), equal, None, None, "ratings against verdicts")
     distance = sum(abs(a - b) for a, b in common) / len(common)
     kappa = kappa_of_confusion(confusion([a for a, _ in common], [b for _, b in common]))
-    return GraderPair(first, second, len(common), equal, distance, kappa)
+    return GraderPair(first, second, len(common), equal, distance, kappa, "one grade only" if kappa is None else "")

@@ -98,8 +98,8 @@ def grader_sections(report: GraderReport, most: int = 50) -> Iterator[Section]:
         ["first", "second", "common", "equal", "mean_distance", "kappa"],
         [
             [
-                str(row.first), str(row.second), row.common, row.equal, _said(row.distance, "nothing in common"),
-                _said(row.kappa, "one grade only" if row.common else "nothing in common"),
+                str(row.first), str(row.second), row.common, row.equal, _said(row.distance, row.reason),
+                _said(row.kappa, row.reason),
             ]
             for row in report.pairs
         ],
