@@ -222,7 +222,8 @@ def test_wrong_host_missing_token_and_foreign_forms_are_refused(server: Server) 
     assert ada.client.post("/grade", content=b"x" * ((1 << 20) + 1)).status_code == 413
     assert ada.client.get("/assets/..%2Fapp.py").status_code == 404
     assert "default-src 'none'" in ada.client.get("/").headers["content-security-policy"]
-    assert ada.post("/person", person="eve", then="//evil.example").headers["location"] == "/"
+    for then in ("//evil.example", "https://evil.example", "/\\evil.example", "/ä", "/\r\nset-cookie: a=b"):
+        assert ada.post("/person", person="eve", then=then).headers["location"] == "/", then
 
 
 def test_wrong_addresses_are_one_line_not_a_traceback(server: Server) -> None:

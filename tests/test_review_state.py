@@ -404,12 +404,22 @@ def test_an_edited_bank_keeps_what_else_its_file_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"grade": 6}, {"grade": True}, {"grade": "4"}, {"doc_id": "d9"}, {"person": " "}, {"uid": 3}, {"item_id": None}],
+    [
+        {"grade": 6},
+        {"grade": True},
+        {"grade": "4"},
+        {"doc_id": "d9"},
+        {"person": " "},
+        {"uid": 3},
+        {"item_id": None},
+        {"time": "now"},
+        {"person": "\ud800"},
+    ],
 )
 def test_grades_of_a_page_are_checked_all_or_none(
     folder: Path, material: Material, store: ReviewStore, change: dict[str, object]
 ) -> None:
-    good = {"uid": "1", "person": "zoe", "time": "t", **A._asdict(), "grade": 2}
+    good = {"uid": "1", "person": "zoe", "time": "2026-01-01T00:00:00+00:00", **A._asdict(), "grade": 2}
     write_lines(folder / "in.jsonl", [good, {**good, "uid": "2", **change}])
     with pytest.raises(FormatError, match=r"in\.jsonl:2"):
         import_grades(folder / "in.jsonl", store, material)

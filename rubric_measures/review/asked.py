@@ -102,5 +102,6 @@ def checked_person(name: str) -> str:
 
 def local_path(target: str) -> str:
     """The target, where it is a page of this server; else the first page."""
-    is_local = target.startswith("/") and not target.startswith("//") and "\\" not in target and target.isprintable()
-    return target if is_local else "/"
+    is_local = target.startswith("/") and not target.startswith("//") and "\\" not in target
+    # A header holds printable ASCII; addresses of this server's pages are made of it.
+    return target if is_local and target.isascii() and target.isprintable() else "/"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rubric_measures.errors import FormatError, InputError, UnknownNameError
+from rubric_measures.errors import FormatError, InputError
 from rubric_measures.files import atomic_writer, iter_lines, path_name
 from rubric_measures.formats.bank import BankEntry, BankItem, bank_entries, read_bank, write_bank
 from rubric_measures.formats.workbench import (
@@ -19,6 +20,7 @@ from rubric_measures.formats.workbench import (
     write_graded,
 )
 from rubric_measures.records import ItemKind, TestBank
+from rubric_measures.review.asked import checked_person
 from rubric_measures.review.events import Cell, Event, Snapshot
 from rubric_measures.review.material import HUMAN, Material
 from rubric_measures.review.store import ReviewStore
@@ -212,12 +214,17 @@ def _row(name: str, line: int, data: bytes, material: Material) -> _Row:
     cell = Cell(value["query_id"], value["doc_id"], value["item_id"])
     try:
         grader = material.grade(cell).grade
-    except UnknownNameError as error:
+        person = checked_person(value["person"])
+        datetime.fromisoformat(value["time"])
+    except InputError as error:
         raise FormatError(str(error), path=name, line=line) from None
+    except ValueError:
+        raise FormatError("expected a time as in ISO 8601", path=name, line=line, field="time") from None
     payload = {**cell._asdict(), "grade": grade, "grader_grade": grader, "blind": True, "source": "static page"}
     if isinstance(value.get("note"), str) and value["note"].strip():
-        payload["note"] = value["note"].strip()
-    return _Row(f"page-{value['uid']}", value["person"].strip(), value["time"], payload)
+        # Half surrogate pairs can stand in JSON, but not in a file.
+        payload["note"] = value["note"].strip().encode("utf-8", "replace").decode("utf-8")
+    return _Row(f"page-{value['uid']}", person, value["time"], payload)
 
 
 def static_page(material: Material, cells: Sequence[Cell], title: str) -> str:
