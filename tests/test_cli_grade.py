@@ -197,6 +197,12 @@ def test_dry_run_counts_and_prices_and_writes_nothing(tmp_path: Path, capsys: py
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*before, "p.json"])
 
 
+def test_a_dry_run_of_the_embedded_grader(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    passages, bank = write_inputs(tmp_path)
+    assert main(arguments(passages, bank, tmp_path / "o.jsonl", "--dry-run")) == 0
+    assert capsys.readouterr().out.splitlines()[1].split("\t")[:2] == ["LexicalCoverage", "24"]
+
+
 def test_limits_stop_with_code_1_and_running_again_continues(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

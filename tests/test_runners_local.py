@@ -183,9 +183,11 @@ def test_the_limit_on_calls_keeps_what_is_done() -> None:
     assert results == {text: text for text in "abcdef"}
 
 
-def test_the_limit_on_cost_stops_before_it_is_passed() -> None:
-    # Every call costs 2; after two calls 4 are spent, the next is expected to cost 2, and 4 + 2 >= 5.
-    echo = Echo()
+@pytest.mark.parametrize("window", [1, 100])
+def test_the_limit_on_cost_stops_before_it_is_passed(window: int) -> None:
+    # Every call costs 2; after two calls 4 are spent, the next is expected to cost 2, and 4 + 2 >= 5. Before the first
+    # reply nobody knows what a call costs, so that a backend of many calls at a time begins with one.
+    echo = Echo(window)
     runner = LocalRunner(echo, ReplyCache(":memory:"), max_cost=5, price=lambda reply: 2.0)
     with pytest.raises(BudgetError, match="cost"):
         list(runner.run((text, once(text)) for text in "abcdef"))

@@ -124,6 +124,15 @@ def test_failed_grades_are_kept_apart_and_a_graded_cut_text_counts(tmp_path: Pat
     assert (query.levels, query.failed) == ({"d1": {3: 0b0001, 2: 0b0100}}, {"d1": 0b1010})
 
 
+def test_a_cut_text_that_was_verified_counts_too(tmp_path: Path) -> None:
+    entry = grade_set({"q1/a": 1, "q1/b": 0}, status={"q1/a": "truncated", "q1/b": "truncated", "q1/c": "truncated"})
+    verified = {name: value for name, value in entry.items() if name != "self_ratings"}
+    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [verified])]]])
+    query = load_records(path).queries["q1"]
+    # Items a, b, c: c has no grade at all.
+    assert (query.levels, query.failed) == ({"d1": {1: 0b001, 0: 0b010}}, {"d1": 0b100})
+
+
 def test_no_grade_left_says_which_filter(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"holds no grades for \{'llm': 'gpt'\}"):
         load_records(write_all(tmp_path) / "graded.jsonl.gz", wanted=GradeFilter(llm="gpt"))

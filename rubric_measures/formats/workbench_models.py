@@ -282,7 +282,7 @@ def grade_of_items(entry: ItemGradeSet) -> dict[str, int]:
 
     With self_ratings, the rating (0 to 5); else 1 if in correctAnswered, 0 if in wrongAnswered. An item rated twice has
     its later rating; an item in both lists has 1. Items in `item_status` (no grade: a failure is not a number) are left
-    out, but for a rating of a `truncated` text; and so are items that a rated set lists without a rating.
+    out, but for the grade that a `truncated` text was given; and so are items that a rated set lists without a rating.
     `repeated_items` counts the repetitions.
     """
     ratings = entry.self_ratings
@@ -294,7 +294,7 @@ def grade_of_items(entry: ItemGradeSet) -> dict[str, int]:
         grades.update(dict.fromkeys(entry.correct_answered, 1))
     if entry.item_status:
         for item_id, status in entry.item_status.items():
-            if status != "graded" and not (ratings and status == "truncated"):
+            if status not in ("graded", "truncated"):
                 grades.pop(item_id, None)
     return grades
 

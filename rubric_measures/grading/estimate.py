@@ -118,6 +118,7 @@ class _Counter:
         self.context_tokens, self.count_tokens = backend.context_tokens, backend.count_tokens
         self.deterministic = getattr(backend, "deterministic", False)
         self.embedded = getattr(backend, "embedded", False)
+        self.reads_prompts = getattr(backend, "reads_prompts", ())
         self.prompt_tokens = self.completion_tokens = 0
 
     def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:

@@ -75,7 +75,17 @@ def make_manifest(
 def _loaded() -> dict[str, str]:
     """The versions of the packages that took part; none is imported for it."""
     modules = {name: sys.modules[name] for name in _PACKAGES if name in sys.modules}
-    return {name: str(getattr(module, "__version__", "unknown")) for name, module in modules.items()}
+    return {name: str(getattr(module, "__version__", None) or _installed(name)) for name, module in modules.items()}
+
+
+def _installed(name: str) -> str:
+    """The version of a package whose module does not tell it."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def write_manifest(path: str | os.PathLike[str], manifest: dict[str, Any]) -> None:

@@ -166,7 +166,7 @@ class _Run(Generic[K, T]):
                 if self.stopped or self._limit_reached():
                     return None
                 if self.misses:
-                    return self.misses.popleft()
+                    return None if self._cost_unknown() else self.misses.popleft()
                 if len(self.done) > _BACKLOG:
                     return None
                 block = self._next_block()
@@ -214,6 +214,10 @@ class _Run(Generic[K, T]):
         elif runner.max_cost is not None and stats.cost + self._expected() >= runner.max_cost:
             self.stopped = f"the limit of {runner.max_cost:g} on the cost was reached (spent {stats.cost:.4g})"
         return bool(self.stopped)
+
+    def _cost_unknown(self) -> bool:
+        """Whether the first calls are to be made one by one: until one is answered, nobody knows what a call costs."""
+        return self.runner.max_cost is not None and bool(self.handed) and self.stats.calls == self.stats.failed
 
     def _expected(self) -> float:
         """What the calls in flight will cost, if they cost what the others did on average."""
