@@ -10,8 +10,9 @@ import pytest
 from rubric_measures.cli import main
 from rubric_measures.errors import InputError
 from rubric_measures.formats.bank import load_bank
+from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.selection import RecordQuery, read_records
-from rubric_measures.verification.bank_stability import bank_stability, plot_stability, run_coverage
+from rubric_measures.verification.bank_stability import bank_stability, mean_scores, plot_stability, run_coverage
 from rubric_measures.verification.item_statistics import Discrimination, duplicate_items, item_statistics
 from tests.example_records import BANK, RECORDS, grade_set, passage, write_lines
 
@@ -141,3 +142,16 @@ def test_the_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     figure = tmp_path / "size.svg"
     assert main(["verify", str(graded), "--item-statistics", "--plot", str(figure)]) == 0
     assert "items a query" in figure.read_text(encoding="utf-8")
+
+
+def test_the_full_bank_is_the_leaderboard_that_the_measures_make(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    example = Path(__file__).resolve().parent.parent / "resources" / "example"
+    graded, bank = str(example / "graded.jsonl.gz"), str(example / "questions.jsonl")
+    assert main(["leaderboard", graded, "--bank", bank, "-m", "RubricCover(rel=4)@20", "--no-overall"]) == 0
+    board = tmp_path / "board.tsv"
+    board.write_text(capsys.readouterr().out, encoding="utf-8")
+    coverage = run_coverage(list(read_records(graded, load_bank(bank))))
+    scores = mean_scores(coverage.table()).round(4).tolist()
+    assert dict(zip(coverage.runs, scores, strict=True)) == read_leaderboard(str(board)).column("RubricCover(rel=4)@20")

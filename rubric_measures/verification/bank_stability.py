@@ -18,7 +18,7 @@ from rubric_measures.selection import RecordQuery
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["RunCoverage", "StabilityPoint", "bank_stability", "plot_stability", "run_coverage"]
+__all__ = ["RunCoverage", "StabilityPoint", "bank_stability", "mean_scores", "plot_stability", "run_coverage"]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
