@@ -197,6 +197,13 @@ def test_dry_run_counts_and_prices_and_writes_nothing(tmp_path: Path, capsys: py
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*before, "p.json"])
 
 
+def test_cut_replies_say_what_helps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    passages, bank = write_inputs(tmp_path)
+    model = table(tmp_path / "t.jsonl", {"reply": "the", "status": "truncated"})
+    assert main(arguments(passages, bank, tmp_path / "o.jsonl", "--prompt", RATING, model=model)) == 1
+    assert "24 truncated; replies that were cut need a higher --max-tokens" in capsys.readouterr().err
+
+
 def test_a_dry_run_of_the_embedded_grader(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     passages, bank = write_inputs(tmp_path)
     assert main(arguments(passages, bank, tmp_path / "o.jsonl", "--dry-run")) == 0

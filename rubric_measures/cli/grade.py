@@ -261,6 +261,8 @@ def _say(report: GradingReport) -> int:
     if lacking:
         counts = ", ".join(f"{count} {status}" for status, count in sorted(lacking.items()))
         advice = "run again to retry" if set(lacking) - {"unparsed"} else "raise --retries to draw them again"
+        if set(lacking) == {"truncated"}:
+            advice = "replies that were cut need a higher --max-tokens, cut passages another --long-passages"
         _LOG.warning("%d of %d are not graded: %s; %s", sum(lacking.values()), made.total(), counts, advice)
         return 1
     return 0
