@@ -72,7 +72,10 @@ def _item_id(row: Any) -> Any:
         item_id = getattr(row, name, None)
         if item_id is not None:
             return item_id
-    raise MeasureError(f"the row {row!r} has no `iteration` (the item id); rubric measures need it")
+    raise MeasureError(
+        f"the row {row!r} has no `iteration` (the item id), which rubric measures need "
+        "(of a collection of this package, name the id with /items)"
+    )
 
 
 def _frame_columns(frame: Any) -> _Columns:

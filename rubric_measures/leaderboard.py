@@ -267,6 +267,8 @@ def _finish(
 ) -> Leaderboard:
     if not rows:
         raise InputError("there is no run to score")
+    if OVERALL in rows:
+        raise InputError(f"a run is called {OVERALL}, the name of the row of the best possible score; rename it")
     if overall:
         rows[OVERALL] = scoring.overall(scorers)
     return scoring.finish(rows, _settings(grades.on_failed, {**grades.source, **(settings or {})}))

@@ -169,14 +169,20 @@ class _Chosen:
     failed: Sequence[str] = ()
 
 
-def _read_entry(entry: ItemGradeSet | DirectGrade) -> _Chosen:
+def _read_entry(entry: ItemGradeSet | DirectGrade, lenient: bool = False) -> _Chosen:
+    """The grades of an entry; `lenient` reads errors of calls as the workbench does, which is not at all."""
     if isinstance(entry, DirectGrade):
         value = _direct_value(entry)
         return _Chosen({}, [DIRECT_ITEM]) if value is None else _Chosen({DIRECT_ITEM: value})
     grades = grade_of_items(entry)
-    if not entry.item_status:
+    errors = {} if lenient else entry.llm_response_errors or {}
+    if not entry.item_status and not errors:
         return _Chosen(grades)
-    return _Chosen(grades, [item_id for item_id in entry.item_status if item_id not in grades])
+    if not entry.self_ratings:
+        # Foreign files list an item whose call failed as answered wrongly; a failure is no grade.
+        grades = {item_id: grade for item_id, grade in grades.items() if grade or item_id not in errors}
+    failed = dict.fromkeys([*(entry.item_status or ()), *errors])
+    return _Chosen(grades, [item_id for item_id in failed if item_id not in grades])
 
 
 @dataclass
@@ -287,7 +293,7 @@ def select_query(
         doc_id = passage.doc_id
         entry = selector.choose(passage, bank_ids)
         if entry is not None:
-            chosen[doc_id] = _read_entry(entry)
+            chosen[doc_id] = _read_entry(entry, selector.wanted.first)
         for ranking in passage.rankings:
             if keep_ranks:
                 ranks.setdefault(ranking.method, []).append(RankedPassage(ranking.rank, ranking.score, doc_id))

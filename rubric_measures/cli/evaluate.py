@@ -6,6 +6,7 @@ import argparse
 import json
 import logging
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -15,10 +16,10 @@ from ir_measures.measures.base import Measure
 from ir_measures.util import Metric, ScoredDoc
 
 from rubric_measures.cli.inputs import add_grade_options, add_places_option, grades_of, parse_measures
-from rubric_measures.errors import InputError
+from rubric_measures.errors import InputError, MeasureError
 from rubric_measures.files import read_text
 from rubric_measures.graded import Grades
-from rubric_measures.measures.plan import is_supported
+from rubric_measures.measures.plan import GDEVAL_FAILED, is_supported
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -63,7 +64,10 @@ def run(options: argparse.Namespace) -> int:
     metrics = calculator.iter_calc(measures, qrels, scored)
     if isinstance(qrels, Grades):
         metrics = _sorted(metrics, measures)
-    _print(metrics, measures, names, options)
+    try:
+        _print(metrics, measures, names, options)
+    except subprocess.CalledProcessError:
+        raise MeasureError(f"{' '.join(map(str, measures))}: {GDEVAL_FAILED}") from None
     if isinstance(qrels, Grades):
         return _say_coverage(qrels, scored)
     return 0
@@ -134,6 +138,12 @@ def _say_coverage(grades: Grades, scored: Iterable[ScoredDoc]) -> int:
             graded += row.doc_id in query.levels
             failed += query.failed.get(row.doc_id, 0).bit_count()
     log = logging.getLogger("rubric_measures")
+    asked = {row.query_id for row in scored}
+    unknown, unanswered = asked - grades.queries.keys(), grades.queries.keys() - asked
+    if unknown:
+        log.warning("%d queries of the run are not graded and were left out (such as %s)", len(unknown), min(unknown))
+    if unanswered:
+        log.warning("the run does not rank %d queries (such as %s); they score 0", len(unanswered), min(unanswered))
     if failed:
         log.warning("%d grades of ranked passages failed; counted as --on-failed %s", failed, grades.on_failed)
     if ranked and graded < ranked:

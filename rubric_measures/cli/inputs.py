@@ -181,6 +181,8 @@ def parse_measures(texts: Sequence[str]) -> list[Measure]:
         try:
             measure = ir_measures.parse_measure(text)
             measure.validate_params()
+            if measure.params.get("cutoff", 1) < 1:
+                raise MeasureError("a cutoff is 1 or more")
         except NameError:
             name = text.split("(")[0].split("@")[0]
             raise UnknownNameError("measure", name, ir_measures.measures.registry) from None
@@ -188,6 +190,8 @@ def parse_measures(texts: Sequence[str]) -> list[Measure]:
             raise MeasureError(f"{text}: {error}") from None
         if measure not in measures:
             measures.append(measure)
+    if not measures:
+        raise MeasureError("name at least one measure")
     return measures
 
 

@@ -171,7 +171,9 @@ def _board(options: argparse.Namespace, assigned: AssignedAnswers | None) -> Lea
         return _from_assignments(options, measures, assigned)
     from_records = not options.runs
     if from_records and (options.graded != "-" and not _looks_like_records(options.graded)):
-        raise InputError(f"{options.graded}: holds no rankings; name run files to score")
+        if not Path(options.graded).exists():
+            raise InputError(f"{options.graded}: no such file")
+        raise InputError(f"{options.graded}: is no file of graded records with rankings; name run files to score")
     if options.compat == "workbench" and not from_records:
         raise InputError("--compat workbench scores the rankings inside the records; leave the run files out")
     if from_records:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from rubric_measures.errors import FormatError, InputError
 from rubric_measures.files import atomic_writer, path_name, read_text
@@ -206,18 +207,27 @@ class IdCleaner:
 
     def __init__(self) -> None:
         self._written: dict[str, str] = {}
+        self._plain: set[str] = set()
 
     def __call__(self, identifier: str) -> str:
         """The id to write; an `InputError` for an empty one."""
         if not identifier:
             raise InputError("an empty id cannot be written to a TREC file")
         if len(identifier.split()) == 1 and not identifier[0].isspace() and not identifier[-1].isspace():
+            if "%" in identifier:
+                self._plain.add(identifier)
+                self._check(identifier)
             return identifier
         written = "".join(
             "".join(f"%{byte:02X}" for byte in char.encode()) if char.isspace() else char for char in identifier
         )
         self._written[identifier] = written
+        self._check(written)
         return written
+
+    def _check(self, written: str) -> None:
+        if written in self._plain and written in self._written.values():
+            raise InputError(f"the ids {written!r} and {unquote(written)!r} would be written alike; rename one")
 
     def say(self, name: str) -> None:
         """Says once, with the count, that ids were changed in the file `name`."""

@@ -231,6 +231,8 @@ class _RubricQrels(RubricMeasure):
             raise MeasureError(f"RubricQrels: measure={name!r}: {error}") from None
         if isinstance(inner, RubricMeasure) or inner.NAME in ITEM_MEASURES:
             raise MeasureError(f"RubricQrels: {name} reads items, not labels; use it by itself")
+        if inner.params.get("cutoff", 1) < 1:
+            raise MeasureError(f"RubricQrels: {name}: a cutoff is 1 or more")
         cutoff = self.value("cutoff")
         if cutoff is not None:
             if "cutoff" not in inner.SUPPORTED_PARAMS:

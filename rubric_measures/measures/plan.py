@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,6 +18,8 @@ from rubric_measures.measures.intent_aware import IntentAware
 from rubric_measures.measures.label_measures import Hits, LabelScorer, label_scorer
 
 __all__ = ["Coverage", "Plan", "QueryScorer", "is_supported"]
+
+GDEVAL_FAILED = "the program behind it (gdeval) failed; it knows no label above 4 and few forms of query ids"
 
 # A ranking without a cutoff; longer than any ranking.
 _ALL = 1 << 60
@@ -210,7 +213,10 @@ class QueryScorer:
         def delegate(ranking: Sequence[str]) -> float:
             # Scores that say the rank: every provider then sees the order of the one sort, without ties.
             run = [ScoredDoc(query_id, doc_id, float(-rank)) for rank, doc_id in enumerate(ranking)]
-            return float(evaluator.calc_aggregate(run)[inner])
+            try:
+                return float(evaluator.calc_aggregate(run)[inner])
+            except subprocess.CalledProcessError:
+                raise MeasureError(f"{measure}: {GDEVAL_FAILED}") from None
 
         return delegate
 

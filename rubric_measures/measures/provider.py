@@ -13,7 +13,7 @@ from ir_measures.util import Metric
 
 from rubric_measures.errors import InputError, MeasureError
 from rubric_measures.grade_rows import build_grades
-from rubric_measures.graded import Grades
+from rubric_measures.graded import BANK_DOC, Grades, ItemRows
 from rubric_measures.measures.definitions import RubricMeasure
 from rubric_measures.measures.plan import Plan, QueryScorer, is_supported
 from rubric_measures.sorting import ranked
@@ -116,6 +116,36 @@ def register() -> None:
     pipeline = ir_measures.DefaultPipeline.providers
     names = [known.NAME for known in pipeline]
     pipeline.insert(names.index("pyndeval") if "pyndeval" in names else len(names), provider)
+    evaluator_of = ir_measures.DefaultPipeline._evaluator
+
+    def evaluator(measures: Iterable[Measure], qrels: Any) -> providers.Evaluator:
+        asked = list(measures)
+        return evaluator_of(asked, _for_all(asked, qrels))
+
+    ir_measures.DefaultPipeline._evaluator = evaluator
+
+
+def _for_all(measures: Sequence[Measure], qrels: Any) -> Any:
+    """Item rows as `Grades`, where standard measures are to read them too.
+
+    A standard measure reads one row a passage and would silently keep the last of several. Where it is asked together
+    with a measure over items, or given rows that declare a test bank, it gets the labels that the grades imply.
+    """
+    if isinstance(qrels, dict | Grades | ItemRows) or all(map(is_supported, measures)):
+        return qrels
+    is_frame = hasattr(qrels, "itertuples")
+    if not is_frame and hasattr(qrels, "__iter__"):
+        qrels = list(qrels)
+    doc_ids = qrels["doc_id"].tolist() if is_frame and "doc_id" in qrels.columns else ()
+    declares = BANK_DOC in doc_ids if is_frame else any(getattr(row, "doc_id", None) == BANK_DOC for row in qrels)
+    if not declares and not any(map(is_supported, measures)):
+        return qrels
+    if is_frame:
+        has_items = "iteration" in qrels.columns
+        pairs = list(zip(qrels["query_id"].tolist(), doc_ids, strict=True)) if has_items else []
+    else:
+        pairs = [(row.query_id, row.doc_id) for row in qrels if hasattr(row, "iteration")]
+    return build_grades(qrels) if declares or len(set(pairs)) < len(pairs) else qrels
 
 
 def is_rubric_measure(measure: Measure) -> bool:

@@ -1,0 +1,95 @@
+"""Cases that a reviewer found wrong once: mixed measures over item rows, foreign errors, odd names and cutoffs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ir_measures
+import pytest
+from ir_measures import Qrel, ScoredDoc, nDCG
+
+from rubric_measures import RubricCover, RubricItem, RubricQrels, TestBank, build_grades
+from rubric_measures.cli import main
+from rubric_measures.errors import InputError
+from rubric_measures.formats.trec import Qrel as TrecQrel
+from rubric_measures.formats.trec import write_qrels
+from rubric_measures.selection import GradeFilter, load_records
+from tests.example_records import grade_set, passage, write_all, write_lines
+
+ROWS = [Qrel("q", "d1", 5, "a"), Qrel("q", "d1", 0, "b"), Qrel("q", "d2", 0, "a"), Qrel("q", "d2", 1, "b")]
+RUN = [ScoredDoc("q", "d2", 2.0), ScoredDoc("q", "d1", 1.0)]
+MEASURES = [nDCG @ 10, RubricQrels(measure="nDCG@10"), RubricCover(rel=4)]
+
+
+def test_standard_measures_beside_rubric_measures_read_labels_of_item_rows() -> None:
+    # Labels d1 = 5, d2 = 1; the last rows would say d1 = 0, d2 = 1.
+    for qrels in (ROWS, iter(ROWS)):
+        values = ir_measures.calc_aggregate(MEASURES, qrels, RUN)
+        assert values[MEASURES[0]] == pytest.approx(values[MEASURES[1]])
+        assert values[MEASURES[0]] < 0.9
+        assert values[MEASURES[2]] == 0.5
+    assert ir_measures.evaluator(MEASURES, ROWS).calc_aggregate(RUN)[MEASURES[0]] < 0.9
+    # By themselves they are ir_measures' business.
+    assert ir_measures.calc_aggregate([nDCG @ 10], ROWS, RUN)[nDCG @ 10] == 1.0
+
+
+def test_a_frame_of_grades_is_read_as_labels_by_standard_measures() -> None:
+    pandas = pytest.importorskip("pandas")
+    bank = TestBank.from_items([RubricItem(item, "q", "") for item in "abc"])
+    frame = build_grades(ROWS, bank).to_dataframe()
+    expected = ir_measures.calc_aggregate(MEASURES, build_grades(ROWS, bank), RUN)
+    assert ir_measures.calc_aggregate(MEASURES, frame, RUN) == pytest.approx(expected)
+    assert ir_measures.calc_aggregate([nDCG @ 10], frame, RUN)[nDCG @ 10] == pytest.approx(expected[nDCG @ 10])
+    plain = pandas.DataFrame([Qrel("q", "d1", 1), Qrel("q", "d2", 0)])
+    assert ir_measures.calc_aggregate([nDCG @ 10], plain, RUN)[nDCG @ 10] == pytest.approx(0.6309297535714575)
+
+
+def test_errors_of_calls_in_foreign_records_are_failures(tmp_path: Path) -> None:
+    rated = {**grade_set({"q/a": 5}), "llm_response_errors": {"q/b": "timeout"}}
+    listed = {**rated, "self_ratings": None, "correctAnswered": ["q/a"], "wrongAnswered": ["q/b"]}
+    for entry in (rated, listed):
+        path = write_lines(tmp_path / "g.jsonl", [["q", [passage("q", "d", [entry], {"s": 1})]]])
+        query = load_records(path).queries["q"]
+        assert ([item.item_id for item in query.items], query.failed) == (["q/a", "q/b"], {"d": 0b10})
+        # The workbench's program takes no notice of them.
+        assert load_records(path, wanted=GradeFilter(first=True)).queries["q"].failed == {}
+
+
+def test_a_run_may_not_be_called_as_the_best_possible_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_all(tmp_path)
+    (folder / "x.run").write_text("q1 Q0 d1 1 1.0 _overall_\n")
+    assert main(["leaderboard", str(folder / "graded.jsonl.gz"), str(folder / "x.run"), "-m", "RubricCover"]) == 2
+    assert "a run is called _overall_" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("measure", ["P@0", "nDCG@0", "alpha_nDCG@0", "RubricQrels(measure='nDCG@0')", ""])
+def test_cutoff_zero_and_no_measure_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], measure: str
+) -> None:
+    folder = write_all(tmp_path)
+    assert main(["evaluate", str(folder / "graded.jsonl.gz"), str(folder / "alpha.run"), measure]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_evaluate_says_which_queries_do_not_meet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_all(tmp_path)
+    (folder / "x.run").write_text("q9 Q0 d1 1 1.0 x\n")
+    assert main(["evaluate", str(folder / "graded.jsonl.gz"), str(folder / "x.run"), "RubricCover"]) == 0
+    err = capsys.readouterr().err
+    assert "1 queries of the run are not graded and were left out (such as q9)" in err
+    assert "the run does not rank 2 queries (such as q1); they score 0" in err
+
+
+def test_ids_that_would_be_written_alike_are_refused(tmp_path: Path) -> None:
+    for ids in (["a b", "a%20b"], ["a%20b", "a b"]):
+        with pytest.raises(InputError, match="written alike"):
+            write_qrels(tmp_path / "x", [TrecQrel("q", doc_id, 1) for doc_id in ids])
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_label_that_gdeval_does_not_know_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    folder = write_all(tmp_path)
+    status = main(["evaluate", str(folder / "graded.jsonl.gz"), str(folder / "alpha.run"), "ERR@10"])
+    captured = capfd.readouterr()
+    assert (status, captured.out) == (2, "")
+    assert "Traceback" not in captured.err
