@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import multiprocessing
 import os
@@ -34,6 +35,8 @@ class _Notes(logging.Handler):
 
 
 def _work(thing: Any) -> tuple[Any, BaseException | None, list[tuple[int, str]]]:
+    # A worker lives for one map. Looking for cyclic garbage would walk, and so copy, all that it inherited.
+    gc.disable()
     logger = logging.getLogger("rubric_measures")
     notes = _Notes()
     logger.handlers, logger.propagate = [notes], False

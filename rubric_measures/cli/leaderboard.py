@@ -27,6 +27,7 @@ from rubric_measures.cli.inputs import (
 from rubric_measures.cli.report_options import add_report_options, is_asked_for
 from rubric_measures.errors import InputError
 from rubric_measures.files import atomic_writer
+from rubric_measures.formats.json_models import paused_collector
 from rubric_measures.graded import Grades
 from rubric_measures.leaderboard import OVERALL, Leaderboard, needed_depth, score_records, score_run_files, score_runs
 from rubric_measures.leaderboard_output import FORMATS, render
@@ -87,7 +88,9 @@ def run(options: argparse.Namespace) -> int:
     if options.length and options.runs:
         raise InputError("--length measures the answers in GRADED; leave the run files out")
     assigned = _assigned(options)
-    scored = board = _board(options, assigned)
+    with paused_collector():
+        # Rows and rankings by the hundred thousand, and no cycles among them.
+        scored = board = _board(options, assigned)
     if beside:
         board = _summed_up(board, options, assigned)
     if options.plot is not None:
