@@ -13,24 +13,21 @@ __all__ = ["COMMANDS", "main", "one_line", "run_command"]
 
 # name -> (module, help). Modules load when their command is asked for, so that --help is instant.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "convert": ("rubric_measures.cli.convert", "any format to any other; merges files"),
+    "example": ("rubric_measures.cli.example", "run the main job on the example collection"),
+    "pool": ("rubric_measures.cli.pool", "runs and answers to the passages to grade"),
+    "generate": ("rubric_measures.cli.generate", "queries to a test bank; passages to synthetic queries"),
     "grade": ("rubric_measures.cli.grade", "grade passages against a test bank with a model; cached, resumable"),
     "cache": ("rubric_measures.cli.cache", "look into a reply cache: size, list, export, merge, prune"),
-    "generate": ("rubric_measures.cli.generate", "queries to a test bank; passages to synthetic queries"),
+    "evaluate": ("rubric_measures.cli.evaluate", "score one run, with ir_measures' syntax and output"),
+    "leaderboard": ("rubric_measures.cli.leaderboard", "score many runs by many measures"),
+    "qrels": ("rubric_measures.cli.qrels", "graded records to qrels"),
+    "correlate": ("rubric_measures.cli.correlate", "rank correlation of leaderboards with the official one"),
     "agreement": ("rubric_measures.cli.agreement", "agreement of label sources: confusion, kappa, alpha, cutoffs"),
     "compare": ("rubric_measures.cli.compare", "paired tests between runs, from per-topic scores"),
-    "correlate": ("rubric_measures.cli.correlate", "rank correlation of leaderboards with the official one"),
-    "evaluate": ("rubric_measures.cli.evaluate", "score one run, with ir_measures' syntax and output"),
-    "example": ("rubric_measures.cli.example", "run the main job on the example collection"),
-    "leaderboard": ("rubric_measures.cli.leaderboard", "score many runs by many measures"),
-    "pool": ("rubric_measures.cli.pool", "runs and answers to the passages to grade"),
-    "review": ("rubric_measures.cli.review", "a local page where people check grades and edit the bank"),
+    "tournament": ("rubric_measures.cli.tournament", "pairwise games to ratings; a model may play them"),
     "verify": ("rubric_measures.cli.verify", "reports for people who check grades and banks"),
-    "tournament": (
-        "rubric_measures.cli.tournament",
-        "pairwise games to ratings; a model may play them",
-    ),
-    "qrels": ("rubric_measures.cli.qrels", "graded records to qrels"),
+    "review": ("rubric_measures.cli.review", "a local page where people check grades and edit the bank"),
+    "convert": ("rubric_measures.cli.convert", "any format to any other; merges files"),
 }
 
 
