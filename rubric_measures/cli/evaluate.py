@@ -15,7 +15,13 @@ import ir_measures
 from ir_measures.measures.base import Measure
 from ir_measures.util import Metric, ScoredDoc
 
-from rubric_measures.cli.inputs import add_grade_options, add_places_option, grades_of, parse_measures
+from rubric_measures.cli.inputs import (
+    add_grade_options,
+    add_places_option,
+    grades_of,
+    parse_measures,
+    rubric_measures_of,
+)
 from rubric_measures.errors import InputError, MeasureError
 from rubric_measures.files import read_text
 from rubric_measures.graded import Grades
@@ -56,29 +62,20 @@ def run(options: argparse.Namespace) -> int:
     qrels = grades_of(options.qrels, options, ours)
     if isinstance(qrels, Grades) and options.facets:
         qrels = qrels.by_facet()
-    names = {measure: str(measure) for measure in measures}
     if isinstance(qrels, Grades):
-        measures, names = _over_grades(measures)
+        measures = rubric_measures_of(measures)
     calculator = ir_measures.providers.registry[options.provider] if options.provider else ir_measures
     scored = _scored_docs(options.run)
     metrics = calculator.iter_calc(measures, qrels, scored)
     if isinstance(qrels, Grades):
         metrics = _sorted(metrics, measures)
     try:
-        _print(metrics, measures, names, options)
+        _print(metrics, measures, options)
     except subprocess.CalledProcessError:
         raise MeasureError(f"{' '.join(map(str, measures))}: {GDEVAL_FAILED}") from None
     if isinstance(qrels, Grades):
         return _say_coverage(qrels, scored)
     return 0
-
-
-def _over_grades(measures: Iterable[Measure]) -> tuple[list[Measure], dict[Measure, str]]:
-    """Standard measures go through labels; they are printed as what they are."""
-    from rubric_measures.cli.inputs import rubric_measures_of
-
-    wrapped = rubric_measures_of(measures)
-    return wrapped, {measure: str(measure) for measure in wrapped}
 
 
 def _scored_docs(path: str) -> list[ScoredDoc]:
@@ -100,16 +97,14 @@ def _sorted(metrics: Iterable[Metric], measures: list[Measure]) -> list[Metric]:
     return sorted(metrics, key=lambda metric: (metric.query_id, place[metric.measure]))
 
 
-def _print(
-    metrics: Iterable[Metric], measures: list[Measure], names: dict[Measure, str], options: argparse.Namespace
-) -> None:
+def _print(metrics: Iterable[Metric], measures: list[Measure], options: argparse.Namespace) -> None:
     """Prints as ir_measures prints, byte for byte."""
     if options.output_format == "jsonl" and options.places != 4:
         sys.stderr.write("--places is ignored when using --output jsonl\n")
     number = "" if options.places == -1 else f".{options.places}f"
 
     def line(metric: Metric) -> str:
-        name = names[metric.measure]
+        name = str(metric.measure)
         if options.output_format == "jsonl":
             content = {"query_id": metric.query_id, "measure": name, "value": metric.value}
             if not options.by_query:

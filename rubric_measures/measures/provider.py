@@ -14,7 +14,6 @@ from ir_measures.util import Metric
 from rubric_measures.errors import InputError, MeasureError
 from rubric_measures.grade_rows import build_grades
 from rubric_measures.graded import BANK_DOC, Grades, ItemRows
-from rubric_measures.measures.definitions import RubricMeasure
 from rubric_measures.measures.plan import Plan, QueryScorer, is_supported
 from rubric_measures.sorting import ranked
 
@@ -146,8 +145,3 @@ def _for_all(measures: Sequence[Measure], qrels: Any) -> Any:
     else:
         pairs = [(row.query_id, row.doc_id) for row in qrels if hasattr(row, "iteration")]
     return build_grades(qrels) if declares or len(set(pairs)) < len(pairs) else qrels
-
-
-def is_rubric_measure(measure: Measure) -> bool:
-    """Whether the measure is one of this package's own."""
-    return isinstance(measure, RubricMeasure)
