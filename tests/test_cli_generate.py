@@ -98,7 +98,7 @@ def test_an_interrupted_command_continues(tmp_path: Path, queries: str, capsys: 
     assert "the limit of 1 calls was reached" in capsys.readouterr().err
     assert not parts.exists()
     assert main([*command, "--max-calls", "1"]) == 0
-    assert "1 calls, 0 failed; 1 from the cache" in capsys.readouterr().err
+    assert "1 calls, 1 replies from the cache" in capsys.readouterr().err
     assert parts.read_bytes() == whole.read_bytes()
 
 

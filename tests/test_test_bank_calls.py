@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from rubric_measures.backends.base import Message, Reply, Request
+from rubric_measures.backends.counting import CountingBackend
 from rubric_measures.prompts.parsers import parse_rating
 from rubric_measures.runners import LocalRunner
-from rubric_measures.test_bank.calls import Ask, Caller, DryBackend, Outcome, ask_all, run_jobs, without_duplicates
+from rubric_measures.test_bank.calls import Ask, Caller, Outcome, ask_all, run_jobs, without_duplicates
 from tests.function_backend import FunctionBackend, caller_of
 
 
@@ -57,11 +58,11 @@ def test_a_prompt_that_does_not_fit_is_not_asked() -> None:
 
 def test_a_dry_run_counts_and_asks_nobody() -> None:
     backend = FunctionBackend(lambda request: "4")
-    dry = DryBackend(backend)
+    dry = CountingBackend(backend)
     caller = Caller(LocalRunner(dry), retries=0)
     found = run_jobs(caller, [(1, ask_all(caller, [ask("two words"), ask("one")]))])
     assert [outcome.value for outcome in found[1]] == [None, None]
-    assert (dry.calls, dry.tokens, backend.seen) == (2, 3, [])
+    assert (dry.calls, dry.prompt_tokens, backend.seen) == (2, 3, [])
     assert (dry.model, dry.options, dry.context_tokens) == ("function:test", {"mode": "test"}, None)
 
 

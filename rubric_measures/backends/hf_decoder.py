@@ -12,15 +12,21 @@ from typing import Any
 from rubric_measures.backends.base import Message, Reply, Request
 from rubric_measures.backends.hf_batching import by_length, run_batches
 from rubric_measures.backends.hf_decoding import (
-    LabelScores,
+    DecoderState,
     LabelTable,
     padded,
-    score_labels,
     selected_cache,
     write_replies,
 )
 from rubric_measures.backends.hf_loading import HuggingFaceModel, Source
-from rubric_measures.backends.hf_replies import label_reply, least_mass, mode_of, token_limit, written_reply
+from rubric_measures.backends.hf_replies import (
+    answered_replies,
+    label_reply,
+    least_mass,
+    mode_of,
+    token_limit,
+    written_reply,
+)
 from rubric_measures.backends.hf_text import chat_text, plain_text
 from rubric_measures.errors import BackendError
 
@@ -203,16 +209,13 @@ class DecoderBackend(HuggingFaceModel):
         import torch
 
         with torch.inference_mode():
-            state = self._begin(jobs)
-            scores = self._score(jobs, state)
-            rest = [place for place, found in enumerate(scores) if found is None]
-            if rest and len(rest) < len(jobs):
-                state = state.select(rest)
-            written = dict(zip(rest, self._write([jobs[place] for place in rest], state), strict=True))
-        return [
-            label_reply(found, len(job.ids)) if found is not None else written[place]
-            for place, (job, found) in enumerate(zip(jobs, scores, strict=True))
-        ]
+            return answered_replies(
+                self._begin(jobs),
+                [self._table(job.request) for job in jobs],
+                self.label_mass,
+                lambda place, scores: label_reply(scores, len(jobs[place].ids)),
+                lambda places, state: self._write([jobs[place] for place in places], state),
+            )
 
     def _begin(self, jobs: Sequence[_Job]) -> _State:
         """The state after the prompts; a prefix that several jobs share is computed once."""
@@ -252,17 +255,6 @@ class DecoderBackend(HuggingFaceModel):
     def _parameters(self) -> frozenset[str]:
         return frozenset(inspect.signature(self.network.forward).parameters)
 
-    def _score(self, jobs: Sequence[_Job], state: _State) -> list[LabelScores | None]:
-        scores: list[LabelScores | None] = [None] * len(jobs)
-        tables = [self._table(job.request) for job in jobs]
-        places = [place for place, table in enumerate(tables) if table is not None]
-        if places:
-            chosen = state if len(places) == len(jobs) else state.select(places)
-            found = score_labels(chosen, [table for table in tables if table is not None], self.label_mass)
-            for place, score in zip(places, found, strict=True):
-                scores[place] = score
-        return scores
-
     def _table(self, request: Request) -> LabelTable | None:
         if self.mode != "labels" or not request.labels or request.options.get("temperature"):
             return None
@@ -282,10 +274,7 @@ class DecoderBackend(HuggingFaceModel):
         # A sequence that begins with another one of the same label is contained in it.
         return tuple(sorted(ids for ids in found if not any(ids[:size] in found for size in range(1, len(ids)))))
 
-    def _write(self, jobs: Sequence[_Job], state: _State) -> list[Reply]:
-        if not jobs:
-            return []
-
+    def _write(self, jobs: Sequence[_Job], state: DecoderState) -> list[Reply]:
         def stops(row: int, tokens: Sequence[int]) -> bool:
             if self._chat or not jobs[row].request.labels:
                 return False

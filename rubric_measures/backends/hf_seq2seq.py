@@ -11,16 +11,22 @@ from typing import Any
 from rubric_measures.backends.base import Reply, Request
 from rubric_measures.backends.hf_batching import by_length, run_batches
 from rubric_measures.backends.hf_decoding import (
-    LabelScores,
+    DecoderState,
     LabelTable,
     Written,
     padded,
-    score_labels,
     selected_cache,
     write_replies,
 )
 from rubric_measures.backends.hf_loading import HuggingFaceModel, Source
-from rubric_measures.backends.hf_replies import label_reply, least_mass, mode_of, token_limit, written_reply
+from rubric_measures.backends.hf_replies import (
+    answered_replies,
+    label_reply,
+    least_mass,
+    mode_of,
+    token_limit,
+    written_reply,
+)
 from rubric_measures.backends.hf_text import plain_text
 
 __all__ = ["Seq2SeqBackend"]
@@ -171,41 +177,25 @@ class Seq2SeqBackend(HuggingFaceModel):
             if start is None:
                 start = network.config.decoder_start_token_id
             state = _State(network, encoded, mask, start)
-            scores = self._score(jobs, state)
-            rest = [place for place, found in enumerate(scores) if found is None]
-            if rest and len(rest) < len(jobs):
-                state = state.select(rest)
-            written = dict(zip(rest, self._write([jobs[place] for place in rest], state), strict=True))
-        return [
-            label_reply(found, len(job.ids), greedy=found.is_greedy)
-            if found is not None
-            else self._reply(job, written[place])
-            for place, (job, found) in enumerate(zip(jobs, scores, strict=True))
-        ]
-
-    def _score(self, jobs: Sequence[_Job], state: _State) -> list[LabelScores | None]:
-        scores: list[LabelScores | None] = [None] * len(jobs)
-        if self.mode != "labels":
-            return scores
-        tables = [self._table(job.request) for job in jobs]
-        places = [place for place, table in enumerate(tables) if table is not None]
-        if places:
-            chosen = state if len(places) == len(jobs) else state.select(places)
-            found = score_labels(chosen, [table for table in tables if table is not None], self.label_mass)
-            for place, score in zip(places, found, strict=True):
-                scores[place] = score
-        return scores
+            return answered_replies(
+                state,
+                [self._table(job.request) for job in jobs],
+                self.label_mass,
+                lambda place, scores: label_reply(scores, len(jobs[place].ids), greedy=scores.is_greedy),
+                lambda places, state: self._write([jobs[place] for place in places], state),
+            )
 
     def _table(self, request: Request) -> LabelTable | None:
-        if not request.labels or request.options.get("temperature"):
+        if self.mode != "labels" or not request.labels or request.options.get("temperature"):
             return None
         end = self._ends[:1]
         table = LabelTable(request.labels, tuple(((*self.encode(label), *end),) for label in request.labels))
         return table if table.usable else None
 
-    def _write(self, jobs: Sequence[_Job], state: _State) -> list[Written]:
+    def _write(self, jobs: Sequence[_Job], state: DecoderState) -> list[Reply]:
         requests, limits = [job.request for job in jobs], [job.limit for job in jobs]
-        return write_replies(state, requests, limits, frozenset(self._ends)) if jobs else []
+        found = write_replies(state, requests, limits, frozenset(self._ends))
+        return [self._reply(job, written) for job, written in zip(jobs, found, strict=True)]
 
     def _by_library(self, jobs: Sequence[_Job], ids: Any, mask: Any) -> list[Reply]:
         """Replies by the library's `generate`, for models whose generation config has rules of its own (BART)."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rubric_measures.cli.grade_support import Interrupts
+from rubric_measures.cli.grade_support import Interrupts, shown_on
 from rubric_measures.cli.model_options import backend_settings, model_price, named_values
 from rubric_measures.errors import GradingError, InputError
 
@@ -114,10 +114,7 @@ def run(options: argparse.Namespace) -> int:
             _print_plan(callers, options)
             return 0
         for caller in callers:
-            stats = caller.stats
-            _LOGGER.info(
-                "%s: %d calls, %d failed; %d from the cache", caller.model, stats.calls, stats.failed, stats.cached
-            )
+            _LOGGER.info("%s: %s", caller.model, caller.stats)
         return 1 if failed else 0
 
 
@@ -157,8 +154,9 @@ def _caller(
 ) -> Caller:
     from rubric_measures.backends import make_backend
     from rubric_measures.backends.cache import ReplyCache
+    from rubric_measures.backends.counting import CountingBackend
     from rubric_measures.runners import LocalRunner
-    from rubric_measures.test_bank.calls import Caller, DryBackend
+    from rubric_measures.test_bank.calls import Caller
 
     if spec == "lexical":
         raise InputError("the lexical grader cannot write: choose a model that can (hf:, openai:, scripted:)")
@@ -174,7 +172,7 @@ def _caller(
         **named_values("--option", options.option),
     }
     runner = LocalRunner(
-        DryBackend(backend) if options.dry_run else backend,
+        CountingBackend(backend) if options.dry_run else backend,
         cache,
         cache_only=options.cache_only and not options.dry_run,
         max_calls=None if options.dry_run else options.max_calls,
@@ -193,12 +191,7 @@ def _progress(stack: contextlib.ExitStack, spec: str) -> Callable[[RunStats], No
     from tqdm import tqdm
 
     bar = stack.enter_context(tqdm(desc=spec, unit=" calls", file=sys.stderr))
-
-    def show(stats: RunStats) -> None:
-        bar.update(stats.calls + stats.cached - bar.n)
-        bar.set_postfix(cached=stats.cached, failed=stats.failed, refresh=False)
-
-    return show
+    return shown_on(bar)
 
 
 def _topics(options: argparse.Namespace) -> list[Topic]:
@@ -368,14 +361,14 @@ def _say(failures: Sequence[Failure]) -> None:
 
 
 def _print_plan(callers: Sequence[Caller], options: argparse.Namespace) -> None:
-    from rubric_measures.test_bank.calls import DryBackend
+    from rubric_measures.backends.counting import CountingBackend
 
     print("model", "calls", "cached", "prompt_tokens", "completion_tokens_at_most", "cost_at_most", sep="\t")
     for caller in callers:
         backend = caller.runner.backend
-        if not isinstance(backend, DryBackend):
+        if not isinstance(backend, CountingBackend):
             continue
-        written = backend.calls * options.max_tokens
         price = model_price(options.prices, backend, None)
-        cost = "unknown" if price is None else f"{price.of(backend.tokens, written):.4f}"
-        print(caller.model, backend.calls, caller.stats.cached, backend.tokens, written, cost, sep="\t")
+        cost = "unknown" if price is None else f"{price.of(backend.prompt_tokens, backend.completion_tokens):.4f}"
+        tokens = (backend.prompt_tokens, backend.completion_tokens)
+        print(caller.model, backend.calls, caller.stats.cached, *tokens, cost, sep="\t")

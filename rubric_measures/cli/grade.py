@@ -237,15 +237,13 @@ def _print_estimates(found: list[Estimate]) -> None:
 
 def _say(report: GradingReport) -> int:
     """Notes what was done; the exit code."""
-    stats = report.run
     made = report.by_status
     _LOG.info(
-        "%d grades of %d passages%s: %s, %d replies from the cache",
+        "%d grades of %d passages%s: %s",
         made.total(),
         report.passages,
         f" ({report.kept} more were there already)" if report.kept else "",
-        f"{stats.calls} calls" if stats.calls else "no calls",
-        stats.cached,
+        report.run,
     )
     if report.unparsed_retries:
         _LOG.info("%d further draws for replies that could not be read", report.unparsed_retries)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rubric_measures.records import TestBank
     from rubric_measures.runners import RunStats
 
-__all__ = ["Interrupts", "fewer_collections", "progress_bar"]
+__all__ = ["Interrupts", "fewer_collections", "progress_bar", "shown_on"]
 
 
 class Interrupts:
@@ -65,19 +65,17 @@ def progress_bar(
 
     total = None if partial else _total(passages, bank, prompts)
     with tqdm(total=total, unit=" requests", smoothing=0.1, file=sys.stderr) as bar:
+        yield shown_on(bar)
 
-        def show(stats: RunStats) -> None:
-            done = stats.cached + stats.shared + stats.calls + stats.missing
-            bar.set_postfix(
-                calls=stats.calls,
-                cached=stats.cached,
-                failed=stats.failed,
-                tokens=stats.prompt_tokens + stats.completion_tokens,
-                refresh=False,
-            )
-            bar.update(done - bar.n)
 
-        yield show
+def shown_on(bar: Any) -> Callable[[RunStats], None]:
+    """What shows the counts of a run on a bar of tqdm."""
+
+    def show(stats: RunStats) -> None:
+        bar.set_postfix(stats.progress, refresh=False)
+        bar.update(stats.answered - bar.n)
+
+    return show
 
 
 def _total(passages: str, bank: TestBank, prompts: int) -> int | None:

@@ -186,7 +186,7 @@ def _play(options: argparse.Namespace, agents: list[str] | None) -> list[Prefere
     games = [*others, *done]
     write_preferences(options.save, games)
     new = len(wanted) - len(mine)
-    _LOG.info("%d games (%d new): %d calls, %d replies from the cache", len(wanted), new, stats.calls, stats.cached)
+    _LOG.info("%d games (%d new): %s", len(wanted), new, stats)
     if others:
         _LOG.info("%s: %d games of other graders, or of answers that are not here, stay as they are", options.save,
                   len(others))  # fmt: skip

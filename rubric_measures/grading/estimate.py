@@ -6,11 +6,12 @@ import dataclasses
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rubric_measures.backends.base import Backend, Reply, Request
+from rubric_measures.backends.base import Reply
+from rubric_measures.backends.counting import CountingBackend
 from rubric_measures.errors import FormatError
 from rubric_measures.files import path_name, read_text
 from rubric_measures.formats.workbench import QueryPassages
@@ -109,26 +110,6 @@ class Estimate:
         return 1 - self.calls / requests if requests else 1.0
 
 
-class _Counter:
-    """Stands for a backend: counts the tokens of requests and answers none."""
-
-    def __init__(self, backend: Backend) -> None:
-        self.backend = backend
-        self.model, self.options = backend.model, backend.options
-        self.context_tokens, self.count_tokens = backend.context_tokens, backend.count_tokens
-        self.deterministic = getattr(backend, "deterministic", False)
-        self.embedded = getattr(backend, "embedded", False)
-        self.reads_prompts = getattr(backend, "reads_prompts", ())
-        self.prompt_tokens = self.completion_tokens = 0
-
-    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
-        for request in requests:
-            self.prompt_tokens += sum(self.count_tokens(message.content) for message in request.messages)
-            limit = request.options.get("max_tokens", 0)
-            self.completion_tokens += limit if isinstance(limit, int) else 0
-            yield request, Reply(None, "failed", "only counted")
-
-
 def estimate(
     grader: Grader,
     read: Callable[[], Iterable[QueryPassages]],
@@ -145,7 +126,7 @@ def estimate(
     """
     found = []
     for name in grader.prompts or default_prompts(grader.runner.backend.model, bank):
-        counter = _Counter(grader.runner.backend)
+        counter = CountingBackend(grader.runner.backend)
         runner = dataclasses.replace(grader.runner, backend=counter, max_calls=None, max_cost=None, cache_only=False)
         report = GradingReport()
         single = Grader(runner, (name,), grader.settings)

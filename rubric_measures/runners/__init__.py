@@ -1,5 +1,6 @@
 """Runners: the order and the parallelism of calls, and nothing else."""
 
-from rubric_measures.runners.local import Job, LocalRunner, RunStats
+from rubric_measures.runners.local import Job, LocalRunner
+from rubric_measures.runners.stats import RunStats
 
 __all__ = ["Job", "LocalRunner", "RunStats"]

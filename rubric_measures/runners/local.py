@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar, cast
@@ -11,6 +11,7 @@ from typing import Generic, TypeVar, cast
 from rubric_measures.backends.base import Backend, Reply, Request
 from rubric_measures.backends.cache import ReplyCache
 from rubric_measures.errors import BudgetError, GradingError
+from rubric_measures.runners.stats import RunStats
 
 __all__ = ["Job", "LocalRunner", "RunStats"]
 
@@ -23,41 +24,6 @@ Job = Generator[Sequence[Request], Sequence[Reply], T]
 
 _BLOCK = 256  # requests that are looked up in the cache together
 _BACKLOG = 1024  # results that may wait for their reader before the backend is given a pause
-
-
-@dataclass
-class RunStats:
-    """Counts of one run; they only grow.
-
-    Attributes:
-        jobs: jobs that are done.
-        cached: requests answered from the cache.
-        shared: requests answered by an equal one in flight.
-        calls: requests answered by the backend.
-        failed: of these, those without an `ok` reply.
-        missing: requests that were not in the cache when no call was allowed.
-        prompt_tokens: tokens shown in calls.
-        completion_tokens: tokens written in calls.
-        cost: what the calls cost, by the price function; 0 without one.
-        returned: (model id, system fingerprint) as the replies name them -> replies, cached ones included.
-    """
-
-    jobs: int = 0
-    cached: int = 0
-    shared: int = 0
-    calls: int = 0
-    failed: int = 0
-    missing: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float = 0.0
-    returned: Counter[tuple[str, str]] = field(default_factory=Counter)
-
-    def see(self, reply: Reply) -> None:
-        """Counts what a reply says about the model that wrote it."""
-        model, fingerprint = reply.raw.get("model"), reply.raw.get("system_fingerprint")
-        if model or fingerprint:
-            self.returned[str(model or ""), str(fingerprint or "")] += 1
 
 
 @dataclass
@@ -189,16 +155,8 @@ class _Run(Generic[K, T]):
             if key not in self.handed:
                 return  # a backend that answers twice is not paid twice
             self.handed.remove(key)
-            stats = self.stats
-            stats.calls += 1
-            stats.prompt_tokens += reply.prompt_tokens
-            stats.completion_tokens += reply.completion_tokens
-            stats.see(reply)
-            if self.runner.price:
-                stats.cost += self.runner.price(reply)
-            if reply.status != "ok":
-                stats.failed += 1
-            elif self.runner.cache is not None:
+            self.stats.count_call(reply, self.runner.price(reply) if self.runner.price else 0.0)
+            if reply.status == "ok" and self.runner.cache is not None:
                 reply = self.runner.cache.put(request, reply)
             for job, place in self.waiting.pop(key):
                 self._deliver(job, place, reply)

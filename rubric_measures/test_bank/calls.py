@@ -1,21 +1,20 @@
-"""Asking a model questions whose replies are read: retries as further draws, failures as records, dry runs."""
+"""Asking a model questions whose replies are read: retries as further draws, failures as records."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
-from rubric_measures.backends.base import Backend, Message, Reply, Request
+from rubric_measures.backends.base import Message, Reply, Request
 from rubric_measures.prompts import Parsed
 from rubric_measures.runners import Job, LocalRunner, RunStats
 
 __all__ = [
     "Ask",
     "Caller",
-    "DryBackend",
     "Failure",
     "Outcome",
     "ask_all",
@@ -124,41 +123,6 @@ def _read(ask: Ask[T], reply: Reply) -> Parsed[T]:
 def run_jobs(caller: Caller, jobs: Iterable[tuple[K, Job[T]]]) -> dict[K, T]:
     """Runs all jobs; name -> result. The order is that in which they were done: look results up by name."""
     return dict(caller.runner.run(jobs, caller.stats))
-
-
-@dataclass
-class DryBackend:
-    """Stands in for a backend in a dry run: counts the calls and their tokens, and answers that nothing was asked."""
-
-    backend: Backend
-    calls: int = 0
-    tokens: int = 0
-
-    @property
-    def model(self) -> str:
-        """The name of the backend, so that cached replies are found."""
-        return self.backend.model
-
-    @property
-    def options(self) -> Mapping[str, object]:
-        """The options of the backend, for the same reason."""
-        return self.backend.options
-
-    @property
-    def context_tokens(self) -> int | None:
-        """As the backend says."""
-        return self.backend.context_tokens
-
-    def count_tokens(self, text: str) -> int:
-        """As the backend counts."""
-        return self.backend.count_tokens(text)
-
-    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
-        """Counts each request and calls nobody."""
-        for request in requests:
-            self.calls += 1
-            self.tokens += sum(self.backend.count_tokens(message.content) for message in request.messages)
-            yield request, Reply(None, "failed", "a dry run makes no call")
 
 
 _PUNCTUATION = re.compile(r"[.,;:!?'\"()\[\]{}…«»“”‘’`*_/–—]|-(?!\d)")

@@ -1,0 +1,69 @@
+"""The counts of a run: what was asked, what answered it, what it cost; one piece for every maker of grades."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from rubric_measures.backends.base import Reply
+
+__all__ = ["RunStats"]
+
+
+@dataclass
+class RunStats:
+    """Counts of one run; they only grow.
+
+    Attributes:
+        jobs: jobs that are done.
+        cached: requests answered from the cache.
+        shared: requests answered by an equal one in flight.
+        calls: requests answered by the backend.
+        failed: of these, those without an `ok` reply.
+        missing: requests that were not in the cache when no call was allowed.
+        prompt_tokens: tokens shown in calls.
+        completion_tokens: tokens written in calls.
+        cost: what the calls cost, by the price function; 0 without one.
+        returned: (model id, system fingerprint) as the replies name them -> replies, cached ones included.
+    """
+
+    jobs: int = 0
+    cached: int = 0
+    shared: int = 0
+    calls: int = 0
+    failed: int = 0
+    missing: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+    returned: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def see(self, reply: Reply) -> None:
+        """Counts what a reply says about the model that wrote it."""
+        model, fingerprint = reply.raw.get("model"), reply.raw.get("system_fingerprint")
+        if model or fingerprint:
+            self.returned[str(model or ""), str(fingerprint or "")] += 1
+
+    def count_call(self, reply: Reply, cost: float = 0.0) -> None:
+        """Counts a call by its reply."""
+        self.calls += 1
+        self.failed += reply.status != "ok"
+        self.prompt_tokens += reply.prompt_tokens
+        self.completion_tokens += reply.completion_tokens
+        self.cost += cost
+        self.see(reply)
+
+    @property
+    def answered(self) -> int:
+        """Requests that have their reply, wherever it came from."""
+        return self.cached + self.shared + self.calls + self.missing
+
+    @property
+    def progress(self) -> dict[str, int]:
+        """What a progress bar shows beside its length."""
+        tokens = self.prompt_tokens + self.completion_tokens
+        return {"calls": self.calls, "cached": self.cached, "failed": self.failed, "tokens": tokens}
+
+    def __str__(self) -> str:
+        failed = f" ({self.failed} failed)" if self.failed else ""
+        return f"{self.calls or 'no'} calls{failed}, {self.cached} replies from the cache"
