@@ -13,7 +13,9 @@ from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.selection import RecordQuery, read_records
 from rubric_measures.verification.bank_stability import bank_stability, mean_scores, plot_stability, run_coverage
+from rubric_measures.verification.html_report import render_html
 from rubric_measures.verification.item_statistics import Discrimination, duplicate_items, item_statistics
+from rubric_measures.verification.statistics_sections import stability_section
 from tests.example_records import BANK, RECORDS, grade_set, passage, write_lines
 
 
@@ -155,3 +157,63 @@ def test_the_full_bank_is_the_leaderboard_that_the_measures_make(
     coverage = run_coverage(list(read_records(graded, load_bank(bank))))
     scores = mean_scores(coverage.table()).round(4).tolist()
     assert dict(zip(coverage.runs, scores, strict=True)) == read_leaderboard(str(board)).column("RubricCover(rel=4)@20")
+
+
+def test_run_files_make_the_leaderboard(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graded = str(write_lines(tmp_path / "graded.jsonl", list(RECORDS)))
+    # From grade 4: d1 covers a, d2 covers b, nothing c, d3 covers q2/a. first has a of q1 and nothing of q2; second has
+    # b of q1, and q2/a. Without q1/a: first 0 and 0, second 1/2 and 1: r of (1, 0) with (0, 0.75) is -1.
+    (tmp_path / "first.run").write_text("q1 Q0 d1 1 2 x\nq1 Q0 d9 2 1 x\nq9 Q0 d1 1 1 x\n")
+    (tmp_path / "second.run").write_text("q1 Q0 d2 1 1 x\nq2 Q0 d3 1 1 x\n")
+    (tmp_path / "idle.run").write_text("q9 Q0 d2 1 1 idle\n")
+    runs = [str(tmp_path / f"{name}.run") for name in ("first", "second", "idle")]
+    assert main(["verify", graded, "--item-statistics", "--run", *runs, "-o", "jsonl"]) == 0
+    shown = capsys.readouterr()
+    rows = {row["item_id"]: row for row in map(json.loads, shown.out.splitlines()) if row["report"] == "items"}
+    assert [rows[name]["r_leaderboard"] for name in ("q1/a", "q1/b", "q1/c")] == [
+        -1.0,
+        # Without q1/b: first 1/2 and 0, second 0 and 1.
+        1.0,
+        "undefined: no runs cover it",
+    ]
+    assert "2 runs" in rows["q1/a"]["title"]
+    for note in (
+        "2 runs share the tag x",
+        "1 runs rank none of the queries and are left out: idle",
+        "1 queries of the runs are not in the records (such as q9)",
+        "1 of 4 passages in the first 20 places have no grades",
+    ):
+        assert note in shown.err
+    assert main(["verify", graded, "--item-statistics", "--run", runs[2]]) == 2
+    assert "none of the 1 runs" in capsys.readouterr().err
+    assert main(["verify", graded, "--run", runs[0]]) == 2
+    assert "add --item-statistics" in capsys.readouterr().err
+
+
+def test_queries_of_the_bank_without_passages_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graded = str(write_lines(tmp_path / "graded.jsonl", list(RECORDS)))
+    bank = str(write_lines(tmp_path / "bank.jsonl", BANK))
+    assert main(["verify", graded, "--bank", bank, "--item-statistics"]) == 0
+    assert "1 queries of the bank have no passages" in (said := capsys.readouterr().err)
+    assert "their 1 items are in no statistics (such as q3)" in said
+    assert main(["verify", graded, "--bank", bank, "--item-statistics", "--queries", "q1"]) == 0
+    assert "have no passages" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["verify", "no-such-file"], ["leaderboard", "no-such-file"]])
+def test_a_figure_that_cannot_be_drawn_is_refused_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    for name, why in (("size.bmp", "written as .png, .svg, .pdf"), ("no/size.png", "the folder does not exist")):
+        assert main([*command, "--plot", str(tmp_path / name)]) == 2
+        assert why in capsys.readouterr().err
+
+
+def test_the_report_draws_the_size_of_the_bank_without_matplotlib(tmp_path: Path) -> None:
+    coverage = run_coverage(queries_of(tmp_path, FLIPPING))
+    section = stability_section(coverage, bank_stability(coverage, rounds=20, seed=7))
+    page = "".join(render_html([section]))
+    # A dot a size with a defined τ; the numbers of the table are the tooltips.
+    assert page.count("<circle") == sum(isinstance(row[3], float) for row in section.rows) == 4
+    assert "<title>4: 1.0000 (1.0000 to 1.0000)</title>" in page and 'role="img"' in page
+    assert stability_section(run_coverage([])).figure == ""

@@ -87,6 +87,11 @@ def run_command(arguments: Sequence[str]) -> int:
         raise UnknownNameError("command", name, COMMANDS)
     parser, module = _command_parser(name)
     options = parser.parse_intermixed_args(arguments[1:])
+    if getattr(options, "plot", None) is not None:
+        # What cannot be drawn is refused before hours of computing, in all commands alike.
+        from rubric_measures.meta_evaluation.plots import check_figure_path
+
+        check_figure_path(options.plot)
     status: int = module.run(options)  # type: ignore[attr-defined]
     return status
 

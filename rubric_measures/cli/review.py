@@ -148,6 +148,14 @@ def _serve(review: Review, options: argparse.Namespace, hosts: frozenset[str]) -
     address = f"http://{shown}:{listener.getsockname()[1]}/" + (f"?token={token}" if token else "")
     log = logging.getLogger("rubric_measures")
     log.info("review at %s (Ctrl-C stops; everything is kept in %s)", address, review.store.path)
-    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", server_header=False)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        # Longer than clients keep an idle connection: a server that closes first may do so under a request in flight.
+        timeout_keep_alive=75,
+    )
     uvicorn.Server(config).run(sockets=[listener])
     return 0

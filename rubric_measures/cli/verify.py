@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from rubric_measures.files import atomic_writer
 if TYPE_CHECKING:
     from rubric_measures.formats.workbench import QueryPassages
     from rubric_measures.records import TestBank
+    from rubric_measures.selection import RecordQuery
     from rubric_measures.verification.analyses import CheckedQuery
     from rubric_measures.verification.sections import Section
 
@@ -35,6 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--bad-question", action="store_true", help="items that passages judged not relevant cover, most first")
     add("--item-statistics", action="store_true", help="how items discriminate, duplicate ones, size of the bank")
     add("--grader-statistics", action="store_true", help="grades given, failures, disagreement of graders and prompts")
+    parser.add_argument(
+        "--run",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="item statistics: these TREC runs make the leaderboard (default: the rankings in GRADED)",
+    )
     parser.add_argument("--plot", metavar="FILE", help="item statistics: bank size against stability as a figure")
     parser.add_argument("--seed", type=int, default=0, help="of random samples and shuffles (default 0)")
     parser.add_argument("--min-judgment", type=int, default=1, help="the least judgment that is relevant (default 1)")
@@ -53,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """example:
   rubric_measures verify graded.jsonl.gz --bank questions.jsonl --uncovered-passages --min-judgment 2
   rubric_measures verify graded.jsonl.gz --bank questions.jsonl --item-statistics --plot bank-size.svg
+  rubric_measures verify graded.jsonl.gz --bank questions.jsonl --item-statistics --run runs/*.run
   rubric_measures verify passages.jsonl.gz --bank questions.jsonl --canary --model lexical
   rubric_measures verify graded.jsonl.gz --bank questions.jsonl -o html --output report.html"""
 
@@ -110,7 +121,12 @@ def _item_statistics(
 ) -> Iterator[Section]:
     from rubric_measures.graded import note_left_out
     from rubric_measures.selection import GradeSetSelector, select_query
-    from rubric_measures.verification.bank_stability import bank_stability, plot_stability, run_coverage
+    from rubric_measures.verification.bank_stability import (
+        bank_stability,
+        plot_stability,
+        ranked_by_files,
+        run_coverage,
+    )
     from rubric_measures.verification.statistics_sections import item_sections, stability_section
 
     selector = GradeSetSelector(wanted_of(options), options.graded)
@@ -118,6 +134,9 @@ def _item_statistics(
     if not selector.found:
         raise InputError(f"{options.graded}: holds no grades that pass the filter")
     note_left_out(selector.left_out)
+    _note_without_passages(options, bank, queries)
+    if options.run:
+        queries = ranked_by_files(queries, options.run)
     coverage = run_coverage(queries, options.min_rating)
     yield from item_sections(queries, coverage, options.min_judgment, options.min_rating)
     points = bank_stability(coverage, seed=options.seed)
@@ -128,6 +147,21 @@ def _item_statistics(
         save_figure(plot_stability(points), options.plot)
 
 
+def _note_without_passages(options: argparse.Namespace, bank: TestBank | None, queries: Sequence[RecordQuery]) -> None:
+    """Says which part of the bank the statistics say nothing about, unless the user chose queries."""
+    if bank is None or options.queries:
+        return
+    silent = bank.items.keys() - {query.query_id for query in queries}
+    if silent:
+        logging.getLogger("rubric_measures").warning(
+            "%d queries of the bank have no passages in %s, so their %d items are in no statistics (such as %s)",
+            len(silent),
+            options.graded,
+            sum(len(bank.items[query_id]) for query_id in silent),
+            min(silent),
+        )
+
+
 def _sections(options: argparse.Namespace, bank: TestBank | None) -> Iterator[Section]:
     analyses = [options.verify_grading, options.grid_display, options.uncovered_passages, options.bad_question]
     statistics = [options.item_statistics, options.grader_statistics]
@@ -136,6 +170,8 @@ def _sections(options: argparse.Namespace, bank: TestBank | None) -> Iterator[Se
         statistics = [options.output_format == "html"] * 2
     if options.plot and not statistics[0]:
         raise InputError("--plot draws a figure of the item statistics; add --item-statistics")
+    if options.run and not statistics[0]:
+        raise InputError("--run names the runs of the item statistics; add --item-statistics")
     if not any([*analyses, *statistics]):
         return
     if options.canary and options.graded == "-":

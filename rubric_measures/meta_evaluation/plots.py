@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
+    "check_figure_path",
     "pareto_front",
     "plot_bland_altman",
     "plot_critical_difference",
@@ -62,17 +63,27 @@ def _signed(value: float) -> str:
     return f"{value:.2f}".replace("-", "−")
 
 
-def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Writes a figure as PNG (300 dpi), SVG or PDF, by the name's ending; equal figures give equal bytes.
+def check_figure_path(path: str | os.PathLike[str]) -> Path:
+    """The path, where a figure can be written under that name; so that a command can say no before it computes.
 
     Raises:
-        InputError: another ending, or a folder that cannot be written.
+        InputError: another ending than .png, .svg or .pdf, or a folder that does not exist.
     """
     target = Path(path)
     if target.suffix.lower() not in _SUFFIXES:
         raise InputError(f"{target}: a figure is written as {', '.join(_SUFFIXES)}")
     if not target.parent.is_dir():
         raise InputError(f"{target}: the folder does not exist")
+    return target
+
+
+def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """Writes a figure as PNG (300 dpi), SVG or PDF, by the name's ending; equal figures give equal bytes.
+
+    Raises:
+        InputError: another ending, or a folder that cannot be written.
+    """
+    target = check_figure_path(path)
     matplotlib = require("matplotlib", "plot")
     partial = target.with_name(f".{target.stem}.part{target.suffix}")
     # Text stays text in SVG, fonts are embedded as such in PDF; no dates, so that figures can be compared.

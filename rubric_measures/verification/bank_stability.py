@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,13 +14,23 @@ from numpy.typing import NDArray
 
 from rubric_measures.errors import InputError
 from rubric_measures.extras import require
+from rubric_measures.formats.run_names import distinct_run_names
+from rubric_measures.formats.trec import read_run
 from rubric_measures.meta_evaluation.correlation import correlate
 from rubric_measures.selection import RecordQuery
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["RunCoverage", "StabilityPoint", "bank_stability", "mean_scores", "plot_stability", "run_coverage"]
+__all__ = [
+    "RunCoverage",
+    "StabilityPoint",
+    "bank_stability",
+    "mean_scores",
+    "plot_stability",
+    "ranked_by_files",
+    "run_coverage",
+]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -94,6 +106,49 @@ def run_coverage(queries: Iterable[RecordQuery], min_rating: int = 4, cutoff: in
         items[query.query_id] = tuple(item_id for item_id, _ in bits)
         covered[query.query_id], known[query.query_id] = found
     return RunCoverage(runs, items, covered, known)
+
+
+def ranked_by_files(queries: Sequence[RecordQuery], paths: Sequence[str | os.PathLike[str]]) -> list[RecordQuery]:
+    """The same grades with the rankings of TREC run files in the place of those inside the records.
+
+    Passages that the records do not grade cover nothing. Counted in notes: queries of the runs that the records lack,
+    runs that rank none of the records' queries, and how many of the first 20 passages have no grades.
+
+    Args:
+        queries: the selected grades.
+        paths: the run files; runs that share a tag are called after their files.
+
+    Raises:
+        InputError: two runs have one name, or no run ranks any of the queries.
+        FormatError: a file is no run.
+    """
+    runs = [read_run(path) for path in paths]
+    names = distinct_run_names([run.run_id for run in runs], paths)
+    known = {query.query_id for query in queries}
+    idle = [name for name, run in zip(names, runs, strict=True) if known.isdisjoint(run.rankings)]
+    if len(idle) == len(runs):
+        raise InputError(f"none of the {len(runs)} runs ranks a query of the records")
+    log = logging.getLogger("rubric_measures")
+    if idle:
+        log.warning("%d runs rank none of the queries and are left out: %s", len(idle), ", ".join(idle[:3]))
+    if strangers := set().union(*(run.rankings for run in runs)) - known:
+        log.warning("%d queries of the runs are not in the records (such as %s)", len(strangers), min(strangers))
+    made = []
+    shown = ungraded = 0
+    for query in queries:
+        rankings = {
+            name: run.rankings[query.query_id].doc_ids
+            for name, run in zip(names, runs, strict=True)
+            if query.query_id in run.rankings
+        }
+        graded = query.grades.levels.keys() | query.grades.failed.keys()
+        for doc_ids in rankings.values():
+            shown += len(doc_ids[:20])
+            ungraded += sum(doc_id not in graded for doc_id in doc_ids[:20])
+        made.append(replace(query, rankings=rankings))
+    if ungraded:
+        log.warning("%d of %d passages in the first 20 places have no grades: they cover nothing", ungraded, shown)
+    return made
 
 
 class StabilityPoint(NamedTuple):

@@ -148,7 +148,17 @@ def grader_statistics(groups: Iterable[QueryPassages], wanted: GradeFilter | Non
 
 
 def grades_of_entry(entry: ItemGradeSet | DirectGrade) -> tuple[dict[str, int], dict[str, str]]:
-    """item_id -> grade, and item_id -> status of all items that are not simply graded."""
+    """What one grade set says about each item of its passage.
+
+    An item may be in both: a truncated passage can have a grade, and its status says that only a part was graded. Of a
+    direct label, the item is "0", and the label is the rating, else the relevance label, else 1 or 0 for yes and no.
+
+    Args:
+        entry: a grade set over items, or a direct label.
+
+    Returns:
+        item_id -> grade of the items that have one; item_id -> status of all items that are not simply `graded`.
+    """
     if not isinstance(entry, DirectGrade):
         return grade_of_items(entry), dict(entry.item_status or {})
     status = {} if entry.status == "graded" else {DIRECT_ITEM: str(entry.status)}

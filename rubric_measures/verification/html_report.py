@@ -56,6 +56,8 @@ table {{ border-collapse: collapse; font-size: .875rem; margin: .2rem 0 1rem; }}
 th, td {{ border: 1px solid var(--line); padding: .2rem .45rem; text-align: start; vertical-align: top;
   max-width: 34rem; overflow-wrap: break-word; white-space: pre-wrap; }}
 th {{ background: var(--soft); max-width: 14rem; font-weight: 600; }}
+figure {{ margin: .5rem 0; max-width: 40rem; }}
+svg.plot {{ width: 100%; height: auto; display: block; }}
 td.number {{ text-align: end; font-variant-numeric: tabular-nums; }}
 td.none {{ color: var(--note); }}
 [hidden] {{ display: none; }}
@@ -145,6 +147,8 @@ def _section(section: Section) -> Iterator[str]:
     yield f'<details data-kind="{kind}" data-name="{name}"{opened}>\n'
     heading = f'<h2 dir="auto">{_text(section.title)}</h2>'
     yield f"<summary><span>{name} ·</span> {heading} <span>({count})</span></summary>\n"
+    if section.figure:
+        yield f"<figure>{section.figure}</figure>\n"
     yield '<div class="scroll" tabindex="0"><table>\n<thead><tr>'
     yield "".join(f'<th scope="col" dir="auto">{_text(column)}</th>' for column in section.columns)
     yield "</tr></thead>\n<tbody>\n"

@@ -30,12 +30,14 @@ class Section:
         title: what a person reads above it.
         columns: the names of the columns.
         rows: the cells; None is an empty cell.
+        figure: a drawing of the rows as an SVG element, for HTML only: our own markup, whose texts are escaped.
     """
 
     kind: str
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
+    figure: str = ""
 
 
 def _name(item_id: str, text: str) -> str:

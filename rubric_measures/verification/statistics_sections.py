@@ -9,6 +9,7 @@ from rubric_measures.verification.bank_stability import RunCoverage, StabilityPo
 from rubric_measures.verification.canaries import CanaryReport
 from rubric_measures.verification.grader_statistics import GraderReport
 from rubric_measures.verification.item_statistics import Discrimination, duplicate_items, item_statistics
+from rubric_measures.verification.line_plot import PlotPoint, line_plot
 from rubric_measures.verification.sections import Cell, Section
 
 __all__ = ["canary_sections", "grader_sections", "item_sections", "stability_section"]
@@ -57,16 +58,24 @@ def item_sections(
 
 
 def stability_section(coverage: RunCoverage, points: Sequence[StabilityPoint] | None = None) -> Section:
-    """Bank size against leaderboard stability."""
+    """Bank size against leaderboard stability, with its drawing."""
     reason = "fewer than two runs, or all of them tied"
+    points = bank_stability(coverage) if points is None else points
+    drawn = [
+        PlotPoint(one.size, one.mean, one.low, one.high)
+        for one in points
+        if one.mean is not None and one.low is not None and one.high is not None
+    ]
+    title = "Kendall's τ-b to the leaderboard of the full bank by the size of the bank: mean and range of the samples"
     return Section(
         "bank-stability",
         f"Bank size: Kendall's τ-b of {len(coverage.runs)} runs to the leaderboard of the full bank",
         ["items_a_query", "rounds", "undefined", "tau_mean", "tau_low", "tau_high"],
         [
             [one.size, one.rounds, one.undefined, *(_said(value, reason) for value in (one.mean, one.low, one.high))]
-            for one in (bank_stability(coverage) if points is None else points)
+            for one in points
         ],
+        line_plot(drawn, title, "items a query", "τ to the full bank's leaderboard"),
     )
 
 
