@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -247,8 +248,71 @@ def test_other_machines_need_a_flag_and_a_token(tmp_path: Path) -> None:
         person = Person(running)
         assert person.client.get("/").status_code == 403
         assert person.client.get("/?token=wrong").status_code == 403
-        assert person.client.get("/person", params={"token": "open sesame"}).status_code == 200
+        # The token leaves the address at once: it would stay in the history and on the screen.
+        answer = person.client.get("/person", params={"then": "/bank", "token": "open sesame"})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/person?then=%2Fbank")
         assert person.client.get("/person").status_code == 200
+        assert running.url.endswith("/?token=open%20sesame")
+    finally:
+        running.kill()
+
+
+def _own_address() -> str:
+    """The address by which other machines reach this one; loopback where it has none. Nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return "127.0.0.1"
+        return str(probe.getsockname()[0])
+
+
+def test_a_server_for_other_machines_answers_them_with_the_token_only(tmp_path: Path) -> None:
+    make_project(tmp_path)
+    own = _own_address()
+    running = Server(tmp_path, "--bind", "0.0.0.0", "--allow-remote", "--host-name", "lab.example")
+    try:
+        parts = urlsplit(running.url)
+        # What is printed can be opened from elsewhere; the token is random.
+        assert parts.hostname == "lab.example"
+        (token,) = parse_qs(parts.query)["token"]
+        assert len(token) >= 32
+        for address in {"127.0.0.1", own}:
+            with httpx.Client(base_url=f"http://{address}:{parts.port}", timeout=60, trust_env=False) as client:
+                named = {"host": f"lab.example:{parts.port}"}
+                for query in ("", "?token=", "?token=wrong", f"?token={token}x"):
+                    for path in ("/", "/bank", "/person", "/queue.html"):
+                        refused = client.get(path + query, headers=named)
+                        assert refused.status_code == 403, (path, query)
+                        (line,) = re.findall(r"<p>(.*)</p>", refused.text)
+                        assert line.startswith("Open the address with the token") and token not in refused.text
+                    assert client.post("/grade" + query, headers=named, data={"grade": "1"}).status_code == 403
+                assert client.get(f"/?token={token}", headers={"host": "evil.example"}).status_code == 421
+                entered = client.get(f"/?token={token}", headers=named)
+                assert (entered.status_code, entered.headers["location"]) == (303, "/")
+                (cookie,) = [one for one in entered.headers.get_list("set-cookie") if "review_pass" in one]
+                assert token not in cookie and "HttpOnly" in cookie and "SameSite=strict" in cookie
+                cookies = {"cookie": cookie.partition(";")[0]}
+                assert client.get("/person", headers={**named, **cookies}).status_code == 200
+                assert client.get("/person", headers={**named, "cookie": "review_pass=wrong"}).status_code == 403
+    finally:
+        running.kill()
+
+
+def test_a_server_on_the_machines_own_address(tmp_path: Path) -> None:
+    own = _own_address()
+    if own.startswith("127."):
+        pytest.skip("this machine has no address but loopback")
+    make_project(tmp_path)
+    running = Server(tmp_path, "--bind", own, "--allow-remote")
+    try:
+        person = Person(running)
+        assert running.url.startswith(f"http://{own}:")
+        assert person.client.get("/bank").status_code == 403
+        assert person.client.get(running.url, follow_redirects=True).status_code == 200
+        person.post("/person", person="ada")
+        assert "What is a?" in person.get("/bank")
+        assert person.client.get("/", headers={"host": "evil.example"}).status_code == 421
     finally:
         running.kill()
 

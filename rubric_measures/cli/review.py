@@ -8,6 +8,7 @@ import secrets
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from rubric_measures.cli.inputs import parse_measures, rubric_measures_of
 from rubric_measures.errors import InputError
@@ -128,7 +129,7 @@ def _files(review: Review, options: argparse.Namespace) -> None:
 def _serve(review: Review, options: argparse.Namespace, hosts: frozenset[str]) -> int:
     from rubric_measures.extras import require
     from rubric_measures.review.app import make_app
-    from rubric_measures.review.safety import Access, is_loopback
+    from rubric_measures.review.safety import ANY_ADDRESS, Access, is_loopback
 
     uvicorn = require("uvicorn", "review")
     local = is_loopback(options.bind)
@@ -144,8 +145,10 @@ def _serve(review: Review, options: argparse.Namespace, hosts: frozenset[str]) -
         listener.listen(128)
     except OSError as error:
         raise InputError(f"{options.bind}:{options.port}: cannot listen there ({error.strerror or error})") from None
-    shown = f"[{options.bind}]" if family == socket.AF_INET6 else options.bind
-    address = f"http://{shown}:{listener.getsockname()[1]}/" + (f"?token={token}" if token else "")
+    # All addresses of the machine have no name of their own that a browser elsewhere could open.
+    name = options.host_name[0] if options.bind in ANY_ADDRESS else options.bind
+    shown = f"[{name}]" if ":" in name else name
+    address = f"http://{shown}:{listener.getsockname()[1]}/" + (f"?token={quote(token)}" if token else "")
     log = logging.getLogger("rubric_measures")
     log.info("review at %s (Ctrl-C stops; everything is kept in %s)", address, review.store.path)
     config = uvicorn.Config(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qs, quote, unquote, urlencode
+from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode
 
 from rubric_measures.errors import InputError, RubricMeasuresError, UnknownNameError
 from rubric_measures.extras import require
@@ -146,6 +146,10 @@ def _endpoint(
         handler = handlers[request.method]
         if handler is None:
             return _refused("Not allowed.", 405)
+        if visit.shown_token and request.method == "GET":
+            # The token leaves the address, which the browser keeps in its history and shows on the screen.
+            kept = [pair for pair in parse_qsl(request.url.query, keep_blank_values=True) if pair[0] != "token"]
+            return _finish(Answer(redirect=visit.path + ("?" + urlencode(kept) if kept else "")), visit, access)
         if not visit.person and visit.path != "/person":
             return _finish(Answer(redirect="/person?" + urlencode({"then": _target(request)})), visit, access)
         return _finish(await in_thread(_answered, handler, review, asked), visit, access)

@@ -12,7 +12,7 @@ from http.cookies import CookieError, SimpleCookie
 
 from rubric_measures.errors import InputError
 
-__all__ = ["HEADERS", "Access", "check_bind", "cookies_of", "host_name", "is_loopback", "new_session"]
+__all__ = ["ANY_ADDRESS", "HEADERS", "Access", "check_bind", "cookies_of", "host_name", "is_loopback", "new_session"]
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
@@ -24,6 +24,7 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+ANY_ADDRESS = ("0.0.0.0", "::")
 LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -55,7 +56,7 @@ def check_bind(address: str, allow_remote: bool, names: Iterable[str] = ()) -> f
             f"{address}: other machines could connect; say --allow-remote if they shall (they then need the token)"
         )
     given = {name.lower() for name in names}
-    if address in ("0.0.0.0", "::") and not given:
+    if address in ANY_ADDRESS and not given:
         raise InputError(f"{address}: name the host by which people reach this machine with --host-name")
     return LOCAL_NAMES | {address.lower()} | given
 
