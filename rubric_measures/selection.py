@@ -453,10 +453,26 @@ def bank_hash(bank: TestBank) -> str:
     return content_hash([asdict(item) for item in sorted(bank, key=lambda item: (item.query_id, item.item_id))])[:12]
 
 
-def grade_sets(groups: Iterable[QueryPassages]) -> dict[GradeSetKey, int]:
-    """The grade sets of records, with the number of passages that each graded."""
+def grade_sets(
+    groups: Iterable[QueryPassages], wanted: GradeFilter | None = None, bank: TestBank | None = None
+) -> dict[GradeSetKey, int]:
+    """The grade sets of records, with the number of passages that each graded.
+
+    Args:
+        groups: the records.
+        wanted: restricts the grade sets; one that grades nothing (extracted texts) passes no filter.
+        bank: count only passages of which an item of the bank was graded, or the whole passage; may be 0.
+    """
     found: Counter[GradeSetKey] = Counter()
     for group in groups:
+        inside = None if bank is None else {item.item_id for item in bank.items.get(group.query_id, ())}
         for passage in group.passages:
-            found.update({grade_set_key(entry) for entry in [*(passage.exam_grades or ()), *(passage.grades or ())]})
+            counted: dict[GradeSetKey, bool] = {}
+            for entry in [*(passage.exam_grades or ()), *(passage.grades or ())]:
+                key, is_direct = grade_set_key(entry), isinstance(entry, DirectGrade)
+                if wanted is not None and not (wanted.passes(key, partial(_item_ids, entry)) and _item_ids(entry)):
+                    continue
+                graded = inside is None or is_direct or not inside.isdisjoint(_item_ids(entry))
+                counted[key] = counted.get(key, False) or graded
+            found.update({key: int(graded) for key, graded in counted.items()})
     return dict(sorted(found.items()))

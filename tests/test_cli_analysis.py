@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rubric_measures.cli import main
+from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.meta_evaluation.correlation import correlate
 
 SCHEMAS = dict(
@@ -115,6 +116,38 @@ def test_all_tied_is_said(tmp_path, capsys) -> None:
     assert status == 1
     assert out.splitlines()[1].split() == ["m", "3", "undefined"]
     assert "kendall undefined: all runs are tied in the second leaderboard" in err
+    # A leaderboard without an order drops nobody: nothing is named in the place of the undefined drop.
+    assert "rank drop" not in err
+    status, out, err = call(capsys, "correlate", tmp_path / "x", tmp_path / "y", "-c", "max_rank_drop", "-o", "json")
+    (board,) = checked("correlate", out)["leaderboards"]
+    assert (board["worst_run"], board["worst_drop"], board["coefficients"][0]["value"]) == (None, None, None)
+
+
+def test_a_missing_interval_is_said(boards, tmp_path, capsys) -> None:
+    """Over runs τ_AP has no interval (drawn twice, a run is tied with itself); two runs have none at all."""
+    _, _, wide = boards
+    other = tmp_path / "other.tsv"
+    other.write_text("run_id\tm\nextra\t0.5\na\t0.8\nb\t0.7\nc\t0.4\nd\t0.3\nlost\t0.1\n")
+    status, out, err = call(capsys, "correlate", other, wide, "-c", "tau_ap", "kendall", "kendall@2", "--rounds", 50)
+    assert status == 0
+    line = out.splitlines()[1]
+    assert re.fullmatch(r"m +6 +0\.\d+ \[no interval\] +0\.\d+ \[.*, .*\] +-?\d\.\d+ \[no interval\]", line)
+    assert "tau_ap without an interval: runs drawn twice tie in the official ranking; use tau_ap_b" in err
+    assert "kendall@2 without an interval: 2 runs only; an interval needs three" in err
+    assert "no interval" not in "".join(call(capsys, "correlate", other, wide, "-c", "tau_ap", "--rounds", 0)[1:])
+
+
+def test_lines_without_all_are_read_with_the_official_runs(boards, tmp_path, capsys) -> None:
+    official, scores, _ = boards
+    lines = [line.split() for line in scores.read_text().splitlines()]
+    swapped = tmp_path / "tot.txt"
+    swapped.write_text(
+        "".join(f"{run} {name} {topic} {value}\n" for run, topic, name, value in lines if topic != "all")
+    )
+    arguments = ("correlate", official, swapped, "-c", "kendall", "--rounds", 0)
+    assert "name the form or the topics" in call(capsys, *arguments)[2]
+    out = call(capsys, *arguments, "-m", "nugget", "cover")[1]
+    assert [line.split()[:2] for line in out.splitlines()[1:]] == [["nugget", "4"], ["cover", "4"]]
 
 
 def write_records(path, judged: bool = True) -> None:
@@ -282,6 +315,10 @@ def test_compare_refuses(boards, capsys) -> None:
     assert "unknown run" in call(capsys, "compare", scores, "-m", "cover", "--baseline", "zz")[2]
     assert "in another file" in call(capsys, "compare", scores, scores, "-m", "cover")[2]
     assert "unknown measure" in call(capsys, "compare", scores, "-m", "covr")[2]
+    # Columns are measures: their quotes and the order of their parameters do not matter.
+    scores.write_text("a q1 RubricCover(rel=4,judged_only=True)@5 1\na all RubricCover(rel=4,judged_only=True)@5 1\n")
+    for name in ("RubricCover(judged_only=True, rel=4)@5", "RubricCover(rel=4,judged_only=True)@5"):
+        assert "a comparison needs two" in call(capsys, "compare", scores, "-m", name)[2]
     assert "1 or more" in call(capsys, "compare", scores, "-m", "cover", "--rounds", 0)[2]
 
 
@@ -364,8 +401,6 @@ def test_leaderboard_json_and_reading_it_back(scored, tmp_path, capsys) -> None:
     assert not content["checks"]["top"][0]["changed"]
     table = tmp_path / "board.tsv"
     table.write_text(call(capsys, *arguments, "--baseline", "good")[1])
-    from rubric_measures.formats.leaderboards import read_leaderboard
-
     assert read_leaderboard(table).measures == ("RubricCover(rel=4)@1",)
 
 
@@ -406,7 +441,34 @@ def test_people_and_model_together(scored, tmp_path, capsys) -> None:
     # A model that always says the same has no power: the estimate is people's mean.
     assert (one["power"], one["mean"], one["naive_mean"], one["labelled"], one["unlabelled"]) == (0, 0.375, 0.5, 2, 2)
     assert "model as truth" in call(capsys, *arguments, "-o", "text")[1]
-    assert "powered:RubricCover(rel=4)@1" in call(capsys, *arguments)[1]
+    header, *rows = [line.split("\t") for line in call(capsys, *arguments)[1].splitlines()]
+    good = next(dict(zip(header, row, strict=True)) for row in rows if row[0] == "good")
+    shown = [
+        good[f"{kind}{end}:RubricCover(rel=4)@1"]
+        for kind in ("powered", "human", "naive")
+        for end in ("", "_low", "_high")
+    ]
+    # People: 0.375 ± 12.706 · 0.125; the naive interval of a model that always says 0.5 is a point.
+    assert shown == ["0.3750", "-1.2133", "1.9633", "0.3750", "-1.2133", "1.9633", "0.5000", "0.5000", "0.5000"]
+    board = tmp_path / "powered.tsv"
+    board.write_text(call(capsys, *arguments)[1])
+    assert read_leaderboard(board).measures == ("RubricCover(rel=4)@1",)
+    # Lines without `all`, in any order of columns: the leaderboard's own names say which column is which.
+    for order in ("{run} {measure} {topic}", "{topic} {run} {measure}", "{run} {topic} {measure}"):
+        human.write_text(
+            "".join(
+                order.format(run=run, measure="RubricCover(rel=4)@1", topic=topic) + f" {value}\n"
+                for run, topic, value in (("good", "q0", 0.5), ("good", "q1", 0.25), ("elsewhere", "q77", 1))
+            )
+        )
+        content = checked("leaderboard", call(capsys, *arguments, "-o", "json")[1])
+        assert content["prediction_powered"]["good"]["RubricCover(rel=4)@1"]["mean"] == 0.375
+    human.write_text("x t7 m 0.5\nx t8 m 0.25\n")
+    status, _, err = call(capsys, *arguments)
+    assert (status, "--human-form" in err, len(err.splitlines())) == (2, True, 1)
+    assert "the same runs" in call(capsys, *arguments, "--human-form", "ir_measures")[2]
+    human.write_text("run_id\tcover\ngood\t0.5\n")
+    assert "holds no per-topic scores" in call(capsys, *arguments)[2]
     human.write_text("good q0 cover 0.5\nbad q0 cover 0.5\ngood all cover 0.5\n")
     assert "two units a side" in call(capsys, *arguments)[2]
     human.write_text("other q0 cover 0.5\nother all cover 0.5\n")

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.errors import FormatError, InputError, UnknownNameError
+from rubric_measures.formats.leaderboard_forms import COLUMNS
 from rubric_measures.formats.leaderboard_writers import write_leaderboard
-from rubric_measures.formats.leaderboards import COLUMNS, FORMS, Form, LeaderboardTable, Score, read_leaderboard
+from rubric_measures.formats.leaderboards import FORMS, Form, LeaderboardTable, Score, read_leaderboard
 
 ROWS = (
     Score("r1", "V", "t1", 0.5),
@@ -55,6 +56,17 @@ def test_every_long_form_without_all_needs_the_topics(tmp_path: Path) -> None:
                 read_leaderboard(tmp_path / "r1")
         assert read_leaderboard(tmp_path / "r1", topics=["t1", "t2"]).rows == rows
         assert read_leaderboard(tmp_path / "r1", form=form).rows == rows
+
+
+def test_known_names_tell_the_columns_where_not_all_are_known(tmp_path: Path) -> None:
+    path = _write(tmp_path, "a V t1 0.5\nb V t9 0.25\n")
+    for known in ({"runs": ["a"]}, {"measures": ["V"], "runs": ["b", "z"]}, {"topics": ["t1", "t2"]}):
+        # Runs alone leave `run topic measure` and `run measure topic`.
+        if set(known) == {"runs"}:
+            with pytest.raises(FormatError, match="could be any of"):
+                read_leaderboard(path, **known)
+        else:
+            assert read_leaderboard(path, **known).per_query("V") == {"a": {"t1": 0.5}, "b": {"t9": 0.25}}
 
 
 def test_trec_eval_names_its_run_and_its_text_values_are_left_out(

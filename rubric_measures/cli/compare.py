@@ -6,7 +6,7 @@ import argparse
 import logging
 from collections.abc import Sequence
 
-from rubric_measures.cli.inputs import add_places_option
+from rubric_measures.cli.inputs import add_places_option, column_named
 from rubric_measures.cli.report_options import add_test_options
 from rubric_measures.cli.tables import as_json, number, render_table
 from rubric_measures.errors import InputError, UnknownNameError
@@ -81,9 +81,7 @@ def _scores(options: argparse.Namespace) -> tuple[str, dict[str, dict[str, float
         )
     if options.measure is None and len(measures) > 1:
         raise InputError(f"several measures, choose one with -m: {' '.join(measures)}")
-    measure = options.measure or measures[0]
-    if measure not in measures:
-        raise UnknownNameError("measure", measure, measures)
+    measure = column_named(options.measure or measures[0], measures)
     scores: dict[str, dict[str, float]] = {}
     for path, table in tables:
         for run_id, values in table.per_query(measure).items() if measure in table.measures else ():
@@ -163,4 +161,5 @@ def say(comparison: Comparison) -> int:
 def _log_groups(comparison: Comparison, log: logging.Logger) -> None:
     if comparison.groups and comparison.groups[0][0] == next(iter(comparison.means)):
         others = comparison.groups[0][1:]
-        log.info("the best run cannot be told apart from %d others (%s)", len(others), ", ".join(others[:5]))
+        named = ", ".join(others[:5]) + (", …" if len(others) > 5 else "")
+        log.info("the best run cannot be told apart from %d others (%s)", len(others), named)

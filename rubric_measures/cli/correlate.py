@@ -11,6 +11,7 @@ from rubric_measures.cli.inputs import (
     add_grade_options,
     add_places_option,
     bank_of,
+    column_named,
     is_records,
     parse_measures,
     rubric_measures_of,
@@ -99,7 +100,13 @@ def run(options: argparse.Namespace) -> int:
         if path != "-" and is_records(path):
             grid += _grid(path, official, coefficients, options)
         else:
-            table = read_leaderboard(path, form=options.form)
+            table = read_leaderboard(
+                path,
+                form=options.form,
+                topics=_topics(official),
+                runs=official.means,
+                measures=options.measures or (),
+            )
             for measure in _columns(table, options.measures, path):
                 names.append(path)
                 columns.append(scores_of_table(table, measure))
@@ -175,16 +182,18 @@ def _official(options: argparse.Namespace) -> RunScores:
         if len(choice) > 1:
             raise InputError(f"{options.official}: several columns, choose one: --official-measure {'|'.join(choice)}")
         name = choice[0]
+    name = column_named(name, table.measures, f"(columns of {options.official})")
     return scores_of_table(table, name, ranks=True if options.official_ranks else None)
+
+
+def _topics(scores: RunScores) -> set[str]:
+    return {topic for values in scores.topics.values() for topic in values}
 
 
 def _columns(table: LeaderboardTable, wanted: Sequence[str] | None, path: str) -> list[str]:
     if wanted is None:
         return list(table.measures)
-    for name in wanted:
-        if name not in table.measures:
-            raise UnknownNameError("measure", name, table.measures, hint=f"(columns of {path})")
-    return list(wanted)
+    return [column_named(name, table.measures, f"(columns of {path})") for name in wanted]
 
 
 def _grid(path: str, official: RunScores, coefficients: Sequence[str], options: argparse.Namespace) -> list[GridCell]:
@@ -209,8 +218,10 @@ def _grid(path: str, official: RunScores, coefficients: Sequence[str], options: 
 
 def _shown(one: CoefficientInterval, places: int) -> str:
     value = one.coefficient.value
-    if value is None or one.interval is None or one.interval.low is None or one.interval.high is None:
+    if value is None or one.interval is None:
         return number(value, places)
+    if one.interval.low is None or one.interval.high is None:
+        return f"{number(value, places)} [no interval]"
     return f"{number(value, places)} [{number(one.interval.low, places)}, {number(one.interval.high, places)}]"
 
 
@@ -344,6 +355,15 @@ def _grid_json(cell: GridCell, best: bool) -> dict[str, object]:
     return {**start, "best": best, "reason": cell.reason, "result": result}
 
 
+def _without_interval(result: LeaderboardCorrelation) -> dict[str, list[str]]:
+    """Reason -> the coefficients that have a value, and for this reason no interval."""
+    reasons: dict[str, list[str]] = {}
+    for one in result.coefficients:
+        if one.coefficient.value is not None and one.interval is not None and one.interval.low is None:
+            reasons.setdefault(one.interval.reason, []).append(one.coefficient.name)
+    return reasons
+
+
 def _say(results: Sequence[LeaderboardCorrelation]) -> int:
     """Notes what the numbers leave out, each once; 1 when official runs are missing or a coefficient is undefined."""
     notes: dict[str, int] = {}
@@ -367,6 +387,9 @@ def _say(results: Sequence[LeaderboardCorrelation]) -> int:
                 undefined.setdefault(one.coefficient.reason, []).append(one.coefficient.name)
         for reason, names_of in undefined.items():
             text = f"{', '.join(names_of)} undefined: {reason}"
+            notes[text] = notes.get(text, 0) + 1
+        for reason, names_of in _without_interval(result).items():
+            text = f"{', '.join(names_of)} without an interval: {reason}"
             notes[text] = notes.get(text, 0) + 1
     drops = [result for result in results if result.worst_drop]
     if drops:

@@ -24,6 +24,7 @@ __all__ = [
     "add_places_option",
     "assigned_answers",
     "bank_of",
+    "column_named",
     "grades_of",
     "is_assignments",
     "is_records",
@@ -193,6 +194,27 @@ def parse_measures(texts: Sequence[str]) -> list[Measure]:
     if not measures:
         raise MeasureError("name at least one measure")
     return measures
+
+
+def column_named(name: str, columns: Sequence[str], hint: str = "") -> str:
+    """The column of a leaderboard that a name means: itself, or the same measure in other quotes or spaces.
+
+    Raises:
+        UnknownNameError: there is none; names near ones.
+    """
+    if name in columns:
+        return name
+    try:
+        canonical = str(ir_measures.parse_measure(name))
+    except (NameError, ValueError, AssertionError):
+        canonical = name
+    for column in columns:
+        try:
+            if canonical in (column, str(ir_measures.parse_measure(column))):
+                return column
+        except (NameError, ValueError, AssertionError):
+            continue
+    raise UnknownNameError("measure", name, columns, hint=hint)
 
 
 def _split(argument: str) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from rubric_measures.cli.compare import comparison_tables, letters
 from rubric_measures.cli.tables import as_text, plain
 from rubric_measures.errors import InputError
-from rubric_measures.formats.leaderboards import read_leaderboard
+from rubric_measures.formats.leaderboards import LeaderboardTable, read_leaderboard
 from rubric_measures.leaderboard import OVERALL, Leaderboard
 from rubric_measures.leaderboard_output import render, render_rows
 from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks
@@ -20,6 +20,7 @@ from rubric_measures.meta_evaluation.leaderboard_report import (
     mean_intervals,
     powered_means,
 )
+from rubric_measures.meta_evaluation.prediction_powered import PredictionPowered
 from rubric_measures.meta_evaluation.system_comparison import Comparison, Pair
 
 __all__ = ["build_report", "render_report", "say_report"]
@@ -43,9 +44,20 @@ def build_report(
         mean_intervals(board, level=options.level, **drawn) if options.intervals else {},
         comparisons,
         checks() if options.checks else None,
-        powered_means(board, read_leaderboard(options.human), level=options.level) if options.human else {},
+        powered_means(board, _human_scores(board, options), level=options.level) if options.human else {},
         {**drawn, "level": options.level},
     )
+
+
+def _human_scores(board: Leaderboard, options: argparse.Namespace) -> LeaderboardTable:
+    """People's scores; the names of the leaderboard tell the columns of a file that does not."""
+    topics = {topic for row in board.values.values() for queries in row.values() for topic in queries}
+    table = read_leaderboard(
+        options.human, form=options.human_form, topics=topics, runs=board.values, measures=board.measures
+    )
+    if not table.query_ids:
+        raise InputError(f"{options.human}: holds no per-topic scores; --human compares people and model by topic")
+    return table
 
 
 def _pair(comparison: Comparison, run: str) -> Pair | None:
@@ -86,19 +98,26 @@ def _check_header(checks: LeaderboardChecks) -> list[str]:
     return ["run", "topics", "missing", f"judged{at}", f"tied{at}"]
 
 
+_POWERED_NAMES = ("powered", "human", "naive")
 _POWERED = ["run", "measure", "people + model", "people alone", "model as truth", "λ", "topics"]
+
+
+def _three_means(one: PredictionPowered | None) -> list[tuple[float | None, float | None, float | None]]:
+    """Mean and interval from people and model, from people alone, and from the model taken as the truth."""
+    if one is None:
+        return [(None, None, None)] * 3
+    return [
+        (one.mean, one.low, one.high),
+        (one.human_mean, one.human_low, one.human_high),
+        (one.naive_mean, one.naive_low, one.naive_high),
+    ]
 
 
 def _powered_rows(report: LeaderboardReport, places: int) -> list[list[str]]:
     rows = []
     for run in report.board.ranking():
         for measure, one in report.powered.get(run, {}).items():
-            three = (
-                (one.mean, one.low, one.high),
-                (one.human_mean, one.human_low, one.human_high),
-                (one.naive_mean, one.naive_low, one.naive_high),
-            )
-            shown = [f"{_shown(a, places)} [{_shown(b, places)}, {_shown(c, places)}]" for a, b, c in three]
+            shown = [f"{_shown(a, places)} [{_shown(b, places)}, {_shown(c, places)}]" for a, b, c in _three_means(one)]
             rows.append([run, measure, *shown, f"{one.power:.2f}", f"{one.labelled} + {one.unlabelled}"])
     return rows
 
@@ -126,7 +145,7 @@ def render_report(report: LeaderboardReport, output_format: str, places: int) ->
 
 
 def _tsv(report: LeaderboardReport, places: int) -> str:
-    """The bare TSV with more columns: `topics:`, `low:`, `high:`, `difference:`, `p:`, `group:`, `check:`."""
+    """The bare TSV with more columns: `topics:`, `low:`, `high:`, `powered:`, `human:`, `naive:`, `difference:`, …."""
     lines = [line.split("\t") for line in render(report.board, "tsv", places).splitlines()]
     checks = {check.run_id: check for check in report.checks.runs} if report.checks is not None else {}
     for line in lines:
@@ -137,10 +156,8 @@ def _tsv(report: LeaderboardReport, places: int) -> str:
                 names = [f"{name}:{measure}" for name in ("topics", "low", "high")]
                 line += names if is_header else _interval_fields(report, run, measure, places)
             if report.powered:
-                names = [f"{name}:{measure}" for name in ("powered", "powered_low", "powered_high")]
                 one = report.powered.get(run, {}).get(measure)
-                ends = (None, None, None) if one is None else (one.mean, one.low, one.high)
-                line += names if is_header else [_shown(value, places) for value in ends]
+                line += _powered_fields(one, measure, is_header, places)
             if report.comparisons:
                 line += _comparison_fields(report.comparisons[measure], run, measure, is_header, places)
         if report.checks is not None:
@@ -156,6 +173,12 @@ def _tsv(report: LeaderboardReport, places: int) -> str:
 def _interval_fields(report: LeaderboardReport, run: str, measure: str, places: int) -> list[str]:
     interval = report.intervals[run][measure]
     return [str(interval.units), _shown(interval.low, places), _shown(interval.high, places)]
+
+
+def _powered_fields(one: PredictionPowered | None, measure: str, is_header: bool, places: int) -> list[str]:
+    if is_header:
+        return [f"{name}{end}:{measure}" for name in _POWERED_NAMES for end in ("", "_low", "_high")]
+    return [_shown(value, places) for three in _three_means(one) for value in three]
 
 
 def _comparison_fields(comparison: Comparison, run: str, measure: str, is_header: bool, places: int) -> list[str]:

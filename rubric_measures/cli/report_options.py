@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from rubric_measures.formats.leaderboard_forms import FORMS
+
 __all__ = ["CORRECTIONS", "add_report_options", "add_test_options", "is_asked_for"]
 
 # As meta_evaluation.system_comparison has them, which loads numpy.
@@ -36,6 +38,7 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
         "--human", metavar="SCORES",
         help="per-topic scores by people's grades on some topics: prediction-powered means beside the naive ones",
     )  # fmt: skip
+    group.add_argument("--human-form", choices=FORMS, help="the form of SCORES, where it cannot be seen")
     group.add_argument("--plot", metavar="FILE", help="draw the leaderboard with standard errors (png, svg, pdf)")
     add_test_options(parser)
 

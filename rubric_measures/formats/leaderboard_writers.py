@@ -10,7 +10,8 @@ from types import MappingProxyType
 
 from rubric_measures.errors import InputError, UnknownNameError
 from rubric_measures.files import atomic_writer, path_name
-from rubric_measures.formats.leaderboards import ALL, COLUMNS, FORMS, OWN_FORMAT, Form, LeaderboardTable
+from rubric_measures.formats.leaderboard_forms import ALL, COLUMNS, FORMS, OWN_FORMAT, Form
+from rubric_measures.formats.leaderboards import LeaderboardTable
 from rubric_measures.formats.trec import IdCleaner
 
 __all__ = ["write_leaderboard"]

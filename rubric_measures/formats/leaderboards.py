@@ -6,44 +6,35 @@ import json
 import logging
 import math
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from rubric_measures.errors import FormatError, UnknownNameError
 from rubric_measures.files import path_name, read_text
+from rubric_measures.formats.leaderboard_forms import (
+    ALL,
+    COLUMNS,
+    FORMS,
+    OWN_FORMAT,
+    Form,
+    Known,
+    form_of_columns,
+    form_of_text,
+    is_number,
+)
 from rubric_measures.formats.trec import columns_of, run_name_of
 
 __all__ = ["ALL", "FORMS", "Form", "LeaderboardTable", "Score", "read_leaderboard"]
 
 _LOG = logging.getLogger("rubric_measures")
 
-# The topic of a line that holds the aggregate over the topics.
-ALL = "all"
-OWN_FORMAT = "rubric_measures leaderboard 1"
-Form = Literal[
-    "ir_measures", "tot", "rag4reports", "trec_eval", "query", "ranking", "jsonl", "wide", "workbench", "dict", "json"
-]
-FORMS: tuple[Form, ...] = get_args(Form)
-
-# The columns of the long forms; the value comes last, but in `ranking`.
-COLUMNS: Mapping[Form, tuple[str, ...]] = MappingProxyType(
-    {
-        "ir_measures": ("run", "topic", "measure", "value"),
-        "tot": ("run", "measure", "topic", "value"),
-        "rag4reports": ("topic", "run", "measure", "value"),
-        "trec_eval": ("measure", "topic", "value"),
-        "query": ("topic", "measure", "value"),
-        "ranking": ("topic", "Q0", "run", "rank", "value", "measure"),
-    }
-)
 # What our own TSV holds beside the measures.
 _BESIDE = (
     *("stderr:", "coverage:", "topics:", "low:", "high:", "difference:", "p:", "group:", "check:"),
-    *("powered:", "powered_low:", "powered_high:"),
+    *(f"{name}{end}:" for name in ("powered", "human", "naive") for end in ("", "_low", "_high")),
 )
-_RUN_HEADERS = {"run_id", "run", "run_tag", "method", "system"}
 
 
 class Score(NamedTuple):
@@ -135,6 +126,8 @@ def read_leaderboard(
     *,
     form: Form | None = None,
     topics: Collection[str] = (),
+    runs: Collection[str] = (),
+    measures: Collection[str] = (),
     run_id: str | None = None,
     measure: str | None = None,
 ) -> LeaderboardTable:
@@ -146,13 +139,16 @@ def read_leaderboard(
     (ranking), JSON lines {run_id, topic_id, measure, value}. Wide forms: TSV with a header that begins with `run_id`,
     the Rubric workbench's TSV, a JSON dict run -> rank or score, and the JSON of this package's leaderboards.
 
-    The form is seen from the content: the column that holds `all`, or only known topics, is the topic's. Measures
+    The form is seen from the content: the column that holds `all`, or only known topics, is the topic's; else the one
+    form counts in which most columns hold what is known. Measures
     whose values are all text are left out and counted, empty cells of wide files too.
 
     Args:
         path: the file.
         form: the form, where it is known or cannot be seen.
         topics: known topics, to tell the columns of a file that has no `all`.
+        runs: known runs, likewise.
+        measures: known measures, likewise.
         run_id: the run of a file that holds one run; by default the name in the file, or the file's.
         measure: what a JSON dict holds; by default `rank` when all values are whole or half numbers from 1 to the
             number of runs, else `score`.
@@ -166,7 +162,7 @@ def read_leaderboard(
     text = read_text(path)
     if not text.strip():
         raise FormatError("is empty; expected a leaderboard", path=name)
-    form = form or _form_of_text(text, name)
+    form = form or form_of_text(text, name)
     if form == "json":
         return _from_own_json(_json_object(text, name), name)
     rows: Iterable[tuple[int, Score]]
@@ -177,7 +173,7 @@ def read_leaderboard(
     elif form in {"wide", "workbench"}:
         rows = _from_table(text, name, form)
     else:
-        rows = _from_long(text, name, form, topics, run_id)
+        rows = _from_long(text, name, form, Known(frozenset(topics), frozenset(runs), frozenset(measures)), run_id)
     return _table(rows, name)
 
 
@@ -191,25 +187,6 @@ def _table(
     if not unique:
         raise FormatError("holds no number; expected a leaderboard", path=name)
     return LeaderboardTable(unique, signature, MappingProxyType(dict(missing or {})))
-
-
-def _form_of_text(text: str, name: str) -> Form | None:
-    """The form of a file; None for a long form, where the columns must decide."""
-    stripped = text.lstrip()
-    if stripped[0] == "{":
-        try:
-            content = json.loads(text)
-        except (json.JSONDecodeError, RecursionError):
-            return "jsonl"
-        if content.get("format") == OWN_FORMAT:
-            return "json"
-        return "jsonl" if "run_id" in content and "measure" in content else "dict"
-    if stripped[0] == "[":
-        raise FormatError("is a JSON list; expected JSON lines or a dict of runs", path=name)
-    header = stripped.partition("\n")[0].split("\t")
-    if "+/-" in header:
-        return "workbench"
-    return "wide" if header[0].strip() in _RUN_HEADERS and len(header) > 1 else None
 
 
 def _unique(rows: Iterable[tuple[int, Score]], name: str) -> tuple[Score, ...]:
@@ -239,16 +216,8 @@ def _value(token: object, name: str, line: int, where: str = "value") -> float:
     return value
 
 
-def _is_number(token: str) -> bool:
-    try:
-        float(token)
-    except ValueError:
-        return False
-    return True
-
-
 def _from_long(
-    text: str, name: str, form: Form | None, topics: Collection[str], run_id: str | None
+    text: str, name: str, form: Form | None, known: Known, run_id: str | None
 ) -> Iterator[tuple[int, Score]]:
     lines = [(number, row) for number, line in enumerate(text.split("\n"), 1) if (row := columns_of(line))]
     named = [row[2] for _, row in lines if len(row) == 3 and row[:2] == ["runid", ALL]]
@@ -258,7 +227,7 @@ def _from_long(
         raise FormatError(problem, path=name)
     if not lines:
         return
-    form = form or _form_of_columns([row for _, row in lines], name, topics)
+    form = form or form_of_columns([row for _, row in lines], name, known)
     columns = COLUMNS[form]
     for number, row in lines:
         if len(row) != len(columns):
@@ -281,38 +250,8 @@ def _from_long(
 
 def _text_measures(rows: Sequence[Sequence[str]], measure: int, value: int) -> set[str]:
     """The measures of which no value is a number."""
-    numeric = {row[measure] for row in rows if _is_number(row[value])}
+    numeric = {row[measure] for row in rows if is_number(row[value])}
     return {row[measure] for row in rows} - numeric
-
-
-def _form_of_columns(rows: Sequence[Sequence[str]], name: str, topics: Collection[str]) -> Form:
-    """Tells the long forms by their topic column: the one that holds `all`, or nothing but known topics."""
-    width = len(rows[0])
-    if width == 6:
-        if all(len(row) == 6 and row[1] == "Q0" for row in rows):
-            return "ranking"
-        raise FormatError("has six columns, but is not 'topic Q0 run rank value measure'", path=name, line=1)
-    candidates = [form for form, columns in COLUMNS.items() if len(columns) == width and form != "ranking"]
-    if not candidates:
-        problem = (
-            f"has {width} columns; a leaderboard has 3 ('measure topic value'), 4 ('run topic measure value') or 6"
-        )
-        raise FormatError(problem, path=name, line=1)
-    values = [{row[column] for row in rows if len(row) == width} for column in range(width)]
-
-    def narrowed(forms: Sequence[Form], test: Callable[[set[str]], bool]) -> list[Form]:
-        return [form for form in forms if test(values[COLUMNS[form].index("topic")])]
-
-    known = set(topics)
-    for forms in (narrowed(candidates, lambda column: ALL in column), candidates):
-        fitting = narrowed(forms, lambda column: bool(known) and column - {ALL} <= known)
-        if len(forms) == 1:
-            return forms[0]
-        if len(fitting) == 1:
-            return fitting[0]
-    named = ", ".join(f"{form} ({' '.join(COLUMNS[form])})" for form in candidates)
-    options = "commands take --form, --official-form, or --from leaderboard:tot"
-    raise FormatError(f"could be any of {named}; name the form or the topics ({options})", path=name)
 
 
 def _from_json_lines(text: str, name: str) -> Iterator[tuple[int, Score]]:
@@ -369,7 +308,7 @@ def _from_table(text: str, name: str, form: Form) -> Iterator[tuple[int, Score]]
     else:
         extra = {title: column for column, title in enumerate(header) if title.startswith(_BESIDE)}
         plain = [column for column in range(1, len(header)) if header[column] not in extra]
-        numeric = [column for column in plain if any(_is_number(row[column]) for row in rows)]
+        numeric = [column for column in plain if any(is_number(row[column]) for row in rows)]
         if len(numeric) < len(plain):
             _LOG.warning("%s: %d columns without any number were left out", name, len(plain) - len(numeric))
         measures = {column: extra.get(f"stderr:{header[column]}", 0) for column in numeric}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
@@ -27,6 +28,7 @@ from rubric_measures.workbench import score_workbench, workbench_filter
 
 __all__ = ["DEFAULT_RELS", "correlate_grid", "expand_measures"]
 
+_LOG = logging.getLogger("rubric_measures")
 DEFAULT_RELS = (1, 2, 3, 4, 5)
 Kind = Literal["question", "nugget", "direct"]
 
@@ -46,20 +48,25 @@ def expand_measures(measures: Iterable[Measure], rels: Sequence[int] = DEFAULT_R
     return list(expanded.values())
 
 
-def _sets_of(path: str | os.PathLike[str], wanted: GradeFilter) -> list[GradeSetKey]:
+def _sets_of(path: str | os.PathLike[str], wanted: GradeFilter, bank: TestBank | None) -> list[GradeSetKey]:
+    """The grade sets to score: those that pass the filter and, with a bank, grade an item of it (or no item at all)."""
+    name = os.fspath(path)
     try:
-        found = grade_sets(read_graded(path))
+        found = grade_sets(read_graded(path), wanted, bank)
     except UngroupedError:
-        found = grade_sets(load_graded(path))
-    keys = [
-        key
-        for key in found
-        if wanted.llm in (None, key.llm)
-        and wanted.prompt_class in (None, key.prompt_class)
-        and wanted.prompt_type in (None, key.kind)
-    ]
+        found = grade_sets(load_graded(path), wanted, bank)
+    keys = [key for key, count in found.items() if count]
+    outside = [key for key, count in found.items() if not count]
+    if not found:
+        every = grade_sets(load_graded(path))
+        raise InputError(f"{name}: no grade set passes the filter; it has: {'; '.join(map(str, every))}")
     if not keys:
-        raise InputError(f"{os.fspath(path)}: no grade set passes the filter; it has: {'; '.join(map(str, found))}")
+        raise InputError(f"{name}: no grade set has grades of items in the bank: {'; '.join(map(str, outside))}")
+    if outside:
+        _LOG.warning(
+            "%s: %d grade sets have no grade of an item in the bank and were left out: %s",
+            *(name, len(outside), "; ".join(map(str, outside))),
+        )
     return keys
 
 
@@ -83,7 +90,8 @@ def correlate_grid(
         path: graded records; read once for the list of grade sets and once for each of them, so not a stream.
         official: the official leaderboard.
         measures: this package's measures; see `expand_measures`.
-        bank: the test bank; without it the denominators are the items that occur in the records.
+        bank: the test bank; without it the denominators are the items that occur in the records. Grade sets without an
+            item of the bank are left out, and counted; labels of whole passages are scored without the bank.
         wanted: restricts the grade sets.
         coefficients: see `correlate_leaderboards`.
         on_failed: see `graded.Grades`.
@@ -105,13 +113,14 @@ def correlate_grid(
         raise InputError("a grid reads its records several times; give a file, not standard input")
     restriction = wanted or GradeFilter()
     cells: list[GridCell] = []
-    for key in _sets_of(path, restriction):
+    for key in _sets_of(path, restriction, bank):
         kind: Kind | None = key.kind if key.kind in ("question", "nugget", "direct") else None  # type: ignore[assignment]
         chosen = GradeFilter(key.llm, key.prompt_class or None, kind, restriction.question_set)
         if compat == "workbench":
             chosen = workbench_filter(chosen)
-
-        for measure, board, reason in _boards(path, bank, chosen, measures, on_failed, compat):
+        # Labels of whole passages grade no item, so the bank has nothing to say about them.
+        items = None if key.kind == "direct" else bank
+        for measure, board, reason in _boards(path, items, chosen, measures, on_failed, compat):
             result = None
             if board is not None:
                 column = scores_of_workbench if compat == "workbench" else scores_of_board

@@ -13,7 +13,12 @@ from rubric_measures.errors import InputError
 from rubric_measures.formats.leaderboards import LeaderboardTable
 from rubric_measures.leaderboard import OVERALL, Leaderboard
 from rubric_measures.meta_evaluation.bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED
-from rubric_measures.meta_evaluation.correlation import CoefficientName, max_rank_drop, parse_coefficient
+from rubric_measures.meta_evaluation.correlation import (
+    CoefficientName,
+    max_rank_drop,
+    parse_coefficient,
+    undefined_reason,
+)
 from rubric_measures.meta_evaluation.intervals import (
     CoefficientInterval,
     TopicTau,
@@ -72,8 +77,8 @@ class LeaderboardCorrelation:
         missing: official runs that the other leaderboard lacks.
         extra: runs that only the other leaderboard has.
         coefficients: one result a coefficient, in the order asked for.
-        worst_run: the run with the maximum rank drop; None without runs.
-        worst_drop: the ranks it loses.
+        worst_run: the run with the maximum rank drop; None where that is undefined (fewer than two runs, or all tied).
+        worst_drop: the ranks it loses; None likewise.
         topic_kendall: τ per topic averaged; None unless both sides have per-topic scores of the same topics.
         pooled_kendall: τ over all topic/run pairs; None likewise.
         pairs: agreement on the significantly different pairs; None unless both have complete per-topic scores.
@@ -172,6 +177,13 @@ def _table(scores: RunScores, runs: Sequence[str]) -> tuple[FloatArray, list[str
     return table, topics
 
 
+def _worst_drop(x: FloatArray, y: FloatArray, runs: Sequence[str]) -> tuple[float | None, str | None]:
+    if undefined_reason(CoefficientName("max_rank_drop"), x, y):
+        return None, None
+    drop, worst = max_rank_drop(x, y)
+    return drop, runs[worst]
+
+
 def correlate_leaderboards(
     official: RunScores,
     other: RunScores,
@@ -232,7 +244,7 @@ def correlate_leaderboards(
             results += correlate_over_topics(given, scored[0], name, rounds=rounds, seed=seed, level=level)
         else:
             results.append(correlate_over_runs(x, y, name, rounds=rounds, seed=seed, level=level))
-    drop, worst = max_rank_drop(x, y)
+    drop, worst = _worst_drop(x, y, runs)
     topic = pooled = pairs = None
     if details and both and scored is not None and reference is not None:
         topic = topic_tau(reference[0], scored[0], rounds=rounds, seed=seed, level=level)
@@ -247,7 +259,7 @@ def correlate_leaderboards(
         missing,
         extra,
         tuple(results),
-        runs[worst],
+        worst,
         drop,
         topic,
         pooled,

@@ -1,0 +1,118 @@
+"""The forms of leaderboard files, and which of them a file has by its content."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Literal, NamedTuple, get_args
+
+from rubric_measures.errors import FormatError
+
+__all__ = ["ALL", "COLUMNS", "FORMS", "OWN_FORMAT", "Form", "Known", "form_of_columns", "form_of_text", "is_number"]
+
+# The topic of a line that holds the aggregate over the topics.
+ALL = "all"
+OWN_FORMAT = "rubric_measures leaderboard 1"
+Form = Literal[
+    "ir_measures", "tot", "rag4reports", "trec_eval", "query", "ranking", "jsonl", "wide", "workbench", "dict", "json"
+]
+FORMS: tuple[Form, ...] = get_args(Form)
+
+# The columns of the long forms; the value comes last, but in `ranking`.
+COLUMNS: Mapping[Form, tuple[str, ...]] = MappingProxyType(
+    {
+        "ir_measures": ("run", "topic", "measure", "value"),
+        "tot": ("run", "measure", "topic", "value"),
+        "rag4reports": ("topic", "run", "measure", "value"),
+        "trec_eval": ("measure", "topic", "value"),
+        "query": ("topic", "measure", "value"),
+        "ranking": ("topic", "Q0", "run", "rank", "value", "measure"),
+    }
+)
+_RUN_HEADERS = {"run_id", "run", "run_tag", "method", "system"}
+
+
+class Known(NamedTuple):
+    """Names that are known from elsewhere, to tell the columns of a long form by; empty where nothing is known."""
+
+    topics: frozenset[str] = frozenset()
+    runs: frozenset[str] = frozenset()
+    measures: frozenset[str] = frozenset()
+
+
+_NOTHING = Known()
+
+
+def is_number(token: str) -> bool:
+    """Whether a text is a number."""
+    try:
+        float(token)
+    except ValueError:
+        return False
+    return True
+
+
+def form_of_text(text: str, name: str) -> Form | None:
+    """The form of a file; None for a long form, where the columns must decide."""
+    stripped = text.lstrip()
+    if stripped[0] == "{":
+        try:
+            content = json.loads(text)
+        except (json.JSONDecodeError, RecursionError):
+            return "jsonl"
+        if content.get("format") == OWN_FORMAT:
+            return "json"
+        return "jsonl" if "run_id" in content and "measure" in content else "dict"
+    if stripped[0] == "[":
+        raise FormatError("is a JSON list; expected JSON lines or a dict of runs", path=name)
+    header = stripped.partition("\n")[0].split("\t")
+    if "+/-" in header:
+        return "workbench"
+    return "wide" if header[0].strip() in _RUN_HEADERS and len(header) > 1 else None
+
+
+def form_of_columns(rows: Sequence[Sequence[str]], name: str, known: Known = _NOTHING) -> Form:
+    """Tells the long forms by their topic column (it holds `all`, or nothing but known topics), or by what is known.
+
+    Raises:
+        FormatError: no form, or several, fit; the message names them.
+    """
+    width = len(rows[0])
+    if width == 6:
+        if all(len(row) == 6 and row[1] == "Q0" for row in rows):
+            return "ranking"
+        raise FormatError("has six columns, but is not 'topic Q0 run rank value measure'", path=name, line=1)
+    candidates = [form for form, columns in COLUMNS.items() if len(columns) == width and form != "ranking"]
+    if not candidates:
+        problem = (
+            f"has {width} columns; a leaderboard has 3 ('measure topic value'), 4 ('run topic measure value') or 6"
+        )
+        raise FormatError(problem, path=name, line=1)
+    values = [{row[column] for row in rows if len(row) == width} for column in range(width)]
+
+    def narrowed(forms: Sequence[Form], test: Callable[[set[str]], bool]) -> list[Form]:
+        return [form for form in forms if test(values[COLUMNS[form].index("topic")])]
+
+    for forms in (narrowed(candidates, lambda column: ALL in column), candidates):
+        fitting = narrowed(forms, lambda column: bool(known.topics) and column - {ALL} <= known.topics)
+        if len(forms) == 1:
+            return forms[0]
+        if len(fitting) == 1:
+            return fitting[0]
+    familiar = _most_familiar(candidates, values, known)
+    if len(familiar) == 1:
+        return familiar[0]
+    named = ", ".join(f"{form} ({' '.join(COLUMNS[form])})" for form in candidates)
+    options = "commands take --form, --official-form, --human-form, or --from leaderboard:tot"
+    raise FormatError(f"could be any of {named}; name the form or the topics ({options})", path=name)
+
+
+def _most_familiar(forms: Sequence[Form], values: Sequence[set[str]], known: Known) -> list[Form]:
+    """The forms in which most columns hold a known name of their kind; none where no column does."""
+    kinds = {"topic": known.topics, "run": known.runs, "measure": known.measures}
+    counts = [
+        sum(not values[index].isdisjoint(kinds.get(column, ())) for index, column in enumerate(COLUMNS[form]))
+        for form in forms
+    ]
+    return [form for form, count in zip(forms, counts, strict=True) if count and count == max(counts)]
