@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rubric_measures.backends import make_backend
 from rubric_measures.cli import main
 from rubric_measures.errors import InputError
 from rubric_measures.formats.bank import load_bank
@@ -112,3 +113,57 @@ def test_failures_and_missing_options(
     assert "add --model and --bank" in capsys.readouterr().err
     assert main(["verify", passages, "--model", "lexical"]) == 2
     assert "add --canary" in capsys.readouterr().err
+
+
+def test_a_dry_run_counts_and_asks_nothing(
+    files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages, bank = map(str, files)
+    model, prices = tmp_path / "model.jsonl", tmp_path / "prices.json"
+    model.write_text('{"contains": [""], "reply": "5"}\n')
+    name = f"scripted:{model}"
+    # 1 unit of money a token shown, nothing for one written.
+    prices.write_text(json.dumps({make_backend(name).model: {"input": 1e6, "output": 0}}))
+    cache = tmp_path / "cache.sqlite"
+    common = ["verify", passages, "--bank", bank, "--canary", "--model", name, "--cache", str(cache)]
+    assert main([*common, "--dry-run", "--prices", str(prices)]) == 0
+    header, line = (line.split("\t") for line in capsys.readouterr().out.splitlines())
+    row = dict(zip(header, line, strict=True))
+    # q1: empty, instruction, one other-query, shuffled-query, three questions: 7 cases of 4 items; q2: the last has one
+    # question, and one case the more of another query is not there (one other query): 5 cases of 1 item.
+    assert int(row["calls"]) + int(row["shared"]) == 7 * 4 + 5
+    assert float(row["cost_at_most"]) == int(row["prompt_tokens"]) > 0
+    assert not cache.exists()
+    assert main([*common, "-o", "jsonl"]) == 0
+    said = capsys.readouterr().err
+    assert "canary suite: 33 grades" in said
+    assert main([*common, "--dry-run"]) == 0
+    header, line = (line.split("\t") for line in capsys.readouterr().out.splitlines())
+    row = dict(zip(header, line, strict=True))
+    assert (row["calls"], row["cached_share"], row["cost_at_most"]) == ("0", "1.000", "unknown")
+
+
+def test_limits_stop_the_run_and_keep_what_is_done(
+    files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages, bank = map(str, files)
+    model, prices = tmp_path / "model.jsonl", tmp_path / "prices.json"
+    model.write_text('{"contains": [""], "reply": "0"}\n')
+    prices.write_text(json.dumps({make_backend(f"scripted:{model}").model: {"input": 1e6, "output": 1e6}}))
+    common = ["verify", passages, "--bank", bank, "--canary", "--model", f"scripted:{model}", "-o", "jsonl"]
+    output, cache = tmp_path / "report.jsonl", ["--cache", str(tmp_path / "cache.sqlite")]
+    assert main([*common, "--max-calls", "3", "--output", str(output)]) == 1
+    said = capsys.readouterr().err
+    assert "raise the limit and run again" in said and "3 calls of this run are lost: name a --cache" in said
+    assert not output.exists()
+    assert main([*common, *cache, "--max-calls", "3"]) == 1
+    assert "are lost" not in capsys.readouterr().err
+    assert main([*common, *cache]) == 0
+    # Of 33 requests three are equal to others (both shared and cached ones may be counted so): 30 − 3 calls are left.
+    assert "canary suite: 33 grades: 27 calls" in capsys.readouterr().err
+    assert main([*common, "--max-cost", "1"]) == 2
+    assert "--max-cost needs a price" in capsys.readouterr().err
+    assert main([*common, "--max-cost", "1", "--prices", str(prices)]) == 1
+    assert "raise the limit" in capsys.readouterr().err
+    assert main(["verify", passages, "--max-calls", "3", "--dry-run"]) == 2
+    assert "--dry-run, --max-calls: only the canary suite" in capsys.readouterr().err

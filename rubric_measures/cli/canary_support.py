@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from rubric_measures.cli.model_options import backend_settings
-from rubric_measures.errors import InputError
+from rubric_measures.cli.grade_support import Interrupts, request_bar
+from rubric_measures.cli.model_options import backend_settings, model_price, print_estimates
+from rubric_measures.errors import BudgetError, InputError
 
 if TYPE_CHECKING:
     from rubric_measures.formats.workbench import QueryPassages
     from rubric_measures.records import TestBank
     from rubric_measures.verification.sections import Section
 
-__all__ = ["add_canary_options", "run_canaries"]
+__all__ = ["add_canary_options", "refuse_without_canary", "run_canaries"]
+
+_LOG = logging.getLogger("rubric_measures")
 
 
 def add_canary_options(parser: argparse.ArgumentParser) -> None:
@@ -28,22 +33,42 @@ def add_canary_options(parser: argparse.ArgumentParser) -> None:
     add("--model-option", action="append", default=[], metavar="NAME=VALUE", help="a setting of the model's backend")
     add("--cache", metavar="FILE", help="the reply cache (default: replies are not kept)")
     add("--cases", type=int, default=3, metavar="N", help="cases of each kind a query, where several can be made")
+    add("--dry-run", action="store_true", help="say what would be called and what it would cost; report nothing")
+    add("--prices", metavar="FILE", help="price table, for --dry-run and --max-cost")
+    add("--max-calls", type=int, metavar="N", help="stop after so many calls")
+    add("--max-cost", type=float, metavar="COST", help="stop before the calls cost more; needs --prices")
+
+
+def refuse_without_canary(options: argparse.Namespace) -> None:
+    """Refuses what only the canary suite would use.
+
+    Raises:
+        InputError: naming the options.
+    """
+    names = "model prompt base_url model_option cache dry_run prices max_calls max_cost"
+    ignored = [
+        f"--{name.replace('_', '-')}" for name in names.split() if getattr(options, name) not in (None, [], False)
+    ]
+    if ignored:
+        raise InputError(f"{', '.join(ignored)}: only the canary suite asks a grader; add --canary, or leave it out")
 
 
 def run_canaries(
     options: argparse.Namespace, groups: Iterable[QueryPassages], bank: TestBank | None
 ) -> tuple[list[Section], bool]:
-    """Builds the canaries of the passages, grades them, and reports.
+    """Builds the canaries of the passages, grades them, and reports; a dry run prints what that would need.
 
     Returns:
-        the sections, and whether every case has a grade.
+        the sections (none of a dry run), and whether every case has a grade.
 
     Raises:
-        InputError: no model or no bank is named.
+        InputError: no model or no bank is named, or a limit on the cost without a price.
+        BudgetError: a limit was reached.
+        KeyboardInterrupt: the user stopped the run; calls in flight were finished.
     """
     from rubric_measures.backends import make_backend
     from rubric_measures.backends.cache import ReplyCache
-    from rubric_measures.grading import Grader
+    from rubric_measures.grading import Grader, GradingReport, estimate
     from rubric_measures.runners import LocalRunner
     from rubric_measures.verification.canaries import build_canaries, canary_report
     from rubric_measures.verification.statistics_sections import canary_sections
@@ -52,11 +77,40 @@ def run_canaries(
         raise InputError("--canary needs the grader and the items: add --model and --bank")
     cases = build_canaries(groups, bank, options.seed, options.cases)
     backend = make_backend(options.model, **backend_settings(options.model_option, options.base_url))
-    Grader(LocalRunner(backend, None), tuple(options.prompt)).makers(bank)
-    with ReplyCache(options.cache or ":memory:") as cache:
-        grader = Grader(LocalRunner(backend, cache), tuple(options.prompt))
-        report = canary_report(grader.grade_records(cases, bank), options.min_rating)
+    price = model_price(options.prices, backend, options.max_cost)
+    limits = {
+        "max_calls": options.max_calls,
+        "max_cost": options.max_cost,
+        "price": price.of_reply if price else None,
+    }
+
+    def grader(cache: ReplyCache | None, **more: Any) -> Grader:
+        return Grader(LocalRunner(backend, cache, **limits, **more), tuple(options.prompt))
+
+    if options.dry_run:
+        with contextlib.ExitStack() as stack:
+            is_there = options.cache is not None and Path(options.cache).is_file()
+            known = stack.enter_context(ReplyCache(options.cache, read_only=True)) if is_there else None
+            print_estimates(estimate(grader(known), lambda: cases, bank, price))
+        return [], True
+    # What is wrong with prompts is found before a cache is made.
+    makers = grader(None).makers(bank)
+    total = len(makers) * sum(len(case.passages) * len(bank.for_query(case.query_id)) for case in cases)
+    graded = GradingReport()
+    with (
+        ReplyCache(options.cache or ":memory:") as cache,
+        request_bar(total) as progress,
+        Interrupts() as interrupts,
+    ):
+        grading = grader(cache, progress=progress, stop=interrupts.event)
+        try:
+            report = canary_report(grading.grade_records(cases, bank, graded), options.min_rating)
+        except (KeyboardInterrupt, BudgetError):
+            if options.cache is None and graded.run.calls:
+                _LOG.warning("%d calls of this run are lost: name a --cache to keep them", graded.run.calls)
+            raise
+    _LOG.info("canary suite: %d grades: %s", graded.by_status.total(), graded.run)
     failed = sum(count.failed for count in report.counts.values())
     if failed:
-        logging.getLogger("rubric_measures").warning("%d canary grades failed: they count neither way", failed)
+        _LOG.warning("%d canary grades failed: they count neither way", failed)
     return list(canary_sections(report, options.min_rating)), not failed

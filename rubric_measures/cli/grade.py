@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from rubric_measures.cli.grade_support import Interrupts, fewer_collections, progress_bar
-from rubric_measures.cli.model_options import backend_settings, model_price, named_values
+from rubric_measures.cli.model_options import backend_settings, model_price, named_values, print_estimates
 from rubric_measures.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
     from rubric_measures.backends import Backend
     from rubric_measures.formats.workbench import QueryPassages
-    from rubric_measures.grading import Estimate, Grader, GradingReport, GradingSettings, Price
+    from rubric_measures.grading import Grader, GradingReport, GradingSettings, Price
     from rubric_measures.records import TestBank
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -218,21 +218,8 @@ def _dry_run(args: argparse.Namespace, backend: Backend, bank: TestBank, price: 
     finally:
         if cache is not None:
             cache.close()
-    _print_estimates(found)
+    print_estimates(found)
     return 0
-
-
-def _print_estimates(found: list[Estimate]) -> None:
-    columns = "prompt calls cached shared cached_share kept prompt_tokens completion_tokens_at_most checks_at_most"
-    print(*columns.split(), "cost_at_most", sep="\t")
-    for row in found:
-        counts = (row.calls, row.cached, row.shared, f"{row.cached_share:.3f}", row.kept, row.prompt_tokens)
-        cost = "unknown" if row.cost is None else f"{row.cost:.4f}"
-        print(row.prompt_class, *counts, row.completion_tokens, row.checks, cost, sep="\t")
-    if len(found) > 1:
-        costs = [row.cost for row in found if row.cost is not None]
-        total = f"{sum(costs):.4f}" if len(costs) == len(found) else "unknown"
-        print("all", sum(row.calls for row in found), *[""] * 7, total, sep="\t")
 
 
 def _say(report: GradingReport) -> int:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rubric_measures.records import TestBank
     from rubric_measures.runners import RunStats
 
-__all__ = ["Interrupts", "fewer_collections", "progress_bar", "shown_on"]
+__all__ = ["Interrupts", "fewer_collections", "progress_bar", "request_bar", "shown_on"]
 
 
 class Interrupts:
@@ -57,13 +57,21 @@ def fewer_collections() -> Iterator[None]:
 def progress_bar(
     passages: str, bank: TestBank, prompts: int, partial: bool
 ) -> Iterator[Callable[[RunStats], None] | None]:
-    """A progress bar on standard error when that is a terminal; else nothing."""
+    """A progress bar of a grading run on standard error when that is a terminal; else nothing."""
+    # Counting reads the passages once more, so only where somebody looks.
+    total = None if partial or not sys.stderr.isatty() else _total(passages, bank, prompts)
+    with request_bar(total) as show:
+        yield show
+
+
+@contextlib.contextmanager
+def request_bar(total: int | None) -> Iterator[Callable[[RunStats], None] | None]:
+    """A progress bar of so many requests on standard error when that is a terminal; else nothing."""
     if not sys.stderr.isatty():
         yield None
         return
     from tqdm import tqdm
 
-    total = None if partial else _total(passages, bank, prompts)
     with tqdm(total=total, unit=" requests", smoothing=0.1, file=sys.stderr) as bar:
         yield shown_on(bar)
 

@@ -10,9 +10,9 @@ from rubric_measures.errors import InputError
 
 if TYPE_CHECKING:
     from rubric_measures.backends import Backend
-    from rubric_measures.grading import Price
+    from rubric_measures.grading import Estimate, Price
 
-__all__ = ["backend_settings", "model_price", "named_values"]
+__all__ = ["backend_settings", "model_price", "named_values", "print_estimates"]
 
 
 def named_values(option: str, pairs: Iterable[str]) -> dict[str, Any]:
@@ -53,3 +53,17 @@ def model_price(path: str | None, backend: Backend, max_cost: float | None) -> P
     if max_cost is not None and price is None:
         raise InputError(f"--max-cost needs a price for {backend.model}; give --prices with an entry for it")
     return price
+
+
+def print_estimates(found: Sequence[Estimate]) -> None:
+    """Prints what a dry run found: a line a prompt, and their sum where there are several."""
+    columns = "prompt calls cached shared cached_share kept prompt_tokens completion_tokens_at_most checks_at_most"
+    print(*columns.split(), "cost_at_most", sep="\t")
+    for row in found:
+        counts = (row.calls, row.cached, row.shared, f"{row.cached_share:.3f}", row.kept, row.prompt_tokens)
+        cost = "unknown" if row.cost is None else f"{row.cost:.4f}"
+        print(row.prompt_class, *counts, row.completion_tokens, row.checks, cost, sep="\t")
+    if len(found) > 1:
+        costs = [row.cost for row in found if row.cost is not None]
+        total = f"{sum(costs):.4f}" if len(costs) == len(found) else "unknown"
+        print("all", sum(row.calls for row in found), *[""] * 7, total, sep="\t")

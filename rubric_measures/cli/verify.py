@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rubric_measures.cli.canary_support import add_canary_options, run_canaries
+from rubric_measures.cli.canary_support import add_canary_options, refuse_without_canary, run_canaries
 from rubric_measures.cli.inputs import add_grade_options, bank_of, wanted_of
 from rubric_measures.errors import InputError
 from rubric_measures.files import atomic_writer
@@ -65,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
   rubric_measures verify graded.jsonl.gz --bank questions.jsonl --item-statistics --plot bank-size.svg
   rubric_measures verify graded.jsonl.gz --bank questions.jsonl --item-statistics --run runs/*.run
   rubric_measures verify passages.jsonl.gz --bank questions.jsonl --canary --model lexical
+  rubric_measures verify passages.jsonl.gz --bank questions.jsonl --canary --model openai:gpt-4o --dry-run
   rubric_measures verify graded.jsonl.gz --bank questions.jsonl -o html --output report.html"""
 
 
@@ -78,8 +79,10 @@ def run(options: argparse.Namespace) -> int:
     bank = bank_of(options)
     if options.canary:
         canaries, complete = run_canaries(options, _groups(options), bank)
-    elif options.model is not None:
-        raise InputError("--model names the grader of the canary suite; add --canary")
+        if options.dry_run:
+            return 0
+    else:
+        refuse_without_canary(options)
     sections = itertools.chain(canaries, _sections(options, bank))
     with atomic_writer(options.output) as stream:
         if options.output_format == "html":
