@@ -148,7 +148,7 @@ def test_limits_stop_the_run_and_keep_what_is_done(
 ) -> None:
     passages, bank = map(str, files)
     model, prices = tmp_path / "model.jsonl", tmp_path / "prices.json"
-    model.write_text('{"contains": [""], "reply": "0"}\n')
+    model.write_text('{"contains": [""], "reply": "0", "prompt_tokens": 1}\n')
     prices.write_text(json.dumps({make_backend(f"scripted:{model}").model: {"input": 1e6, "output": 1e6}}))
     common = ["verify", passages, "--bank", bank, "--canary", "--model", f"scripted:{model}", "-o", "jsonl"]
     output, cache = tmp_path / "report.jsonl", ["--cache", str(tmp_path / "cache.sqlite")]
@@ -163,7 +163,8 @@ def test_limits_stop_the_run_and_keep_what_is_done(
     assert "canary suite: 33 grades: 27 calls" in capsys.readouterr().err
     assert main([*common, "--max-cost", "1"]) == 2
     assert "--max-cost needs a price" in capsys.readouterr().err
-    assert main([*common, "--max-cost", "1", "--prices", str(prices)]) == 1
-    assert "raise the limit" in capsys.readouterr().err
+    # One token a call at 1 unit of money.
+    assert main([*common, "--max-cost", "5", "--prices", str(prices)]) == 1
+    assert "limit of 5 on the cost" in capsys.readouterr().err
     assert main(["verify", passages, "--max-calls", "3", "--dry-run"]) == 2
     assert "--dry-run, --max-calls: only the canary suite" in capsys.readouterr().err
