@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rubric_measures.collector import paused_collector
 from rubric_measures.errors import FormatError
 from rubric_measures.files import iter_lines, path_name
-from rubric_measures.formats.json_models import parse_json, paused_collector
+from rubric_measures.formats.json_models import parse_json
 from rubric_measures.formats.nugget_sets import facet_ids
 from rubric_measures.formats.nuggetizer import AssignmentLine, validate_assignments
 from rubric_measures.formats.nuggetizer_records import ASSIGNMENT_GRADES, item_of_nugget

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import multiprocessing
 import os
 import sys
 import threading
@@ -74,6 +73,8 @@ def forked_map(
     if workers < 2 or not sys.platform.startswith("linux") or threading.active_count() > 1:
         yield from map(function, watch(things))
         return
+    import multiprocessing
+
     global _inherited  # noqa: PLW0603
     logger = logging.getLogger("rubric_measures")
     _inherited = function

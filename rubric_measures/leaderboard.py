@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ir_measures.measures.base import Measure
 
@@ -14,9 +15,11 @@ from rubric_measures.formats.run_names import distinct_run_names
 from rubric_measures.formats.trec import read_run
 from rubric_measures.graded import Grades, OnFailed
 from rubric_measures.measures.plan import Coverage, Plan, QueryScorer
-from rubric_measures.run_spool import RunSpool
-from rubric_measures.selection import RecordQuery, made_by
-from rubric_measures.signature import Signature
+from rubric_measures.signature import Signature, made_by
+
+if TYPE_CHECKING:
+    from rubric_measures.run_spool import RunSpool
+    from rubric_measures.selection import RecordQuery
 
 __all__ = [
     "OVERALL",

@@ -15,9 +15,10 @@ from typing import Any
 
 from ir_measures.measures.base import Measure
 
+from rubric_measures.collector import paused_collector
 from rubric_measures.errors import FormatError, MeasureError
 from rubric_measures.files import iter_lines, path_name
-from rubric_measures.formats.json_models import parse_json, paused_collector
+from rubric_measures.formats.json_models import parse_json
 from rubric_measures.leaderboard import Cell, Leaderboard, cell_of
 from rubric_measures.signature import Signature
 

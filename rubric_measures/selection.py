@@ -11,8 +11,8 @@ from functools import partial
 from operator import itemgetter
 from typing import Literal, NamedTuple, TypeVar
 
+from rubric_measures.collector import paused_collector
 from rubric_measures.errors import InputError, UnknownNameError
-from rubric_measures.formats.json_models import paused_collector
 from rubric_measures.formats.workbench import (
     DirectGrade,
     GradedPassage,
@@ -25,7 +25,7 @@ from rubric_measures.formats.workbench import (
 )
 from rubric_measures.graded import DIRECT_ITEM, Grades, OnFailed, QueryGrades, note_left_out
 from rubric_measures.records import RubricItem, TestBank
-from rubric_measures.signature import content_hash
+from rubric_measures.signature import describe, made_by
 
 __all__ = [
     "GradeFilter",
@@ -33,13 +33,10 @@ __all__ = [
     "GradeSetSelector",
     "RankedPassage",
     "RecordQuery",
-    "bank_hash",
     "consume_records",
-    "describe",
     "grade_set_key",
     "grade_sets",
     "load_records",
-    "made_by",
     "read_records",
     "select_query",
 ]
@@ -432,25 +429,6 @@ def load_records(
     sets = frozenset[GradeSetKey]().union(*(sets for _, _, sets, _ in records))
     made = frozenset[str]().union(*(made for _, _, _, made in records))
     return Grades(queries, on_failed, {**describe(sets, bank), **made_by(made)})
-
-
-def describe(grade_sets: Iterable[GradeSetKey], bank: TestBank | None) -> dict[str, object]:
-    """What grades are, for the signature: the grade sets, and the bank by its content."""
-    return {
-        "grades": [str(key) for key in sorted(grade_sets)],
-        "bank": None if bank is None else bank_hash(bank),
-    }
-
-
-def made_by(made: Iterable[str]) -> dict[str, object]:
-    """The signatures of the graders, for the signature of what is scored; nothing where the records have none."""
-    listed = sorted(made)
-    return {"graders": listed} if listed else {}
-
-
-def bank_hash(bank: TestBank) -> str:
-    """The first twelve hex digits of the hash of all that a bank says about its items."""
-    return content_hash([asdict(item) for item in sorted(bank, key=lambda item: (item.query_id, item.item_id))])[:12]
 
 
 def grade_sets(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 
-__all__ = ["Signature", "canonical_json", "content_hash"]
+from rubric_measures.records import TestBank
+
+__all__ = ["Signature", "bank_hash", "canonical_json", "content_hash", "describe", "made_by"]
 
 # Made once: json.dumps with arguments makes an encoder for each call.
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
@@ -25,6 +27,25 @@ def canonical_json(value: object) -> str:
 def content_hash(value: object) -> str:
     """The sha256 hex digest of the canonical JSON of a value; the only key function of caches and manifests."""
     return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def bank_hash(bank: TestBank) -> str:
+    """The first twelve hex digits of the hash of all that a bank says about its items."""
+    return content_hash([asdict(item) for item in sorted(bank, key=lambda item: (item.query_id, item.item_id))])[:12]
+
+
+def describe(grade_sets: Iterable[tuple[str, ...]], bank: TestBank | None) -> dict[str, object]:
+    """What grades are, for the signature: the grade sets (`selection.GradeSetKey`), and the bank by its content."""
+    return {
+        "grades": [str(key) for key in sorted(grade_sets)],
+        "bank": None if bank is None else bank_hash(bank),
+    }
+
+
+def made_by(made: Iterable[str]) -> dict[str, object]:
+    """The signatures of the graders, for the signature of what is scored; nothing where the records have none."""
+    listed = sorted(made)
+    return {"graders": listed} if listed else {}
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from rubric_measures.graded import BANK_DOC, Grades
 from rubric_measures.measures import RubricQrels
 from rubric_measures.measures.plan import is_supported
 from rubric_measures.records import TestBank
+from rubric_measures.signature import describe
 
 __all__ = [
     "add_grade_options",
@@ -144,8 +145,6 @@ def grades_of(path: str, options: argparse.Namespace, needs_items: bool = True) 
 
         rows = list(read_qrels(path))
     if needs_items or bank is not None or _are_items(rows):
-        from rubric_measures.selection import describe
-
         return build_grades(rows, bank, on_failed=options.on_failed, source=describe((), bank))
     return rows
 
@@ -153,7 +152,6 @@ def grades_of(path: str, options: argparse.Namespace, needs_items: bool = True) 
 def assigned_answers(path: str, options: argparse.Namespace) -> AssignedAnswers:
     """What a file of assignments holds; see `load_assignments`."""
     from rubric_measures.assignments import load_assignments
-    from rubric_measures.selection import describe
 
     bank = bank_of(options)
     source = {**describe((), bank), "grades": ["assignments"]}

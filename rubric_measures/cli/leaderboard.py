@@ -25,17 +25,18 @@ from rubric_measures.cli.inputs import (
     wanted_of,
 )
 from rubric_measures.cli.report_options import add_report_options, is_asked_for
+from rubric_measures.collector import paused_collector
 from rubric_measures.errors import InputError
 from rubric_measures.files import atomic_writer
-from rubric_measures.formats.json_models import paused_collector
 from rubric_measures.graded import Grades
 from rubric_measures.leaderboard import OVERALL, Leaderboard, needed_depth, score_records, score_run_files, score_runs
 from rubric_measures.leaderboard_output import FORMATS, render
-from rubric_measures.run_spool import RunSpool, spool_runs
+from rubric_measures.signature import bank_hash
 
 if TYPE_CHECKING:
     from rubric_measures.assignments import AssignedAnswers
     from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks
+    from rubric_measures.run_spool import RunSpool
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -182,6 +183,8 @@ def _board(options: argparse.Namespace, assigned: AssignedAnswers | None) -> Lea
     if from_records:
         return _from_records(options, measures, None)
     if _is_large(options.graded):
+        from rubric_measures.run_spool import spool_runs
+
         with spool_runs(options.runs, needed_depth(measures), watch=_bar(options)) as runs:
             return _from_records(options, measures, runs)
     grades = grades_of(options.graded, options)
@@ -230,7 +233,7 @@ def _looks_like_records(path: str) -> bool:
 def _from_records(options: argparse.Namespace, measures: Sequence[Measure], runs: RunSpool | None) -> Leaderboard:
     from dataclasses import replace
 
-    from rubric_measures.selection import RecordQuery, bank_hash, consume_records
+    from rubric_measures.selection import RecordQuery, consume_records
 
     wanted, bank = wanted_of(options), bank_of(options)
     settings: dict[str, object] = {"bank": None if bank is None else bank_hash(bank)}

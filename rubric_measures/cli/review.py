@@ -74,7 +74,8 @@ def _open(options: argparse.Namespace) -> Review:
     from rubric_measures.review.material import load_material
     from rubric_measures.review.session import Review
     from rubric_measures.review.store import ReviewStore
-    from rubric_measures.selection import GradeFilter, bank_hash
+    from rubric_measures.selection import GradeFilter
+    from rubric_measures.signature import bank_hash
 
     if options.graded == "-":
         raise InputError("review reads a file, because its state lies beside it; give a file")

@@ -15,9 +15,10 @@ from typing import Any, cast
 
 from pydantic import TypeAdapter, ValidationError
 
+from rubric_measures.collector import paused_collector
 from rubric_measures.errors import FormatError, InputError
 from rubric_measures.files import atomic_writer, iter_lines, path_name
-from rubric_measures.formats.json_models import field_path, first_problem, paused_collector
+from rubric_measures.formats.json_models import field_path, first_problem
 from rubric_measures.formats.workbench_models import (
     DirectGrade,
     GradedPassage,
