@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import ir_measures
@@ -223,35 +224,42 @@ class _RubricQrels(RubricMeasure):
         Raises:
             MeasureError: the measure is unknown, is one over items, or a parameter is given twice.
         """
-        name = self.params["measure"]
-        try:
-            inner = ir_measures.parse_measure(name)
-            inner.validate_params()
-        except (NameError, ValueError, AssertionError) as error:
-            raise MeasureError(f"RubricQrels: measure={name!r}: {error}") from None
-        if isinstance(inner, RubricMeasure) or inner.NAME in ITEM_MEASURES:
-            raise MeasureError(f"RubricQrels: {name} reads items, not labels; use it by itself")
-        if inner.params.get("cutoff", 1) < 1:
-            raise MeasureError(f"RubricQrels: {name}: a cutoff is 1 or more")
-        cutoff = self.value("cutoff")
-        if cutoff is not None:
-            if "cutoff" not in inner.SUPPORTED_PARAMS:
-                raise MeasureError(f"RubricQrels: {name} has no cutoff")
-            if inner.params.get("cutoff", cutoff) != cutoff:
-                raise MeasureError(f"RubricQrels: {name} and @{cutoff} are two cutoffs; give one")
-            inner = inner(cutoff=cutoff)
-        if self.value("label") == "max" and "rel" in inner.SUPPORTED_PARAMS:
-            if "rel" in self.params and inner.params.get("rel", self.params["rel"]) != self.params["rel"]:
-                raise MeasureError(f"RubricQrels: {name} and rel={self.params['rel']} are two levels; give one")
-            if "rel" not in inner.params and self.value("rel") != 1:
-                inner = inner(rel=self.value("rel"))
-        return inner
+        return _standard(
+            self.params["measure"], self.value("cutoff"), self.value("label"), self.params.get("rel"), self.value("rel")
+        )
 
 
 # ir_measures' own measures over subtopics; this package computes them over rubric items.
 ITEM_MEASURES = frozenset(
     ("ERR_IA", "nERR_IA", "alpha_DCG", "alpha_nDCG", "NRBP", "nNRBP", "AP_IA", "P_IA", "StRecall")
 )
+
+
+@functools.lru_cache(maxsize=4096)
+def _standard(name: str, cutoff: int | None, label: str, given: int | None, rel: int) -> Measure:
+    """The measure inside a RubricQrels; every query asks for it, and parsing takes longer than scoring."""
+    try:
+        inner = ir_measures.parse_measure(name)
+        inner.validate_params()
+    except (NameError, ValueError, AssertionError) as error:
+        raise MeasureError(f"RubricQrels: measure={name!r}: {error}") from None
+    if isinstance(inner, RubricMeasure) or inner.NAME in ITEM_MEASURES:
+        raise MeasureError(f"RubricQrels: {name} reads items, not labels; use it by itself")
+    if inner.params.get("cutoff", 1) < 1:
+        raise MeasureError(f"RubricQrels: {name}: a cutoff is 1 or more")
+    if cutoff is not None:
+        if "cutoff" not in inner.SUPPORTED_PARAMS:
+            raise MeasureError(f"RubricQrels: {name} has no cutoff")
+        if inner.params.get("cutoff", cutoff) != cutoff:
+            raise MeasureError(f"RubricQrels: {name} and @{cutoff} are two cutoffs; give one")
+        inner = inner(cutoff=cutoff)
+    if label == "max" and "rel" in inner.SUPPORTED_PARAMS:
+        if given is not None and inner.params.get("rel", given) != given:
+            raise MeasureError(f"RubricQrels: {name} and rel={given} are two levels; give one")
+        if "rel" not in inner.params and rel != 1:
+            inner = inner(rel=rel)
+    return inner
+
 
 RubricCover = _RubricCover()
 nRubricCover = _nRubricCover()  # noqa: N816 - named as ir_measures names nDCG, nERR_IA, nNRBP

@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence, Set
+from itertools import compress
+from typing import NamedTuple
 
 from ir_measures.measures.base import Measure
 
 __all__ = ["Hits", "LabelScorer", "label_scorer"]
 
-# Where the judged documents of a ranking stand: (rank from 1, doc_id), by rank.
-Hits = Sequence[tuple[int, str]]
+
+class Hits(NamedTuple):
+    """Where the judged documents of a ranking stand."""
+
+    ranks: Sequence[int]
+    """From 1, ascending."""
+    doc_ids: Sequence[str]
+    """Parallel to `ranks`."""
+
+    def within(self, cutoff: int | None) -> int:
+        """How many stand at ranks up to the cutoff (None: anywhere)."""
+        return len(self.ranks) if cutoff is None else bisect_right(self.ranks, cutoff)
+
+    def ranks_of(self, chosen: Set[str], cutoff: int | None) -> list[int]:
+        """The ranks, up to the cutoff, of the documents that are in `chosen`."""
+        top = self.within(cutoff)
+        return list(compress(self.ranks[:top], map(chosen.__contains__, self.doc_ids[:top])))
+
+
 LabelScorer = Callable[[Hits], float]
 
 
@@ -22,16 +42,13 @@ def _ndcg(labels: Mapping[str, int], cutoff: int | None) -> LabelScorer:
     gains = {doc_id: label for doc_id, label in labels.items() if label > 0}
     best = sorted(gains.values(), reverse=True)[:cutoff]
     ideal = sum(gain / math.log2(rank + 1) for rank, gain in enumerate(best, 1))
-    last = cutoff or math.inf
 
     def score(hits: Hits) -> float:
         if not ideal:
             return 0.0
+        top = hits.within(cutoff)
         total = 0.0
-        for rank, doc_id in hits:
-            if rank > last:
-                break
-            gain = gains.get(doc_id)
+        for rank, gain in zip(hits.ranks[:top], map(gains.get, hits.doc_ids[:top]), strict=True):
             if gain is not None:
                 total += gain / math.log2(rank + 1)
         return total / ideal
@@ -41,16 +58,11 @@ def _ndcg(labels: Mapping[str, int], cutoff: int | None) -> LabelScorer:
 
 def _average_precision(relevant: Set[str], cutoff: int | None) -> LabelScorer:
     """AP = sum over the ranks of relevant documents of the precision there, over the number of relevant documents."""
-    last = cutoff or math.inf
 
     def score(hits: Hits) -> float:
-        found, total = 0, 0.0
-        for rank, doc_id in hits:
-            if rank > last:
-                break
-            if doc_id in relevant:
-                found += 1
-                total += found / rank
+        total = 0.0
+        for found, rank in enumerate(hits.ranks_of(relevant, cutoff), 1):
+            total += found / rank
         return total / len(relevant) if relevant else 0.0
 
     return score
@@ -58,17 +70,16 @@ def _average_precision(relevant: Set[str], cutoff: int | None) -> LabelScorer:
 
 def _reciprocal_rank(relevant: Set[str], cutoff: int | None) -> LabelScorer:
     """RR = 1 / rank of the first relevant document; 0 when there is none (within the cutoff)."""
-    last = cutoff or math.inf
 
     def score(hits: Hits) -> float:
-        first = next((rank for rank, doc_id in hits if doc_id in relevant), math.inf)
-        return 1 / first if first <= last else 0.0
+        first = next(compress(hits.ranks, map(relevant.__contains__, hits.doc_ids)), None)
+        return 0.0 if first is None or (cutoff is not None and first > cutoff) else 1 / first
 
     return score
 
 
 def _found(relevant: Set[str], cutoff: int, hits: Hits) -> int:
-    return sum(rank <= cutoff and doc_id in relevant for rank, doc_id in hits)
+    return len(hits.ranks_of(relevant, cutoff))
 
 
 def _precision(relevant: Set[str], cutoff: int) -> LabelScorer:
@@ -103,7 +114,8 @@ def label_scorer(measure: Measure, labels: Mapping[str, int]) -> LabelScorer | N
         return _ndcg(labels, cutoff)
     if name not in ("AP", "RR", "P", "R", "Success") or not given <= {"cutoff", "rel"}:
         return None
-    relevant = frozenset(doc_id for doc_id, label in labels.items() if label >= measure["rel"])
+    rel = measure["rel"]
+    relevant = frozenset(doc_id for doc_id, label in labels.items() if label >= rel)
     if name == "AP":
         return _average_precision(relevant, cutoff)
     if name == "RR":

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import ir_measures
 from ir_measures.measures.base import Measure
 from ir_measures.util import ScoredDoc
 
 from rubric_measures.errors import MeasureError
-from rubric_measures.graded import OnFailed, QueryGrades
+from rubric_measures.graded import Label, OnFailed, QueryGrades
 from rubric_measures.measures.coverage import WeightedMasks, nugget_weights, union_at
 from rubric_measures.measures.definitions import ITEM_MEASURES, RubricMeasure
 from rubric_measures.measures.intent_aware import IntentAware
@@ -136,15 +137,11 @@ class QueryScorer:
                     self._cutoffs.setdefault((term.judged_only, rel), []).append(term.cutoff)
         self._weights: dict[str, WeightedMasks] = {}
         self._intents: dict[int, IntentAware] = {}
+        self._labels: dict[tuple[Label, int], Mapping[str, int]] = {}
         self._scorers: list[_Term | RankingScorer | _OfHits] = []
-        # doc_id -> (valid grades, failed grades)
-        self._counts = {
-            doc_id: (
-                sum(mask.bit_count() for mask in levels.values()),
-                grades.failed[doc_id].bit_count() if doc_id in grades.failed else 0,
-            )
-            for doc_id, levels in grades.levels.items()
-        }
+        # doc_id -> the number of its valid grades, and of its failed ones
+        self._valid = {doc_id: sum(map(int.bit_count, levels.values())) for doc_id, levels in grades.levels.items()}
+        self._lost = {doc_id: mask.bit_count() for doc_id, mask in grades.failed.items()}
         for measure, term in zip(measures, terms, strict=True):
             if term is not None:
                 self._weight(measure, term)
@@ -200,7 +197,8 @@ class QueryScorer:
 
     def _label_scorer(self, measure: Measure) -> RankingScorer | _OfHits:
         inner = measure.inner()
-        labels = self._grades.labels(measure.value("label"), measure.value("rel"))
+        kind = measure.value("label"), measure.value("rel")
+        labels = self._labels[kind] = self._labels.get(kind) or self._grades.labels(*kind)
         scorer = label_scorer(inner, labels)
         if scorer is not None:
             return _OfHits(scorer)
@@ -221,12 +219,12 @@ class QueryScorer:
         return delegate
 
     def _judged_only(self, ranking: Sequence[str]) -> Sequence[str]:
-        return [doc_id for doc_id in ranking if doc_id in self._counts]
+        return list(filter(self._valid.__contains__, ranking))
 
     def hits(self, ranking: Sequence[str]) -> Hits:
         """Where the graded passages stand in a ranking; computed once, many measures need only that."""
-        graded = self._counts
-        return [(rank, doc_id) for rank, doc_id in enumerate(ranking, 1) if doc_id in graded]
+        is_graded = list(map(self._valid.__contains__, ranking))
+        return Hits(list(compress(range(1, len(ranking) + 1), is_graded)), list(compress(ranking, is_graded)))
 
     def __call__(self, ranking: Sequence[str], hits: Hits | None = None) -> list[float | None]:
         """The value of each measure, in the order of the plan.
@@ -306,13 +304,9 @@ class QueryScorer:
             cutoff: None for the whole ranking.
         """
         top = length if cutoff is None else min(length, cutoff)
-        graded = failed = 0
-        for rank, doc_id in hits:
-            if rank > top:
-                break
-            counts = self._counts[doc_id]
-            graded += counts[0]
-            failed += counts[1]
+        doc_ids = hits.doc_ids[: hits.within(top)]
+        graded = sum(map(self._valid.__getitem__, doc_ids))
+        failed = sum(self._lost.get(doc_id, 0) for doc_id in doc_ids) if self._lost else 0
         return Coverage(top * len(self._grades.items), graded, failed)
 
     def without_passages(self) -> QueryScorer:
@@ -329,6 +323,7 @@ class QueryScorer:
         With penalties (negative weights) the best is not known.
         """
         everything = sorted(self._grades.levels)
+        ideal: dict[tuple[Label, int], Sequence[str]] = {}
         values: list[float | None] = []
         for measure, scorer in zip(self._measures, self._scorers, strict=True):
             if isinstance(scorer, _Term):
@@ -344,9 +339,14 @@ class QueryScorer:
             elif measure.NAME in ITEM_MEASURES:
                 values.append(self._of(scorer, self._intents[measure["rel"]].greedy_ranking()))
             else:
-                labels = self._grades.labels(measure.value("label"), measure.value("rel"))
-                values.append(self._of(scorer, sorted(labels, key=lambda doc_id: (-labels[doc_id], doc_id))))
+                kind = measure.value("label"), measure.value("rel")
+                best = ideal[kind] = ideal.get(kind) or _by_label(self._labels[kind])
+                values.append(self._of(scorer, best))
         return values
 
     def _of(self, scorer: RankingScorer | _OfHits, ranking: Sequence[str]) -> float:
         return scorer.score(self.hits(ranking)) if isinstance(scorer, _OfHits) else scorer(ranking)
+
+
+def _by_label(labels: Mapping[str, int]) -> Sequence[str]:
+    return sorted(labels, key=lambda doc_id: (-labels[doc_id], doc_id))
