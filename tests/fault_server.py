@@ -279,7 +279,7 @@ class Running:
         self.url = f"{self.root}/v1"
 
     def get(self, path: str) -> Any:
-        with urlopen(Request(f"{self.root}{path}"), timeout=30) as answer:
+        with urlopen(Request(f"{self.root}{path}"), timeout=120) as answer:
             return json.load(answer)
 
     def stats(self) -> Any:

@@ -105,13 +105,13 @@ def test_the_official_endpoint_needs_a_key() -> None:
         ("429,429,500", "ok", "echo 1", ""),
         ("reset,cut,garbage,list,empty", "ok", "echo 1", ""),
         ("503,502,inner:500,inner:429", "ok", "echo 1", ""),
-        ("hang:0.6,hang:0.6", "ok", "echo 1", ""),
+        ("hang:2,hang:2", "ok", "echo 1", ""),
         ("reset,always", "failed", None, "no answer"),
         ("cut,always", "failed", None, "no answer"),
         ("garbage,always", "failed", None, "not JSON"),
         ("empty,always", "failed", None, "no choices"),
         ("500,always", "failed", None, "HTTP 500: something broke"),
-        ("hang:0.6,always", "failed", None, "no answer within 0.3 s"),
+        ("hang:2,always", "failed", None, "no answer within 1 s"),
         ("400:context", "truncated", None, "maximum context length"),
         ("400:filter", "refused", None, "content filter"),
         ("400,always", "failed", None, "HTTP 400"),
@@ -125,7 +125,9 @@ def test_the_official_endpoint_needs_a_key() -> None:
 )
 def test_one_fault(server: Running, faults: str, status: str, text: str | None, error: str) -> None:
     asked = f"faults={faults} id=1 {time.time_ns()}"
-    reply = ask(backend(server.url, timeout=0.3, attempts=6), asked, "id=other", max_tokens=5)[asked]
+    # Only where the server hangs is the time to wait short: a busy machine may be slow to give any other answer.
+    seconds = 1.0 if "hang" in faults else 60.0
+    reply = ask(backend(server.url, timeout=seconds, attempts=6), asked, "id=other", max_tokens=5)[asked]
     assert (reply.status, reply.text) == (status, text)
     assert error in reply.error and "\n" not in reply.error
     assert reply.error or status == "ok"

@@ -89,7 +89,7 @@ def test_in_a_browser(tmp_path: Path) -> None:
     path.write_text(text.replace("</body>", hand), encoding="utf-8")
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
     command = [browser, *options, "--dump-dom", f"--user-data-dir={tmp_path / 'profile'}", path.as_uri()]
-    dom = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
+    dom = subprocess.run(command, capture_output=True, text=True, timeout=240).stdout
     assert "<title>Report</title>" in dom
     assert "1 of 3 rows" in dom
     assert dom.count('<tr data-grade="3">') == 1

@@ -76,7 +76,7 @@ class Person:
 
     def __init__(self, server: Server, name: str = "") -> None:
         parts = urlsplit(server.url)
-        self.client = httpx.Client(base_url=f"{parts.scheme}://{parts.netloc}", timeout=30, trust_env=False)
+        self.client = httpx.Client(base_url=f"{parts.scheme}://{parts.netloc}", timeout=120, trust_env=False)
         server.clients.append(self.client)
         if name:
             self.post("/person", person=name)

@@ -54,9 +54,11 @@ class Browser:
 
     def open(self, path: str = "") -> None:
         self.driver.get(self.server.url + path)
+        # On a busy machine the driver may come back before the style sheet is applied.
+        WebDriverWait(self.driver, 60).until(lambda driver: driver.execute_script(_STYLED), f"{path} is not there")
 
     def find(self, selector: str) -> Any:
-        return WebDriverWait(self.driver, 15, ignored_exceptions=[NoSuchElementException]).until(
+        return WebDriverWait(self.driver, 60, ignored_exceptions=[NoSuchElementException]).until(
             lambda driver: driver.find_element(By.CSS_SELECTOR, selector)
         )
 
@@ -67,7 +69,7 @@ class Browser:
         self.find("body").send_keys(text)
 
     def wait_for(self, text: str) -> None:
-        WebDriverWait(self.driver, 15).until(
+        WebDriverWait(self.driver, 60).until(
             lambda driver: text in driver.execute_script("return document.body ? document.body.innerText : ''"),
             f"{text!r} is not in the page",
         )
@@ -236,6 +238,10 @@ def test_both_colour_schemes_are_readable_and_nothing_overflows_at_200_percent(
             assert unnamed == [], path
 
 
+_STYLED = """
+return document.readyState === 'complete'
+  && [...document.querySelectorAll('link[rel=stylesheet]')].every(link => link.sheet);
+"""
 # WCAG 2: the contrast of a text with the nearest background that has a colour must be 4.5 or more.
 _CONTRAST = """
 function channels(text) { return text.match(/[\\d.]+/g).map(Number); }
