@@ -70,12 +70,40 @@ def test_bland_altman_lines() -> None:
     assert len(plots.plot_bland_altman([1], [0]).axes[0].texts) == 1
 
 
+def test_long_names_stay_inside_the_figure() -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    names = ("people-of-the-track-2024-judgments.qrels", "model-labels-by-some-model-with-a-very-long-name-0613.qrels")
+    long = "RubricQrels(judged_only=True,label='count',measure='nDCG(judged_only=True)@100',rel=4)"
+    runs = [f"a-team-with-a-long-name-run-{index}-of-three" for index in range(3)]
+    table = np.array([[0.1, 0.5, 0.9], [0.2, 0.4, 0.6]])
+    figures = [
+        plots.plot_bland_altman([2, 1, 1, 3], [1, 2, 1, 1], names),
+        plots.plot_manual_automatic(table, table, names),
+        plots.plot_length(runs, [1, 2, 3], [0.1, 0.2, 0.3], names),
+        plots.plot_critical_difference({run: float(index) for index, run in enumerate(runs)}, [], long),
+        plots.plot_leaderboards(runs, {long: {run: float(index) for index, run in enumerate(runs)}}, label=long),
+    ]
+    for figure in figures:
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        axes = figure.axes[0]
+        for text in (axes.xaxis.label, axes.yaxis.label):
+            if not text.get_text():
+                continue
+            box = text.get_window_extent(canvas.get_renderer())
+            assert box.x0 >= 0 and box.y0 >= 0, text.get_text()
+            assert box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1, text.get_text()
+    # Nothing of a name is lost to the line breaks.
+    assert "".join(figures[0].axes[0].get_ylabel().split()) == f"{names[0]}−{names[1]}"
+
+
 def test_critical_difference_names_runs_best_first_and_bars_groups() -> None:
     figure = plots.plot_critical_difference({"a": 0.1, "b": 0.9, "c": 0.5}, [("b", "c")])
     axes = figure.axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["b", "c", "a"]
     assert max(axes.get_xticks()) <= 0.95
     cut = plots.plot_critical_difference({"a": 0.1, "b": 0.9, "c": 0.5}, [], shown=2)
-    assert "best 2 of 3" in cut.axes[0].get_xlabel()
+    assert "best 2 of 3" in " ".join(cut.axes[0].get_xlabel().split())
     with pytest.raises(InputError, match="no run"):
         plots.plot_critical_difference({}, [])

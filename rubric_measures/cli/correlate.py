@@ -89,13 +89,13 @@ def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     if options.rounds < 0:
         raise InputError("--rounds is 0 or more")
-    official = _official(options)
+    official, errors_of_official = _official(options)
     coefficients = options.coefficients or list(DEFAULT_COEFFICIENTS)
     results: list[LeaderboardCorrelation] = []
     grid: list[GridCell] = []
     names: list[str] = []
     columns: list[RunScores] = []
-    errors: dict[str, dict[str, float]] = {}
+    errors = {_official_label(official): errors_of_official}
     for path in options.others:
         if path != "-" and is_records(path):
             grid += _grid(path, official, coefficients, options)
@@ -135,6 +135,10 @@ def _label(path: str, measure: str, options: argparse.Namespace) -> str:
     return measure if len(options.others) == 1 else f"{path}: {measure}"
 
 
+def _official_label(official: RunScores) -> str:
+    return f"official {official.name}"
+
+
 def _plot(
     official: RunScores,
     columns: Mapping[str, RunScores],
@@ -152,7 +156,7 @@ def _plot(
         raise InputError("--plot draws leaderboard files; a grid is not drawn")
     if options.plot_kind == "leaderboards":
         order = sorted(official.means, key=lambda run: (-official.means[run], run))
-        scores = {f"official {official.name}": official.means, **{name: one.means for name, one in columns.items()}}
+        scores = {_official_label(official): official.means, **{name: one.means for name, one in columns.items()}}
         save_figure(plot_leaderboards(order, scores, errors), options.plot)
         return
     if len(columns) > 1:
@@ -170,10 +174,11 @@ def _plot(
         [[one.topics.get(run, {}).get(topic, math.nan) for run in runs] for topic in topics]
         for one in (official, column)
     ]
-    save_figure(plot_manual_automatic(tables[0], tables[1], (official.name, name)), options.plot)
+    save_figure(plot_manual_automatic(tables[0], tables[1], (_official_label(official), name)), options.plot)
 
 
-def _official(options: argparse.Namespace) -> RunScores:
+def _official(options: argparse.Namespace) -> tuple[RunScores, dict[str, float]]:
+    """The official column, and the standard errors that its file gives."""
     table = read_leaderboard(options.official, form=options.official_form)
     name = options.official_measure
     if name is None:
@@ -183,7 +188,7 @@ def _official(options: argparse.Namespace) -> RunScores:
             raise InputError(f"{options.official}: several columns, choose one: --official-measure {'|'.join(choice)}")
         name = choice[0]
     name = column_named(name, table.measures, f"(columns of {options.official})")
-    return scores_of_table(table, name, ranks=True if options.official_ranks else None)
+    return scores_of_table(table, name, ranks=True if options.official_ranks else None), table.errors(name)
 
 
 def _topics(scores: RunScores) -> set[str]:

@@ -7,6 +7,7 @@ state, so figures can be made in any thread and on machines without a display.
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,14 @@ def _figure(width: float, height: float) -> tuple[Figure, Any]:
         axes.spines[side].set_visible(False)
     axes.tick_params(labelsize=8)
     return figure, axes
+
+
+def _name_axes(axes: Any, x: str, y: str, beside: float = 1.0) -> None:
+    """Labels the axes; a long label, such as a file's name, is broken into lines that the figure has room for."""
+    width, height = axes.figure.get_size_inches()
+    # A letter of 9 points takes about 0.075 inches; what stands beside the axes takes an inch, or more for names.
+    axes.set_xlabel(textwrap.fill(x, max(20, int((width - beside) / 0.075))), fontsize=9)
+    axes.set_ylabel(textwrap.fill(y, int((height - 0.8) / 0.075)), fontsize=9)
 
 
 def _legend_above(axes: Any) -> None:
@@ -156,8 +165,7 @@ def plot_leaderboards(
         )
     axes.set_xticks(np.arange(len(order)), order, rotation=90, fontsize=7)
     axes.set_xlim(-0.8, len(order) - 0.2)
-    axes.set_xlabel(label, fontsize=9)
-    axes.set_ylabel("score, min-max normalised", fontsize=9)
+    _name_axes(axes, label, "score, min-max normalised")
     axes.grid(axis="y", color="0.88", linewidth=0.6)
     axes.set_axisbelow(True)
     _legend_above(axes)
@@ -207,8 +215,7 @@ def plot_manual_automatic(
     axes.set_xlim(low - margin, high + margin)
     axes.set_ylim(low - margin, high + margin)
     axes.set_aspect("equal")
-    axes.set_xlabel(names[0], fontsize=9)
-    axes.set_ylabel(names[1], fontsize=9)
+    _name_axes(axes, *names)
     _legend_above(axes)
     return figure
 
@@ -267,8 +274,7 @@ def plot_length(
             ha="left" if right else "right",
             fontsize=7,
         )
-    axes.set_xlabel(names[0], fontsize=9)
-    axes.set_ylabel(names[1], fontsize=9)
+    _name_axes(axes, *names)
     axes.margins(0.08)
     axes.grid(color="0.92", linewidth=0.6)
     axes.set_axisbelow(True)
@@ -312,8 +318,7 @@ def plot_bland_altman(a: ArrayLike, b: ArrayLike, names: tuple[str, str] = ("fir
             annotation_clip=False,
         )
     axes.axhline(0, color="0.7", linewidth=0.7, zorder=0)
-    axes.set_xlabel(f"mean of {names[0]} and {names[1]}", fontsize=9)
-    axes.set_ylabel(f"{names[0]} − {names[1]}", fontsize=9)
+    _name_axes(axes, f"mean of {names[0]} and {names[1]}", f"{names[0]} − {names[1]}")
     axes.margins(0.1)
     return figure
 
@@ -355,7 +360,9 @@ def plot_critical_difference(
     axes.set_yticks(places, order, fontsize=7)
     axes.set_ylim(len(order) - 0.4, -0.6)
     note = "" if len(order) == len(means) else f" (best {len(order)} of {len(means)})"
-    axes.set_xlabel(f"{measure}; a bar joins runs that cannot be told apart{note}", fontsize=8)
+    _name_axes(
+        axes, f"{measure}; a bar joins runs that cannot be told apart{note}", "", 0.5 + 0.055 * max(map(len, order))
+    )
     axes.grid(axis="x", color="0.92", linewidth=0.6)
     axes.set_axisbelow(True)
     return figure
