@@ -2,6 +2,8 @@
 
 What a call meets is written in its text: `faults=429,reset,500 id=7` meets one fault after the other at its first
 attempts and is then answered with `echo 7`. Settings of the whole server are arguments; `GET /stats` counts.
+With `--replies FILE` it plays a model: JSON lines `{"contains": TEXT or list, "reply": TEXT or list}`, of which
+the first that fits answers; of a list of replies the n-th call of the same prompt gets the n-th, and so on in turn.
 """
 
 from __future__ import annotations
@@ -41,6 +43,9 @@ class FaultServer:
         self.down = False
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, dict[str, Any]] = {}
+        self.rules: list[dict[str, Any]] = []
+        if settings.replies:
+            self.rules = [json.loads(line) for line in Path(settings.replies).read_text(encoding="utf-8").splitlines()]
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
@@ -114,8 +119,17 @@ class FaultServer:
             await asyncio.sleep(settings.delay)
         if settings.remember:
             self.answers[text] += 1
-        self.send(writer, 200, reply_body(body, text, "chat" not in path))
+        self.send(writer, 200, reply_body(body, text, "chat" not in path, self.said(text, self.attempts[text])))
         return True
+
+    def said(self, text: str, call: int) -> str | None:
+        """What the rules reply to a prompt at its n-th call; None without rules."""
+        for rule in self.rules:
+            parts = [rule["contains"]] if isinstance(rule.get("contains"), str) else rule.get("contains", [])
+            if all(part in text for part in parts):
+                replies = rule["reply"] if isinstance(rule["reply"], list) else [rule["reply"]]
+                return str(replies[(max(call, 1) - 1) % len(replies)])
+        return None
 
     def turned_away(self) -> bool:
         settings = self.settings
@@ -231,7 +245,7 @@ class FaultServer:
                     body = error_body("maximum context length", "context_length_exceeded")
                     bad.append({**row, "response": {"status_code": 400, "body": body}})
                 elif "faults=lost" not in text:
-                    body = reply_body(call["body"], text, False)
+                    body = reply_body(call["body"], text, False, self.said(text, 1))
                     good.append({**row, "response": {"status_code": 200, "body": body}})
             # Results come in any order.
             self.random.shuffle(good)
@@ -245,10 +259,10 @@ def error_body(message: str, code: str) -> dict[str, Any]:
     return {"error": {"message": message, "type": "error", "code": code, "param": None}}
 
 
-def reply_body(body: dict[str, Any], text: str, plain: bool) -> dict[str, Any]:
-    """A good reply: `echo ID`; the model `obedient` obeys constraints, the others ignore them in silence."""
+def reply_body(body: dict[str, Any], text: str, plain: bool, said: str | None = None) -> dict[str, Any]:
+    """A good reply: as a rule says, else `echo ID`; `obedient` obeys constraints, others ignore them in silence."""
     found = re.search(r"id=(\S+)", text)
-    content = f"echo {found.group(1) if found else text[:40]}"
+    content = said if said is not None else f"echo {found.group(1) if found else text[:40]}"
     choice: dict[str, Any] = {"index": 0, "finish_reason": "stop"}
     if body["model"] == "obedient":
         if "structured_outputs" in body:
@@ -318,6 +332,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--random-429", type=float, default=0.0, help="share of calls that get 429")
     parser.add_argument("--retry-after", default="", help="the header of those 429")
     parser.add_argument("--batch-polls", type=int, default=1, help="looks until a batch is done")
+    parser.add_argument("--replies", default="", help="a file of rules: what the model says")
     parser.add_argument("--remember", type=int, default=1, help="0: keep no texts (for long runs)")
     return parser.parse_args(arguments)
 

@@ -266,12 +266,24 @@ def test_groups_are_started_together(server: Running) -> None:
 # ---- constraints
 def test_auto_finds_what_an_endpoint_obeys(server: Running) -> None:
     modes = {name: backend(server.url, model=name, structured="auto") for name in ("m", "plain", "obedient")}
-    found = {name: made.options["structured"] for name, made in modes.items()}
+    found = {name: made.structured_mode for name, made in modes.items()}
     assert found == {"m": "off", "plain": "json_schema", "obedient": "choice+logprobs"}
     replies = {name: ask(made, "rate it", labels=("4", "5"))["rate it"] for name, made in modes.items()}
     assert {name: reply.text for name, reply in replies.items()} == {"m": "echo rate it", "plain": "4", "obedient": "4"}
     assert replies["obedient"].raw["first_token_logprobs"] == [["4", -0.1], ["5", -2.5]]
-    assert request("x", modes["m"]).key != request("x", modes["plain"]).key
+    assert {name: reply.raw["structured"] for name, reply in replies.items()} == found
+
+
+def test_auto_asks_before_the_first_closed_list_and_not_before(server: Running) -> None:
+    before = server.stats()["calls"]
+    made = backend(server.url, model="obedient", structured="auto")
+    assert made.options == {"api": "chat", "structured": "auto"}
+    assert "structured" not in ask(made, "write freely")["write freely"].raw
+    assert server.stats()["calls"] == before + 1
+    replies = ask(made, "rate 1", "rate 2", labels=("4", "5"))
+    assert {reply.text for reply in replies.values()} == {"4"}
+    # Six questions find out, then two calls.
+    assert server.stats()["calls"] == before + 1 + 6 + 2
 
 
 def test_off_asks_nothing(server: Running) -> None:

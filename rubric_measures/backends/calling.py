@@ -68,6 +68,7 @@ class Engine:
         make_clients: makes (shown URL, client) of each endpoint; called inside of the event loop.
         policy: when to try again.
         secrets: keys that must not come into messages.
+        on_wire: the request as it is sent.
     """
 
     def __init__(
@@ -76,11 +77,13 @@ class Engine:
         make_clients: Callable[[], Sequence[tuple[str, Any]]],
         policy: CallPolicy,
         secrets: tuple[str, ...] = (),
+        on_wire: Callable[[Request], Request] = lambda request: request,
     ) -> None:
         self._name = name
         self._make_clients = make_clients
         self._policy = policy
         self._secrets = secrets
+        self._on_wire = on_wire
         self._done: queue.SimpleQueue[tuple[Request, Reply] | BaseException] = queue.SimpleQueue()
         self._started = threading.Event()
         self._lost = 0
@@ -261,7 +264,8 @@ class Engine:
     async def _attempt(self, endpoint: Endpoint, request: Request) -> Reply | Trouble:
         import openai
 
-        body = request_body(request, self._name, token_field=endpoint.token_field)
+        asked = self._on_wire(request)
+        body = request_body(asked, self._name, token_field=endpoint.token_field)
         path = "/completions" if request.options.get("api") == "completions" else "/chat/completions"
         try:
             # Bytes instead of the client's model classes: those cost as much as the rest of the call, and would turn
@@ -282,7 +286,7 @@ class Engine:
             kind = type(cause).__name__
             reason = without_key(f"{kind}: {cause}" if str(cause) else kind, self._secrets)
             return Trouble("failure", f"no answer ({reason})", unreachable="Connect" in kind)
-        return reply_of(content, request, self._secrets)
+        return reply_of(content, asked, self._secrets)
 
     def _deliver(self, call: Call, reply: Reply, endpoint: Endpoint) -> None:
         if len(self._sharing.endpoints) > 1:

@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ class BatchRun:
         poll: seconds before the second look at a batch; the pauses grow to a minute.
         most_requests: of one batch.
         secrets: keys that must not come into messages.
+        on_wire: the request as it is sent.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class BatchRun:
         poll: float = 5.0,
         most_requests: int = MOST_REQUESTS,
         secrets: tuple[str, ...] = (),
+        on_wire: Callable[[Request], Request] = lambda request: request,
     ) -> None:
         self._name = name
         self._client = client
@@ -61,6 +63,7 @@ class BatchRun:
         self._poll = poll
         self._most_requests = most_requests
         self._secrets = secrets
+        self._on_wire = on_wire
 
     def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
         """Answers from the batches of a killed run, then sends what is left in batches and waits for them.
@@ -122,7 +125,7 @@ class BatchRun:
             "custom_id": request.key,
             "method": "POST",
             "url": "/v1/completions" if completions else "/v1/chat/completions",
-            "body": request_body(request, self._name),
+            "body": request_body(self._on_wire(request), self._name),
         }
         return json.dumps(call, ensure_ascii=False).encode("utf-8") + b"\n"
 
@@ -152,7 +155,7 @@ class BatchRun:
         answer = line.get("response") or {}
         status, body = answer.get("status_code"), answer.get("body")
         if status == 200:
-            found = reply_of(json.dumps(body), request, self._secrets)
+            found = reply_of(json.dumps(body), self._on_wire(request), self._secrets)
         else:
             found = trouble_of_status(status or 500, body or {"error": line.get("error")}, None, self._secrets)
         return found if isinstance(found, Reply) else Reply(None, found.status, found.error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import os
@@ -37,7 +38,8 @@ class OpenAICompatible:
         api: `chat` or `completions` (the messages' texts as one prompt, for models without a chat template).
         structured: how replies to prompts with a closed list of replies are constrained: `off`, `choice` (vLLM),
             `guided_choice` (older vLLM), `json_schema`, each perhaps with `+logprobs` (scores of the first token in
-            `Reply.raw`); `auto` asks the endpoint once which of these it obeys.
+            `Reply.raw`); `auto` asks the endpoint which of these it obeys, before the first call that is made to it
+            with a closed list. What is answered from the cache asks nothing: the key says `auto`.
         concurrency: the most calls in flight at one endpoint.
         timeout: seconds until a call counts as failed.
         attempts: how often a failing call is tried.
@@ -92,11 +94,19 @@ class OpenAICompatible:
         """`openai:NAME@URL` with the first base URL, without user name and query."""
         return f"openai:{self._name}@{shown_url(self._urls[0])}"
 
-    @functools.cached_property
+    @property
     def options(self) -> Mapping[str, object]:
-        """The kind of API and of constraint; with `structured="auto"` the first look asks the endpoint."""
-        structured = self._probed() if self._structured == "auto" else self._structured
-        return MappingProxyType({"api": self._api, "structured": structured})
+        """The kind of API and of constraint, as they were given."""
+        return MappingProxyType({"api": self._api, "structured": self._structured})
+
+    @functools.cached_property
+    def structured_mode(self) -> str:
+        """The constraint in use; with `structured="auto"` the first look asks the endpoint.
+
+        Raises:
+            BackendError: the endpoint cannot be used.
+        """
+        return self._probed() if self._structured == "auto" else self._structured
 
     @property
     def context_tokens(self) -> int | None:
@@ -116,14 +126,39 @@ class OpenAICompatible:
         Raises:
             BackendError: nothing can work (no connection, wrong key, unknown model, an outage that lasts).
         """
-        iterator = iter(requests)
+        iterator = self._probing(requests)
         first = next(iterator, None)
         if first is None:
             return
         if self._batch is not None:
-            yield from self._in_batches(itertools.chain([first], iterator), self._batch)
-            return
-        yield from self._one_by_one(first, iterator)
+            answered = self._in_batches(itertools.chain([first], iterator), self._batch)
+        else:
+            answered = self._one_by_one(first, iterator)
+        for request, reply in answered:
+            if self._is_open(request):
+                reply = dataclasses.replace(reply, raw={**reply.raw, "structured": self.structured_mode})
+            yield request, reply
+
+    @staticmethod
+    def _is_open(request: Request) -> bool:
+        """Whether the endpoint decides how the reply is held to the labels."""
+        return bool(request.labels) and request.options.get("structured") == "auto"
+
+    def _probing(self, requests: Iterable[Request]) -> Iterator[Request]:
+        """The requests; the endpoint is asked what it obeys before the first one for which that matters.
+
+        They are pulled in the caller's thread, so that the engine's loop finds the answer there.
+        """
+        for request in requests:
+            if self._is_open(request):
+                _ = self.structured_mode
+            yield request
+
+    def _on_wire(self, request: Request) -> Request:
+        """The request as it is sent: `auto` replaced by what the endpoint obeys."""
+        if not self._is_open(request):
+            return request
+        return dataclasses.replace(request, options={**request.options, "structured": self.structured_mode})
 
     def _in_batches(
         self, requests: Iterable[Request], state: str | os.PathLike[str]
@@ -132,12 +167,20 @@ class OpenAICompatible:
 
         url = self._urls[0]
         with openai.OpenAI(api_key=api_key(url), base_url=url, max_retries=5, timeout=self._policy.timeout) as client:
-            run = BatchRun(self._name, client, shown_url(url), state, poll=self._poll, secrets=self._secrets())
+            run = BatchRun(
+                self._name,
+                client,
+                shown_url(url),
+                state,
+                poll=self._poll,
+                secrets=self._secrets(),
+                on_wire=self._on_wire,
+            )
             yield from run.complete(requests)
 
     def _one_by_one(self, first: Request, iterator: Iterator[Request]) -> Iterator[tuple[Request, Reply]]:
         window = _LOOK_AHEAD * self._policy.concurrency * len(self._urls)
-        engine = Engine(self._name, self._clients, self._policy, self._secrets())
+        engine = Engine(self._name, self._clients, self._policy, self._secrets(), self._on_wire)
         try:
             engine.submit([first])
             outstanding, exhausted = 1, False
