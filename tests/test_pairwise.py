@@ -76,13 +76,51 @@ def test_an_added_agent_plays_only_its_new_games() -> None:
     new = pair_games(table(10, "abcd"), played=before)
     assert len(new) == 10 * 3 * 2
     assert all("d" in game for game in new)
-    # Random games: the balance is made up for first.
-    before = pair_games(table(10, "abc"), 3)
-    new = pair_games(table(10, "abcd"), 5, played=before)
-    assert len(new) == 40 and all("d" in game for game in new)
-    assert pair_games(table(10, "abcd"), 3, played=before) == []
     one = pair_games(table(10, "abc"), both_orders=False)
     assert pair_games(table(10, "abc"), both_orders=False, played=one) == []
+
+
+@pytest.mark.parametrize(("per_query", "met"), [(1, 5), (2, 10), (3, 15)])
+def test_random_games_of_an_added_agent_are_as_many_as_the_others_had(
+    per_query: int, met: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """15 queries, three agents, N of 3 pairs a query: each pair met on 5 N queries, and so do the new ones."""
+    before = pair_games(table(15, "abc"), per_query)
+    assert set(pairs_met(before).values()) == {2 * met}
+    with caplog.at_level("INFO", logger="rubric_measures"):
+        new = pair_games(table(15, "abcd"), per_query, played=before)
+    assert all("d" in game for game in new)
+    assert pairs_met(new) == {("a", "d"): 2 * met, ("b", "d"): 2 * met, ("c", "d"): 2 * met}
+    # 3 N new pairs over 15 queries: N on each.
+    assert set(Counter(game.query_id for game in new).values()) == {2 * per_query}
+    (note,) = caplog.messages
+    share = round(100 * met / 15)
+    assert (
+        note == f"1 new agents (d): {3 * met} pairs drawn, as often as the others met (on {share} % of their queries)"
+    )
+    # The same command again has nothing to play, whatever the order of what is there; one more agent does as well.
+    assert pair_games(table(15, "abcd"), per_query, played=[*reversed(before), *new]) == []
+    more = pair_games(table(15, "abcde"), per_query, played=[*before, *new])
+    assert pairs_met(more) == {(one, "e"): 2 * met for one in "abcd"}
+
+
+def test_an_agent_whose_opponents_are_gone_is_not_new() -> None:
+    before = pair_games(table(6, "ab"), 1)
+    assert len(pair_games(table(6, "bcd"), 1, played=before)) == 6 * 2
+
+
+def test_several_added_agents_meet_each_other_and_gaps_count() -> None:
+    before = pair_games(table(12, "ab"), 1, both_orders=False)
+    answers = table(12, "abcd")
+    for query_id in sorted(answers)[:4]:
+        del answers[query_id]["d"]
+    new = pair_games(answers, 1, both_orders=False, played=before)
+    # a and b met on all of their queries, so do c and d: a-c, b-c on 12, a-d, b-d, c-d on the 8 that d answers.
+    assert pairs_met(new) == {("a", "c"): 12, ("b", "c"): 12, ("a", "d"): 8, ("b", "d"): 8, ("c", "d"): 8}
+    # Queries that come later are filled for those who were there, and the new agent keeps their rate.
+    later = pair_games(table(20, "abcd"), 1, played=pair_games(table(12, "ab"), 1))
+    assert pairs_met(later)["a", "b"] == 2 * 8
+    assert {pairs_met(later)[pair] for pair in (("a", "c"), ("b", "d"), ("c", "d"))} == {2 * 20}
 
 
 def test_answers_are_checked(caplog: pytest.LogCaptureFixture) -> None:
