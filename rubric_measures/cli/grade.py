@@ -9,14 +9,14 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from rubric_measures.cli.grade_support import Interrupts, fewer_collections, progress_bar
+from rubric_measures.cli.grade_support import Interrupts, fewer_collections, progress_bar, say_amended
 from rubric_measures.cli.model_options import backend_settings, model_price, named_values, print_estimates
 from rubric_measures.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
     from rubric_measures.backends import Backend
     from rubric_measures.formats.workbench import QueryPassages
-    from rubric_measures.grading import Grader, GradingReport, GradingSettings, Price
+    from rubric_measures.grading import BankChange, Grader, GradingReport, GradingSettings, Price
     from rubric_measures.records import TestBank
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -25,6 +25,7 @@ HELP = "grade passages against a test bank with a model; cached, resumable"
 _EXAMPLE = """examples:
   rubric_measures grade passages.jsonl.gz --bank bank.jsonl.gz --model lexical -o graded.jsonl.gz
   rubric_measures grade passages.jsonl.gz --bank bank.jsonl.gz --model openai:gpt-4o --dry-run --prices prices.json
+  rubric_measures grade review/graded.jsonl.gz --bank review/bank.jsonl --model lexical --only-changed -o new.jsonl.gz
   rubric_measures grade graded.jsonl.gz --bank bank.jsonl.gz --model hf:google/flan-t5-large \\
       --prompt QuestionSelfRatedUnanswerablePromptWithChoices --prompt Thomas -o graded2.jsonl.gz
 
@@ -64,6 +65,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     replies("--shuffle-seed", type=int, metavar="SEED", help="label lists: another order for each replicate")
     replies("--long-passages", choices=("chunk", "truncate", "refuse"), default="chunk", help="what does not fit")
 
+    edits = parser.add_argument_group("after edits of the bank").add_argument
+    edits("--only-changed", action="store_true", help="PASSAGES have grades: grade only the items that edits touched")
+    edits("--old-bank", metavar="BANK", help="the bank before edits that were not made in the review page")
+
     spending = parser.add_argument_group("spending").add_argument
     spending("--cache", metavar="FILE", help="the reply cache (default: OUT.cache.sqlite)")
     spending("--cache-only", action="store_true", help="make no call: what is not in the cache fails")
@@ -85,22 +90,23 @@ def run(args: argparse.Namespace) -> int:
     if args.output is None and not args.dry_run:
         raise InputError("name the output with -o (or ask for --dry-run)")
     bank = _bank(args)
+    change = _change(args, bank)
     backend = make_backend(args.model, **backend_settings(args.model_option, args.base_url))
     price = model_price(args.prices, backend, args.max_cost)
     if args.dry_run:
-        return _dry_run(args, backend, bank, price)
+        return _dry_run(args, backend, bank, price, change)
     report = GradingReport()
     # What is wrong with prompts or passages is found before a cache is made.
-    _grader(args, backend, None, price=price).makers(bank)
+    _grader(args, backend, None, price=price, change=change).makers(bank)
     groups = _groups(args)
     first = list(itertools.islice(groups, 1))
     with (
         ReplyCache(_cache_path(args)) as cache,
-        progress_bar(args.passages, bank, max(1, len(args.prompt)), bool(args.queries or args.limit)) as progress,
+        progress_bar(args.passages, bank, max(1, len(args.prompt)), _is_partial(args)) as progress,
         Interrupts() as interrupts,
         fewer_collections(),
     ):
-        grader = _grader(args, backend, cache, price=price, progress=progress, stop=interrupts.event)
+        grader = _grader(args, backend, cache, price=price, change=change, progress=progress, stop=interrupts.event)
         try:
             write_graded(args.output, grader.grade_records(itertools.chain(first, groups), bank, report))
         except KeyboardInterrupt:
@@ -109,6 +115,8 @@ def run(args: argparse.Namespace) -> int:
         if args.output != "-":
             files = {"passages": args.passages, "bank": args.bank or "", "output": args.output}
             write_manifest(f"{args.output}.manifest.json", make_manifest(grader, bank, report, files))
+    if change is not None:
+        say_amended(report.amended, args.passages)
     return _say(report)
 
 
@@ -134,6 +142,7 @@ def _grader(args: argparse.Namespace, backend: Backend, cache: Any, **limits: An
     from rubric_measures.runners import LocalRunner
 
     price: Price | None = limits.pop("price")
+    change: BankChange | None = limits.pop("change")
     runner = LocalRunner(
         backend,
         cache,
@@ -143,7 +152,28 @@ def _grader(args: argparse.Namespace, backend: Backend, cache: Any, **limits: An
         price=price.of_reply if price else None,
         **limits,
     )
-    return Grader(runner, tuple(args.prompt), _settings(args))
+    return Grader(runner, tuple(args.prompt), _settings(args), change)
+
+
+def _is_partial(args: argparse.Namespace) -> bool:
+    """Whether not all passages and items are graded, so that nobody knows the number of requests ahead."""
+    return bool(args.queries or args.limit or args.only_changed)
+
+
+def _change(args: argparse.Namespace, bank: TestBank) -> BankChange | None:
+    """What edits did to the bank, where only those are followed."""
+    from rubric_measures.formats.bank import load_bank, read_bank
+    from rubric_measures.grading import BankChange
+
+    if not args.only_changed:
+        if args.old_bank:
+            raise InputError("--old-bank says what changed since the grades were made; add --only-changed")
+        return None
+    if not args.bank:
+        raise InputError("--only-changed follows the edits of a test bank; name it with --bank")
+    if args.bank == "-":
+        raise InputError("--only-changed reads the bank twice; name a file")
+    return BankChange.of(read_bank(args.bank), bank, load_bank(args.old_bank) if args.old_bank else None)
 
 
 def _settings(args: argparse.Namespace) -> GradingSettings:
@@ -202,7 +232,9 @@ def _groups(args: argparse.Namespace) -> Iterator[QueryPassages]:
             raise UnknownNameError("query", name, found, hint="(there are no passages of it)")
 
 
-def _dry_run(args: argparse.Namespace, backend: Backend, bank: TestBank, price: Price | None) -> int:
+def _dry_run(
+    args: argparse.Namespace, backend: Backend, bank: TestBank, price: Price | None, change: BankChange | None
+) -> int:
     from pathlib import Path
 
     from rubric_measures.backends.cache import ReplyCache
@@ -213,7 +245,7 @@ def _dry_run(args: argparse.Namespace, backend: Backend, bank: TestBank, price: 
     path = _cache_path(args)
     cache = ReplyCache(path, read_only=True) if Path(path).is_file() else None
     try:
-        grader = _grader(args, backend, cache, price=price)
+        grader = _grader(args, backend, cache, price=price, change=change)
         found = estimate(grader, lambda: _groups(args), bank, price)
     finally:
         if cache is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import logging
 import signal
 import sys
 import threading
@@ -13,10 +14,11 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
+    from rubric_measures.grading.amending import AmendCounts
     from rubric_measures.records import TestBank
     from rubric_measures.runners import RunStats
 
-__all__ = ["Interrupts", "fewer_collections", "progress_bar", "request_bar", "shown_on"]
+__all__ = ["Interrupts", "fewer_collections", "progress_bar", "request_bar", "say_amended", "shown_on"]
 
 
 class Interrupts:
@@ -94,3 +96,27 @@ def _total(passages: str, bank: TestBank, prompts: int) -> int | None:
 
     counts = ((group.query_id, len(group.passages)) for group in read_graded(passages))
     return prompts * sum(count * len(bank.items.get(query_id, ())) for query_id, count in counts)
+
+
+def say_amended(counts: AmendCounts, passages: str) -> None:
+    """Notes what following the edits of a bank changed and left."""
+    log = logging.getLogger("rubric_measures")
+    log.info(
+        "only what edits touched: %d items graded anew; %d grade sets amended, %d left as they were",
+        len(counts.items),
+        counts.amended,
+        counts.untouched,
+    )
+    if counts.taken_out:
+        log.info(
+            "%d stale grades of items that changed or left are taken out (%s has them)", counts.taken_out, passages
+        )
+    if counts.failures_left:
+        log.warning("%d failed grades of unchanged items are left; grade without --only-changed", counts.failures_left)
+    if counts.without:
+        log.warning("%d passages have no grades by this grader and get none; see --only-changed", counts.without)
+    if counts.other_settings:
+        log.warning("%d grade sets of this model and prompt have other settings and are left", counts.other_settings)
+    if counts.elsewhere:
+        names = ", ".join(f"{count} by {name}" for name, count in sorted(counts.elsewhere.items()))
+        log.warning("grades of changed items that may be older than the change are left: %s", names)

@@ -1,11 +1,13 @@
 """Grading: prompts put to a model, replies read, grades with a status added to passage records."""
 
+from rubric_measures.grading.amending import BankChange
 from rubric_measures.grading.estimate import Estimate, Price, estimate, load_prices, price_of
 from rubric_measures.grading.grader import Grader, GradingReport, GradingTask, default_prompts, load_grader
 from rubric_measures.grading.manifest import make_manifest, write_manifest
 from rubric_measures.grading.settings import GradingSettings
 
 __all__ = [
+    "BankChange",
     "Estimate",
     "Grader",
     "GradingReport",

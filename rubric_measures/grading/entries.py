@@ -86,6 +86,11 @@ class EntryMaker:
         )
 
     @cached_property
+    def _without_bank(self) -> Signature:
+        """The signature without the bank: the same grader, whatever it grades against."""
+        return Signature({name: value for name, value in self.signature.settings.items() if name != "bank"})
+
+    @cached_property
     def provenance(self) -> dict[str, object]:
         """What every entry says about its making; the manifest beside the records spells the signature out."""
         from rubric_measures import __version__
@@ -95,6 +100,7 @@ class EntryMaker:
             "model": self.model,
             "prompt": self.style.prompt.hash[:16],
             "signature": self.signature.short,
+            "grader": self._without_bank.short,
         }
         if self.bank:
             found["bank"] = self.bank[:16]

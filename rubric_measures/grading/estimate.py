@@ -129,7 +129,7 @@ def estimate(
         counter = CountingBackend(grader.runner.backend)
         runner = dataclasses.replace(grader.runner, backend=counter, max_calls=None, max_cost=None, cache_only=False)
         report = GradingReport()
-        single = Grader(runner, (name,), grader.settings)
+        single = dataclasses.replace(grader, runner=runner, prompts=(name,))
         [maker] = single.makers(bank)
         gold = 0
         for group in single.grade_records(read(), bank, report):

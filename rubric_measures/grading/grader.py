@@ -13,6 +13,13 @@ from rubric_measures.backends import Backend, make_backend
 from rubric_measures.backends.cache import ReplyCache
 from rubric_measures.errors import InputError, UnknownNameError
 from rubric_measures.formats.workbench import GradedPassage, QueryPassages
+from rubric_measures.grading.amending import (
+    AmendCounts,
+    AmendingMaker,
+    BankChange,
+    amend_passage,
+    refuse_without_grades,
+)
 from rubric_measures.grading.combining import BY_RULE
 from rubric_measures.grading.entries import EntryMaker, bank_hash
 from rubric_measures.grading.order_effect import OrderEffect
@@ -53,6 +60,7 @@ class GradingReport:
         unparsed_retries: replies that were drawn again.
         by_rule: grades 0 that only the rules of the nuggetizer program make (`compat`).
         order: what the order of the nuggets in label lists did to their grades, where it was permuted.
+        amended: what was left and what was changed, where only edits of the bank are followed.
         run: the calls.
     """
 
@@ -65,6 +73,7 @@ class GradingReport:
     unparsed_retries: int = 0
     by_rule: int = 0
     order: OrderEffect = field(default_factory=OrderEffect)
+    amended: AmendCounts = field(default_factory=AmendCounts)
     run: RunStats = field(default_factory=RunStats)
 
     @property
@@ -141,11 +150,14 @@ class Grader:
         runner: backend, cache and limits.
         prompts: names of prompts (or of .toml files); empty takes those that fit the bank.
         settings: how prompts are put and replies are read.
+        change: what edits did to the bank; then only the items that they touched are graded, in passages that have
+            grades by this grader, and grades that became stale are taken out. None grades whatever has no grade.
     """
 
     runner: LocalRunner
     prompts: tuple[str, ...] = ()
     settings: GradingSettings = field(default_factory=GradingSettings)
+    change: BankChange | None = None
 
     def makers(self, bank: TestBank) -> list[EntryMaker]:
         """One maker of entries for each prompt.
@@ -182,7 +194,7 @@ class Grader:
                 raise InputError(f"prompt {style.prompt.prompt_class} needs gold answers; the test bank has none")
         if not makers:
             raise InputError("the test bank has no items")
-        return makers
+        return makers if self.change is None else [AmendingMaker.after(maker, self.change) for maker in makers]
 
     def grade_records(
         self, groups: Iterable[QueryPassages], bank: TestBank, report: GradingReport | None = None
@@ -214,6 +226,8 @@ class Grader:
                 yield self._finished(waiting.popleft(), makers, report)
         while waiting:
             yield self._finished(waiting.popleft(), makers, report)
+        if self.change is not None:
+            refuse_without_grades(_amending(makers), report.amended)
 
     def _jobs(
         self,
@@ -252,13 +266,21 @@ class Grader:
                 yield unit
             return
         wanted = style.items_of(items)
-        missing = maker.missing(passage, wanted)
+        if isinstance(maker, AmendingMaker):
+            if not maker.has_graded(passage):
+                report.amended.without += 1
+                return
+            missing = maker.missing_of(passage, unit.query_id, wanted, items)
+        else:
+            missing = maker.missing(passage, wanted)
         report.kept += len(wanted) - len(missing)
         if missing:
             yield from style.units(unit._replace(items=missing))
 
     def _finished(self, group: _OpenGroup, makers: Sequence[EntryMaker], report: GradingReport) -> QueryPassages:
         passages = []
+        if self.change is not None:
+            return self._amended(group, _amending(makers), report)
         for number, passage in enumerate(group.source.passages):
             report.passages += 1
             exam_grades, grades = list(passage.exam_grades or ()), list(passage.grades or ())
@@ -289,6 +311,19 @@ class Grader:
             passages.append(passage.model_copy(update=changes))
         return group.source._replace(passages=passages)
 
+    @staticmethod
+    def _amended(group: _OpenGroup, makers: Sequence[AmendingMaker], report: GradingReport) -> QueryPassages:
+        passages = []
+        for number, passage in enumerate(group.source.passages):
+            report.passages += 1
+            outcomes = [group.outcomes.pop((number, which), {}) for which in range(len(makers))]
+            for maker, made in zip(makers, outcomes, strict=True):
+                for outcome in made.values():
+                    report.add(maker.style.prompt.prompt_class, outcome)
+            query_id = group.source.query_id
+            passages.append(amend_passage(passage, query_id, group.items, makers, outcomes, report.amended))
+        return group.source._replace(passages=passages)
+
     def grade(self, tasks: Sequence[GradingTask]) -> list[Grade]:
         """Grades single (passage, item) pairs with one prompt; one grade a task, in order, failures as statuses.
 
@@ -307,6 +342,10 @@ class Grader:
             jobs.append((number, style.job(Unit(task.query_id, task.query_text, task.doc_id, task.text, items))))
         results = dict(self.runner.run(iter(jobs)))
         return [_grade(task, results[number][0], backend) for number, task in enumerate(tasks)]
+
+
+def _amending(makers: Iterable[EntryMaker]) -> list[AmendingMaker]:
+    return [maker for maker in makers if isinstance(maker, AmendingMaker)]
 
 
 def _note_left_out(makers: Iterable[EntryMaker], bank: TestBank) -> None:

@@ -45,7 +45,9 @@ def make_manifest(
             "settings": dict(maker.signature.settings),
             "statuses": dict(sorted(report.statuses.get(prompt.prompt_class, {}).items())),
         }
+    amended = {} if grader.change is None else {"only_changed": report.amended.as_json()}
     return {
+        **amended,
         "bank": {"hash": bank_hash(bank), "items": len(bank), "queries": len(bank.items)},
         "calls": {
             "cached": run.cached,

@@ -138,8 +138,9 @@ def edited_entries(original: Sequence[BankEntry], bank: TestBank, snapshot: Snap
     states = {
         (state.item.query_id, state.item.item_id): state for state in snapshot.items.values() if not state.retired
     }
-    made = []
-    for entry in bank_entries(snapshot.bank(bank)):
+    made: list[BankEntry] = []
+    now = snapshot.bank(bank)
+    for entry in bank_entries(now):
         members = []
         for item in entry.items:
             state = states[entry.query_id, str(item.given_id)]
@@ -148,7 +149,13 @@ def edited_entries(original: Sequence[BankEntry], bank: TestBank, snapshot: Snap
                 members.append(old)
                 continue
             last = state.history[-1]
-            notes = {"edited_by": last.person, "edited_at": last.time, "edit": last.what}
+            # `grade --only-changed` reads whether the item needs new grades.
+            notes = {
+                "edited_by": last.person,
+                "edited_at": last.time,
+                "edit": last.what,
+                "regrade": state.regrade,
+            }
             fields = {**(old.model_extra or {} if old else {}), **item.model_dump(exclude_unset=True)}
             earlier = old.info if old is not None and isinstance(old.info, dict) else {}
             members.append(BankItem(**{**fields, "info": {**earlier, **notes}}))
@@ -157,8 +164,20 @@ def edited_entries(original: Sequence[BankEntry], bank: TestBank, snapshot: Snap
         if head is not None:
             kept = head.model_dump(exclude_unset=True, exclude={"items", "query_id", "facet_id", "facet_text"})
             more = {**kept, **more}
+        left = _left(entry.query_id, bank, now, by_query.get(entry.query_id))
+        if left and all(other.query_id != entry.query_id for other in made):
+            # Grades of these ids are stale, also where a query has none of its old items left.
+            more["former_items"] = left
         made.append(BankEntry(**{**entry.model_dump(exclude_unset=True, exclude={"items"}), **more}))
     return made
+
+
+def _left(query_id: str, before: TestBank, now: TestBank, head: BankEntry | None) -> list[str]:
+    """The ids of a query's items that are no longer in the bank, those of earlier reviews first."""
+    there = {item.item_id for item in now.items[query_id]}
+    earlier: Any = ((head.model_extra or {}) if head is not None else {}).get("former_items")
+    ids = [*(earlier if isinstance(earlier, list) else ()), *(item.item_id for item in before.items.get(query_id, ()))]
+    return [item_id for item_id in dict.fromkeys(ids) if item_id not in there]
 
 
 def audit_lines(events: Sequence[Event], snapshot: Snapshot) -> Iterator[str]:
