@@ -34,6 +34,7 @@ __all__ = [
     "RankedPassage",
     "RecordQuery",
     "consume_records",
+    "direct_value",
     "grade_set_key",
     "grade_sets",
     "load_records",
@@ -150,7 +151,8 @@ def grade_set_key(entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
     return GradeSetKey(entry.llm, prompt_class, kind)
 
 
-def _direct_value(entry: DirectGrade) -> int | None:
+def direct_value(entry: DirectGrade) -> int | None:
+    """The label of a passage; None where it has a status in its place."""
     if entry.status not in ("graded", "truncated"):
         return None
     if entry.self_rating is not None:
@@ -169,7 +171,7 @@ class _Chosen:
 def _read_entry(entry: ItemGradeSet | DirectGrade, lenient: bool = False) -> _Chosen:
     """The grades of an entry; `lenient` reads errors of calls as the workbench does, which is not at all."""
     if isinstance(entry, DirectGrade):
-        value = _direct_value(entry)
+        value = direct_value(entry)
         return _Chosen({}, [DIRECT_ITEM]) if value is None else _Chosen({DIRECT_ITEM: value})
     grades = grade_of_items(entry)
     errors = {} if lenient else entry.llm_response_errors or {}

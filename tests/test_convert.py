@@ -103,6 +103,20 @@ def test_formats_are_told_by_content(files: Path) -> None:
     (files / "board").write_text("one\tSCORE\t7\t0.5\n")
     (files / "texts").write_text("7\ta text\twith tabs\tin it\n")
     assert [detect_format(files / name) for name in ("board", "texts")] == ["leaderboard", "queries"]
+    boards = {
+        "wide": "run_id\tElo\na b\t1002.5\n",
+        "workbench": "method\tcover\t+/-\tstd-err\na\t0.5\t+/-\t0.1\n",
+        "long": "r1 all P@5 0.5\n",
+        "trec_eval": "runid\tall\tr1\nP_5\tall\t0.5\n",
+        "lines": '{"run_id": "r1", "topic_id": "all", "measure": "P@5", "value": 0.5}\n',
+        "ours": '{\n "format": "rubric_measures leaderboard 1",\n "measures": [], "runs": []}\n',
+    }
+    for name, text in boards.items():
+        (files / name).write_text(text)
+        assert detect_format(files / name) == "leaderboard", name
+    for text in ("run\twhat is a run\nmethod\twhat is a method\n", "7\tis pi 3.14\n"):
+        (files / "no-board").write_text(text)
+        assert detect_format(files / "no-board") == "queries"
     with pytest.raises(InputError, match="standard input"):
         detect_format("-")
 
@@ -200,6 +214,38 @@ def test_banks_and_queries(files: Path) -> None:
     assert bank.for_query("tqa2:L_1")[0].gold_answers == ("epidermis",)
     assert run(files, "bank.jsonl", "--to", "queries", "-o", str(files / "q.tsv")) == 0
     assert read_queries(files / "q.tsv") == {"q1": "skin"}
+
+
+def test_a_tab_separated_leaderboard_becomes_ragelo_s_ranking(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "t.tsv").write_text("run_id\tBradleyTerry\tElo\tstderr:Elo\nx\t990\t1010.5\t1\ny\t1010\t1020\t2\n")
+    assert run(files, "t.tsv", "--to", "ragelo:ranking", "-o", str(files / "r.csv")) == 0
+    assert (files / "r.csv").read_text() == "agent,score\ny,1020.0\nx,1010.5\n"
+    # Without a header it could be anything; the message says what it was taken for, and how to say otherwise.
+    (files / "t.tsv").write_text("x\t990\n")
+    assert run(files, "t.tsv", "--to", "ragelo:ranking", "-o", str(files / "r.csv")) == 2
+    assert "told by its content; --from names another format" in capsys.readouterr().err
+
+
+def test_labels_of_records_become_ragelo_s_evaluations(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def label(prompt: str, value: int | None, answer: str, status: str = "graded") -> dict[str, Any]:
+        entry = {"correctAnswered": bool(value), "answer": answer, "self_ratings": value, "llm": "m", "llm_options": {}}
+        return {**entry, "prompt_info": {"prompt_class": prompt}, "status": status}
+
+    labels = {"d1": [("A", 2, "It answers, all of it."), ("B", 1, "b")], "d2": [("A", None, "Hm.", "unparsed")]}
+    passages = [
+        {"paragraph_id": doc_id, "text": doc_id, "grades": [label(*one) for one in of_doc]}
+        for doc_id, of_doc in labels.items()
+    ]
+    (files / "labelled.jsonl").write_text(json.dumps(["q1", passages]) + "\n")
+    arguments = ("labelled.jsonl", "--to", "ragelo:evaluations", "-o", str(files / "e.csv"))
+    assert run(files, *arguments) == 2
+    assert "several grade sets are left, choose one of: --llm m --prompt-class A" in capsys.readouterr().err
+    assert run(files, *arguments, "--prompt-class", "A") == 0
+    assert (files / "e.csv").read_text() == 'qid,did,raw_answer,answer\nq1,d1,"It answers, all of it.",2\nq1,d2,Hm.,\n'
+    # Grades of items imply labels; their reasons belong to items.
+    assert run(files, "records.jsonl.gz", "--to", "ragelo:evaluations", "-o", str(files / "e.csv")) == 0
+    assert (files / "e.csv").read_text() == "qid,did,raw_answer,answer\nq1,d1,,4\nq1,d2,,2\n"
+    assert "what item grades imply" in capsys.readouterr().err
 
 
 def test_leaderboards(files: Path) -> None:

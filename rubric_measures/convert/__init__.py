@@ -57,7 +57,8 @@ def convert(
     for name, kind in zip(sources, kinds, strict=True):
         if not targets_of(kind, [target.kind]):
             ways = sorted(way for way, one in FORMATS.items() if one.write and targets_of(kind, [one.kind]))
-            raise InputError(f"{name} cannot become {to or sources[0]}; it can become: {', '.join(ways)}")
+            guess = "" if source else " (it was told by its content; --from names another format)"
+            raise InputError(f"{name} cannot become {to or sources[0]}; it can become: {', '.join(ways)}{guess}")
     contents = [_reader(name)(path) for path, name in zip(paths, sources, strict=True)]
     if len(set(kinds)) == 1:
         content = bridged(_merged(kinds[0], contents), kinds[0], target.kind, options)

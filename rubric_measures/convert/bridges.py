@@ -23,13 +23,13 @@ from rubric_measures.formats.nuggetizer_records import (
 )
 from rubric_measures.formats.reports import answer_of_report, report_of_answer
 from rubric_measures.formats.trec import Qrel, Run, make_run
-from rubric_measures.formats.workbench import QueryPassages, write_graded
+from rubric_measures.formats.workbench import DirectGrade, QueryPassages, write_graded
 from rubric_measures.grade_rows import build_grades
-from rubric_measures.graded import Grades, Label
+from rubric_measures.graded import DIRECT_ITEM, Grades, Label
 from rubric_measures.pooling import pool
 from rubric_measures.qrels import qrels_of
 from rubric_measures.records import Grade, TestBank
-from rubric_measures.selection import GradeFilter, load_records
+from rubric_measures.selection import GradeFilter, direct_value, grade_set_key, load_records
 
 __all__ = ["BRIDGES", "Options", "bridged", "targets_of"]
 
@@ -175,6 +175,33 @@ def _records_to_assignments(groups: Sequence[QueryPassages], options: Options) -
     return assignment_lines(options.bank, rows, answers, runs)
 
 
+def _records_to_evaluations(groups: Sequence[QueryPassages], options: Options) -> list[Grade]:
+    """The labels of whole passages with the replies that they come from; without any, those that item grades imply."""
+    wanted = options.wanted
+    found = [
+        (group.query_id, passage.doc_id, entry)
+        for group in groups
+        for passage in group.passages
+        for entry in passage.grades or ()
+        if wanted.passes(grade_set_key(entry), lambda: [DIRECT_ITEM])
+    ]
+    if not found:
+        if wanted.prompt_type == "direct":
+            raise InputError("the records hold no labels of whole passages for this filter")
+        _LOG.warning("the records hold no labels of whole passages: these are what item grades imply, without reasons")
+        return [Grade(row.query_id, row.doc_id, row.relevance) for row in _records_to_qrels(groups, options)]
+    keys = sorted({grade_set_key(entry) for _, _, entry in found})
+    if len(keys) > 1:
+        raise InputError(f"several grade sets are left, choose one of: {'; '.join(map(str, keys))}")
+    return [_evaluation(query_id, doc_id, entry) for query_id, doc_id, entry in found]
+
+
+def _evaluation(query_id: str, doc_id: str, entry: DirectGrade) -> Grade:
+    label = direct_value(entry)
+    status = entry.status if label is not None or entry.status != "graded" else "unparsed"
+    return Grade(query_id, doc_id, label, status=status, answer=entry.answer, grader=entry.llm)
+
+
 def _evaluations_to_qrels(grades: Sequence[Grade], _: Options) -> list[Qrel]:
     """The labels without the replies; what has no label is left out and counted."""
     rows = [Qrel(one.query_id, one.doc_id, one.relevance) for one in grades if one.relevance is not None]
@@ -197,6 +224,7 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("records", "judgments"): _records_to_judgments,
     ("records", "runs"): _records_to_runs,
     ("records", "assignments"): _records_to_assignments,
+    ("records", "evaluations"): _records_to_evaluations,
     ("item qrels", "qrels"): _item_qrels_to_qrels,
     ("item qrels", "records"): _item_qrels_to_records,
     ("qrels", "records"): _qrels_to_records,

@@ -9,6 +9,7 @@ from rubric_measures.convert.formats import PathName
 from rubric_measures.errors import FormatError, InputError
 from rubric_measures.files import open_binary, path_name
 from rubric_measures.formats.json_models import parse_json
+from rubric_measures.formats.leaderboard_forms import ALL, OWN_FORMAT, form_of_header, is_number
 from rubric_measures.formats.ragelo import detect_kind
 
 __all__ = ["detect_format"]
@@ -43,6 +44,8 @@ def _json_format(head: bytes, rest: bytes, name: str) -> str:
     except FormatError:
         # One JSON text over several lines: a preload, lessons, or queries.
         if head.strip() in (b"[", b"{") or head.rstrip().endswith((b",", b"{", b"[")):
+            if OWN_FORMAT.encode() in head + rest:
+                return "leaderboard"
             if b'"nugget_dict"' in head + rest:
                 return "preload"
             return "tqa" if b'"globalID"' in head + rest else "queries"
@@ -63,6 +66,8 @@ def _object_format(value: Mapping[str, Any]) -> str:
         return "assignments" if assigned else "nuggets"
     if "agent_a" in value:
         return "games"
+    if value.get("format") == OWN_FORMAT or ("run_id" in value and "measure" in value):
+        return "leaderboard"
     if isinstance(value.get("answer"), str) or ("run_id" in value and isinstance(value.get("text"), str)):
         return "answers"
     telling = {
@@ -80,12 +85,16 @@ def _object_format(value: Mapping[str, Any]) -> str:
     return next((name for key, name in telling.items() if key in value), "queries")
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def _is_leaderboard(line: str, rest: str) -> bool:
+    """Whether a first line is that of a leaderboard: a header of measures, or a row that ends in its value."""
+    if form_of_header(line):
+        second = next((row for row in rest.split("\n") if row.strip()), "")
+        return any(is_number(cell) for cell in second.split("\t")[1:])
+    columns = line.split()
+    if len(columns) == 3 and columns[1] == ALL:
+        return True
+    # One tab stands between a query and its text, which may end in a number.
+    return len(columns) == 4 and is_number(columns[-1]) and line.count("\t") in (0, 3)
 
 
 def _column_format(line: str, rest: bytes, name: str) -> str:
@@ -98,8 +107,7 @@ def _column_format(line: str, rest: bytes, name: str) -> str:
         lines = [line, *rest.decode("utf-8", "replace").split("\n")[:-1]]
         pairs = [tuple(row[:1] + row[2:3]) for row in map(str.split, lines) if len(row) == 4]
         return "item-qrels" if len(set(pairs)) < len(pairs) or columns[1] not in ("0", "Q0") else "qrels"
-    if line.count("\t") == 3 and _is_number(columns[-1]):
-        # A text with two tabs and a number at its end is no query.
+    if _is_leaderboard(line, rest.decode("utf-8", "replace")):
         return "leaderboard"
     if "\t" in line:
         return "queries"

@@ -9,7 +9,18 @@ from typing import Literal, NamedTuple, get_args
 
 from rubric_measures.errors import FormatError
 
-__all__ = ["ALL", "COLUMNS", "FORMS", "OWN_FORMAT", "Form", "Known", "form_of_columns", "form_of_text", "is_number"]
+__all__ = [
+    "ALL",
+    "COLUMNS",
+    "FORMS",
+    "OWN_FORMAT",
+    "Form",
+    "Known",
+    "form_of_columns",
+    "form_of_header",
+    "form_of_text",
+    "is_number",
+]
 
 # The topic of a line that holds the aggregate over the topics.
 ALL = "all"
@@ -66,10 +77,15 @@ def form_of_text(text: str, name: str) -> Form | None:
         return "jsonl" if "run_id" in content and "measure" in content else "dict"
     if stripped[0] == "[":
         raise FormatError("is a JSON list; expected JSON lines or a dict of runs", path=name)
-    header = stripped.partition("\n")[0].split("\t")
+    return form_of_header(stripped.partition("\n")[0])
+
+
+def form_of_header(line: str) -> Form | None:
+    """The form of a tab-separated file with this header; None where it is no header of a leaderboard."""
+    header = [cell.strip() for cell in line.split("\t")]
     if "+/-" in header:
         return "workbench"
-    return "wide" if header[0].strip() in _RUN_HEADERS and len(header) > 1 else None
+    return "wide" if header[0] in _RUN_HEADERS and len(header) > 1 else None
 
 
 def form_of_columns(rows: Sequence[Sequence[str]], name: str, known: Known = _NOTHING) -> Form:
