@@ -65,6 +65,20 @@ def test_csv_games_and_people(games: Path, tmp_path: Path, capsys: pytest.Captur
     assert "72 of 144 games were judged by people" in err
 
 
+def test_people_judge_agents_that_are_there(games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    human = tmp_path / "human.jsonl"
+    write_preferences(human, [Preference("q01", "x", "thorugh", "a")])
+    status, out, err = run(capsys, games, "--human", human)
+    assert (status, out) == (2, "")
+    assert err == (f"rubric_measures: unknown agent 'thorugh': known: x, y, z ({human}: a verdict on query 'q01')\n")
+    # With answers, their runs are the agents; nothing is played, asked or saved before.
+    status, out, err = run(capsys, *play(tmp_path, "concise", "thorough"), "--human", human)
+    assert (status, out, (tmp_path / "games.jsonl.cache.sqlite").exists()) == (2, "", False)
+    assert "unknown agent 'x'" in err
+    # Verdicts of people alone are games like any.
+    assert run(capsys, "--human", human, "--rounds", 5)[0] == 0
+
+
 def test_compat_and_agents(games: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = run(capsys, games, "--agents", "x,y", "--compat", "ragelo", "-o", "json")
     assert status == 0

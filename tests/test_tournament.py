@@ -242,6 +242,18 @@ def test_groups_hold_agents_that_cannot_be_told_apart() -> None:
     }
 
 
+def test_the_text_shows_ties() -> None:
+    games = games_of(("q1", "A", "B", "a"), ("q2", "A", "B", "tie"), ("q3", "B", "A", "tie"), ("q4", "B", "C", "b"))
+    lines = render(rate_games(games)).splitlines()
+    start = next(index for index, line in enumerate(lines) if line.startswith("win/tie/loss"))
+    table = {row[0]: row[1:] for row in (line.split() for line in lines[start : start + 4])}
+    columns = table.pop("win/tie/loss")
+    cells = {row: dict(zip(columns, values, strict=True)) for row, values in table.items()}
+    # A beat B once and tied twice; C beat B once; A and C never met.
+    assert cells["A"] == {"A": "-", "B": "1/2/0", "C": "-", "all": "1/2/0"}
+    assert cells["B"] == {"A": "0/2/1", "B": "-", "C": "0/0/1", "all": "0/2/2"}
+
+
 def test_agents_that_never_met_are_said_and_never_told_apart() -> None:
     games = games_of(*[(f"q{n}", "A", "B", v) for n, v in enumerate("aaab")], *[(f"q{n}", "C", "D", v) for n, v in
                      enumerate("aaab")])  # fmt: skip
@@ -249,8 +261,13 @@ def test_agents_that_never_met_are_said_and_never_told_apart() -> None:
     assert result.separate == (("A", "B"), ("C", "D"))
     assert not result.is_complete
     assert "never met" in result.notes[0] and "A, B | C, D" in result.notes[0]
-    # A and C have the same rating, in groups that cannot be compared: nobody stands apart from the other group.
-    assert all(set(group) & {"C", "D"} for group in result.groups)
+    # Each pool has its own ranking and its own letters: A and C never met, so no letter may join them.
+    assert [one.agent for one in result.ratings] == ["A", "B", "C", "D"]
+    assert all(set(group) <= {"A", "B"} or set(group) <= {"C", "D"} for group in result.groups)
+    assert {agent for group in result.groups for agent in group} == set("ABCD")
+    lines = render(result).splitlines()
+    assert lines[0].split()[:3] == ["agent", "pool", "BradleyTerry"]
+    assert [line.split()[:2] for line in lines[1:5]] == [["A", "1"], ["B", "1"], ["C", "2"], ["D", "2"]]
 
 
 def test_an_agent_without_a_verdict_is_a_group_of_its_own() -> None:

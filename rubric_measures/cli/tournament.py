@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import threading
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -93,9 +94,15 @@ def run(options: argparse.Namespace) -> int:
     _check(options)
     agents = [name.strip() for name in options.agents.split(",") if name.strip()] if options.agents else None
     games = [game for path in options.games for game in _read(path)]
-    games += [game for path in options.human for game in _read(path, human=True)]
+    by_people = {path: _read(path, human=True) for path in options.human}
     if options.model:
-        games += _play(options, agents)
+        answers = _answers(options)
+        # Before anything is spent.
+        _check_people(by_people, games, (answer.run_id for answer in answers))
+        games += _play(options, agents, answers)
+    else:
+        _check_people(by_people, games)
+    games += [game for listed in by_people.values() for game in listed]
     if agents is not None:
         games = _among(games, agents)
     result = rate_games(games, _settings(options))
@@ -132,6 +139,21 @@ def _read(path: str, human: bool = False) -> list[Preference]:
     return read_preferences(path, human=human)
 
 
+def _check_people(
+    by_people: Mapping[str, Sequence[Preference]], games: Sequence[Preference], agents: Iterable[str] = ()
+) -> None:
+    """Refuses verdicts about agents that neither play nor answer: a slip of a name would be one more agent."""
+    from rubric_measures.errors import UnknownNameError
+
+    known = {*agents, *(agent for game in games for agent in (game.agent_a, game.agent_b))}
+    for path, listed in by_people.items() if known else ():
+        for game in listed:
+            for agent in (game.agent_a, game.agent_b):
+                if agent not in known:
+                    where = f"({path}: a verdict on query {game.query_id!r})"
+                    raise UnknownNameError("agent", agent, known, hint=where)
+
+
 def _among(games: list[Preference], agents: list[str]) -> list[Preference]:
     """The games between the wanted agents; an agent that plays no game is an error."""
     from rubric_measures.errors import UnknownNameError
@@ -155,7 +177,7 @@ def _settings(options: argparse.Namespace) -> TournamentSettings:
     return TournamentSettings(options.prior, options.rounds, options.level, options.seed, options.unit, elo)
 
 
-def _play(options: argparse.Namespace, agents: list[str] | None) -> list[Preference]:
+def _play(options: argparse.Namespace, agents: list[str] | None, found: list[Answer]) -> list[Preference]:
     """Plays what is to be played, keeps all games in SAVE, and returns them."""
     from rubric_measures.backends.cache import ReplyCache
     from rubric_measures.formats.preferences import write_preferences
@@ -163,7 +185,7 @@ def _play(options: argparse.Namespace, agents: list[str] | None) -> list[Prefere
     from rubric_measures.grading.pairwise import IDENTICAL
     from rubric_measures.runners import RunStats
 
-    answers = answers_by_query(_answers(options), agents)
+    answers = answers_by_query(found, agents)
     saved = _read(options.save) if Path(options.save).exists() else []
     stats = RunStats()
     with ReplyCache(options.cache or f"{options.save}.cache.sqlite") as cache, Interrupts() as interrupts:

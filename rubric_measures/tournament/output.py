@@ -67,6 +67,25 @@ def _interval(rating: Rating, places: int) -> str:
     return f"{low}, {high}"
 
 
+def _pools(tournament: Tournament) -> list[str]:
+    """The number of the group of agents that can be compared, for each rating."""
+    pool_of = {agent: number for number, group in enumerate(tournament.separate, 1) for agent in group}
+    return [str(pool_of[one.agent]) for one in tournament.ratings]
+
+
+def _outcomes(tournament: Tournament) -> list[list[str]]:
+    """Games won, tied and lost by the row against the column, and in all."""
+    table = tournament.table
+    lines = [["win/tie/loss", *table.agents, "all"]]
+    for row, one in enumerate(tournament.ratings):
+        cells = []
+        for column in range(len(table.agents)):
+            counts = (table.wins[row][column], table.ties[row][column], table.wins[column][row])
+            cells.append("/".join(map(str, counts)) if any(counts) else "-")
+        lines.append([one.agent, *cells, f"{one.wins}/{one.ties}/{one.losses}"])
+    return lines
+
+
 def _text(tournament: Tournament, places: int) -> str:
     more = places + 2 if places >= 0 else places
     rows = [["agent", "BradleyTerry", "interval", "group", "Elo", "order noise", "win", "tie", "loss"]]
@@ -84,6 +103,9 @@ def _text(tournament: Tournament, places: int) -> str:
                 str(one.losses),
             ]
         )
+    if len(tournament.separate) > 1:
+        # Ratings of agents that never met are not on one scale: the table says which are.
+        rows = [[row[0], pool, *row[1:]] for row, pool in zip(rows, ["pool", *_pools(tournament)], strict=True)]
     table = tournament.table
     matrix = [["row beats column", *table.agents, "mean"]]
     for agent, rates, mean in zip(table.agents, table.rates, table.averages, strict=True):
@@ -93,6 +115,8 @@ def _text(tournament: Tournament, places: int) -> str:
         *_aligned(rows),
         "",
         *_aligned(matrix),
+        "",
+        *_aligned(_outcomes(tournament)),
         "",
         f"{tournament.games} games about {tournament.queries} queries; agents that share a letter cannot be told apart",
         f"order of answers: {_number(bias.consistency_rate, more)} of {bias.pairs} pairs judged in both orders agree; "

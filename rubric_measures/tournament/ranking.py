@@ -100,10 +100,11 @@ class Tournament:
     """The result of a tournament.
 
     Attributes:
-        ratings: one an agent, best first; equal ones by name.
+        ratings: one an agent, best first; equal ones by name. Agents that cannot be compared (`separate`) are ranked
+            apart, one group after the other.
         groups: longest runs of neighbours in the ranking of which no two can be told apart: the interval of their
-            difference (same bootstrap, not corrected for many comparisons) holds 0, or they cannot be compared. Groups
-            overlap. Empty without intervals.
+            difference (same bootstrap, not corrected for many comparisons) holds 0. Groups overlap, but never hold
+            agents that cannot be compared. Empty without intervals.
         table: who beat whom, in the order of the ratings.
         bias: what the order of the answers did.
         notes: what must be known beside the numbers, one line each.
@@ -185,9 +186,9 @@ def rate_games(
     strengths = fit_strengths(total, settings.prior)
     spread = _spread(games, strengths, settings)
     elo, noise = elo_ratings(games, settings.elo)
-    order = sorted(range(len(games.agents)), key=lambda place: (-round(float(strengths[place]), 9), place))
-    of_component = {place: number for number, piece in enumerate(separate) for place in piece}
-    groups = _groups(order, spread.apart, of_component) if spread else []
+    ranked = [sorted(piece, key=lambda place: (-round(float(strengths[place]), 9), place)) for piece in separate]
+    order = [place for piece in ranked for place in piece]
+    groups = [group for piece in ranked for group in _groups(piece, spread.apart)] if spread else []
     wins, ties = games.outcomes()
     open_below, open_above = _open_ends(total, pieces)
     ratings = []
@@ -274,15 +275,12 @@ def _open_ends(total: FloatArray, pieces: list[list[int]]) -> tuple[set[int], se
     return below, above
 
 
-def _groups(order: Sequence[int], apart: NDArray[np.bool_], of_component: Mapping[int, int]) -> list[tuple[int, ...]]:
-    def alike(a: int, b: int) -> bool:
-        return of_component[a] != of_component[b] or not bool(apart[a, b])
-
+def _groups(order: Sequence[int], apart: NDArray[np.bool_]) -> list[tuple[int, ...]]:
     groups: list[tuple[int, ...]] = []
     end = 0
     for start in range(len(order)):
         stop = max(end, start + 1)
-        while stop < len(order) and all(alike(order[stop], other) for other in order[start:stop]):
+        while stop < len(order) and not any(apart[order[stop], other] for other in order[start:stop]):
             stop += 1
         if stop > end:
             groups.append(tuple(order[start:stop]))
