@@ -7,8 +7,7 @@ RubricMeasuresError
 │   └── MeasureError      a measure, its parameters, or its combination with the grades makes no sense
 ├── MissingExtraError     an optional dependency is not installed; names the extra
 └── GradingError          grading could not go on; finished work is kept
-    ├── BackendError      a model or an endpoint could not be used at all
-    └── BudgetError       a limit on calls or cost was reached
+    └── BackendError      a model or an endpoint could not be used at all
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from collections.abc import Iterable
 
 __all__ = [
     "BackendError",
-    "BudgetError",
     "FormatError",
     "GradingError",
     "InputError",
@@ -117,7 +115,3 @@ class GradingError(RubricMeasuresError):
 
 class BackendError(GradingError):
     """A model or an endpoint could not be used at all (unknown model, no connection, wrong key)."""
-
-
-class BudgetError(GradingError):
-    """A limit that the user set (`--max-calls`, `--max-cost`) was reached."""

@@ -95,8 +95,11 @@ def test_an_interrupted_command_continues(tmp_path: Path, queries: str, capsys: 
     command = ["generate", queries, "--model", model, "-o", str(parts)]
     capsys.readouterr()
     assert main([*command, "--max-calls", "1"]) == 1
-    assert "the limit of 1 calls was reached" in capsys.readouterr().err
-    assert not parts.exists()
+    errors = capsys.readouterr().err
+    assert "query q2, query: failed: not asked: the limit of 1 calls was reached" in errors
+    assert "the limit of 1 calls was reached, 2 requests were not made; raise it and run again" in errors
+    # What is there is written.
+    assert [(entry.query_id, len(entry.items)) for entry in read_bank(str(parts))] == [("q1", 1)]
     assert main([*command, "--max-calls", "1"]) == 0
     assert "1 calls, 1 replies from the cache" in capsys.readouterr().err
     assert parts.read_bytes() == whole.read_bytes()

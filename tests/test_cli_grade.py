@@ -215,12 +215,22 @@ def test_limits_stop_with_code_1_and_running_again_continues(
 ) -> None:
     passages, bank = write_inputs(tmp_path)
     out = tmp_path / "o.jsonl"
-    for _ in range(2):
+    for made in (10, 20):
         assert main(arguments(passages, bank, out, "--max-calls", "10")) == 1
-        assert "limit of 10 calls" in capsys.readouterr().err
-        assert not out.exists()
+        errors = capsys.readouterr().err
+        assert f"the limit of 10 calls was reached, {24 - made} requests were not made" in errors
+        assert f"{24 - made} of 24 are not graded: {24 - made} failed" in errors
+        assert f"failed: not asked: the limit of 10 calls was reached ({24 - made})" in errors
+        # All passages are there; what was not asked is a record without a grade.
+        entries = [entry for group in load_graded(out) for p in group.passages for entry in p.exam_grades or ()]
+        assert len(entries) == 8
+        assert sum(len(grade_of_items(entry)) for entry in entries) == made
+        assert sum(len(entry.item_status or {}) for entry in entries) == 24 - made
     assert main(arguments(passages, bank, out, "--max-calls", "10")) == 0
     assert "4 calls, 20 replies from the cache" in capsys.readouterr().err
+    whole = tmp_path / "whole.jsonl"
+    assert main(arguments(passages, bank, whole)) == 0
+    assert out.read_bytes() == whole.read_bytes()
     (tmp_path / "p.json").write_text('{"scripted:t.jsonl": {"input": 1000000, "output": 0}}')
     model = table(tmp_path / "t.jsonl", {"reply": "4", "prompt_tokens": 1})
     more = ["--prices", str(tmp_path / "p.json"), "--max-cost", "5"]

@@ -135,9 +135,11 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixtur
     more = ("--model", "lexical", "--max-calls", 5)
     status, _, err = run(capsys, *play(tmp_path, "concise", "thorough", more=more))
     assert status == 1 and "limit of 5 calls" in err
-    assert not (tmp_path / "games.jsonl").exists()
+    assert "11 games without a verdict count for nobody: 11 failed" in err
+    # The games that were not asked are in the file, and are played now.
+    assert len((tmp_path / "games.jsonl").read_text().splitlines()) == 16
     status, _, err = run(capsys, *play(tmp_path, "concise", "thorough"))
-    assert "11 calls, 5 replies from the cache" in err
+    assert "11 calls, 5 replies from the cache" in err and "without a verdict" not in err
 
 
 BAD = {

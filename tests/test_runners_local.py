@@ -10,7 +10,7 @@ import pytest
 
 from rubric_measures.backends.base import Message, Reply, Request
 from rubric_measures.backends.cache import ReplyCache
-from rubric_measures.errors import BudgetError, GradingError
+from rubric_measures.errors import GradingError
 from rubric_measures.runners import Job, LocalRunner, RunStats
 
 
@@ -173,13 +173,17 @@ def test_cache_only_makes_no_call_and_says_what_is_missing() -> None:
 
 def test_the_limit_on_calls_keeps_what_is_done() -> None:
     with ReplyCache(":memory:") as cache:
-        echo = Echo(window=4)
-        with pytest.raises(BudgetError, match="3 calls"):
-            list(LocalRunner(echo, cache, max_calls=3).run((text, once(text)) for text in "abcdef"))
+        cache.put(ask("f"), Reply("f"))
+        echo, stats = Echo(window=4), RunStats()
+        results = dict(LocalRunner(echo, cache, max_calls=3).run(((text, once(text)) for text in "abcdef"), stats))
         assert sorted(echo.seen) == ["a", "b", "c"]
+        # What the cache answers costs nothing, so it is taken after the limit as well.
+        assert results == {"a": "a", "b": "b", "c": "c", "d": None, "e": None, "f": "f"}
+        assert (stats.calls, stats.cached, stats.missing) == (3, 1, 2)
+        assert stats.limit == "the limit of 3 calls was reached"
         rest = Echo()
         results = dict(LocalRunner(rest, cache, max_calls=3).run((text, once(text)) for text in "abcdef"))
-    assert rest.seen == ["d", "e", "f"]
+    assert rest.seen == ["d", "e"]
     assert results == {text: text for text in "abcdef"}
 
 
@@ -188,10 +192,25 @@ def test_the_limit_on_cost_stops_before_it_is_passed(window: int) -> None:
     # Every call costs 2; after two calls 4 are spent, the next is expected to cost 2, and 4 + 2 >= 5. Before the first
     # reply nobody knows what a call costs, so that a backend of many calls at a time begins with one.
     echo = Echo(window)
-    runner = LocalRunner(echo, ReplyCache(":memory:"), max_cost=5, price=lambda reply: 2.0)
-    with pytest.raises(BudgetError, match="cost"):
-        list(runner.run((text, once(text)) for text in "abcdef"))
+    stats = RunStats()
+    with ReplyCache(":memory:") as cache:
+        runner = LocalRunner(echo, cache, max_cost=5, price=lambda reply: 2.0)
+        results = dict(runner.run(((text, once(text)) for text in "abcdef"), stats))
     assert echo.seen == ["a", "b"]
+    assert results == {"a": "a", "b": "b", **dict.fromkeys("cdef")}
+    assert (stats.limit, stats.missing) == ("the limit of 5 on the cost was reached", 4)
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+def test_jobs_of_several_steps_end_behind_a_limit(threaded: bool) -> None:
+    with ReplyCache(":memory:") as cache:
+        runner, stats = LocalRunner(Echo(window=3, threaded=threaded), cache, max_calls=40), RunStats()
+        jobs = ((number, twice(f"{number}.")) for number in range(3000))
+        results = dict(runner.run(jobs, stats))
+    assert len(results) == 3000
+    assert stats.calls == 40
+    # 9,000 requests; those of failed jobs ask "NoneNone" in their third step, which is one request for all in flight.
+    assert stats.calls + stats.shared + stats.missing == 9000
 
 
 def test_stop_finishes_what_is_in_flight() -> None:

@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rubric_measures.cli.grade_notes import note_limit
 from rubric_measures.cli.grade_support import Interrupts, request_bar
 from rubric_measures.cli.model_options import backend_settings, model_price, print_estimates
-from rubric_measures.errors import BudgetError, InputError
+from rubric_measures.errors import InputError
 
 if TYPE_CHECKING:
     from rubric_measures.formats.workbench import QueryPassages
@@ -35,8 +36,8 @@ def add_canary_options(parser: argparse.ArgumentParser) -> None:
     add("--cases", type=int, default=3, metavar="N", help="cases of each kind a query, where several can be made")
     add("--dry-run", action="store_true", help="say what would be called and what it would cost; report nothing")
     add("--prices", metavar="FILE", help="price table, for --dry-run and --max-cost")
-    add("--max-calls", type=int, metavar="N", help="stop after so many calls")
-    add("--max-cost", type=float, metavar="COST", help="stop before the calls cost more; needs --prices")
+    add("--max-calls", type=int, metavar="N", help="make so many calls at most")
+    add("--max-cost", type=float, metavar="COST", help="make no call that costs more in all; needs --prices")
 
 
 def refuse_without_canary(options: argparse.Namespace) -> None:
@@ -63,7 +64,6 @@ def run_canaries(
 
     Raises:
         InputError: no model or no bank is named, or a limit on the cost without a price.
-        BudgetError: a limit was reached.
         KeyboardInterrupt: the user stopped the run; calls in flight were finished.
     """
     from rubric_measures.backends import make_backend
@@ -105,10 +105,11 @@ def run_canaries(
         grading = grader(cache, progress=progress, stop=interrupts.event)
         try:
             report = canary_report(grading.grade_records(cases, bank, graded), options.min_rating)
-        except (KeyboardInterrupt, BudgetError):
+        except KeyboardInterrupt:
             if options.cache is None and graded.run.calls:
                 _LOG.warning("%d calls of this run are lost: name a --cache to keep them", graded.run.calls)
             raise
+    note_limit(graded.run, is_kept=options.cache is not None)
     _LOG.info("canary suite: %d grades: %s", graded.by_status.total(), graded.run)
     failed = sum(count.failed for count in report.counts.values())
     if failed:

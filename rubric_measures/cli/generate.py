@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rubric_measures.cli.grade_notes import note_limit
 from rubric_measures.cli.grade_support import Interrupts, shown_on
 from rubric_measures.cli.model_options import backend_settings, model_price, named_values
 from rubric_measures.errors import GradingError, InputError
@@ -92,8 +93,8 @@ def _add_model_arguments(parser: argparse.ArgumentParser) -> None:
     add("--cache", metavar="FILE", help="where replies are kept (default: OUTPUT.cache.sqlite, none for -)")
     add("--cache-only", action="store_true", help="make no call")
     add("--prices", metavar="FILE", help="price table, for --dry-run and --max-cost (see grade)")
-    add("--max-calls", type=int, metavar="N", help="stop after so many calls")
-    add("--max-cost", type=float, metavar="COST", help="stop before the calls cost more; needs --prices")
+    add("--max-calls", type=int, metavar="N", help="make so many calls at most")
+    add("--max-cost", type=float, metavar="COST", help="make no call that costs more in all; needs --prices")
     add("--retries", type=int, default=1, help="further draws for a reply that cannot be read (default 1)")
     add("--dry-run", action="store_true", help="print the calls and tokens that it would take, and make none")
 
@@ -115,6 +116,7 @@ def run(options: argparse.Namespace) -> int:
             return 0
         for caller in callers:
             _LOGGER.info("%s: %s", caller.model, caller.stats)
+            note_limit(caller.stats)
         return 1 if failed else 0
 
 

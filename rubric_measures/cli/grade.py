@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from rubric_measures.cli.grade_notes import say_report
 from rubric_measures.cli.grade_support import Interrupts, fewer_collections, progress_bar, say_amended
 from rubric_measures.cli.model_options import backend_settings, model_price, named_values, print_estimates
 from rubric_measures.errors import InputError, UnknownNameError
@@ -16,7 +17,7 @@ from rubric_measures.errors import InputError, UnknownNameError
 if TYPE_CHECKING:
     from rubric_measures.backends import Backend
     from rubric_measures.formats.workbench import QueryPassages
-    from rubric_measures.grading import BankChange, Grader, GradingReport, GradingSettings, Price
+    from rubric_measures.grading import BankChange, Grader, GradingSettings, Price
     from rubric_measures.records import TestBank
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -74,8 +75,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     spending("--cache-only", action="store_true", help="make no call: what is not in the cache fails")
     spending("--dry-run", action="store_true", help="say what would be called and what it would cost; write nothing")
     spending("--prices", metavar="FILE", help="price table, for --dry-run and --max-cost")
-    spending("--max-calls", type=int, metavar="N", help="stop after so many calls")
-    spending("--max-cost", type=float, metavar="COST", help="stop before the calls cost more; needs --prices")
+    spending("--max-calls", type=int, metavar="N", help="make so many calls at most; the other grades are failed")
+    spending("--max-cost", type=float, metavar="COST", help="make no call that costs more in all; needs --prices")
     spending("--queries", metavar="ID,ID,…", help="grade only these queries; the others are left out")
     spending("--limit", type=int, metavar="N", help="grade only the first N passages of each query")
 
@@ -117,7 +118,8 @@ def run(args: argparse.Namespace) -> int:
             write_manifest(f"{args.output}.manifest.json", make_manifest(grader, bank, report, files))
     if change is not None:
         say_amended(report.amended, args.passages)
-    return _say(report)
+    deterministic = args.temperature == 0 and getattr(backend, "deterministic", False)
+    return say_report(report, deterministic=deterministic, is_kept=_cache_path(args) != ":memory:")
 
 
 def _bank(args: argparse.Namespace) -> TestBank:
@@ -251,35 +253,4 @@ def _dry_run(
         if cache is not None:
             cache.close()
     print_estimates(found)
-    return 0
-
-
-def _say(report: GradingReport) -> int:
-    """Notes what was done; the exit code."""
-    made = report.by_status
-    _LOG.info(
-        "%d grades of %d passages%s: %s",
-        made.total(),
-        report.passages,
-        f" ({report.kept} more were there already)" if report.kept else "",
-        report.run,
-    )
-    if report.unparsed_retries:
-        _LOG.info("%d further draws for replies that could not be read", report.unparsed_retries)
-    if report.flip_rate is not None:
-        _LOG.info("flip rate of the replicates: %.4f", report.flip_rate)
-    if report.order.graded:
-        _LOG.info("order of the nuggets: %s", report.order)
-    if report.by_rule:
-        _LOG.warning("%d grades are 0 by the rules of the nuggetizer program: replies it counts so", report.by_rule)
-    if report.flagged:
-        _LOG.warning("%d passages look like instructions to the grader (see looks_like_instruction)", report.flagged)
-    lacking = {status: count for status, count in made.items() if status != "graded"}
-    if lacking:
-        counts = ", ".join(f"{count} {status}" for status, count in sorted(lacking.items()))
-        advice = "run again to retry" if set(lacking) - {"unparsed"} else "raise --retries to draw them again"
-        if set(lacking) == {"truncated"}:
-            advice = "replies that were cut need a higher --max-tokens, cut passages another --long-passages"
-        _LOG.warning("%d of %d are not graded: %s; %s", sum(lacking.values()), made.total(), counts, advice)
-        return 1
     return 0

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rubric_measures.cli.grade_notes import note_limit
 from rubric_measures.cli.grade_support import Interrupts
 from rubric_measures.cli.inputs import progress
 from rubric_measures.cli.model_options import backend_settings, model_price, named_values
@@ -82,9 +83,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     play("--retries", type=int, default=1, metavar="N", help="further draws of a reply without verdict (default 1)")
     play("--cache", metavar="FILE", help="the reply cache (default: SAVE.cache.sqlite)")
     play("--cache-only", action="store_true", help="make no call: what is not in the cache fails")
-    play("--max-calls", type=int, metavar="N", help="stop after so many calls")
+    play("--max-calls", type=int, metavar="N", help="make so many calls at most")
     play("--prices", metavar="FILE", help="price table, for --max-cost; see `grade`")
-    play("--max-cost", type=float, metavar="COST", help="stop before the calls cost more; needs --prices")
+    play("--max-cost", type=float, metavar="COST", help="make no call that costs more in all; needs --prices")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -209,6 +210,7 @@ def _play(options: argparse.Namespace, agents: list[str] | None, found: list[Ans
     write_preferences(options.save, games)
     new = len(wanted) - len(mine)
     _LOG.info("%d games (%d new): %s", len(wanted), new, stats)
+    note_limit(stats)
     if others:
         _LOG.info("%s: %d games of other graders, or of answers that are not here, stay as they are", options.save,
                   len(others))  # fmt: skip

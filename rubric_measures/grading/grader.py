@@ -14,21 +14,19 @@ from rubric_measures.backends.cache import ReplyCache
 from rubric_measures.errors import InputError, UnknownNameError
 from rubric_measures.formats.workbench import GradedPassage, QueryPassages
 from rubric_measures.grading.amending import (
-    AmendCounts,
     AmendingMaker,
     BankChange,
     amend_passage,
     refuse_without_grades,
 )
-from rubric_measures.grading.combining import BY_RULE
 from rubric_measures.grading.entries import EntryMaker, bank_hash
-from rubric_measures.grading.order_effect import OrderEffect
 from rubric_measures.grading.outcomes import Outcome, Unit
+from rubric_measures.grading.report import GradingReport
 from rubric_measures.grading.settings import GradingSettings
 from rubric_measures.grading.styles import make_style
 from rubric_measures.prompts import looks_like_instruction
 from rubric_measures.records import Grade, RubricItem, TestBank
-from rubric_measures.runners import Job, LocalRunner, RunStats
+from rubric_measures.runners import Job, LocalRunner
 
 __all__ = ["Grader", "GradingReport", "GradingTask", "default_prompts", "load_grader"]
 
@@ -44,62 +42,6 @@ class GradingTask(NamedTuple):
     text: str
     item: RubricItem | None = None
     query_text: str = ""
-
-
-@dataclass
-class GradingReport:
-    """Counts of one run of a grader; they only grow.
-
-    Attributes:
-        statuses: prompt class -> status -> grades made in this run.
-        kept: grades that were there already.
-        passages: passages that were gone through.
-        flagged: of these, those that look like instructions to the grader.
-        replicated: grades that come from several replicates.
-        flips: sum over them of the share of replicates that differ from the combined grade.
-        unparsed_retries: replies that were drawn again.
-        by_rule: grades 0 that only the rules of the nuggetizer program make (`compat`).
-        order: what the order of the nuggets in label lists did to their grades, where it was permuted.
-        amended: what was left and what was changed, where only edits of the bank are followed.
-        run: the calls.
-    """
-
-    statuses: dict[str, Counter[str]] = field(default_factory=dict)
-    kept: int = 0
-    passages: int = 0
-    flagged: int = 0
-    replicated: int = 0
-    flips: float = 0.0
-    unparsed_retries: int = 0
-    by_rule: int = 0
-    order: OrderEffect = field(default_factory=OrderEffect)
-    amended: AmendCounts = field(default_factory=AmendCounts)
-    run: RunStats = field(default_factory=RunStats)
-
-    @property
-    def by_status(self) -> Counter[str]:
-        """status -> grades, over all prompts."""
-        return sum(self.statuses.values(), Counter())
-
-    @property
-    def flip_rate(self) -> float | None:
-        """The share of replicates whose grade differs from the combined one, 0 to 1; None without replicates."""
-        return self.flips / self.replicated if self.replicated else None
-
-    def add(self, prompt_class: str, outcome: Outcome) -> None:
-        """Counts one outcome."""
-        self.statuses.setdefault(prompt_class, Counter())[outcome.status] += 1
-        self.by_rule += outcome.status == "graded" and outcome.note.endswith(BY_RULE)
-        details = outcome.details or {}
-        retries = details.get("retries", 0)
-        self.unparsed_retries += retries if isinstance(retries, int) else 0
-        drawn: Any = details.get("replicates")
-        if drawn and outcome.grade is not None:
-            self.replicated += 1
-            self.flips += sum(grade != outcome.grade for grade, _ in drawn) / len(drawn)
-        places: Any = details.get("places")
-        if drawn and places:
-            self.order.add(places, [grade for grade, _ in drawn])
 
 
 def default_prompts(model: str, bank: TestBank) -> tuple[str, ...]:
@@ -212,7 +154,7 @@ class Grader:
         Raises:
             UnknownNameError: the bank does not have a query.
             InputError: see `makers`; also a query without text for a direct prompt.
-            GradingError: a limit was reached, or the model cannot be used; finished calls are in the cache.
+            GradingError: the model cannot be used; finished calls are in the cache.
         """
         report = report if report is not None else GradingReport()
         makers = self.makers(bank)

@@ -187,7 +187,7 @@ class PairwiseGrader:
         Raises:
             UnknownNameError: a query has no text, or an agent of a game no answer.
             InputError: the prompt compares no answers, or is not one for the backend.
-            GradingError: a limit was reached, or the model cannot be used; finished calls are in the cache.
+            GradingError: the model cannot be used; finished calls are in the cache.
         """
         listed = list(games)
         asker = self._asker()

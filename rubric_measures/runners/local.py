@@ -10,7 +10,7 @@ from typing import Generic, TypeVar, cast
 
 from rubric_measures.backends.base import Backend, Reply, Request
 from rubric_measures.backends.cache import ReplyCache
-from rubric_measures.errors import BudgetError, GradingError
+from rubric_measures.errors import GradingError
 from rubric_measures.runners.stats import RunStats
 
 __all__ = ["Job", "LocalRunner", "RunStats"]
@@ -48,8 +48,8 @@ class LocalRunner:
         backend: the model.
         cache: where replies are kept; None keeps none.
         cache_only: make no call; what is not in the cache fails.
-        max_calls: stop after so many calls.
-        max_cost: stop before the calls cost more than this.
+        max_calls: make so many calls at most; what they do not answer is a failed reply that says so.
+        max_cost: make no call that would cost more than this in all, likewise.
         price: what a reply costs; needed for `max_cost`.
         progress: is called now and then with the counts.
         stop: when it is set, no further call begins; those in flight are finished, then `KeyboardInterrupt` is raised.
@@ -68,7 +68,6 @@ class LocalRunner:
         """Runs the jobs and yields (name, result) of each as it is done, in no particular order.
 
         Raises:
-            BudgetError: `max_calls` or `max_cost` was reached; what was finished is in the cache.
             BackendError: the model cannot be used at all.
             GradingError: the backend left requests unanswered.
             KeyboardInterrupt: `stop` was set.
@@ -111,11 +110,7 @@ class _Run(Generic[K, T]):
         return self.exhausted and not (self.steps or self.misses or self.waiting or self.done)
 
     def why_stopped(self) -> BaseException:
-        if self.stopped == "interrupted":
-            return KeyboardInterrupt()
-        return BudgetError(
-            f"{self.stopped}; finished calls are in the cache: raise the limit and run again to continue"
-        )
+        return KeyboardInterrupt()
 
     def feed(self, first: Request) -> Iterator[Request]:
         """What the backend pulls: the requests that nothing else answers, passage by passage."""
@@ -126,12 +121,14 @@ class _Run(Generic[K, T]):
             request = self.next_miss()
 
     def next_miss(self) -> Request | None:
-        """The next request for the backend; None at the end, at a limit, or when results wait to be read."""
+        """The next request for the backend; None at the end, when stopped, or when results wait to be read."""
         with self.lock:
             while True:
-                if self.stopped or self._limit_reached():
+                if self._is_stopped():
                     return None
-                if self.misses:
+                if self.misses and self._limit_reached():
+                    self._leave_out()
+                elif self.misses:
                     return None if self._cost_unknown() else self.misses.popleft()
                 if len(self.done) > _BACKLOG:
                     return None
@@ -161,17 +158,29 @@ class _Run(Generic[K, T]):
             for job, place in self.waiting.pop(key):
                 self._deliver(job, place, reply)
 
-    def _limit_reached(self) -> bool:
-        runner, stats = self.runner, self.stats
-        if runner.stop is not None and runner.stop.is_set():
+    def _is_stopped(self) -> bool:
+        if self.runner.stop is not None and self.runner.stop.is_set():
             self.stopped = "interrupted"
-        elif not self.misses:
-            return False  # replies from the cache cost nothing
-        elif runner.max_calls is not None and stats.calls + len(self.handed) >= runner.max_calls:
-            self.stopped = f"the limit of {runner.max_calls} calls was reached"
-        elif runner.max_cost is not None and stats.cost + self._expected() >= runner.max_cost:
-            self.stopped = f"the limit of {runner.max_cost:g} on the cost was reached (spent {stats.cost:.4g})"
         return bool(self.stopped)
+
+    def _limit_reached(self) -> bool:
+        """Whether no further call may be made. Replies from the cache cost nothing, so the run goes on with those."""
+        runner, stats = self.runner, self.stats
+        if stats.limit:
+            return True
+        if runner.max_calls is not None and stats.calls + len(self.handed) >= runner.max_calls:
+            stats.limit = f"the limit of {runner.max_calls} calls was reached"
+        elif runner.max_cost is not None and stats.cost + self._expected() >= runner.max_cost:
+            stats.limit = f"the limit of {runner.max_cost:g} on the cost was reached"
+        return bool(stats.limit)
+
+    def _leave_out(self) -> None:
+        """Answers the requests that may not become calls."""
+        reply = Reply(None, "failed", f"not asked: {self.stats.limit}")
+        while self.misses:
+            self.stats.missing += 1
+            for job, place in self.waiting.pop(self.misses.popleft().key):
+                self._deliver(job, place, reply)
 
     def _cost_unknown(self) -> bool:
         """Whether the first calls are to be made one by one: until one is answered, nobody knows what a call costs."""

@@ -20,10 +20,11 @@ class RunStats:
         shared: requests answered by an equal one in flight.
         calls: requests answered by the backend.
         failed: of these, those without an `ok` reply.
-        missing: requests that were not in the cache when no call was allowed.
+        missing: requests that were not in the cache when no call, or no further one, was allowed.
         prompt_tokens: tokens shown in calls.
         completion_tokens: tokens written in calls.
         cost: what the calls cost, by the price function; 0 without one.
+        limit: which limit on calls or cost was reached; empty when none was.
         returned: (model id, system fingerprint) as the replies name them -> replies, cached ones included.
     """
 
@@ -36,6 +37,7 @@ class RunStats:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float = 0.0
+    limit: str = ""
     returned: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def see(self, reply: Reply) -> None:
