@@ -19,7 +19,7 @@ def sentence(rng: random.Random, words: int) -> str:
     return " ".join(rng.choices(WORDS, k=words)).capitalize() + "."
 
 
-def generate(folder: Path, scale: int = 1, seed: int = 20, runs: bool = True) -> None:
+def generate(folder: Path, scale: int = 1, seed: int = 20, runs: bool = True, items: int = ITEMS) -> None:
     """Writes graded.jsonl.gz, items.qrels, bank.jsonl and runs/*.run.
 
     Args:
@@ -27,6 +27,7 @@ def generate(folder: Path, scale: int = 1, seed: int = 20, runs: bool = True) ->
         scale: multiplies the passages of each query; queries, items and runs stay.
         seed: of the generator.
         runs: also write the 60 run files of 1,000 documents a query.
+        items: rubric items a query.
     """
     rng = random.Random(seed)
     folder.mkdir(parents=True, exist_ok=True)
@@ -43,7 +44,7 @@ def generate(folder: Path, scale: int = 1, seed: int = 20, runs: bool = True) ->
     ):
         for q in range(QUERIES):
             query_id = str(100_000 + 7_919 * q)
-            item_ids = [f"{query_id}/{rng.getrandbits(128):032x}" for _ in range(ITEMS)]
+            item_ids = [f"{query_id}/{rng.getrandbits(128):032x}" for _ in range(items)]
             questions = [
                 {"query_id": query_id, "question_id": item_id, "question_text": sentence(rng, 9)}
                 for item_id in item_ids
@@ -131,6 +132,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--scale", type=int, default=1)
+    parser.add_argument("--items", type=int, default=ITEMS)
     parser.add_argument("--no-runs", action="store_true")
     options = parser.parse_args()
-    generate(options.folder, options.scale, runs=not options.no_runs)
+    generate(options.folder, options.scale, runs=not options.no_runs, items=options.items)

@@ -102,13 +102,17 @@ def peek_head(path: str | os.PathLike[str], size: int = 4096) -> bytes:
 
 def iter_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
     """Yields `(line number from 1, line)` of a text file without line ends and BOM; blank lines are passed over."""
+    number = 0
     with open_binary(path) as stream:
-        for number, line in enumerate(stream, 1):
+        for line in stream:
+            number += 1
             if number == 1 and line.startswith(b"\xef\xbb\xbf"):
                 line = line[3:]
             line = line.rstrip(b"\r\n")
             if line and not line.isspace():
                 yield number, line
+            # Lines may be hundreds of megabytes long: not two of them at a time.
+            del line
 
 
 def read_text(path: str | os.PathLike[str]) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from typing import Literal
+import marshal
+import tempfile
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import IO, Literal
 
 from ir_measures.util import Qrel
 
@@ -12,7 +15,7 @@ from rubric_measures.errors import InputError
 from rubric_measures.graded import BANK_DOC, Grades, Label, QueryGrades
 from rubric_measures.records import facet_of
 
-__all__ = ["UNITS", "Unit", "qrels_of"]
+__all__ = ["UNITS", "QrelsSpool", "Unit", "qrels_of"]
 
 Unit = Literal["passage", "facet", "item"]
 UNITS: tuple[Unit, ...] = ("passage", "facet", "item")
@@ -37,12 +40,79 @@ def qrels_of(grades: Grades, unit: Unit = "passage", label: Label = "max", rel: 
         (row for query in grades.queries.values() for row in _rows(query, unit, label, rel)),
         key=lambda row: (row.query_id, row.doc_id, row.iteration),
     )
-    if not any(row.doc_id != BANK_DOC for row in rows):
-        raise InputError("no passage has a grade, so there are no qrels to write")
     failed = sum(mask.bit_count() for query in grades.queries.values() for mask in query.failed.values())
+    _say(any(row.doc_id != BANK_DOC for row in rows), failed)
+    return rows
+
+
+def _say(is_graded: bool, failed: int) -> None:
+    if not is_graded:
+        raise InputError("no passage has a grade, so there are no qrels to write")
     if failed:
         logging.getLogger("rubric_measures").warning("%d grades failed and are not in the qrels", failed)
-    return rows
+
+
+class QrelsSpool:
+    """The judgments of `qrels_of` for grades that come query by query: the rows wait on disk, memory is one query's.
+
+    To be used in a `with` block, which removes the temporary file.
+
+    Args:
+        unit: see `qrels_of`.
+        label: see `qrels_of`.
+        rel: see `qrels_of`.
+    """
+
+    def __init__(self, unit: Unit = "passage", label: Label = "max", rel: int = 1) -> None:
+        self.failed = 0
+        self._unit, self._label, self._rel = unit, label, rel
+        self._is_graded = False
+        # Query (or facet) -> the places of its rows in the file; several where a facet is named like a query.
+        self._places: dict[str, list[tuple[int, int]]] = {}
+
+    def __enter__(self) -> QrelsSpool:
+        self._stream: IO[bytes] = tempfile.TemporaryFile(prefix="rubric_measures-")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stream.close()
+
+    def fill(self, queries: Iterable[QueryGrades]) -> None:
+        """Takes the grades, each query once, in the place of what it took before."""
+        self.failed, self._is_graded = 0, False
+        self._places.clear()
+        self._stream.seek(0)
+        for query in queries:
+            parts: dict[str, list[tuple[str, str, int]]] = {}
+            for query_id, doc_id, relevance, iteration in _rows(query, self._unit, self._label, self._rel):
+                parts.setdefault(query_id, []).append((doc_id, iteration, relevance))
+                self._is_graded = self._is_graded or doc_id != BANK_DOC
+            for name, rows in parts.items():
+                rows.sort()
+                packed = marshal.dumps(rows)
+                self._places.setdefault(name, []).append((self._stream.tell(), len(packed)))
+                self._stream.write(packed)
+            self.failed += sum(mask.bit_count() for mask in query.failed.values())
+            del query, parts
+
+    def rows(self) -> Iterator[Qrel]:
+        """The judgments, sorted by query, document and item.
+
+        Raises:
+            InputError: no passage has a grade.
+        """
+        _say(self._is_graded, self.failed)
+        for name, places in sorted(self._places.items()):
+            rows: list[tuple[str, str, int]] = []
+            for offset, size in places:
+                self._stream.seek(offset)
+                rows += marshal.loads(self._stream.read(size))
+            if len(places) > 1:
+                rows.sort()
+            for doc_id, iteration, relevance in rows:
+                yield Qrel(name, doc_id, relevance, iteration)
 
 
 def _rows(query: QueryGrades, unit: Unit, label: Label, rel: int) -> Iterator[Qrel]:

@@ -13,16 +13,8 @@ from typing import Literal, NamedTuple, TypeVar
 
 from rubric_measures.collector import paused_collector
 from rubric_measures.errors import InputError, UnknownNameError
-from rubric_measures.formats.workbench import (
-    DirectGrade,
-    GradedPassage,
-    ItemGradeSet,
-    QueryPassages,
-    UngroupedError,
-    grade_of_items,
-    load_graded,
-    read_graded,
-)
+from rubric_measures.formats.graded_files import GradedFile, PassageGroup
+from rubric_measures.formats.workbench import DirectGrade, GradedPassage, ItemGradeSet, grade_of_items
 from rubric_measures.graded import DIRECT_ITEM, Grades, OnFailed, QueryGrades, note_left_out
 from rubric_measures.records import RubricItem, TestBank
 from rubric_measures.signature import describe, made_by
@@ -39,6 +31,7 @@ __all__ = [
     "grade_sets",
     "load_records",
     "read_records",
+    "select_queries",
     "select_query",
 ]
 
@@ -266,9 +259,9 @@ def _item_ids(entry: ItemGradeSet | DirectGrade) -> list[str]:
 
 
 def select_query(
-    group: QueryPassages, selector: GradeSetSelector, bank: TestBank | None, keep_ranks: bool = False
+    group: PassageGroup, selector: GradeSetSelector, bank: TestBank | None, keep_ranks: bool = False
 ) -> RecordQuery:
-    """Compiles one query of the records.
+    """Compiles one query of the records; its passages are looked at once, in turn.
 
     Raises:
         InputError: several grade sets pass the filter.
@@ -288,8 +281,10 @@ def select_query(
     ranks: dict[str, list[RankedPassage]] = {}
     places: dict[str, list[tuple[int, float, str]]] = {}
     judgments: dict[str, int] = {}
+    doc_ids: list[str] = []
     for passage in group.passages:
         doc_id = passage.doc_id
+        doc_ids.append(doc_id)
         entry = selector.choose(passage, bank_ids)
         if entry is not None:
             chosen[doc_id] = _read_entry(entry, selector.wanted.first)
@@ -305,7 +300,6 @@ def select_query(
                 judgments[doc_id] = max(judgment.relevance, judgments.get(doc_id, judgment.relevance))
     rankings = {method: _best_first(of_method) for method, of_method in places.items()}
     grades = _compile(query_id, chosen, items, selector.left_out)
-    doc_ids = [passage.doc_id for passage in group.passages]
     return RecordQuery(grades, rankings, ranks, judgments, doc_ids, frozenset(selector.found), frozenset(selector.made))
 
 
@@ -348,35 +342,54 @@ def read_records(
     wanted: GradeFilter | None = None,
     *,
     keep_ranks: bool = False,
-    in_memory: bool = False,
 ) -> Iterator[RecordQuery]:
     """Streams the queries of a graded-records file with the grades of exactly one grade set.
 
-    Memory is that of one query. Queries of the bank that the file lacks come last, without grades.
+    Memory is that of one query. Queries of the bank that the file lacks come last, without grades. A file that is not
+    grouped by query is sorted on disk before its first query is handed out, which `consume_records` does only where it
+    must.
 
     Args:
         path: the file; `-` is standard input.
         bank: the complete test bank: the denominators, and the choice among grade sets over different items.
         wanted: the filter.
         keep_ranks: also fill `RecordQuery.ranks`.
-        in_memory: read the file as a whole first, so that its lines may stand in any order.
 
     Raises:
-        UngroupedError: in a stream, a query comes back after another one; see `consume_records`.
         FormatError: the file is no graded-records file.
         InputError: no grade set, or more than one, passes the filter.
         UnknownNameError: the bank lacks a query of the file.
     """
-    log = logging.getLogger("rubric_measures")
-    name = os.fspath(path)
+    with GradedFile(path) as source:
+        yield from select_queries(source, source.name, bank, wanted, keep_ranks=keep_ranks)
+
+
+def select_queries(
+    groups: Iterable[PassageGroup],
+    name: str,
+    bank: TestBank | None = None,
+    wanted: GradeFilter | None = None,
+    *,
+    keep_ranks: bool = False,
+) -> Iterator[RecordQuery]:
+    """The queries of graded records with the grades of exactly one grade set; see `read_records`.
+
+    Args:
+        groups: the records.
+        name: what they are, for errors.
+        bank: see `read_records`.
+        wanted: see `read_records`.
+        keep_ranks: see `read_records`.
+    """
     selector = GradeSetSelector(wanted or GradeFilter(), name)
     seen: set[str] = set()
-    for group in load_graded(path) if in_memory or name == "-" else read_graded(path):
+    for group in groups:
         seen.add(group.query_id)
         query = select_query(group, selector, bank, keep_ranks)
         # The records themselves are no longer needed, and the reader waits to parse the next query.
         del group
         yield query
+        del query
     if not selector.found:
         settings = selector.wanted.settings()
         chosen = f" for {settings}" if settings else ""
@@ -387,7 +400,9 @@ def read_records(
                 yield RecordQuery(QueryGrades(query_id, items, {}), {}, {}, {}, [])
     note_left_out(selector.left_out)
     if selector.strangers and not keep_ranks:
-        log.warning("%s: %d rankings name another query and were left out", name, selector.strangers)
+        logging.getLogger("rubric_measures").warning(
+            "%s: %d rankings name another query and were left out", name, selector.strangers
+        )
 
 
 def consume_records(
@@ -398,20 +413,16 @@ def consume_records(
     *,
     keep_ranks: bool = False,
 ) -> T:
-    """Hands the stream of `read_records` to `consume`; where a file is not grouped by query, once more from memory.
+    """Hands the stream of `read_records` to `consume`, and once more where the file turns out not to be grouped.
 
     Returns:
         what `consume` returns.
     """
-    try:
-        # Nothing here makes cyclic garbage; looking for it would double the time.
-        with paused_collector():
-            return consume(read_records(path, bank, wanted, keep_ranks=keep_ranks))
-    except UngroupedError:
-        logging.getLogger("rubric_measures").warning(
-            "%s is not grouped by query, so it is read into memory as a whole", os.fspath(path)
+    # Nothing here makes cyclic garbage; looking for it would double the time.
+    with GradedFile(path) as source, paused_collector():
+        return source.consume(
+            lambda groups: consume(select_queries(groups, source.name, bank, wanted, keep_ranks=keep_ranks))
         )
-        return consume(read_records(path, bank, wanted, keep_ranks=keep_ranks, in_memory=True))
 
 
 def load_records(
@@ -434,7 +445,7 @@ def load_records(
 
 
 def grade_sets(
-    groups: Iterable[QueryPassages], wanted: GradeFilter | None = None, bank: TestBank | None = None
+    groups: Iterable[PassageGroup], wanted: GradeFilter | None = None, bank: TestBank | None = None
 ) -> dict[GradeSetKey, int]:
     """The grade sets of records, with the number of passages that each graded.
 

@@ -9,8 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from tests.example_records import write_all, write_lines
+from rubric_measures.cli import main
+from tests.example_records import RECORDS, write_all, write_lines
 
 
 @pytest.fixture
@@ -231,3 +234,53 @@ def test_help_and_version() -> None:
     assert "leaderboard" in overview.stdout
     assert run(Path.cwd(), "--version").stdout.strip().count(".") == 2
     assert run(Path.cwd()).returncode == 2
+
+
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """Commands over graded records, and what they print of a file that is grouped by query."""
+    folder = write_all(tmp_path_factory.mktemp("scoring"))
+    bank, alpha, beta = (str(folder / name) for name in ("bank.jsonl", "alpha.run", "beta.run"))
+    return {
+        "evaluate": [alpha, "RubricCover(rel=4)@20", "nDCG@10", "-q", "--bank", bank],
+        "leaderboard": ["-o", "json", "--bank", bank],
+        "leaderboard ": [alpha, beta, "-o", "trec_eval"],
+        "qrels": ["--rel", "2"],
+        "qrels ": ["--per", "item", "--bank", bank],
+        "verify": ["--item-statistics", "--grader-statistics", "-o", "jsonl", "--bank", bank],
+    }
+
+
+@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_the_order_of_lines_changes_no_output(
+    commands: dict[str, list[str]], data: st.DataObject, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    apart = [[query_id, one] for query_id, passages in RECORDS for one in passages]
+    grouped = write_lines(tmp_path / "grouped.jsonl", apart)
+    shuffled = write_lines(tmp_path / "shuffled.jsonl", data.draw(st.permutations(apart)))
+    name = data.draw(st.sampled_from(sorted(commands)))
+    printed = []
+    for path in (grouped, shuffled):
+        assert main([name.strip(), str(path), *commands[name]]) == 0
+        printed.append(sorted(capsys.readouterr().out.splitlines()) if name == "verify" else capsys.readouterr().out)
+    assert printed[0] == printed[1] != ""
+
+
+def test_records_from_standard_input_in_any_order(folder: Path) -> None:
+    (q1, (first, second)), q2 = RECORDS
+    write_lines(folder / "mixed.jsonl", [[q1, first], q2, [q1, second]])
+    content = gzip.compress((folder / "mixed.jsonl").read_bytes())
+    for arguments in (["qrels"], ["leaderboard", "-o", "text"], ["verify"]):
+        command, *more = arguments
+        piped = run(folder, command, "-", *more, stdin=content)
+        assert piped.stdout == run(folder, command, "mixed.jsonl", *more).stdout != ""
+        assert piped.stderr.count("- is not grouped by query (1 of 2 queries come back after others)") == 1
+
+
+def test_evaluate_refuses_a_provider_that_knows_no_items(folder: Path) -> None:
+    done = run(folder, "evaluate", "graded.jsonl.gz", "alpha.run", "nDCG@10", "--provider", "pytrec_eval")
+    assert done.returncode == 2 and "make judgments of them first (rubric_measures qrels)" in done.stderr
+    plain = run(folder, "evaluate", "graded.jsonl.gz", "alpha.run", "nDCG@10")
+    named = run(folder, "evaluate", "graded.jsonl.gz", "alpha.run", "nDCG@10", "--provider", "rubric_measures")
+    assert plain.stdout == named.stdout != ""

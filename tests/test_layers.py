@@ -22,6 +22,7 @@ USING = [
     "leaderboard",
     "leaderboard_output",
     "leaderboard_summary",
+    "evaluation",
     "qrels",
     "run_spool",
 ]
@@ -49,6 +50,7 @@ ALLOWED: dict[str, list[str]] = {
     "leaderboard_summary": ["formats", "leaderboard"],
     "leaderboard_output": ["leaderboard"],
     "qrels": ["graded"],
+    "evaluation": ["formats", "graded", "measures"],
     "workbench": USING,
     "nuggetizer_scores": ["formats", "leaderboard"],
     "tournament": USING,

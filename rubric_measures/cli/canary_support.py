@@ -15,7 +15,7 @@ from rubric_measures.cli.model_options import backend_settings, model_price, pri
 from rubric_measures.errors import InputError
 
 if TYPE_CHECKING:
-    from rubric_measures.formats.workbench import QueryPassages
+    from rubric_measures.formats.graded_files import PassageGroup
     from rubric_measures.records import TestBank
     from rubric_measures.verification.sections import Section
 
@@ -55,7 +55,7 @@ def refuse_without_canary(options: argparse.Namespace) -> None:
 
 
 def run_canaries(
-    options: argparse.Namespace, groups: Iterable[QueryPassages], bank: TestBank | None
+    options: argparse.Namespace, groups: Iterable[PassageGroup], bank: TestBank | None
 ) -> tuple[list[Section], bool]:
     """Builds the canaries of the passages, grades them, and reports; a dry run prints what that would need.
 

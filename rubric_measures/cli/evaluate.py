@@ -9,7 +9,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 import ir_measures
 from ir_measures.measures.base import Measure
@@ -18,14 +19,20 @@ from ir_measures.util import Metric, ScoredDoc
 from rubric_measures.cli.inputs import (
     add_grade_options,
     add_places_option,
+    bank_of,
     grades_of,
+    holds_records,
     parse_measures,
     rubric_measures_of,
+    wanted_of,
 )
 from rubric_measures.errors import InputError, MeasureError
+from rubric_measures.evaluation import Evaluation, evaluate_run
 from rubric_measures.files import read_text
+from rubric_measures.formats.trec import Run, read_run
 from rubric_measures.graded import Grades
 from rubric_measures.measures.plan import GDEVAL_FAILED, is_supported
+from rubric_measures.measures.provider import RubricProvider
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -59,29 +66,52 @@ def run(options: argparse.Namespace) -> int:
     ours = any(is_supported(measure) for measure in measures)
     if options.qrels == "-" and options.run == "-":
         raise InputError("only one of QRELS and RUN can be standard input")
+    if holds_records(options.qrels):
+        return _print_evaluation(*_from_records(options, rubric_measures_of(measures)), options)
     qrels = grades_of(options.qrels, options, ours)
-    if isinstance(qrels, Grades) and options.facets:
-        qrels = qrels.by_facet()
     if isinstance(qrels, Grades):
         measures = rubric_measures_of(measures)
+        _check_provider(options)
+        queries = (qrels.by_facet() if options.facets else qrels).queries
+        scored = read_run(options.run)
+        return _print_evaluation(evaluate_run(queries.values(), scored, measures, options.on_failed), scored, options)
     calculator = ir_measures.providers.registry[options.provider] if options.provider else ir_measures
-    scored = _scored_docs(options.run)
-    metrics = calculator.iter_calc(measures, qrels, scored)
-    if isinstance(qrels, Grades):
-        metrics = _sorted(metrics, measures)
     try:
-        _print(metrics, measures, options)
+        _print(calculator.iter_calc(measures, qrels, _scored_docs(options.run)), measures, options)
     except subprocess.CalledProcessError:
         raise MeasureError(f"{' '.join(map(str, measures))}: {GDEVAL_FAILED}") from None
-    if isinstance(qrels, Grades):
-        return _say_coverage(qrels, scored)
     return 0
+
+
+def _check_provider(options: argparse.Namespace) -> None:
+    if options.provider not in (None, RubricProvider.NAME):
+        raise InputError(
+            f"--provider {options.provider} reads judgments of passages, and {options.qrels} holds grades of items; "
+            "make judgments of them first (rubric_measures qrels), or leave --provider out"
+        )
+
+
+def _from_records(options: argparse.Namespace, measures: Sequence[Measure]) -> tuple[Evaluation, Run]:
+    """Scores the run against graded records as they are read."""
+    from rubric_measures.selection import RecordQuery, consume_records
+
+    _check_provider(options)
+    run = read_run(options.run)
+
+    def evaluated(stream: Iterator[RecordQuery]) -> Evaluation:
+        queries = (query.grades.by_facet() if options.facets else query.grades for query in stream)
+        return evaluate_run(queries, run, measures, options.on_failed)
+
+    return consume_records(evaluated, options.qrels, bank_of(options), wanted_of(options)), run
+
+
+def _print_evaluation(evaluation: Evaluation, run: Run, options: argparse.Namespace) -> int:
+    _print(evaluation.metrics, evaluation.measures, options)
+    return _say_coverage(evaluation, run.rankings.keys(), options.on_failed)
 
 
 def _scored_docs(path: str) -> list[ScoredDoc]:
     """The run in file order, checked: some providers of ir_measures break ties by it."""
-    from rubric_measures.formats.trec import read_run
-
     if path == "-":
         with tempfile.NamedTemporaryFile() as copy:
             shutil.copyfileobj(sys.stdin.buffer, copy)
@@ -92,12 +122,7 @@ def _scored_docs(path: str) -> list[ScoredDoc]:
     return [ScoredDoc(columns[0], columns[2], float(columns[4])) for columns in lines if columns]
 
 
-def _sorted(metrics: Iterable[Metric], measures: list[Measure]) -> list[Metric]:
-    place = {measure: index for index, measure in enumerate(measures)}
-    return sorted(metrics, key=lambda metric: (metric.query_id, place[metric.measure]))
-
-
-def _print(metrics: Iterable[Metric], measures: list[Measure], options: argparse.Namespace) -> None:
+def _print(metrics: Iterable[Metric], measures: Sequence[Measure], options: argparse.Namespace) -> None:
     """Prints as ir_measures prints, byte for byte."""
     if options.output_format == "jsonl" and options.places != 4:
         sys.stderr.write("--places is ignored when using --output jsonl\n")
@@ -123,24 +148,16 @@ def _print(metrics: Iterable[Metric], measures: list[Measure], options: argparse
             print(line(Metric("all", measure, aggregators[measure].result())))
 
 
-def _say_coverage(grades: Grades, scored: Iterable[ScoredDoc]) -> int:
+def _say_coverage(evaluation: Evaluation, asked: AbstractSet[str], on_failed: str) -> int:
     """Says how much of what was ranked is graded at all; 1 when a grade that was needed failed."""
-    ranked = graded = failed = 0
-    for row in scored:
-        query = grades.queries.get(row.query_id)
-        if query is not None:
-            ranked += 1
-            graded += row.doc_id in query.levels
-            failed += query.failed.get(row.doc_id, 0).bit_count()
     log = logging.getLogger("rubric_measures")
-    asked = {row.query_id for row in scored}
-    unknown, unanswered = asked - grades.queries.keys(), grades.queries.keys() - asked
+    unknown, unanswered = asked - evaluation.queries, evaluation.queries - asked
     if unknown:
         log.warning("%d queries of the run are not graded and were left out (such as %s)", len(unknown), min(unknown))
     if unanswered:
         log.warning("the run does not rank %d queries (such as %s); they score 0", len(unanswered), min(unanswered))
-    if failed:
-        log.warning("%d grades of ranked passages failed; counted as --on-failed %s", failed, grades.on_failed)
-    if ranked and graded < ranked:
-        log.info("%d of %d ranked passages are graded", graded, ranked)
-    return 1 if failed else 0
+    if evaluation.failed:
+        log.warning("%d grades of ranked passages failed; counted as --on-failed %s", evaluation.failed, on_failed)
+    if evaluation.graded < evaluation.ranked:
+        log.info("%d of %d ranked passages are graded", evaluation.graded, evaluation.ranked)
+    return 1 if evaluation.failed else 0

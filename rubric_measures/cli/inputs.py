@@ -27,6 +27,7 @@ __all__ = [
     "bank_of",
     "column_named",
     "grades_of",
+    "holds_records",
     "is_assignments",
     "is_records",
     "parse_measures",
@@ -86,6 +87,11 @@ def _first_byte(path: str) -> bytes:
 def is_records(path: str) -> bool:
     """Whether a file holds graded records (JSON) rather than qrels (columns)."""
     return _first_byte(path) == b"["
+
+
+def holds_records(path: str) -> bool:
+    """Whether a QRELS argument names graded records, which can be read as a stream; it may name a collection too."""
+    return not _is_dataset(path) and is_records(path)
 
 
 def is_assignments(path: str) -> bool:

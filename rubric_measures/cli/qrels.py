@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from rubric_measures.cli.inputs import add_grade_options, grades_of
+from rubric_measures.cli.inputs import add_grade_options, bank_of, grades_of, holds_records, wanted_of
 from rubric_measures.errors import InputError
 from rubric_measures.graded import Grades
-from rubric_measures.qrels import UNITS, qrels_of
+from rubric_measures.qrels import UNITS, QrelsSpool, qrels_of
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -36,9 +36,20 @@ def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     from rubric_measures.formats.trec import write_qrels
 
-    grades = grades_of(options.graded, options)
-    if not isinstance(grades, Grades):
-        raise InputError(f"{options.graded}: holds no item grades")
-    rows = qrels_of(grades, options.per, options.label, options.rel)
-    write_qrels(options.output, rows)
-    return 1 if any(query.failed for query in grades.queries.values()) else 0
+    if not holds_records(options.graded):
+        grades = grades_of(options.graded, options)
+        if not isinstance(grades, Grades):
+            raise InputError(f"{options.graded}: holds no item grades")
+        write_qrels(options.output, qrels_of(grades, options.per, options.label, options.rel))
+        return 1 if any(query.failed for query in grades.queries.values()) else 0
+    from rubric_measures.selection import consume_records
+
+    with QrelsSpool(options.per, options.label, options.rel) as spool:
+        consume_records(
+            lambda stream: spool.fill(query.grades for query in stream),
+            options.graded,
+            bank_of(options),
+            wanted_of(options),
+        )
+        write_qrels(options.output, spool.rows())
+        return 1 if spool.failed else 0

@@ -15,15 +15,18 @@ from rubric_measures.errors import InputError
 from rubric_measures.files import atomic_writer
 
 if TYPE_CHECKING:
-    from rubric_measures.formats.workbench import QueryPassages
+    from rubric_measures.formats.graded_files import GradedFile, PassageGroup
     from rubric_measures.records import TestBank
-    from rubric_measures.selection import RecordQuery
     from rubric_measures.verification.analyses import CheckedQuery
+    from rubric_measures.verification.grader_statistics import GraderReport
+    from rubric_measures.verification.item_statistics import ItemReport
     from rubric_measures.verification.sections import Section
 
 __all__ = ["HELP", "add_arguments", "run"]
 
 HELP = "reports for people who check grades and banks"
+# How many of the largest disagreements between graders are listed.
+DISAGREEMENTS = 50
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,44 +74,54 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
+    from rubric_measures.formats.graded_files import GradedFile
     from rubric_measures.verification.html_report import render_html
     from rubric_measures.verification.sections import render_sections
 
     canaries: list[Section] = []
     complete = True
     bank = bank_of(options)
-    if options.canary:
-        canaries, complete = run_canaries(options, _groups(options), bank)
-        if options.dry_run:
-            return 0
-    else:
+    if not options.canary:
         refuse_without_canary(options)
-    sections = itertools.chain(canaries, _sections(options, bank))
-    with atomic_writer(options.output) as stream:
-        if options.output_format == "html":
-            stream.writelines(render_html(sections, f"Verification of {Path(options.graded).name}"))
-        else:
-            stream.writelines(render_sections(sections, options.output_format))
+    with GradedFile(options.graded) as source:
+        if options.canary:
+            canaries, complete = run_canaries(options, _Chosen(source, options), bank)
+            if options.dry_run:
+                return 0
+        sections = itertools.chain(canaries, _sections(options, source, bank))
+        with atomic_writer(options.output) as stream:
+            if options.output_format == "html":
+                stream.writelines(render_html(sections, f"Verification of {Path(options.graded).name}"))
+            else:
+                stream.writelines(render_sections(sections, options.output_format))
     return 0 if complete else 1
 
 
-def _groups(options: argparse.Namespace) -> Iterator[QueryPassages]:
-    from rubric_measures.formats.workbench import load_graded, read_graded
+class _Chosen:
+    """The queries that --queries names, with all their passages, as often as asked."""
 
+    def __init__(self, source: GradedFile, options: argparse.Namespace) -> None:
+        self._source, self._options = source, options
+
+    def __iter__(self) -> Iterator[PassageGroup]:
+        yield from _chosen(iter(self._source), self._options)
+
+
+def _chosen(groups: Iterator[PassageGroup], options: argparse.Namespace) -> Iterator[PassageGroup]:
     wanted = {part for part in (options.queries or "").split(",") if part}
-    groups = load_graded(options.graded) if options.graded == "-" else read_graded(options.graded)
     seen: set[str] = set()
     for group in groups:
         seen.add(group.query_id)
         if not wanted or group.query_id in wanted:
             yield group
+        del group
     missing = sorted(wanted - seen)
     if missing:
         raise InputError(f"{options.graded}: has no query {missing[0]!r}")
 
 
 def _queries(
-    options: argparse.Namespace, groups: Iterable[QueryPassages], bank: TestBank | None
+    options: argparse.Namespace, groups: Iterable[PassageGroup], bank: TestBank | None
 ) -> Iterator[CheckedQuery]:
     from rubric_measures.selection import GradeSetSelector
     from rubric_measures.verification.analyses import check_records
@@ -119,42 +132,57 @@ def _queries(
         raise InputError(f"{options.graded}: holds no grades that pass the filter")
 
 
-def _item_statistics(
-    options: argparse.Namespace, groups: Iterable[QueryPassages], bank: TestBank | None
+def _statistics(
+    options: argparse.Namespace, source: GradedFile, bank: TestBank | None, items: bool, graders: bool
 ) -> Iterator[Section]:
+    """Statistics of items and of graders, from one reading of the records."""
+    from rubric_measures.verification.statistics_sections import grader_sections
+
+    def gathered(groups: Iterator[PassageGroup]) -> tuple[ItemReport | None, GraderReport | None]:
+        from rubric_measures.verification.grader_statistics import GraderCounter
+
+        counter = GraderCounter(wanted_of(options), DISAGREEMENTS) if graders else None
+        passing = _chosen(groups, options)
+        if counter is not None:
+            passing = counter.watch(passing)
+        report = _item_report(options, passing, bank) if items else None
+        for group in passing:
+            for _ in group.passages:
+                pass
+        return report, counter.report() if counter is not None else None
+
+    of_items, of_graders = source.consume(gathered)
+    if of_items is not None:
+        yield from _item_sections(options, of_items)
+    if of_graders is not None:
+        if not of_graders.graders:
+            raise InputError(f"{options.graded}: holds no grades that pass the filter")
+        yield from grader_sections(of_graders)
+
+
+def _item_report(options: argparse.Namespace, groups: Iterator[PassageGroup], bank: TestBank | None) -> ItemReport:
     from rubric_measures.graded import note_left_out
-    from rubric_measures.selection import GradeSetSelector, select_query
-    from rubric_measures.verification.bank_stability import (
-        bank_stability,
-        plot_stability,
-        ranked_by_files,
-        run_coverage,
-    )
-    from rubric_measures.verification.statistics_sections import item_sections, stability_section
+    from rubric_measures.selection import GradeSetSelector, RecordQuery, select_query
+    from rubric_measures.verification.bank_stability import ranked_by_files
+    from rubric_measures.verification.item_statistics import item_report
 
     selector = GradeSetSelector(wanted_of(options), options.graded)
-    queries = [select_query(group, selector, bank) for group in groups]
+    queries: Iterator[RecordQuery] = (select_query(group, selector, bank) for group in groups)
+    if options.run:
+        queries = ranked_by_files(queries, options.run)
+    report = item_report(queries, options.min_judgment, options.min_rating)
     if not selector.found:
         raise InputError(f"{options.graded}: holds no grades that pass the filter")
     note_left_out(selector.left_out)
-    _note_without_passages(options, bank, queries)
-    if options.run:
-        queries = ranked_by_files(queries, options.run)
-    coverage = run_coverage(queries, options.min_rating)
-    yield from item_sections(queries, coverage, options.min_judgment, options.min_rating)
-    points = bank_stability(coverage, seed=options.seed)
-    yield stability_section(coverage, points)
-    if options.plot:
-        from rubric_measures.meta_evaluation.plots import save_figure
-
-        save_figure(plot_stability(points), options.plot)
+    _note_without_passages(options, bank, report.queries)
+    return report
 
 
-def _note_without_passages(options: argparse.Namespace, bank: TestBank | None, queries: Sequence[RecordQuery]) -> None:
+def _note_without_passages(options: argparse.Namespace, bank: TestBank | None, queries: Iterable[str]) -> None:
     """Says which part of the bank the statistics say nothing about, unless the user chose queries."""
     if bank is None or options.queries:
         return
-    silent = bank.items.keys() - {query.query_id for query in queries}
+    silent = bank.items.keys() - set(queries)
     if silent:
         logging.getLogger("rubric_measures").warning(
             "%d queries of the bank have no passages in %s, so their %d items are in no statistics (such as %s)",
@@ -165,7 +193,20 @@ def _note_without_passages(options: argparse.Namespace, bank: TestBank | None, q
         )
 
 
-def _sections(options: argparse.Namespace, bank: TestBank | None) -> Iterator[Section]:
+def _item_sections(options: argparse.Namespace, report: ItemReport) -> Iterator[Section]:
+    from rubric_measures.verification.bank_stability import bank_stability, plot_stability
+    from rubric_measures.verification.statistics_sections import item_sections, stability_section
+
+    yield from item_sections(report, options.min_judgment, options.min_rating)
+    points = bank_stability(report.coverage, seed=options.seed)
+    yield stability_section(report.coverage, points)
+    if options.plot:
+        from rubric_measures.meta_evaluation.plots import save_figure
+
+        save_figure(plot_stability(points), options.plot)
+
+
+def _sections(options: argparse.Namespace, source: GradedFile, bank: TestBank | None) -> Iterator[Section]:
     analyses = [options.verify_grading, options.grid_display, options.uncovered_passages, options.bad_question]
     statistics = [options.item_statistics, options.grader_statistics]
     if not any([*analyses, *statistics, options.canary]):
@@ -175,24 +216,10 @@ def _sections(options: argparse.Namespace, bank: TestBank | None) -> Iterator[Se
         raise InputError("--plot draws a figure of the item statistics; add --item-statistics")
     if options.run and not statistics[0]:
         raise InputError("--run names the runs of the item statistics; add --item-statistics")
-    if not any([*analyses, *statistics]):
-        return
-    if options.canary and options.graded == "-":
-        raise InputError("--canary beside other reports reads the records twice; name a file")
-    # Statistics need all queries at once, and a stream can be read once only.
-    groups: Iterable[QueryPassages] = list(_groups(options)) if any(statistics) else _groups(options)
-    if statistics[0]:
-        yield from _item_statistics(options, groups, bank)
-    if statistics[1]:
-        from rubric_measures.verification.grader_statistics import grader_statistics
-        from rubric_measures.verification.statistics_sections import grader_sections
-
-        report = grader_statistics(groups, wanted_of(options))
-        if not report.graders:
-            raise InputError(f"{options.graded}: holds no grades that pass the filter")
-        yield from grader_sections(report)
+    if any(statistics):
+        yield from _statistics(options, source, bank, *statistics)
     if any(analyses):
-        yield from _analyses(options, analyses, _queries(options, groups, bank))
+        yield from _analyses(options, analyses, _queries(options, _Chosen(source, options), bank))
 
 
 def _analyses(

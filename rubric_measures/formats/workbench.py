@@ -5,20 +5,18 @@ The models are in `workbench_models` and can be had from here too.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, cast
+from typing import NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from rubric_measures.collector import paused_collector
 from rubric_measures.errors import FormatError, InputError
 from rubric_measures.files import atomic_writer, iter_lines, path_name
-from rubric_measures.formats.json_models import field_path, first_problem
+from rubric_measures.formats.workbench_lines import Lines, batches
 from rubric_measures.formats.workbench_models import (
     DirectGrade,
     GradedPassage,
@@ -39,15 +37,20 @@ __all__ = [
     "ItemGradeSet",
     "Judgment",
     "PassageData",
+    "PassageStream",
     "PromptInfo",
     "QueryPassages",
     "Ranking",
+    "RepeatedPassageError",
     "SelfRating",
     "UngroupedError",
     "grade_of_items",
     "load_graded",
+    "passage_streams",
     "read_graded",
     "repeated_items",
+    "say_notes",
+    "whole_queries",
     "write_graded",
 ]
 
@@ -55,14 +58,28 @@ _LOG = logging.getLogger("rubric_measures")
 
 
 class UngroupedError(FormatError):
-    """A query comes back after another one, so a stream cannot hand it out whole; `load_graded` can read the file."""
+    """A query comes back after another one, so a stream cannot hand it out whole; `GradedFile` sorts such files."""
 
 
-# ["q1", …: a query id without escapes.
-_HEAD = re.compile(rb'\s*\[\s*"([^"\\]*)"')
+class RepeatedPassageError(FormatError):
+    """A passage comes twice in a stream of passages, which has forgotten the first; whole queries can compare them."""
+
+
+class PassageStream(NamedTuple):
+    """One query whose passages are parsed as they are asked for, to be looked at once and in turn.
+
+    Attributes:
+        query_id: the query.
+        passages: its passages, in file order; ids are unique.
+        line: the line where the query begins.
+    """
+
+    query_id: str
+    passages: Iterator[GradedPassage]
+    line: int
+
+
 _GROUP: TypeAdapter[tuple[str, list[GradedPassage]]] = TypeAdapter(tuple[str, list[GradedPassage]])
-_MANY: TypeAdapter[tuple[str | int, list[GradedPassage]]] = TypeAdapter(tuple[str | int, list[GradedPassage]])
-_ONE: TypeAdapter[tuple[str | int, GradedPassage]] = TypeAdapter(tuple[str | int, GradedPassage])
 
 
 def read_graded(path: str | os.PathLike[str]) -> Iterator[QueryPassages]:
@@ -80,48 +97,83 @@ def read_graded(path: str | os.PathLike[str]) -> Iterator[QueryPassages]:
     """
     name = path_name(path)
     notes: Counter[str] = Counter()
+    yield from whole_queries(iter_lines(name), name, notes)
+    say_notes(notes, name)
+
+
+def whole_queries(lines: Lines, name: str, notes: Counter[str]) -> Iterator[QueryPassages]:
+    """The queries of `(line number, line)` pairs, each with all its passages; see `read_graded`.
+
+    Args:
+        lines: the lines of a file.
+        name: the file, for errors.
+        notes: is added to: what `say_notes` says.
+    """
     done: set[str] = set()
     current: dict[str, GradedPassage] = {}
-    adapters: list[TypeAdapter[Any]] = [_MANY, _ONE]
     query_id, first_line = "", 0
-    for line, data in iter_lines(name):
-        ahead = _query_id_of(data)
-        if first_line and ahead is not None and ahead != query_id:
-            # Handed out before the next line is parsed, and kept by nobody here: one query in memory, not two.
-            done.add(query_id)
-            yield QueryPassages(query_id, _taken(current), first_line)
-            first_line = 0
-        line_query, passages = _parse_line(data, adapters, name, line, notes)
+    for line_query, line, passages in batches(lines, name, notes):
         if first_line and line_query != query_id:
             done.add(query_id)
-            yield QueryPassages(query_id, _taken(current), first_line)
+            group = list(current.values())
+            current.clear()
+            yield QueryPassages(query_id, group, first_line)
+            del group
             first_line = 0
         if not first_line:
-            if line_query in done:
-                raise UngroupedError(
-                    f"query {line_query!r} comes back after other queries; sort the file by query first",
-                    path=name,
-                    line=line,
-                )
+            _refuse_return(line_query, done, name, line)
             query_id, first_line = line_query, line
         _add(current, passages, name, line, line_query, notes)
-        del data, passages
+        del passages
     if not first_line:
         raise FormatError("holds no graded passages", path=name)
-    yield QueryPassages(query_id, _taken(current), first_line)
-    _say(notes, name)
+    yield QueryPassages(query_id, list(current.values()), first_line)
 
 
-def _query_id_of(data: bytes) -> str | None:
-    """The query id at the head of a line, without parsing the rest; None where it does not stand there plainly."""
-    match = _HEAD.match(data)
-    return match.group(1).decode("utf-8", "replace") if match else None
+def passage_streams(lines: Lines, name: str, notes: Counter[str]) -> Iterator[PassageStream]:
+    """The same queries, with passages that are parsed as they are asked for: memory is that of one line's text.
+
+    Raises:
+        RepeatedPassageError: a passage comes twice.
+    """
+    parts = batches(lines, name, notes)
+    ahead = next(parts, None)
+    if ahead is None:
+        raise FormatError("holds no graded passages", path=name)
+    done: set[str] = set()
+
+    def passages_of(query_id: str) -> Iterator[GradedPassage]:
+        nonlocal ahead
+        seen: set[str] = set()
+        while ahead is not None and ahead[0] == query_id:
+            _, line, passages = ahead
+            fresh: dict[str, GradedPassage] = {}
+            _add(fresh, passages, name, line, query_id, notes)
+            if len(fresh) < len(passages) or not seen.isdisjoint(fresh):
+                raise RepeatedPassageError(f"query {query_id!r} has a passage twice", path=name, line=line)
+            seen.update(fresh)
+            # What was handed out is kept by nobody here.
+            ahead = None
+            del passages
+            while fresh:
+                yield fresh.pop(next(iter(fresh)))
+            ahead = next(parts, None)
+
+    while ahead is not None:
+        query_id, line, _ = ahead
+        _refuse_return(query_id, done, name, line)
+        done.add(query_id)
+        passages = passages_of(query_id)
+        yield PassageStream(query_id, passages, line)
+        for _ in passages:
+            pass
 
 
-def _taken(current: dict[str, GradedPassage]) -> list[GradedPassage]:
-    passages = list(current.values())
-    current.clear()
-    return passages
+def _refuse_return(query_id: str, done: set[str], name: str, line: int) -> None:
+    if query_id in done:
+        raise UngroupedError(
+            f"query {query_id!r} comes back after other queries; sort the file by query first", path=name, line=line
+        )
 
 
 def load_graded(path: str | os.PathLike[str]) -> list[QueryPassages]:
@@ -136,14 +188,12 @@ def load_graded(path: str | os.PathLike[str]) -> list[QueryPassages]:
     groups: dict[str, dict[str, GradedPassage]] = {}
     first_lines: dict[str, int] = {}
     with paused_collector():
-        adapters: list[TypeAdapter[Any]] = [_MANY, _ONE]
-        for line, data in iter_lines(name):
-            query_id, passages = _parse_line(data, adapters, name, line, notes)
+        for query_id, line, passages in batches(iter_lines(name), name, notes):
             first_lines.setdefault(query_id, line)
             _add(groups.setdefault(query_id, {}), passages, name, line, query_id, notes)
     if not groups:
         raise FormatError("holds no graded passages", path=name)
-    _say(notes, name)
+    say_notes(notes, name)
     return [QueryPassages(query_id, list(group.values()), first_lines[query_id]) for query_id, group in groups.items()]
 
 
@@ -186,7 +236,8 @@ def _misnamed(ratings: list[SelfRating]) -> int | None:
     return next(wrong, None)
 
 
-def _say(notes: Counter[str], name: str) -> None:
+def say_notes(notes: Counter[str], name: str) -> None:
+    """Says once what readers counted: ids that are numbers, passages and items that come twice."""
     if notes["ids"]:
         _LOG.warning("%s: %d query ids are numbers; read as text", name, notes["ids"])
     if notes["passages"]:
@@ -197,78 +248,6 @@ def _say(notes: Counter[str], name: str) -> None:
             name,
             notes["items"],
         )
-
-
-def _parse_line(
-    data: bytes, adapters: list[TypeAdapter[Any]], name: str, line: int, notes: Counter[str]
-) -> tuple[str, list[GradedPassage]]:
-    """A line as (query id, passages); of both shapes the one that fitted last is tried first."""
-    try:
-        with paused_collector():
-            query_id, passages = adapters[0].validate_json(data)
-    except ValidationError as error:
-        if error.errors()[0]["loc"] == (1,):
-            adapters.reverse()
-        query_id, passages = _second_try(adapters[0], data, name, line, notes)
-    if isinstance(query_id, int):
-        notes["ids"] += 1
-        query_id = str(query_id)
-    return query_id, [passages] if isinstance(passages, GradedPassage) else cast(list[GradedPassage], passages)
-
-
-def _second_try(adapter: TypeAdapter[Any], data: bytes, name: str, line: int, notes: Counter[str]) -> tuple[Any, Any]:
-    """Parses a line in the other shape, with numbers for query ids made text; slower, and only where it is needed."""
-    problem: ValidationError
-    try:
-        with paused_collector():
-            return cast(tuple[Any, Any], adapter.validate_json(data))
-    except ValidationError as error:
-        problem = error
-    try:
-        value = json.loads(data)
-        changed = _ids_as_text(value)
-        if changed:
-            with paused_collector():
-                result = cast(tuple[Any, Any], adapter.validate_json(json.dumps(value)))
-            notes["ids"] += changed
-            return result
-    except ValidationError as error:
-        problem = error
-    except (ValueError, RecursionError):
-        pass
-    raise _format_error(problem, name, line) from None
-
-
-def _ids_as_text(value: Any) -> int:
-    """Makes the query ids of a freshly parsed line text, in place; returns how many were numbers."""
-    changed = 0
-    if not (isinstance(value, list) and len(value) == 2):
-        return 0
-    holders: list[tuple[Any, Any]] = [(value, 0)]
-    for passage in value[1] if isinstance(value[1], list) else [value[1]]:
-        data = passage.get("paragraph_data") if isinstance(passage, dict) else None
-        if isinstance(data, dict):
-            for field, key in (("judgments", "query"), ("rankings", "queryId")):
-                entries = data.get(field)
-                holders += (
-                    [(entry, key) for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
-                )
-    for holder, key in holders:
-        found = value[0] if holder is value else holder.get(key)
-        if isinstance(found, int | float) and not isinstance(found, bool):
-            holder[key] = str(found)
-            changed += 1
-    return changed
-
-
-def _format_error(error: ValidationError, name: str, line: int) -> FormatError:
-    location, text = first_problem(error)
-    # A union of id types puts its own labels into the location; the user's file has no such level.
-    if location and location[0] == 0:
-        location, text = (0,), "the query id must be text"
-    if not location and error.errors()[0]["type"] != "json_invalid":
-        text = f'expected ["query id", [passage, …]]: {text}'
-    return FormatError(text, path=name, line=line, field=field_path(location))
 
 
 def write_graded(path: str | os.PathLike[str], groups: Iterable[QueryPassages]) -> None:

@@ -10,7 +10,7 @@ from typing import Literal
 from ir_measures.measures.base import Measure
 
 from rubric_measures.errors import InputError, MeasureError
-from rubric_measures.formats.workbench import UngroupedError, load_graded, read_graded
+from rubric_measures.formats.graded_files import GradedFile
 from rubric_measures.graded import OnFailed
 from rubric_measures.leaderboard import Leaderboard, score_records
 from rubric_measures.meta_evaluation.bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED
@@ -51,14 +51,12 @@ def expand_measures(measures: Iterable[Measure], rels: Sequence[int] = DEFAULT_R
 def _sets_of(path: str | os.PathLike[str], wanted: GradeFilter, bank: TestBank | None) -> list[GradeSetKey]:
     """The grade sets to score: those that pass the filter and, with a bank, grade an item of it (or no item at all)."""
     name = os.fspath(path)
-    try:
-        found = grade_sets(read_graded(path), wanted, bank)
-    except UngroupedError:
-        found = grade_sets(load_graded(path), wanted, bank)
+    with GradedFile(path) as source:
+        found = source.consume(lambda groups: grade_sets(groups, wanted, bank))
+        every = found or source.consume(grade_sets)
     keys = [key for key, count in found.items() if count]
     outside = [key for key, count in found.items() if not count]
     if not found:
-        every = grade_sets(load_graded(path))
         raise InputError(f"{name}: no grade set passes the filter; it has: {'; '.join(map(str, every))}")
     if not keys:
         raise InputError(f"{name}: no grade set has grades of items in the bank: {'; '.join(map(str, outside))}")

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rubric_measures.errors import InputError
+from rubric_measures.formats.graded_files import GradedFile, PassageGroup
 from rubric_measures.formats.trec import read_qrels
-from rubric_measures.formats.workbench import UngroupedError, load_graded, read_graded
-from rubric_measures.formats.workbench_models import QueryPassages
 from rubric_measures.grade_rows import build_grades
 from rubric_measures.graded import BANK_DOC, Grades, Label
 from rubric_measures.meta_evaluation.agreement import (
@@ -124,12 +123,9 @@ def labels_of_qrels(
     return LabelSource(name, labels)
 
 
-def _consume(consume: Callable[[Iterator[QueryPassages]], T], path: str | os.PathLike[str]) -> T:
-    """Streams the records; where a file is not grouped by query, once more from memory."""
-    try:
-        return consume(read_graded(path))
-    except UngroupedError:
-        return consume(iter(load_graded(path)))
+def _consume(consume: Callable[[Iterator[PassageGroup]], T], path: str | os.PathLike[str]) -> T:
+    with GradedFile(path) as source:
+        return source.consume(consume)
 
 
 def judgments_of_records(path: str | os.PathLike[str]) -> LabelSource:
@@ -139,7 +135,7 @@ def judgments_of_records(path: str | os.PathLike[str]) -> LabelSource:
         InputError: there is no judgment.
     """
 
-    def judged(groups: Iterator[QueryPassages]) -> dict[Key, int]:
+    def judged(groups: Iterator[PassageGroup]) -> dict[Key, int]:
         labels: dict[Key, int] = {}
         for group in groups:
             for passage in group.passages:
@@ -171,7 +167,7 @@ def passages_of_records(
         for row in query.rows():
             of_passage.setdefault((row.query_id, row.doc_id), []).append(row.relevance)
 
-    def together(groups: Iterator[QueryPassages]) -> list[JudgedPassage]:
+    def together(groups: Iterator[PassageGroup]) -> list[JudgedPassage]:
         return [
             JudgedPassage(
                 tuple(of_passage.get((group.query_id, passage.doc_id), ())),

@@ -9,13 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rubric_measures.formats.workbench import (
-    DirectGrade,
-    GradedPassage,
-    ItemGradeSet,
-    QueryPassages,
-    grade_of_items,
-)
+from rubric_measures.formats.graded_files import PassageGroup
+from rubric_measures.formats.workbench import DirectGrade, GradedPassage, ItemGradeSet, grade_of_items
 from rubric_measures.records import TestBank
 from rubric_measures.selection import GradeSetSelector
 
@@ -126,7 +121,7 @@ class BadItem(NamedTuple):
 
 
 def check_records(
-    groups: Iterable[QueryPassages], selector: GradeSetSelector, bank: TestBank | None = None
+    groups: Iterable[PassageGroup], selector: GradeSetSelector, bank: TestBank | None = None
 ) -> Iterator[CheckedQuery]:
     """Puts the grades of one grade set beside answers and judgments, query by query.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,11 +23,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
+    "QueryCoverage",
     "RunCoverage",
     "StabilityPoint",
     "bank_stability",
+    "joined_coverage",
     "mean_scores",
     "plot_stability",
+    "query_coverage",
     "ranked_by_files",
     "run_coverage",
 ]
@@ -75,6 +78,33 @@ def mean_scores(table: FloatArray) -> FloatArray:
     return np.where(counts > 0, np.round(sums / np.maximum(counts, 1), 12), np.nan)
 
 
+class QueryCoverage(NamedTuple):
+    """Which items of one query each run covers among its first passages; item ids in the order of their bits.
+
+    Attributes:
+        query_id: the query.
+        item_ids: its items.
+        runs: run -> (items it covers, items of which a grade failed for one of its passages), as masks.
+    """
+
+    query_id: str
+    item_ids: tuple[str, ...]
+    runs: Mapping[str, tuple[int, int]]
+
+
+def query_coverage(query: RecordQuery, min_rating: int = 4, cutoff: int = 20) -> QueryCoverage:
+    """What each run covers of one query; see `run_coverage`."""
+    covering = query.grades.at_least(min_rating)
+    runs: dict[str, tuple[int, int]] = {}
+    for run_id, ranking in query.rankings.items():
+        seen = failed = 0
+        for doc_id in ranking[:cutoff]:
+            seen |= covering.get(doc_id, 0)
+            failed |= query.grades.failed.get(doc_id, 0)
+        runs[run_id] = seen, failed
+    return QueryCoverage(query.query_id, tuple(item.item_id for item in query.grades.items), runs)
+
+
 def run_coverage(queries: Iterable[RecordQuery], min_rating: int = 4, cutoff: int = 20) -> RunCoverage:
     """Collects what each run covers with its first passages, as Rubric-Cover counts it.
 
@@ -82,24 +112,25 @@ def run_coverage(queries: Iterable[RecordQuery], min_rating: int = 4, cutoff: in
     the run covers, leaves that run's denominator.
 
     Args:
-        queries: the selected grades; consumed once.
+        queries: the selected grades; consumed once, and not kept.
         min_rating: the least grade that covers an item.
         cutoff: how many passages of a ranking count.
     """
-    ranked = sorted((query for query in queries if query.rankings and query.grades.items), key=lambda one: one.query_id)
-    runs = tuple(sorted({run_id for query in ranked for run_id in query.rankings}))
+    return joined_coverage(query_coverage(query, min_rating, cutoff) for query in queries)
+
+
+def joined_coverage(queries: Iterable[QueryCoverage]) -> RunCoverage:
+    """The coverage of all queries together; see `run_coverage`."""
+    ranked = sorted((query for query in queries if query.runs and query.item_ids), key=lambda one: one.query_id)
+    runs = tuple(sorted({run_id for query in ranked for run_id in query.runs}))
     items: dict[str, tuple[str, ...]] = {}
     covered: dict[str, BoolArray] = {}
     known: dict[str, BoolArray] = {}
     for query in ranked:
-        covering = query.grades.at_least(min_rating)
-        bits = sorted((item.item_id, bit) for bit, item in enumerate(query.grades.items))
+        bits = sorted((item_id, bit) for bit, item_id in enumerate(query.item_ids))
         found = np.zeros((2, len(runs), len(bits)), dtype=bool)
         for row, run_id in enumerate(runs):
-            seen = failed = 0
-            for doc_id in query.rankings.get(run_id, ())[:cutoff]:
-                seen |= covering.get(doc_id, 0)
-                failed |= query.grades.failed.get(doc_id, 0)
+            seen, failed = query.runs.get(run_id, (0, 0))
             for column, (_, bit) in enumerate(bits):
                 found[0, row, column] = seen >> bit & 1
                 found[1, row, column] = bool(seen >> bit & 1) or not failed >> bit & 1
@@ -108,47 +139,51 @@ def run_coverage(queries: Iterable[RecordQuery], min_rating: int = 4, cutoff: in
     return RunCoverage(runs, items, covered, known)
 
 
-def ranked_by_files(queries: Sequence[RecordQuery], paths: Sequence[str | os.PathLike[str]]) -> list[RecordQuery]:
-    """The same grades with the rankings of TREC run files in the place of those inside the records.
+def ranked_by_files(queries: Iterable[RecordQuery], paths: Sequence[str | os.PathLike[str]]) -> Iterator[RecordQuery]:
+    """The same grades with the first 20 places of TREC run files in the place of the rankings inside the records.
 
-    Passages that the records do not grade cover nothing. Counted in notes: queries of the runs that the records lack,
-    runs that rank none of the records' queries, and how many of the first 20 passages have no grades.
+    Passages that the records do not grade cover nothing. Counted in notes, at the end: queries of the runs that the
+    records lack, runs that rank none of the records' queries, and how many of the passages have no grades.
 
     Args:
-        queries: the selected grades.
+        queries: the selected grades; consumed once, and not kept.
         paths: the run files; runs that share a tag are called after their files.
 
     Raises:
         InputError: two runs have one name, or no run ranks any of the queries.
         FormatError: a file is no run.
     """
-    runs = [read_run(path) for path in paths]
-    names = distinct_run_names([run.run_id for run in runs], paths)
-    known = {query.query_id for query in queries}
-    idle = [name for name, run in zip(names, runs, strict=True) if known.isdisjoint(run.rankings)]
-    if len(idle) == len(runs):
-        raise InputError(f"none of the {len(runs)} runs ranks a query of the records")
+    tags: list[str] = []
+    places: list[dict[str, Sequence[str]]] = []
+    for path in paths:
+        run = read_run(path)
+        tags.append(run.run_id)
+        places.append({query_id: ranking.doc_ids[:20] for query_id, ranking in run.rankings.items()})
+    names = distinct_run_names(tags, paths)
+    known: set[str] = set()
+    shown = ungraded = 0
+    for query in queries:
+        known.add(query.query_id)
+        rankings = {
+            name: of_run[query.query_id] for name, of_run in zip(names, places, strict=True) if query.query_id in of_run
+        }
+        for doc_ids in rankings.values():
+            shown += len(doc_ids)
+            ungraded += sum(
+                doc_id not in query.grades.levels and doc_id not in query.grades.failed for doc_id in doc_ids
+            )
+        yield replace(query, rankings=rankings)
+        del query
+    idle = [name for name, of_run in zip(names, places, strict=True) if known.isdisjoint(of_run)]
+    if len(idle) == len(names):
+        raise InputError(f"none of the {len(names)} runs ranks a query of the records")
     log = logging.getLogger("rubric_measures")
     if idle:
         log.warning("%d runs rank none of the queries and are left out: %s", len(idle), ", ".join(idle[:3]))
-    if strangers := set().union(*(run.rankings for run in runs)) - known:
+    if strangers := set().union(*places) - known:
         log.warning("%d queries of the runs are not in the records (such as %s)", len(strangers), min(strangers))
-    made = []
-    shown = ungraded = 0
-    for query in queries:
-        rankings = {
-            name: run.rankings[query.query_id].doc_ids
-            for name, run in zip(names, runs, strict=True)
-            if query.query_id in run.rankings
-        }
-        graded = query.grades.levels.keys() | query.grades.failed.keys()
-        for doc_ids in rankings.values():
-            shown += len(doc_ids[:20])
-            ungraded += sum(doc_id not in graded for doc_id in doc_ids[:20])
-        made.append(replace(query, rankings=rankings))
     if ungraded:
         log.warning("%d of %d passages in the first 20 places have no grades: they cover nothing", ungraded, shown)
-    return made
 
 
 class StabilityPoint(NamedTuple):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rubric_measures.errors import InputError
+from rubric_measures.formats.graded_files import PassageGroup
 from rubric_measures.formats.workbench import GradedPassage, QueryPassages
 from rubric_measures.records import RubricItem, TestBank
 from rubric_measures.selection import GradeSetKey, grade_set_key
@@ -25,7 +27,7 @@ _INSTRUCTION = (
 
 
 def build_canaries(
-    groups: Iterable[QueryPassages], bank: TestBank, seed: int = 0, cases: int = 3
+    groups: Iterable[PassageGroup], bank: TestBank, seed: int = 0, cases: int = 3
 ) -> list[QueryPassages]:
     """Ungraded records of cases that no item should be graded high for, for every query that has passages.
 
@@ -35,7 +37,7 @@ def build_canaries(
     A case that cannot be made (no other query, no query text, no questions) is left out and counted in a note.
 
     Args:
-        groups: the passages of the collection, graded or not; consumed once.
+        groups: the passages of the collection, graded or not; gone through twice, and not kept where that is possible.
         bank: the items; its query texts are shuffled.
         seed: of the choices and shuffles; equal seeds make equal cases whatever the order of the input.
         cases: how many cases of `other-query` and of `item-text` a query gets, at least 1.
@@ -46,19 +48,22 @@ def build_canaries(
     """
     if cases < 1:
         raise InputError(f"the canary suite needs at least one case, not {cases}")
-    texts = {
-        group.query_id: {passage.doc_id: passage.text for passage in group.passages if passage.text.strip()}
-        for group in groups
+    if iter(groups) is groups:
+        groups = list(groups)
+    doc_ids = {
+        group.query_id: {passage.doc_id for passage in group.passages if passage.text.strip()} for group in groups
     }
-    if not texts:
+    if not doc_ids:
         raise InputError("there are no passages to make canaries from")
+    chances = {query_id: random.Random(f"{seed}/{query_id}") for query_id in sorted(doc_ids)}
+    chosen_of = {query_id: _of_other_queries(query_id, doc_ids, chance, cases) for query_id, chance in chances.items()}
+    texts = _texts_of(groups, {place for chosen in chosen_of.values() for place in chosen})
     missing: Counter[str] = Counter()
     built = []
-    for query_id in sorted(texts):
+    for query_id, chance in chances.items():
         items = bank.for_query(query_id)
-        chance = random.Random(f"{seed}/{query_id}")
         passages = [_case(query_id, "empty", 0, ""), _case(query_id, "instruction", 0, _INSTRUCTION)]
-        others = _of_other_queries(query_id, texts, chance, cases)
+        others = [texts[place] for place in chosen_of[query_id]]
         passages += [_case(query_id, "other-query", number, text) for number, text in enumerate(others)]
         words = bank.query_texts.get(query_id, "").split()
         if words:
@@ -83,18 +88,28 @@ def _case(query_id: str, kind: str, number: int, text: str, item: RubricItem | N
 
 
 def _of_other_queries(
-    query_id: str, texts: dict[str, dict[str, str]], chance: random.Random, cases: int
-) -> Sequence[str]:
-    own = texts[query_id]
-    others = [other for other in sorted(texts) if other != query_id]
-    found: list[str] = []
+    query_id: str, doc_ids: Mapping[str, AbstractSet[str]], chance: random.Random, cases: int
+) -> Sequence[tuple[str, str]]:
+    """(query id, doc id) of passages of other queries, at most one a query."""
+    own = doc_ids[query_id]
+    others = [other for other in sorted(doc_ids) if other != query_id]
+    found: list[tuple[str, str]] = []
     for other in chance.sample(others, len(others)):
-        candidates = [doc_id for doc_id in sorted(texts[other]) if doc_id not in own]
+        candidates = sorted(doc_ids[other] - own)
         if candidates:
-            found.append(texts[other][chance.choice(candidates)])
+            found.append((other, chance.choice(candidates)))
         if len(found) == cases:
             break
     return found
+
+
+def _texts_of(groups: Iterable[PassageGroup], places: AbstractSet[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    return {
+        place: passage.text
+        for group in groups
+        for passage in group.passages
+        if (place := (group.query_id, passage.doc_id)) in places
+    }
 
 
 @dataclass

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from rubric_measures.formats.workbench import DirectGrade, ItemGradeSet, QueryPassages, grade_of_items
+from rubric_measures.formats.graded_files import PassageGroup
+from rubric_measures.formats.workbench import DirectGrade, GradedPassage, ItemGradeSet, PassageStream, grade_of_items
 from rubric_measures.graded import DIRECT_ITEM
-from rubric_measures.meta_evaluation.agreement import confusion, kappa_of_confusion
+from rubric_measures.meta_evaluation.agreement import kappa_of_confusion
 from rubric_measures.selection import GradeFilter, GradeSetKey, grade_set_key
 
-__all__ = ["Disagreement", "GraderPair", "GraderReport", "GraderStatistics", "grader_statistics", "grades_of_entry"]
-
-Place = tuple[str, str, str]
+__all__ = [
+    "Disagreement",
+    "GraderCounter",
+    "GraderPair",
+    "GraderReport",
+    "GraderStatistics",
+    "grader_statistics",
+    "grades_of_entry",
+]
 
 
 @dataclass
@@ -94,15 +101,19 @@ class GraderReport:
     Attributes:
         graders: grader -> its counts, sorted.
         pairs: every pair of graders, sorted.
-        disagreements: where grades differ, largest difference first.
+        disagreements: where grades differ, largest difference first; all, or as many as were asked for.
+        disagreed: how many there are.
     """
 
     graders: Mapping[GradeSetKey, GraderStatistics]
     pairs: tuple[GraderPair, ...]
     disagreements: tuple[Disagreement, ...]
+    disagreed: int
 
 
-def grader_statistics(groups: Iterable[QueryPassages], wanted: GradeFilter | None = None) -> GraderReport:
+def grader_statistics(
+    groups: Iterable[PassageGroup], wanted: GradeFilter | None = None, most: int | None = None
+) -> GraderReport:
     """Counts what each grader of the records did, and compares every two on what both graded.
 
     Grade sets without ratings and without verdicts (extracted texts) grade nothing and are left out. Of several sets of
@@ -112,39 +123,108 @@ def grader_statistics(groups: Iterable[QueryPassages], wanted: GradeFilter | Non
     Args:
         groups: graded records; consumed once.
         wanted: which graders; None takes all.
+        most: how many disagreements are kept, those with the largest differences; None keeps all.
     """
-    filtered = wanted or GradeFilter()
-    graders: dict[GradeSetKey, GraderStatistics] = {}
-    values: dict[Place, dict[GradeSetKey, int]] = {}
+    counter = GraderCounter(wanted, most)
     for group in groups:
         for passage in group.passages:
-            merged: dict[GradeSetKey, tuple[dict[str, int], dict[str, str]]] = {}
-            for entry in [*(passage.exam_grades or ()), *(passage.grades or ())]:
-                grades, status = grades_of_entry(entry)
-                key = grade_set_key(entry)
-                item_ids = [*grades, *status]
-                if not item_ids or not filtered.passes(key, partial(list, item_ids)):
-                    continue
-                of_grader = graders.setdefault(key, GraderStatistics())
-                known = merged.setdefault(key, ({}, {}))
-                known[0].update(grades)
-                known[1].update(status)
-                ratings = entry.self_rating if isinstance(entry, DirectGrade) else entry.self_ratings or None
-                of_grader.rated |= ratings is not None
-                _count_replicates(entry, grades, of_grader)
-            for key, (grades, status) in merged.items():
-                _count(graders[key], grades, status)
-                for item_id, grade in grades.items():
-                    values.setdefault((group.query_id, passage.doc_id, item_id), {})[key] = grade
-    pairs = tuple(_pair(first, second, graders, values) for first, second in combinations(sorted(graders), 2))
-    found = []
-    for place, by_grader in values.items():
-        for rated in (True, False):
-            given = {key: grade for key, grade in sorted(by_grader.items()) if graders[key].rated == rated}
-            if len(set(given.values())) > 1:
-                found.append(Disagreement(*place, max(given.values()) - min(given.values()), given))
-    found.sort(key=lambda row: (-row.spread, row[:3]))
-    return GraderReport(dict(sorted(graders.items())), pairs, tuple(found))
+            counter.add(group.query_id, passage)
+    return counter.report()
+
+
+class GraderCounter:
+    """Gathers `grader_statistics` passage by passage: memory is that of the counts and the disagreements kept.
+
+    Args:
+        wanted: which graders; None takes all.
+        most: how many disagreements are kept; None keeps all.
+    """
+
+    def __init__(self, wanted: GradeFilter | None = None, most: int | None = None) -> None:
+        self._filter = wanted or GradeFilter()
+        self._most = most
+        self._graders: dict[GradeSetKey, GraderStatistics] = {}
+        # For every two graders: how often the first gave one grade and the second the other.
+        self._pairs: dict[tuple[GradeSetKey, GradeSetKey], Counter[tuple[int, int]]] = {}
+        self._disagreements: list[Disagreement] = []
+        self._disagreed = 0
+
+    def watch(self, groups: Iterable[PassageGroup]) -> Iterator[PassageGroup]:
+        """Passes groups on, and counts each passage when it is looked at."""
+        for group in groups:
+            yield PassageStream(group.query_id, self._watched(group), group.line)
+            del group
+
+    def _watched(self, group: PassageGroup) -> Iterator[GradedPassage]:
+        for passage in group.passages:
+            self.add(group.query_id, passage)
+            yield passage
+
+    def add(self, query_id: str, passage: GradedPassage) -> None:
+        """Counts one passage; each passage of a query once."""
+        merged: dict[GradeSetKey, tuple[dict[str, int], dict[str, str]]] = {}
+        rated: dict[tuple[GradeSetKey, str], bool] = {}
+        for entry in [*(passage.exam_grades or ()), *(passage.grades or ())]:
+            grades, status = grades_of_entry(entry)
+            key = grade_set_key(entry)
+            item_ids = [*grades, *status]
+            if not item_ids or not self._filter.passes(key, partial(list, item_ids)):
+                continue
+            of_grader = self._graders.setdefault(key, GraderStatistics())
+            known = merged.setdefault(key, ({}, {}))
+            known[0].update(grades)
+            known[1].update(status)
+            ratings = entry.self_rating if isinstance(entry, DirectGrade) else entry.self_ratings or None
+            of_grader.rated |= ratings is not None
+            rated.update(((key, item_id), ratings is not None) for item_id in grades)
+            _count_replicates(entry, grades, of_grader)
+        for key, (grades, status) in merged.items():
+            _count(self._graders[key], grades, status)
+        if len(merged) > 1:
+            self._compare(query_id, passage.doc_id, {key: merged[key][0] for key in sorted(merged)}, rated)
+
+    def _compare(
+        self,
+        query_id: str,
+        doc_id: str,
+        grades: Mapping[GradeSetKey, Mapping[str, int]],
+        rated: Mapping[tuple[GradeSetKey, str], bool],
+    ) -> None:
+        for (first, one), (second, other) in combinations(grades.items(), 2):
+            counts = self._pairs.setdefault((first, second), Counter())
+            counts.update((grade, other[item_id]) for item_id, grade in one.items() if item_id in other)
+        for item_id in dict.fromkeys(item_id for of_grader in grades.values() for item_id in of_grader):
+            for scale in (True, False):
+                given = {
+                    key: of_grader[item_id]
+                    for key, of_grader in grades.items()
+                    if item_id in of_grader and rated[key, item_id] == scale
+                }
+                if len(set(given.values())) > 1:
+                    spread = max(given.values()) - min(given.values())
+                    self._keep(Disagreement(query_id, doc_id, item_id, spread, given))
+
+    def _keep(self, row: Disagreement) -> None:
+        self._disagreed += 1
+        self._disagreements.append(row)
+        # Cut now and then: far fewer comparisons than putting each in its place.
+        if self._most is not None and len(self._disagreements) > 1000 + 2 * self._most:
+            self._cut()
+
+    def _cut(self) -> None:
+        self._disagreements.sort(key=lambda row: (-row.spread, row[:3]))
+        if self._most is not None:
+            del self._disagreements[self._most :]
+
+    def report(self) -> GraderReport:
+        """What was counted."""
+        self._cut()
+        graders = dict(sorted(self._graders.items()))
+        pairs = tuple(
+            _pair(first, second, graders, self._pairs.get((first, second), {}))
+            for first, second in combinations(graders, 2)
+        )
+        return GraderReport(graders, pairs, tuple(self._disagreements), self._disagreed)
 
 
 def grades_of_entry(entry: ItemGradeSet | DirectGrade) -> tuple[dict[str, int], dict[str, str]]:
@@ -191,14 +271,15 @@ def _pair(
     first: GradeSetKey,
     second: GradeSetKey,
     graders: Mapping[GradeSetKey, GraderStatistics],
-    values: Mapping[Place, Mapping[GradeSetKey, int]],
+    counts: Mapping[tuple[int, int], int],
 ) -> GraderPair:
-    common = [(given[first], given[second]) for given in values.values() if first in given and second in given]
-    equal = sum(a == b for a, b in common)
+    common = sum(counts.values())
+    equal = sum(count for (one, other), count in counts.items() if one == other)
     if not common:
         return GraderPair(first, second, 0, 0, None, None, "nothing in common")
     if graders[first].rated != graders[second].rated:
-        return GraderPair(first, second, len(common), equal, None, None, "ratings against verdicts")
-    distance = sum(abs(a - b) for a, b in common) / len(common)
-    kappa = kappa_of_confusion(confusion([a for a, _ in common], [b for _, b in common]))
-    return GraderPair(first, second, len(common), equal, distance, kappa, "one grade only" if kappa is None else "")
+        return GraderPair(first, second, common, equal, None, None, "ratings against verdicts")
+    distance = sum(abs(one - other) * count for (one, other), count in counts.items()) / common
+    scale = sorted({grade for pair in counts for grade in pair})
+    kappa = kappa_of_confusion([[counts.get((one, other), 0) for other in scale] for one in scale])
+    return GraderPair(first, second, common, equal, distance, kappa, "one grade only" if kappa is None else "")

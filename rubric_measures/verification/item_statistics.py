@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -14,9 +15,25 @@ from rubric_measures.errors import InputError
 from rubric_measures.meta_evaluation.correlation import correlate
 from rubric_measures.records import RubricItem
 from rubric_measures.selection import RecordQuery
-from rubric_measures.verification.bank_stability import FloatArray, RunCoverage, mean_scores
+from rubric_measures.verification.bank_stability import (
+    FloatArray,
+    QueryCoverage,
+    RunCoverage,
+    joined_coverage,
+    mean_scores,
+    query_coverage,
+)
 
-__all__ = ["Discrimination", "DuplicateItems", "ItemStatistics", "duplicate_items", "item_statistics"]
+__all__ = [
+    "Discrimination",
+    "DuplicateItems",
+    "ItemReport",
+    "ItemStatistics",
+    "duplicate_items",
+    "duplicates_among",
+    "item_report",
+    "item_statistics",
+]
 
 
 class Discrimination(NamedTuple):
@@ -95,8 +112,47 @@ class DuplicateItems(NamedTuple):
     same_text: bool
 
 
+@dataclass(frozen=True)
+class ItemReport:
+    """All that is said about items.
+
+    Attributes:
+        statistics: one row an item, in bank order.
+        duplicates: pairs of items that say nearly the same.
+        coverage: what the runs cover.
+        queries: the queries that they are about, in their order.
+    """
+
+    statistics: Sequence[ItemStatistics]
+    duplicates: Sequence[DuplicateItems]
+    coverage: RunCoverage
+    queries: Sequence[str]
+
+
+def item_report(queries: Iterable[RecordQuery], min_judgment: int = 1, min_rating: int = 4) -> ItemReport:
+    """Item statistics and near-duplicates of a stream of queries: memory is that of one query, its items and runs.
+
+    Args:
+        queries: the selected grades; consumed once, and not kept.
+        min_judgment: the least judgment that is relevant.
+        min_rating: the least grade that covers an item.
+    """
+    rows: list[ItemStatistics] = []
+    covered: list[QueryCoverage] = []
+    items: list[tuple[RubricItem, ...]] = []
+    for query in queries:
+        rows += _counts(query, min_judgment, min_rating)
+        covered.append(query_coverage(query, min_rating))
+        items.append(query.grades.items)
+        del query
+    coverage = joined_coverage(covered)
+    return ItemReport(
+        _with_influence(rows, coverage), duplicates_among(items), coverage, [one.query_id for one in covered]
+    )
+
+
 def item_statistics(
-    queries: Sequence[RecordQuery], coverage: RunCoverage, min_judgment: int = 1, min_rating: int = 4
+    queries: Iterable[RecordQuery], coverage: RunCoverage, min_judgment: int = 1, min_rating: int = 4
 ) -> list[ItemStatistics]:
     """The statistics of every item, in bank order.
 
@@ -106,16 +162,26 @@ def item_statistics(
         min_judgment: the least judgment that is relevant.
         min_rating: the least grade that covers an item.
     """
+    return _with_influence([row for one in queries for row in _counts(one, min_judgment, min_rating)], coverage)
+
+
+def _counts(query: RecordQuery, min_judgment: int, min_rating: int) -> Iterator[ItemStatistics]:
+    """The rows of one query without what only the whole leaderboard can tell."""
+    grades = _grades(query)
+    for bit, item in enumerate(query.grades.items):
+        failed = sum(mask >> bit & 1 for mask in query.grades.failed.values())
+        yield _row(query, item, grades[item.item_id], failed, min_judgment, min_rating)
+
+
+def _with_influence(rows: Iterable[ItemStatistics], coverage: RunCoverage) -> list[ItemStatistics]:
     table = coverage.table()
+    influence: dict[str, dict[str, tuple[Discrimination, int | None]]] = {}
     found = []
-    for query in queries:
-        influence = _influence(query.query_id, coverage, table)
-        grades = _grades(query)
-        for bit, item in enumerate(query.grades.items):
-            by_run, flips = influence.get(item.item_id, (Discrimination(None, "no run ranks the query"), None))
-            failed = sum(mask >> bit & 1 for mask in query.grades.failed.values())
-            of_item = grades[item.item_id]
-            found.append(_row(query, item, of_item, failed, by_run, flips, min_judgment, min_rating))
+    for row in rows:
+        if row.query_id not in influence:
+            influence[row.query_id] = _influence(row.query_id, coverage, table)
+        by_run, flips = influence[row.query_id].get(row.item_id, (row.by_run, row.flips))
+        found.append(row._replace(by_run=by_run, flips=flips))
     return found
 
 
@@ -135,8 +201,6 @@ def _row(
     item: RubricItem,
     grades: Mapping[str, int],
     failed: int,
-    by_run: Discrimination,
-    flips: int | None,
     min_judgment: int,
     min_rating: int,
 ) -> ItemStatistics:
@@ -149,7 +213,7 @@ def _row(
     by_judgment = point_biserial([hit for _, hit in judged], [judgment for judgment, _ in judged], "judged passages")
     return ItemStatistics(
         query.query_id, item.item_id, item.text, len(covers), failed, covering, len(relevant), sum(relevant),
-        len(other), sum(other), by_judgment, by_run, always, flips,
+        len(other), sum(other), by_judgment, Discrimination(None, "no run ranks the query"), always, None,
     )  # fmt: skip
 
 
@@ -216,21 +280,24 @@ def duplicate_items(queries: Iterable[RecordQuery], min_overlap: float = 0.7) ->
     Raises:
         InputError: the overlap is out of range.
     """
+    return duplicates_among([query.grades.items for query in queries], min_overlap)
+
+
+def duplicates_among(banks: Iterable[Sequence[RubricItem]], min_overlap: float = 0.7) -> list[DuplicateItems]:
+    """The near-duplicates inside each of several lists of items; see `duplicate_items`."""
     if not 0 < min_overlap <= 1:
         raise InputError(f"the least overlap of near-duplicates lies above 0 and at most at 1, not at {min_overlap}")
     found: list[DuplicateItems] = []
     silent = 0
-    for query in queries:
-        words = [
-            (item, _WORD.findall(unicodedata.normalize("NFKC", item.text).casefold())) for item in query.grades.items
-        ]
+    for items in banks:
+        words = [(item, _WORD.findall(unicodedata.normalize("NFKC", item.text).casefold())) for item in items]
         silent += sum(not of_item for _, of_item in words)
         spoken = [(item, of_item, frozenset(of_item)) for item, of_item in words if of_item]
         for place, (first, first_words, first_set) in enumerate(spoken):
             for second, second_words, second_set in spoken[place + 1 :]:
                 overlap = len(first_set & second_set) / len(first_set | second_set)
                 if overlap >= min_overlap:
-                    found.append(DuplicateItems(query.query_id, first, second, overlap, first_words == second_words))
+                    found.append(DuplicateItems(first.query_id, first, second, overlap, first_words == second_words))
     if silent:
         logging.getLogger("rubric_measures").warning(
             "%d items have no text and were not compared for duplicates; give --bank", silent

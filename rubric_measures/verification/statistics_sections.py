@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rubric_measures.selection import RecordQuery
 from rubric_measures.verification.bank_stability import RunCoverage, StabilityPoint, bank_stability
 from rubric_measures.verification.canaries import CanaryReport
 from rubric_measures.verification.grader_statistics import GraderReport
-from rubric_measures.verification.item_statistics import Discrimination, duplicate_items, item_statistics
+from rubric_measures.verification.item_statistics import Discrimination, ItemReport
 from rubric_measures.verification.line_plot import PlotPoint, line_plot
 from rubric_measures.verification.sections import Cell, Section
 
@@ -23,13 +22,12 @@ def _discrimination(one: Discrimination) -> Cell:
     return _said(one.value, one.reason)
 
 
-def item_sections(
-    queries: Sequence[RecordQuery], coverage: RunCoverage, min_judgment: int, min_rating: int
-) -> Iterator[Section]:
+def item_sections(report: ItemReport, min_judgment: int, min_rating: int) -> Iterator[Section]:
     """Item statistics, and near-duplicate items."""
+    runs = len(report.coverage.runs)
     yield Section(
         "items",
-        f"Items: covered from grade {min_rating}, relevant from judgment {min_judgment}, {len(coverage.runs)} runs",
+        f"Items: covered from grade {min_rating}, relevant from judgment {min_judgment}, {runs} runs",
         ["query_id", "graded", "failed", "covering", "by_relevant", "by_not_relevant", "r_judgment", "r_leaderboard",
          "covered", "flips", "item_id", "item"],
         [
@@ -40,7 +38,7 @@ def item_sections(
                 _discrimination(row.by_judgment), _discrimination(row.by_run), row.always or None,
                 "undefined: fewer than two runs" if row.flips is None else row.flips, row.item_id, row.item_text,
             ]
-            for row in item_statistics(queries, coverage, min_judgment, min_rating)
+            for row in report.statistics
         ],
     )  # fmt: skip
     yield Section(
@@ -52,7 +50,7 @@ def item_sections(
                 row.query_id, round(row.overlap, 4), "yes" if row.same_text else "no", row.first.text, row.second.text,
                 row.first.item_id, row.second.item_id,
             ]
-            for row in duplicate_items(queries)
+            for row in report.duplicates
         ],
     )  # fmt: skip
 
@@ -79,13 +77,8 @@ def stability_section(coverage: RunCoverage, points: Sequence[StabilityPoint] | 
     )
 
 
-def grader_sections(report: GraderReport, most: int = 50) -> Iterator[Section]:
-    """Grades and statuses of every grader, agreement of every two, and the largest disagreements.
-
-    Args:
-        report: the statistics.
-        most: how many disagreements are listed; the title says how many there are.
-    """
+def grader_sections(report: GraderReport) -> Iterator[Section]:
+    """Grades and statuses of every grader, agreement of every two, and the disagreements that the report lists."""
     given = sorted({grade for one in report.graders.values() for grade in one.grades})
     statuses = sorted({status for one in report.graders.values() for status in one.statuses})
     yield Section(
@@ -115,14 +108,14 @@ def grader_sections(report: GraderReport, most: int = 50) -> Iterator[Section]:
     )  # fmt: skip
     yield Section(
         "disagreements",
-        f"Largest disagreements between graders: {min(most, len(report.disagreements))} of {len(report.disagreements)}",
+        f"Largest disagreements between graders: {len(report.disagreements)} of {report.disagreed}",
         ["spread", "query_id", "doc_id", "item_id", "grades"],
         [
             [
                 row.spread, row.query_id, row.doc_id, row.item_id,
                 "; ".join(f"{grade} by {key.llm} {key.prompt_class}" for key, grade in row.grades.items()),
             ]
-            for row in report.disagreements[:most]
+            for row in report.disagreements
         ],
     )  # fmt: skip
 

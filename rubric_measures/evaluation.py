@@ -1,0 +1,67 @@
+"""One run scored against a stream of grades: values by query and measure, and how much of what was ranked is graded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ir_measures.measures.base import Measure
+from ir_measures.util import Metric
+
+from rubric_measures.formats.trec import Run
+from rubric_measures.graded import Grades, OnFailed, QueryGrades
+from rubric_measures.measures.provider import RubricEvaluator
+
+__all__ = ["Evaluation", "evaluate_run"]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The values of one run.
+
+    Attributes:
+        measures: the measures, in the order asked for.
+        metrics: a value a query and measure; queries sorted, measures in that order.
+        queries: the queries that were scored.
+        ranked: documents that the run ranks for them.
+        graded: of these, how many were graded at all.
+        failed: failed grades of these.
+    """
+
+    measures: Sequence[Measure]
+    metrics: Sequence[Metric]
+    queries: frozenset[str]
+    ranked: int
+    graded: int
+    failed: int
+
+
+def evaluate_run(
+    queries: Iterable[QueryGrades], run: Run, measures: Sequence[Measure], on_failed: OnFailed = "exclude"
+) -> Evaluation:
+    """Scores a run query by query, as ir_measures does with all grades at hand; memory is that of one query.
+
+    Args:
+        queries: the grades, each query once, in any order; consumed once. Queries that the run lacks score 0.
+        run: the run; its queries without grades are left out.
+        measures: this package's measures, or ir_measures' measures over subtopics.
+        on_failed: see `graded.Grades`.
+
+    Raises:
+        MeasureError: a measure cannot be computed from these grades.
+    """
+    place = {measure: index for index, measure in enumerate(measures)}
+    found: dict[str, list[Metric]] = {}
+    ranked = graded = failed = 0
+    for query in queries:
+        ranking = run.rankings.get(query.query_id)
+        scores: Mapping[str, float] = dict(zip(ranking.doc_ids, ranking.scores, strict=True)) if ranking else {}
+        evaluator = RubricEvaluator(measures, Grades({query.query_id: query}, on_failed))
+        metrics = evaluator.iter_calc({query.query_id: scores})
+        found[query.query_id] = sorted(metrics, key=lambda metric: place[metric.measure])
+        ranked += len(scores)
+        graded += sum(doc_id in query.levels for doc_id in scores)
+        failed += sum(query.failed.get(doc_id, 0).bit_count() for doc_id in scores)
+        del query
+    ordered = [metric for query_id in sorted(found) for metric in found[query_id]]
+    return Evaluation(measures, ordered, frozenset(found), ranked, graded, failed)

@@ -1,0 +1,166 @@
+"""Graded-records files of any order as streams of queries: ungrouped ones sorted on disk, standard input kept there."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from rubric_measures.errors import FormatError, InputError
+from rubric_measures.files import iter_lines, path_name
+from rubric_measures.formats.line_sort import SortedLines, sort_lines
+from rubric_measures.formats.workbench import (
+    PassageStream,
+    QueryPassages,
+    RepeatedPassageError,
+    UngroupedError,
+    passage_streams,
+    say_notes,
+    whole_queries,
+)
+from rubric_measures.formats.workbench_lines import Lines, query_of_line
+
+__all__ = ["GradedFile", "PassageGroup"]
+
+_LOG = logging.getLogger("rubric_measures")
+T = TypeVar("T")
+
+PassageGroup = QueryPassages | PassageStream
+"""One query; whoever reads its passages once, in turn, and keeps none, needs memory for one of them only."""
+
+
+class GradedFile:
+    """A graded-records file that hands out whole queries, one at a time and as often as asked, whatever its order.
+
+    To be used in a `with` block, which removes the temporary files. The queries come in the order in which they first
+    appear, the passages of a query in file order: what `load_graded` gives, without holding it.
+
+    - A file in which queries come back after others is sorted on disk when that is noticed, and is said to be.
+    - Standard input is copied to disk, so that it can be read more than once.
+
+    Args:
+        path: the file, gzip or plain; `-` is standard input.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.name = path_name(path)
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._copy: Path | None = None
+        self._sorted: SortedLines | None = None
+        self._whole = False
+        self._said = False
+
+    def __enter__(self) -> GradedFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = self._copy = self._sorted = None
+
+    def consume(self, consume: Callable[[Iterator[PassageGroup]], T]) -> T:
+        """Hands the queries to a function, and once more from the beginning where the file turns out to need sorting.
+
+        A query may come with passages that are parsed as they are asked for, and can be looked at once: memory is that
+        of one line's text. Where passages come twice in the file, queries come whole, and equal passages once.
+
+        Args:
+            consume: reads the queries; keeps nothing of a call that ended in an error.
+
+        Returns:
+            What `consume` returns.
+
+        Raises:
+            InputError: the file cannot be opened, or there is no room for temporary files.
+            FormatError: as `read_graded`, but never an `UngroupedError`.
+        """
+        while True:
+            try:
+                return consume(self._groups())
+            except UngroupedError:
+                self._sort()
+            except RepeatedPassageError:
+                self._whole = True
+
+    def __iter__(self) -> Iterator[QueryPassages]:
+        """The queries with all their passages; the order of the file is looked at before the first is handed out.
+
+        Raises:
+            InputError: as `consume`.
+            FormatError: as `consume`.
+        """
+        if self._sorted is None and not self._is_grouped():
+            self._sort()
+        notes: Counter[str] = Counter()
+        yield from whole_queries(self._lines(), self.name, notes)
+        self._say(notes)
+
+    def _groups(self) -> Iterator[PassageGroup]:
+        notes: Counter[str] = Counter()
+        read = whole_queries if self._whole else passage_streams
+        yield from read(self._lines(), self.name, notes)
+        self._say(notes)
+
+    def _say(self, notes: Counter[str]) -> None:
+        if not self._said:
+            say_notes(notes, self.name)
+        self._said = True
+
+    def _lines(self) -> Lines:
+        if self._sorted is not None:
+            return self._sorted
+        return iter_lines(self.name) if self.name != "-" else self._copied_lines()
+
+    def _copied_lines(self) -> Iterator[tuple[int, bytes]]:
+        """The lines of standard input, from a copy that is made on first use."""
+        if self._copy is None:
+            copy = self._temporary("input")
+            try:
+                with copy.open("wb") as stream:
+                    shutil.copyfileobj(sys.stdin.buffer, stream, 1 << 20)
+            except OSError as error:
+                raise InputError(f"{copy.parent}: no room for standard input ({error.strerror or error})") from None
+            self._copy = copy
+        try:
+            yield from iter_lines(self._copy)
+        except FormatError as error:
+            raise FormatError(error.problem, path=self.name, line=error.line, field=error.field) from None
+
+    def _temporary(self, name: str) -> Path:
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="rubric_measures-")
+        return Path(self._folder.name) / name
+
+    def _is_grouped(self) -> bool:
+        done: set[str] = set()
+        before = None
+        for number, line in self._lines():
+            query_id = query_of_line(number, line, self.name)
+            if query_id != before:
+                if query_id in done:
+                    return False
+                done.add(query_id)
+                before = query_id
+            del line
+        return True
+
+    def _sort(self) -> None:
+        query_of = partial(query_of_line, name=self.name)
+        lines = sort_lines(self._lines(), query_of, self._temporary("sorted"))
+        _LOG.warning(
+            "%s is not grouped by query (%d of %d queries come back after others), so it is sorted on disk first",
+            self.name,
+            len(lines.returning),
+            len(lines.segments),
+        )
+        self._sorted = lines
