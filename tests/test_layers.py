@@ -57,7 +57,7 @@ ALLOWED: dict[str, list[str]] = {
     "meta_evaluation": [*USING, "workbench", "tournament"],
     "plots": [*USING, "meta_evaluation", "tournament"],
     "verification": [*USING, "meta_evaluation", "collection"],
-    "review": [*USING, "meta_evaluation", "collection", "verification"],
+    "review": [*USING, "meta_evaluation", "collection", "verification", "convert"],
     "example": [*MAKING, *USING, "convert"],
     "cli": [],
 }

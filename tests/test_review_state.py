@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 from rubric_measures import RubricCover
 from rubric_measures.cli import main
 from rubric_measures.errors import FormatError, InputError, UnknownNameError
+from rubric_measures.formats.autojudge import bank_of_nugget_banks, read_nugget_banks
 from rubric_measures.formats.bank import bank_entries, load_bank, read_bank
 from rubric_measures.formats.workbench import load_graded
 from rubric_measures.records import RubricItem, TestBank, make_item_id
 from rubric_measures.review.agreeing import agreement_rows, progress_rows
+from rubric_measures.review.bank_formats import bank_formats
 from rubric_measures.review.events import Cell, Event, fold
 from rubric_measures.review.export import corrected_groups, edited_entries, export_review, import_grades, inside
 from rubric_measures.review.impact import Scores, changed_cells, impact_of
@@ -365,7 +367,7 @@ def test_export_appends_and_a_second_export_repeats_nothing(
 ) -> None:
     store.grade("ada", A, 4, 4)
     store.grade("bob", B, None, 1)
-    paths = export_review(store, material, str(folder / "bank.jsonl"), folder / "out")
+    paths = export_review(store, material, str(folder / "bank.jsonl"), folder / "out").paths
     after = load_graded(paths[0])
     sets = after[0].passages[0].exam_grades or []
     assert [one.llm for one in sets] == ["model", "other", "human:ada"]
@@ -376,6 +378,38 @@ def test_export_appends_and_a_second_export_repeats_nothing(
     assert read_bank(paths[1])[0].items == read_bank(folder / "bank.jsonl")[0].items
     with pytest.raises(InputError, match="another folder"):
         export_review(store, material, str(folder / "out" / "bank.jsonl"), folder / "out")
+
+
+def test_the_bank_leaves_in_every_format_that_can_hold_it(folder: Path, material: Material, store: ReviewStore) -> None:
+    assert set(bank_formats()) == {"nuggets", "nugget-bank", "nugget-lists", "rubrics"}
+    store.edit("ada", "item_edit", {"key": "q1/a", "text": "What is alpha?", "gold_answers": ["x"]}, {"q1/a": 0})
+    store.edit("ada", "item_retire", {"key": "q1/d"}, {"q1/d": 0})
+    bank = str(folder / "bank.jsonl")
+    # Criteria need weights: nothing at all is written.
+    with pytest.raises(InputError, match=r"rubrics: item .* has no weight"):
+        export_review(store, material, bank, folder / "out", ["nuggets", "rubrics"])
+    with pytest.raises(UnknownNameError, match="format of banks 'nugget'"):
+        export_review(store, material, bank, folder / "out", ["nugget"])
+    assert not (folder / "out").exists()
+    made = export_review(store, material, bank, folder / "out", ["nuggets", "nugget-bank", "nugget-lists", "nuggets"])
+    names = ["bank.nuggets.jsonl", "bank.nugget-bank.jsonl", "bank.nugget-lists.jsonl"]
+    assert [Path(path).name for path in made.paths[3:]] == names
+    # Of five items all are questions, one has a gold answer, and the reworded one has the id that its text makes.
+    assert made.notes == ["bank.nuggets.jsonl cannot hold: ids of 4 items, kinds of 5 items, gold answers of 1 items"]
+    lines = [json.loads(line) for line in (folder / "out" / names[0]).read_text().splitlines()]
+    assert lines[0] == {
+        "qid": "q1",
+        "query": "Query q1?",
+        "nuggets": [
+            {"text": "What is alpha?", "importance": "vital"},
+            {"text": "What is b?", "importance": "okay"},
+            {"text": "What is c?", "importance": "okay"},
+        ],
+    }
+    for name in names[1:]:
+        back = bank_of_nugget_banks(read_nugget_banks(folder / "out" / name))
+        assert back.items == load_bank(made.paths[1]).items
+    assert made.waiting == 1
 
 
 def test_an_edited_bank_keeps_what_else_its_file_said(tmp_path: Path) -> None:
@@ -437,7 +471,12 @@ def test_files_can_be_made_without_a_server(
     store.close()
     common = ["review", str(folder / "graded.jsonl.gz"), "--bank", str(folder / "bank.jsonl")]
     state = ["--state", str(folder / "state.sqlite")]
-    assert main([*common, *state, "--export", str(folder / "out"), "--export-queue", str(folder / "queue.html")]) == 0
+    more = ["--export-queue", str(folder / "queue.html"), "--bank-format", "nuggets"]
+    assert main([*common, *state, "--export", str(folder / "out"), *more]) == 0
+    assert "bank.nuggets.jsonl cannot hold: ids of 6 items" in capsys.readouterr().err
+    assert main([*common, *state, "--bank-format", "nuggets"]) == 2
+    assert "add --export" in capsys.readouterr().err
+    assert main([*common, *state, "--export", str(folder / "out"), "--bank-format", "nothing"]) == 2
     (line,) = (folder / "out" / "audit.jsonl").read_text().splitlines()
     assert json.loads(line)["person"] == "ada"
     page = (folder / "queue.html").read_text(encoding="utf-8")

@@ -40,6 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     server.add_argument("--host-name", metavar="NAME", action="append", default=[], help="a name of this machine")
     files = parser.add_argument_group("files, without a server")
     files.add_argument("--export", metavar="FOLDER", help="write records with corrections, bank and audit trail")
+    files.add_argument(
+        "--bank-format",
+        metavar="FORMAT",
+        action="append",
+        default=[],
+        help="with --export: the bank also as nuggets, nugget-bank, nugget-lists or rubrics; may be repeated",
+    )
     files.add_argument("--import", dest="import_file", metavar="FILE", help="take in the grades of a saved queue page")
     files.add_argument("--export-queue", metavar="FILE.html", help="write a queue as a page that needs no server")
     orders = ["disagreement", "influence", "audit", "query"]
@@ -49,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files.add_argument("--query", metavar="ID", default="", help="only this query")
     parser.epilog = """examples:
   rubric_measures review graded.jsonl.gz --bank questions.jsonl --person ada
-  rubric_measures review graded.jsonl.gz --bank questions.jsonl --export corrected/
+  rubric_measures review graded.jsonl.gz --bank questions.jsonl --export corrected/ --bank-format nuggets
   rubric_measures review graded.jsonl.gz --bank questions.jsonl --export-queue audit.html --order audit
   rubric_measures review graded.jsonl.gz --bank questions.jsonl --import review-grades.jsonl"""
 
@@ -58,6 +65,8 @@ def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     from rubric_measures.review.safety import check_bind
 
+    if options.bank_format and not options.export:
+        raise InputError("--bank-format names formats of the exported bank; add --export")
     hosts = check_bind(options.bind, options.allow_remote, options.host_name)
     review = _open(options)
     try:
@@ -123,8 +132,13 @@ def _files(review: Review, options: argparse.Namespace) -> None:
             stream.write(static_page(review.material, [entry.cell for entry in entries], f"Review: {options.order}"))
         log.info("%d grades to check in %s", len(entries), options.export_queue)
     if options.export:
-        for path in export_review(review.store, review.material, options.bank, options.export):
+        made = export_review(review.store, review.material, options.bank, options.export, options.bank_format)
+        for path in made.paths:
             log.info("wrote %s", path)
+        for note in made.notes:
+            log.warning("%s", note)
+        if made.waiting:
+            log.info("%d items in the bank need grades; see grade --only-changed", made.waiting)
 
 
 def _serve(review: Review, options: argparse.Namespace, hosts: frozenset[str]) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rubric_measures.errors import InputError, UnknownNameError
-from rubric_measures.formats.autojudge import bank_of_nugget_banks, nugget_banks
+from rubric_measures.formats.autojudge import bank_of_nugget_banks, list_banks, nugget_banks
 from rubric_measures.formats.bank import bank_entries, bank_of_entries
 from rubric_measures.formats.merging import records_of_item_grades
 from rubric_measures.formats.nugget_sets import bank_of_rubrics, rubric_lines
@@ -240,6 +240,8 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("bank", "nuggets"): _from_bank(nugget_lines),
     ("bank", "rubrics"): _from_bank(rubric_lines),
     ("bank", "nugget bank"): _from_bank(nugget_banks),
+    ("bank", "nugget bank lists"): _from_bank(lambda bank: list_banks(bank, {})),
+    ("nugget bank lists", "bank"): _to_bank(bank_of_nugget_banks),
     ("bank", "queries"): _bank_to_queries,
     ("evaluations", "qrels"): _evaluations_to_qrels,
     ("qrels", "evaluations"): lambda rows, _: list(rows),

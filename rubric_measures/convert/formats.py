@@ -143,6 +143,9 @@ FORMATS: dict[str, Format] = {
     "requests": Format("requests", "nuggetizer's requests: candidates of queries", read_requests, write_requests),
     "rubrics": Format("rubrics", "weighted criteria of ResearchRubrics", read_rubrics, write_rubrics),
     "nugget-bank": Format("nugget bank", "nugget bank of TREC Auto-Judge", read_nugget_banks, write_nugget_banks),
+    "nugget-lists": Format(
+        "nugget bank lists", "lists of nuggets, TREC RAGTIME 2026 (read as nugget-bank)", None, write_nugget_banks
+    ),
     "preload": Format("bank", "nuggets preloaded in TREC RAGTIME, FILE_<topic>.preload.json", _read_preload_entries),
     "queries": Format("queries", "queries: .json, .jsonl or .tsv by name", read_queries, write_queries),
     "topics": Format("topics", "topics with titles, problem statements and limits", read_topics, write_topics),

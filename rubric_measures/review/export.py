@@ -21,12 +21,14 @@ from rubric_measures.formats.workbench import (
 )
 from rubric_measures.records import ItemKind, TestBank
 from rubric_measures.review.asked import checked_person
+from rubric_measures.review.bank_formats import made_banks, write_banks
 from rubric_measures.review.events import Cell, Event, Snapshot
 from rubric_measures.review.material import HUMAN, Material
 from rubric_measures.review.store import ReviewStore
 
 __all__ = [
     "HUMAN_PROMPT",
+    "Exported",
     "audit_lines",
     "corrected_groups",
     "edited_entries",
@@ -56,17 +58,45 @@ def inside(project: Path, name: str) -> Path:
     return path
 
 
-def export_review(store: ReviewStore, material: Material, bank_path: str, folder: str | os.PathLike[str]) -> list[str]:
+class Exported(NamedTuple):
+    """What an export wrote.
+
+    Attributes:
+        paths: the files.
+        notes: what a format of the bank cannot hold, a line a format.
+        waiting: items in the bank that need grades.
+    """
+
+    paths: Sequence[str]
+    notes: Sequence[str]
+    waiting: int
+
+
+def export_review(
+    store: ReviewStore,
+    material: Material,
+    bank_path: str,
+    folder: str | os.PathLike[str],
+    formats: Sequence[str] = (),
+) -> Exported:
     """Writes `graded.jsonl.gz`, `bank.jsonl` and `audit.jsonl` into a folder, which is made when it is not there.
 
-    Returns:
-        the paths of the files.
+    Args:
+        store: what people did.
+        material: what they reviewed.
+        bank_path: the bank's file.
+        folder: where the files go.
+        formats: further formats of the bank (see `bank_formats`), each into `bank.FORMAT.jsonl`.
 
     Raises:
-        InputError: the folder cannot be written, or a file would replace what was read.
+        InputError: the folder cannot be written, a file would replace what was read, or a format cannot hold the bank.
+            Nothing is written then.
     """
     target = Path(folder)
-    paths = [target / name for name in NAMES]
+    events, snapshot = store.events(), store.snapshot()
+    entries = edited_entries(read_bank(bank_path), material.bank, snapshot)
+    banks = made_banks(entries, formats)
+    paths = [target / name for name in (*NAMES, *(bank.file_name for bank in banks))]
     read = {Path(material.path).resolve(), Path(bank_path).resolve()}
     if read & {path.resolve() for path in paths}:
         raise InputError(f"{path_name(folder)}: holds what is reviewed; export into another folder")
@@ -74,13 +104,15 @@ def export_review(store: ReviewStore, material: Material, bank_path: str, folder
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{path_name(folder)}: cannot be made ({error.strerror or error})") from None
-    events, snapshot = store.events(), store.snapshot()
     write_graded(paths[0], corrected_groups(material, snapshot))
-    write_bank(paths[1], edited_entries(read_bank(bank_path), material.bank, snapshot))
+    write_bank(paths[1], entries)
+    write_banks(target, banks)
     with atomic_writer(paths[2]) as stream:
         for line in audit_lines(events, snapshot):
             stream.write(line)
-    return [str(path) for path in paths]
+    notes = [f"{bank.file_name} cannot hold: {bank.note}" for bank in banks if bank.note]
+    waiting = sum(state.regrade and not state.retired for state in snapshot.items.values())
+    return Exported([str(path) for path in paths], notes, waiting)
 
 
 def corrected_groups(material: Material, snapshot: Snapshot) -> Iterator[QueryPassages]:

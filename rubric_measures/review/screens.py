@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from urllib.parse import urlencode
 
 from rubric_measures.errors import InputError
 from rubric_measures.review.agreeing import agreement_rows, progress_rows
 from rubric_measures.review.asked import Answer, Asked, checked_person, local_path, page
+from rubric_measures.review.bank_formats import bank_formats
 from rubric_measures.review.bank_screen import bank, post_bank
 from rubric_measures.review.events import Cell, PersonGrade
-from rubric_measures.review.export import export_review, inside, static_page
+from rubric_measures.review.export import Exported, export_review, inside, static_page
 from rubric_measures.review.impact import changed_cells
 from rubric_measures.review.marking import mark_words
 from rubric_measures.review.queues import ORDERS, Order
@@ -262,18 +265,51 @@ def progress(review: Review, asked: Asked) -> Answer:
 
 def export(review: Review, asked: Asked) -> Answer:
     """The form that writes files."""
-    return page("export.html", review, asked, title="Export", folder="review-export", paths=[], problem="")
+    return _export_page(review, asked, "review-export")
+
+
+def _export_page(
+    review: Review,
+    asked: Asked,
+    folder: str,
+    made: Exported | None = None,
+    problem: str = "",
+    chosen: Sequence[str] = (),
+) -> Answer:
+    return page(
+        "export.html",
+        review,
+        asked,
+        status=400 if problem else 200,
+        title="Export",
+        folder=folder,
+        made=made,
+        problem=problem,
+        formats=bank_formats(),
+        chosen=chosen,
+        command=_regrade_command(made) if made else "",
+    )
+
+
+def _regrade_command(made: Exported) -> str:
+    """What to type next, where items wait for grades."""
+    graded, bank = (shlex.quote(path) for path in made.paths[:2])
+    return (
+        f"rubric_measures grade {graded} --bank {bank} --only-changed --model MODEL -o OUT.jsonl.gz"
+        if made.waiting
+        else ""
+    )
 
 
 def post_export(review: Review, asked: Asked) -> Answer:
     """Writes the records with corrections, the bank and the audit trail into a folder of the project."""
-    name = asked.get("folder").strip()
+    name, formats = asked.get("folder").strip(), asked.all("format")
     try:
         target = inside(review.project, name)
-        paths = export_review(review.store, review.material, review.bank_path, target)
+        made = export_review(review.store, review.material, review.bank_path, target, formats)
     except InputError as error:
-        return page("export.html", review, asked, status=400, title="Export", folder=name, paths=[], problem=str(error))
-    return page("export.html", review, asked, title="Export", folder=name, paths=paths, problem="")
+        return _export_page(review, asked, name, problem=str(error), chosen=formats)
+    return _export_page(review, asked, name, made, chosen=formats)
 
 
 def queue_file(review: Review, asked: Asked) -> Answer:

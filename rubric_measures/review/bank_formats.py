@@ -1,0 +1,129 @@
+"""The bank in every format that can hold one, written as `convert` writes it, and what a format cannot hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rubric_measures.errors import InputError, UnknownNameError
+from rubric_measures.formats.bank import BankEntry, bank_of_entries
+from rubric_measures.records import RubricItem, TestBank
+
+__all__ = ["MadeBank", "bank_formats", "made_banks", "write_banks"]
+
+
+# What an item has, and how a note calls it.
+_FIELDS: Mapping[str, str] = {
+    "item_id": "ids",
+    "text": "texts",
+    "kind": "kinds",
+    "gold_answers": "gold answers",
+    "importance": "importance",
+    "weight": "weights",
+}
+
+
+class MadeBank(NamedTuple):
+    """A bank in one format.
+
+    Attributes:
+        name: the format, as `convert --to` calls it.
+        file_name: the file that it is written to.
+        content: what its writer takes.
+        note: what the format cannot hold, counted, in one line; empty where nothing is lost.
+    """
+
+    name: str
+    file_name: str
+    content: Any
+    note: str
+
+
+def bank_formats() -> dict[str, str]:
+    """Format -> one line about it: those of `convert` that hold the items of a bank, besides the bank's own."""
+    from rubric_measures.convert import FORMATS
+    from rubric_measures.convert.bridges import targets_of
+
+    return {
+        name: one.description
+        for name, one in FORMATS.items()
+        if one.write is not None and one.kind != "bank" and _holds_items(one.kind) and targets_of("bank", [one.kind])
+    }
+
+
+def _holds_items(kind: str) -> bool:
+    """Whether a bank comes back from the kind; queries are made of a bank, but hold none of its items."""
+    from rubric_measures.convert.bridges import targets_of
+
+    return bool(targets_of(kind, ["bank"]))
+
+
+def made_banks(entries: Sequence[BankEntry], names: Sequence[str]) -> list[MadeBank]:
+    """The bank in each of the formats; nothing is written yet, so that one that cannot hold it stops all.
+
+    Raises:
+        UnknownNameError: no such format of banks.
+        InputError: a format cannot hold the bank, naming the format.
+    """
+    from rubric_measures.convert import FORMATS, Options
+    from rubric_measures.convert.bridges import bridged
+
+    known = bank_formats()
+    made = []
+    for name in dict.fromkeys(names):
+        if name not in known:
+            raise UnknownNameError("format of banks", name, known)
+        kind = FORMATS[name].kind
+        try:
+            content = bridged(list(entries), "bank", kind, Options())
+            again = bank_of_entries(bridged(content, kind, "bank", Options()))
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from None
+        note = _note(losses(bank_of_entries(entries), again))
+        made.append(MadeBank(name, f"bank.{name}.jsonl", content, note))
+    return made
+
+
+def write_banks(folder: Path, banks: Sequence[MadeBank]) -> list[Path]:
+    """Writes the banks into a folder; returns the files."""
+    from rubric_measures.convert import FORMATS
+
+    paths = []
+    for bank in banks:
+        write = FORMATS[bank.name].write
+        assert write is not None
+        paths.append(folder / bank.file_name)
+        write(paths[-1], bank.content)
+    return paths
+
+
+def losses(before: TestBank, after: TestBank) -> dict[str, int]:
+    """How many items lost what, when a bank went into a format and came back.
+
+    Items are compared in order, query by query; a query whose number of items changed lost the difference.
+
+    Args:
+        before: the bank.
+        after: what was read back.
+    """
+    counts: dict[str, int] = {}
+    for query_id, items in before.items.items():
+        found = after.items.get(query_id, ())
+        if len(found) != len(items):
+            counts["items"] = counts.get("items", 0) + abs(len(items) - len(found))
+            continue
+        for old, new in zip(items, found, strict=True):
+            for name in _lost(old, new):
+                counts[name] = counts.get(name, 0) + 1
+    return {name: counts[name] for name in ("items", *_FIELDS.values()) if name in counts}
+
+
+def _lost(old: RubricItem, new: RubricItem) -> list[str]:
+    return [said for name, said in _FIELDS.items() if getattr(old, name) != getattr(new, name) and getattr(old, name)]
+
+
+def _note(counts: Mapping[str, int]) -> str:
+    return ", ".join(
+        f"{said} of {count} items" if said != "items" else f"{count} items" for said, count in counts.items()
+    )
