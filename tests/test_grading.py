@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rubric_measures.backends import Backend
-from rubric_measures.backends.base import Reply
+from rubric_measures.backends.base import Reply, Request
 from rubric_measures.backends.cache import ReplyCache
 from rubric_measures.backends.lexical import LexicalBackend
 from rubric_measures.backends.scripted import ScriptedBackend, ScriptedRule
@@ -19,6 +19,7 @@ from rubric_measures.formats.workbench import GradedPassage, ItemGradeSet, Query
 from rubric_measures.grading import Grader, GradingReport, GradingSettings, GradingTask, load_grader
 from rubric_measures.records import ItemKind, RubricItem, TestBank
 from rubric_measures.runners import LocalRunner
+from tests.function_backend import FunctionBackend
 from tests.grading_data import make_bank, make_groups
 
 RATING = "QuestionSelfRatedUnanswerablePromptWithChoices"
@@ -170,6 +171,49 @@ def test_a_model_checks_extracted_answers_against_every_gold_answer() -> None:
     assert grade_of_items(entry) == {"q/one?": 1, "q/two?": 0, "q/three?": 0}
     # three extractions, and two checks for each of the two answers that are one
     assert report.run.calls == 7
+    details = (entry.model_extra or {})["details"]
+    assert details == {
+        "q/one?": {"checks": [["go up", "No"], ["rise", "Yes"]]},
+        "q/two?": {"checks": [["go up", "No"], ["rise", "No"]]},
+    }
+
+
+def test_a_check_that_does_not_fit_the_model_is_not_made() -> None:
+    seen: list[str] = []
+
+    def answer(request: Request) -> str:
+        seen.append(request.messages[-1].content)
+        return "words " * 300
+
+    # Tokens are words here; the check would show the 300 of the answer, its own words, and have room for the reply.
+    backend = FunctionBackend(answer, context=320)
+    entry = only_set(grade(backend, bank_of("one?", gold=("x",)), MODEL_CHECK, max_tokens=5, long_passages="refuse"))
+    assert len(seen) == 1
+    assert entry.item_status == {"q/one?": "failed"}
+    [note] = (entry.llm_response_errors or {}).values()
+    assert note.startswith("the check of the extracted answer: it needs ") and note.endswith(
+        "of the model's 340 tokens"
+    )
+    assert grade_of_items(entry) == {}
+
+
+def test_an_answer_that_was_cut_stays_cut_when_it_is_checked() -> None:
+    check = "an equally correct response"
+    backend = ScriptedBackend([rule("Yes", check), rule("the epidermis and", "one?", status="truncated")])
+    entry = only_set(grade(backend, bank_of("one?", gold=("epidermis",)), MODEL_CHECK))
+    assert (grade_of_items(entry), entry.item_status) == ({"q/one?": 1}, {"q/one?": "truncated"})
+
+
+def test_every_draw_is_counted_wherever_it_was_made() -> None:
+    # Unreadable checks are drawn again, and so are unreadable chunks.
+    check = "an equally correct response"
+    backend = FunctionBackend(lambda request: "perhaps" if check in request.messages[-1].content else "an answer")
+    report = GradingReport()
+    entry = only_set(grade(backend, bank_of("one?", gold=("a", "b")), MODEL_CHECK, report=report, retries=2))
+    assert entry.item_status == {"q/one?": "unparsed"}
+    assert (entry.llm_response_errors or {})["q/one?"].startswith("2 of 2 checks have no grade")
+    # One extraction; two checks, each drawn three times.
+    assert (report.run.calls, report.unparsed_retries) == (7, 4)
 
 
 def test_items_without_a_key_are_left_out_and_said(caplog: pytest.LogCaptureFixture) -> None:

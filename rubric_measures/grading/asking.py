@@ -24,13 +24,17 @@ class Ask(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What the model said: the value read (None when there is none), its status, the raw text, and why not."""
+    """What the model said: the value read (None when there is none), its status, the raw text, and why not.
+
+    `retries` counts further draws; `checks` has (gold answer, reply) where a model checked the text.
+    """
 
     value: Any
     status: GradeStatus
     text: str
     note: str = ""
     retries: int = 0
+    checks: tuple[tuple[str, str], ...] = ()
 
 
 class Asker:

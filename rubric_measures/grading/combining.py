@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rubric_measures.grading.asking import Answer
 from rubric_measures.grading.outcomes import Outcome
 
-__all__ = ["BY_RULE", "as_nuggetizer", "best_chunk", "combine_grades", "combine_replicates"]
+__all__ = ["BY_RULE", "as_nuggetizer", "best_answer", "combine_grades", "combine_replicates"]
 
 
 # How the notes of grades end that only the rules of the nuggetizer program make.
@@ -41,23 +41,28 @@ def as_nuggetizer(answer: Answer, place: int, labels: Sequence[str]) -> Answer:
     return answer._replace(value=labels.index(label))
 
 
-def best_chunk(answers: Sequence[Answer], top: int) -> Answer:
-    """The answer of a passage from those of its chunks: the highest grade; the first of equal ones.
+def best_answer(answers: Sequence[Answer], top: int, what: str = "chunks") -> Answer:
+    """The answer with the highest grade; the first of equal ones; with the retries of all of them.
 
-    A chunk without a grade could have had the highest one, so it decides the status, unless another chunk has the top
-    of the scale anyway.
+    One without a grade could have had the highest one, so it decides the status, unless another has the top of the
+    scale anyway.
 
     Args:
-        answers: one answer a chunk, their values being grades.
+        answers: the answers about the chunks of a passage, or the checks of one answer; their values being grades.
         top: the highest grade of the scale.
+        what: what they are answers about, as the note says it.
     """
+    if len(answers) == 1:
+        return answers[0]
+    retries = sum(answer.retries for answer in answers)
     graded = [answer for answer in answers if answer.value is not None]
     best = max(graded, key=lambda answer: answer.value, default=None)
-    if len(answers) == 1 or (best is not None and (len(graded) == len(answers) or best.value >= top)):
-        return best if best is not None else answers[0]
+    if best is not None and (len(graded) == len(answers) or best.value >= top):
+        return best._replace(retries=retries)
     lost = next(answer for answer in answers if answer.value is None)
     missing = len(answers) - len(graded)
-    return lost._replace(note=f"{missing} of {len(answers)} chunks have no grade: {lost.note}")
+    note = f"{missing} of {len(answers)} {what} have no grade: {lost.note}"
+    return lost._replace(note=note, retries=retries)
 
 
 def combine_grades(grades: Sequence[int], how: str) -> int:
@@ -88,11 +93,17 @@ def combine_replicates(item_id: str, answers: Sequence[Answer], how: str, detail
         how: `median` or `majority`.
         details: what else is known about the item; the replicates are added.
     """
-    if retries := sum(answer.retries for answer in answers):
+    value, status, text, note, retries, checks = answers[0]
+    if len(answers) > 1:
+        retries = sum(answer.retries for answer in answers)
+        checks = tuple(check for answer in answers for check in answer.checks)
+    if retries:
         details["retries"] = retries
-    first = answers[0]
+    if checks:
+        details["checks"] = [list(check) for check in checks]
     if len(answers) == 1:
-        return Outcome(item_id, first.value, first.status, first.text, first.note, details or None)
+        # The usual case, and the one that a night of grading consists of.
+        return Outcome(item_id, value, status, text, note, details or None)
     grades = [answer.value for answer in answers if answer.value is not None]
     details["replicates"] = [[answer.value, answer.text] for answer in answers]
     if 2 * len(grades) <= len(answers):

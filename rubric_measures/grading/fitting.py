@@ -51,6 +51,17 @@ class Fitter:
         """Whether every passage fits, or nobody knows."""
         return self._limit is None
 
+    def why_too_long(self, messages: tuple[Message, ...], reply_tokens: int) -> str:
+        """Why messages and their reply do not fit; empty when they do, or when nobody knows."""
+        if self._limit is None:
+            return ""
+        taken = self._taken(messages, reply_tokens)
+        return f"it needs {taken} of the model's {self._limit} tokens" if taken > self._limit else ""
+
+    def _taken(self, messages: tuple[Message, ...], reply_tokens: int) -> int:
+        shown = sum(self._count(message.content) + _PER_MESSAGE for message in messages)
+        return shown + (reply_tokens if self._shared else 0)
+
     def fit(self, text: str, frame: tuple[Message, ...], reply_tokens: int) -> Fit:
         """What of a passage is shown at once.
 
@@ -61,8 +72,7 @@ class Fitter:
         """
         if self._limit is None:
             return Fit((text,))
-        taken = sum(self._count(message.content) + _PER_MESSAGE for message in frame)
-        taken += reply_tokens if self._shared else 0
+        taken = self._taken(frame, reply_tokens)
         room = self._limit - taken
         length = self._count(text)
         if length <= room:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rubric_measures.backends.base import Backend, Message, Reply, Request
+from rubric_measures.backends.base import Backend, Message
 from rubric_measures.errors import InputError
 from rubric_measures.grading.asking import Answer, Ask, Asker
-from rubric_measures.grading.combining import BY_RULE, as_nuggetizer, best_chunk, combine_replicates
+from rubric_measures.grading.combining import BY_RULE, as_nuggetizer, best_answer, combine_replicates
 from rubric_measures.grading.fitting import Fit, Fitter
-from rubric_measures.grading.matching import matches_any
 from rubric_measures.grading.outcomes import Outcome, Unit
 from rubric_measures.grading.settings import GradingSettings
+from rubric_measures.grading.verifying import Verifier
 from rubric_measures.prompts import Prompt, is_unanswerable, list_text, load_prompt
 from rubric_measures.records import RubricItem
 from rubric_measures.runners import Job
@@ -21,7 +21,6 @@ from rubric_measures.runners import Job
 __all__ = ["Style", "make_style"]
 
 
-_Steps = Generator[Sequence[Request], Sequence[Reply], list[Answer]]
 _PARSERS = ("rating", "yes_no", "label", "label_list", "aspects", "text")
 _TARGETS = ("question", "nugget", "direct", "answer", "any")
 # One reply of these parsers grades several items.
@@ -64,7 +63,7 @@ class Style:
         )
         self._setting_fields = {name: value for name, value in settings.fields.items() if name in prompt.fields}
         self._fitter = Fitter(backend, settings)
-        self._verifier = Asker(backend, load_prompt(prompt.verify), settings) if prompt.verify else None
+        self._verifier = Verifier(backend, prompt, settings, self._fitter) if prompt.task == "verify" else None
 
     def items_of(self, items: Sequence[RubricItem]) -> list[RubricItem]:
         """The items that this style grades: those of its kind, and with an answer key where it checks one.
@@ -103,10 +102,11 @@ class Style:
             for replicate, order in enumerate(orders):
                 for piece in fit.pieces:
                     asks.append(Ask(self._messages(part, piece, order), replicate, self._count(part)))
-        answers = yield from self.asker.ask(asks, f"{unit.query_id}\t{unit.doc_id}")
-        if self.prompt.task == "verify":
+        group = f"{unit.query_id}\t{unit.doc_id}"
+        answers = yield from self.asker.ask(asks, group)
+        if self._verifier is not None:
             items = [part.items[0] for part, fit, orders, _ in plans for _ in range(len(orders) * len(fit.pieces))]
-            answers = yield from self._verified(unit, items, [ask.replicate for ask in asks], answers)
+            answers = yield from self._verifier.verified(group, items, [ask.replicate for ask in asks], answers)
         outcomes: list[Outcome] = []
         for part, fit, orders, start in plans:
             outcomes += self._outcomes(part, fit, orders, answers[start : start + len(orders) * len(fit.pieces)])
@@ -134,9 +134,7 @@ class Style:
             and not fit.note
             and self.prompt.parser not in _OF_SEVERAL
         ):
-            # The usual case, and the one that a night of grading consists of.
-            value, status, text, note, retries = answers[0]
-            return [Outcome(item_ids[0], value, status, text, note, {"retries": retries} if retries else None)]
+            return [combine_replicates(item_ids[0], answers, self.settings.combine, {})]
         return [self._outcome(unit, place, item_id, answers, orders, fit) for place, item_id in enumerate(item_ids)]
 
     def _outcome(
@@ -217,7 +215,7 @@ class Style:
 
     def _joined(self, answers: Sequence[Answer]) -> Answer:
         if self.graded:
-            return best_chunk(answers, self.prompt.scale[1] if self.prompt.scale else 1)
+            return best_answer(answers, self.prompt.scale[1] if self.prompt.scale else 1)
         # Texts are kept, one below the other, without the chunks that say nothing.
         said = [answer for answer in answers if answer.value is not None and not is_unanswerable(answer.text)]
         kept = said or list(answers[:1])
@@ -230,44 +228,6 @@ class Style:
         if fit.note:
             return outcome._replace(details={**(outcome.details or {}), "long_passage": fit.note})
         return outcome
-
-    def _verified(
-        self, unit: Unit, items: Sequence[RubricItem], replicates: Sequence[int], answers: Sequence[Answer]
-    ) -> _Steps:
-        """The extracted answers as grades: 1 when one matches the key (by words, or as a model sees it), else 0.
-
-        `items` and `replicates` say for each answer what it is an answer to.
-        """
-        if self._verifier is None:
-            compat = self.settings.compat
-            return [
-                answer
-                if answer.value is None
-                else answer._replace(value=int(matches_any(answer.value, item.gold_answers, compat=compat)))
-                for item, answer in zip(items, answers, strict=True)
-            ]
-        asks: list[Ask] = []
-        owners: list[int] = []
-        for place, answer in enumerate(answers):
-            if answer.value is None or is_unanswerable(answer.value):
-                continue
-            item = items[place]
-            for gold in item.gold_answers:
-                values = {"question": item.text, "correct_answer": gold, "answer": answer.value}
-                asks.append(Ask(self._verifier.prompt.render(**values), replicates[place]))
-                owners.append(place)
-        checks = (yield from self._verifier.ask(asks, f"{unit.query_id}\t{unit.doc_id}")) if asks else []
-        verified = []
-        for place, answer in enumerate(answers):
-            mine = [check for check, owner in zip(checks, owners, strict=True) if owner == place]
-            if answer.value is None:
-                verified.append(answer)
-            elif not mine:
-                verified.append(answer._replace(value=0))
-            else:
-                best = best_chunk(mine, 1)
-                verified.append(answer._replace(value=best.value, status=best.status, note=best.note))
-        return verified
 
 
 def _text_outcome(item_id: str, answers: Sequence[Answer], details: dict[str, object]) -> Outcome:
