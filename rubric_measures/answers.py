@@ -255,7 +255,7 @@ def say_answer_check(check: AnswerCheck) -> None:
             _LOG.warning(what, len(pairs), *pairs[0])
     if check.silent:
         _LOG.warning(
-            "%d runs have no answer with words, so they are in no record and on no leaderboard: %s",
+            "%d runs have no answer with words: they are kept with empty passages, and score 0: %s",
             len(check.silent),
             ", ".join(check.silent),
         )

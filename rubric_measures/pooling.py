@@ -77,8 +77,9 @@ def pool(
 
     A document is in the pool of a query when some run has it among its first `depth`. Answers are cut into passages
     (`answer_segments`); passage `n` of run `R` for query `Q` is `R/Q/n`, the run's document at rank n, score 1/n. One
-    that several answers share is stored once, under the id that sorts first, with a ranking for each. The result does
-    not depend on the order of the runs: passages stand by best rank, then doc_id.
+    that several answers share is stored once, under the id that sorts first, with a ranking for each. An answer without
+    words has no passage; but where a run has no other answers, each is an empty passage, so that the run is in the
+    records. The result does not depend on the order of the runs: passages stand by best rank, then doc_id.
 
     Args:
         runs: retrieval runs with different ids.
@@ -103,9 +104,12 @@ def pool(
     runs = sorted(runs, key=lambda run: run.run_id)
     answers = sorted(answers, key=lambda answer: answer[:2])
     queries = None if queries is None else list(queries)
+    check = check_answers(answers, queries, track=track, topics=topics)
     if answers:
-        say_answer_check(check_answers(answers, queries, track=track, topics=topics))
+        say_answer_check(check)
     segments = sorted(answer_segments(answers, max_words), key=lambda segment: (segment.run_id, segment.rank))
+    # A run is on a leaderboard when a record ranks something of it, so the empty answers of such a run are kept.
+    segments += [Segment(answer.query_id, answer.run_id, 1, "") for answer in answers if answer.run_id in check.silent]
     _check_names([run.run_id for run in runs], {segment.run_id for segment in segments})
     labels: dict[str, dict[str, int]] = {}
     for row in judgments:

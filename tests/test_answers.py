@@ -172,4 +172,13 @@ def test_a_run_that_never_says_anything_is_named(caplog: pytest.LogCaptureFixtur
     check = check_answers(answers)
     assert check.silent == ("b",)
     say_answer_check(check)
-    assert "1 runs have no answer with words, so they are in no record and on no leaderboard: b" in caplog.messages
+    assert "1 runs have no answer with words: they are kept with empty passages, and score 0: b" in caplog.messages
+    # Its answers are passages, and a second silent run shares them; the empty answer of a run with others is none.
+    groups = list(pool(answers=[*answers, Answer("q2", "c", "")]))
+    found = [(p.doc_id, p.text, [place.method for place in p.rankings]) for group in groups for p in group.passages]
+    assert found == [
+        ("a/q1/1", "words", ["a"]),
+        ("b/q1/1", "", ["b"]),
+        ("b/q2/1", "", ["b", "c"]),
+    ]
+    assert groups == list(pool(answers=[Answer("q2", "c", ""), *answers[::-1]]))

@@ -87,6 +87,28 @@ def test_from_answers_to_scores(
         assert main(command) == 0
 
 
+def test_a_run_of_empty_answers_has_its_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _files()
+    silent = [{"query_id": topic, "run_id": "silent", "text": " "} for topic in ("tea", "frost")]
+    _lines(Path("runs/silent.jsonl"), list(silent))
+    pool, grade, leaderboard = _commands(1)
+    pool.insert(1, "runs/silent.jsonl")
+    assert main(pool) == 0
+    assert "kept with empty passages, and score 0: silent" in capsys.readouterr().err
+    # The scripted model has a reply for every passage with words; nobody asks it about the empty one.
+    assert main(grade) == 0
+    capsys.readouterr()
+    assert main([*leaderboard[:-2], "-o", "json", "--no-overall"]) == 0
+    board = json.loads(capsys.readouterr().out)
+    (row,) = [run["measures"] for run in board["runs"] if run["run_id"] == "silent"]
+    for measure in ("NuggetV(strict=True)", "NuggetV", "NuggetW", "NuggetA"):
+        assert (row[measure]["mean"], row[measure]["queries"], row[measure]["coverage"]) == (0.0, 2, 1.0)
+    assert row["L"]["mean"] == 0.0
+
+
 def test_assignments_need_no_grading(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -341,6 +341,15 @@ def test_label_lists_count_as_in_the_nuggetizer_program() -> None:
         grade(ScriptedBackend([rule("1")]), bank_of("one?"), RATING, compat="nuggetizer")
 
 
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_a_text_without_words_covers_nothing_and_nobody_is_asked(text: str) -> None:
+    report = GradingReport()
+    backend = ScriptedBackend([rule("5")])
+    entry = only_set(grade(backend, bank_of("one?", "two?"), RATING, source=passage(text=text), report=report))
+    assert grade_of_items(entry) == {"q/one?": 0, "q/two?": 0}
+    assert (report.run.calls, report.by_rule) == (0, 0)
+
+
 def test_replicates_are_combined_and_the_flip_rate_counted() -> None:
     backend = ScriptedBackend([rule(str(value), replicate=number) for number, value in enumerate((4, 4, 1))])
     report = GradingReport()

@@ -90,9 +90,12 @@ class Style:
 
     def job(self, unit: Unit) -> Job[list[Outcome]]:
         """The work of one unit, as a generator for a runner; returns an outcome for each of its items."""
-        if self.settings.compat == "nuggetizer" and not unit.text.strip():
+        if self.graded and not unit.text.strip():
+            # No words cover nothing; nobody has to be asked.
             item_ids = [item.item_id for item in unit.items] or [DIRECT_ITEM]
-            return [Outcome(item_id, 0, note=f"an empty answer, not asked {BY_RULE}") for item_id in item_ids]
+            lowest = self.prompt.scale[0] if self.prompt.scale else 0
+            rule = f" {BY_RULE}" if self.settings.compat == "nuggetizer" else ""
+            return [Outcome(item_id, lowest, note=f"an empty text, not asked{rule}") for item_id in item_ids]
         plans = []
         asks: list[Ask] = []
         for part in self._shown_together(unit):
