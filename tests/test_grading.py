@@ -192,7 +192,7 @@ def test_a_check_that_does_not_fit_the_model_is_not_made() -> None:
     assert entry.item_status == {"q/one?": "failed"}
     [note] = (entry.llm_response_errors or {}).values()
     assert note.startswith("the check of the extracted answer: it needs ") and note.endswith(
-        "of the model's 340 tokens"
+        "of the model's 320 tokens"
     )
     assert grade_of_items(entry) == {}
 
