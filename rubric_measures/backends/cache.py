@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import sqlite3
@@ -16,7 +17,7 @@ from typing import NamedTuple, Self
 from rubric_measures.backends.base import Reply, Request
 from rubric_measures.errors import FormatError, InputError
 from rubric_measures.files import atomic_writer, path_name
-from rubric_measures.signature import canonical_json, content_hash
+from rubric_measures.signature import canonical_json
 
 __all__ = ["CacheEntry", "ModelCount", "ReplyCache", "messages_hash"]
 
@@ -73,7 +74,8 @@ class ModelCount(NamedTuple):
 
 def messages_hash(request: Request) -> str:
     """The sha256 of what a model is shown, whatever the model: by it a reply can be replayed under another name."""
-    return content_hash([[message.role, message.content] for message in request.messages])
+    text = ",".join([message.as_json() for message in request.messages])
+    return hashlib.sha256(f"[{text}]".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class ReplyCache:
@@ -179,8 +181,7 @@ class ReplyCache:
                 block = [bytes.fromhex(key) for key in keys[start : start + _LOOKUP_BLOCK]]
                 marks = ",".join("?" * len(block))
                 rows = self._connection.execute(f"SELECT key, reply FROM replies WHERE key IN ({marks})", block)
-                for key, text in rows:
-                    found[key.hex()] = self._decode(key.hex(), text)
+                found.update([(key.hex(), self._decode(key, text)) for key, text in rows])
         return found
 
     def get(self, key: str) -> Reply | None:
@@ -201,13 +202,13 @@ class ReplyCache:
             if cursor.rowcount:
                 return reply
             stored = self._connection.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
-        return self._decode(request.key, stored[0]) if stored else reply
+        return self._decode(key, stored[0]) if stored else reply
 
-    def _decode(self, key: str, text: str) -> Reply:
+    def _decode(self, key: bytes, text: str) -> Reply:
         try:
             return _decoded(text)
         except (ValueError, TypeError, KeyError, AttributeError):
-            problem = f"the reply of key {key} is damaged; prune it or name another file"
+            problem = f"the reply of key {key.hex()} is damaged; prune it or name another file"
             raise FormatError(problem, path=self.path) from None
 
     def __len__(self) -> int:
@@ -229,7 +230,7 @@ class ReplyCache:
                 return
             for rowid, key, name, messages, replicate, text in rows:
                 last = rowid
-                yield CacheEntry(key.hex(), name, messages.hex(), replicate, self._decode(key.hex(), text))
+                yield CacheEntry(key.hex(), name, messages.hex(), replicate, self._decode(key, text))
 
     def counts(self) -> list[ModelCount]:
         """How many replies and tokens each model has, in order of the models' names."""

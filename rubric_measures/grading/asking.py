@@ -61,15 +61,7 @@ class Asker:
         fixed = embedded or (getattr(backend, "deterministic", False) and settings.temperature == 0)
         self._retries = 0 if fixed else settings.retries
 
-        @functools.lru_cache(maxsize=4096)
-        def parse(text: str, count: int | None) -> Parsed[Any]:
-            unparsed = "exampp" if settings.unparsed == "exampp" else ""
-            parsed = prompt.parse(text, unparsed=unparsed, compat=settings.compat, count=count)
-            if parsed.value is None and settings.unparsed == "workbench" and prompt.parser == "rating":
-                return Parsed(int(is_unanswerable(text) or not text.strip()))
-            return parsed
-
-        self._parse = parse
+        self._answer = functools.lru_cache(maxsize=4096)(self._make_answer)
 
         @functools.lru_cache(maxsize=256)
         def request_options(count: int | None) -> tuple[Mapping[str, object], str]:
@@ -97,27 +89,33 @@ class Asker:
 
     def ask(self, asks: Sequence[Ask], group: str) -> Generator[Sequence[Request], Sequence[Reply], list[Answer]]:
         """Asks some questions at once, and again those whose replies cannot be read; answers in the same order."""
-        answers: dict[int, Answer] = {}
-        places = list(range(len(asks)))
-        for attempt in range(self._retries + 1):
-            replies = yield [self.request(asks[place], group, attempt) for place in places]
-            for place, reply in zip(places, replies, strict=True):
-                answer = self._read(reply, asks[place].labels)
-                answers[place] = answer._replace(retries=attempt) if attempt else answer
-            places = [place for place in places if answers[place].status == "unparsed"]
+        replies = yield [self.request(ask, group) for ask in asks]
+        answers = [self._read(reply, ask.labels) for reply, ask in zip(replies, asks, strict=True)]
+        for attempt in range(1, self._retries + 1):
+            places = [place for place, answer in enumerate(answers) if answer.status == "unparsed"]
             if not places:
                 break
-        return [answers[place] for place in range(len(asks))]
+            replies = yield [self.request(asks[place], group, attempt) for place in places]
+            for place, reply in zip(places, replies, strict=True):
+                answers[place] = self._read(reply, asks[place].labels)._replace(retries=attempt)
+        return answers
 
     def _read(self, reply: Reply, count: int | None) -> Answer:
-        text = reply.text or ""
-        if reply.status in ("failed", "refused") or reply.text is None:
+        text = reply.text
+        if reply.status in ("failed", "refused") or text is None:
             status: GradeStatus = "refused" if reply.status == "refused" else "failed"
-            return Answer(None, status, text, reply.error or "the model gave no reply")
-        parsed = self._parse(text, count)
+            return Answer(None, status, text or "", reply.error or "the model gave no reply")
+        answer = self._answer(text, count)
         if reply.status == "truncated":
             # A verdict in front of the cut is kept, and marked.
-            return Answer(parsed.value, "truncated", text, reply.error or "the reply or the prompt was cut")
-        if parsed.value is None:
-            return Answer(None, "unparsed", text, parsed.reason)
-        return Answer(parsed.value, "graded", text, parsed.reason)
+            return answer._replace(status="truncated", note=reply.error or "the reply or the prompt was cut")
+        return answer
+
+    def _make_answer(self, text: str, count: int | None) -> Answer:
+        """What a complete reply says."""
+        settings, prompt = self.settings, self.prompt
+        unparsed = "exampp" if settings.unparsed == "exampp" else ""
+        parsed = prompt.parse(text, unparsed=unparsed, compat=settings.compat, count=count)
+        if parsed.value is None and settings.unparsed == "workbench" and prompt.parser == "rating":
+            parsed = Parsed(int(is_unanswerable(text) or not text.strip()))
+        return Answer(parsed.value, "unparsed" if parsed.value is None else "graded", text, parsed.reason)

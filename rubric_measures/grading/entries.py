@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,6 +33,12 @@ def bank_hash(bank: TestBank) -> str:
             for query_id, items in bank.items.items()
         }
     )
+
+
+@functools.lru_cache(maxsize=4096)
+def _rating(field: str, item_id: str, grade: int) -> SelfRating:
+    """A rating; frozen, so that the passages of a query share the few that there are."""
+    return SelfRating(**{field: item_id}, self_rating=grade)
 
 
 def llm_name(model: str) -> str:
@@ -194,10 +201,7 @@ class EntryMaker:
             **self._llm,
         }
         if self.style.prompt.task == "grade":
-            name = f"{kind}_id"
-            fields["self_ratings"] = [
-                SelfRating(**{name: item_id}, self_rating=grade) for item_id, grade in grades.items()
-            ]
+            fields["self_ratings"] = [_rating(f"{kind}_id", item_id, grade) for item_id, grade in grades.items()]
         if status:
             fields |= {"item_status": status, "llm_response_errors": errors}
         details = self._details(outcomes)

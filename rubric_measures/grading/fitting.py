@@ -37,6 +37,9 @@ class Fitter:
     Args:
         backend: the model; its own tokenizer counts.
         settings: what to do with passages that are too long.
+
+    Attributes:
+        count: the tokens of a text.
     """
 
     def __init__(self, backend: Backend, settings: GradingSettings) -> None:
@@ -44,7 +47,7 @@ class Fitter:
         # An encoder-decoder writes its reply elsewhere.
         self._shared = bool(getattr(backend, "reply_shares_context", True))
         self._settings = settings
-        self._count = functools.lru_cache(maxsize=4096)(backend.count_tokens)
+        self.count = functools.lru_cache(maxsize=4096)(backend.count_tokens)
 
     @property
     def unlimited(self) -> bool:
@@ -59,8 +62,12 @@ class Fitter:
         return f"it needs {taken} of the model's {self._limit} tokens" if taken > self._limit else ""
 
     def _taken(self, messages: tuple[Message, ...], reply_tokens: int) -> int:
-        shown = sum(self._count(message.content) + _PER_MESSAGE for message in messages)
+        shown = sum(self.count(message.content) + _PER_MESSAGE for message in messages)
         return shown + (reply_tokens if self._shared else 0)
+
+    def room(self, frame: tuple[Message, ...], reply_tokens: int) -> int:
+        """How many tokens of a passage go into messages that are shown with an empty one; for models with a limit."""
+        return (self._limit or 0) - self._taken(frame, reply_tokens)
 
     def fit(self, text: str, frame: tuple[Message, ...], reply_tokens: int) -> Fit:
         """What of a passage is shown at once.
@@ -72,21 +79,22 @@ class Fitter:
         """
         if self._limit is None:
             return Fit((text,))
-        taken = self._taken(frame, reply_tokens)
-        room = self._limit - taken
-        length = self._count(text)
+        room = self.room(frame, reply_tokens)
+        length = self.count(text)
         if length <= room:
             return Fit((text,))
         if room < _LEAST_ROOM:
-            return Fit((), "failed", f"question and reply need {taken} of the model's {self._limit} tokens")
+            return Fit(
+                (), "failed", f"question and reply need {self._limit - room} of the model's {self._limit} tokens"
+            )
         found = f"{length} tokens, room for {room}"
         how = self._settings.long_passages
         if how == "refuse":
             return Fit((), "refused", f"the passage is too long: {found}")
         if how == "truncate":
-            end = _longest_prefix(text, 0, room, self._count)
+            end = _longest_prefix(text, 0, room, self.count)
             return Fit((text[:end],), "truncated", f"the passage was cut: {found}")
-        pieces = overlapping_chunks(text, room, self._settings.chunk_overlap, self._count)
+        pieces = overlapping_chunks(text, room, self._settings.chunk_overlap, self.count)
         return Fit(pieces, "graded", f"graded in {len(pieces)} chunks: {found}")
 
 

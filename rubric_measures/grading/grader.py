@@ -67,6 +67,7 @@ class _OpenGroup:
 
     source: QueryPassages
     items: tuple[RubricItem, ...]
+    wanted: Sequence[tuple[RubricItem, ...]]  # those that each style grades
     outcomes: dict[tuple[int, int], dict[str, Outcome]] = field(default_factory=dict)
     # Jobs may be handed out from a thread of the backend, so each count has one writer.
     handed: int = 0
@@ -180,13 +181,14 @@ class Grader:
         report: GradingReport,
     ) -> _Jobs:
         for group in groups:
-            opened = _OpenGroup(group, bank.for_query(group.query_id))
+            items = bank.for_query(group.query_id)
+            opened = _OpenGroup(group, items, [tuple(maker.style.items_of(items)) for maker in makers])
             waiting.append(opened)
             query_text = bank.query_texts.get(group.query_id, "")
             for number, passage in enumerate(group.passages):
-                for which, maker in enumerate(makers):
+                for which, (maker, wanted) in enumerate(zip(makers, opened.wanted, strict=True)):
                     unit = Unit(group.query_id, query_text, passage.doc_id, passage.text)
-                    for part in self._open_units(maker, passage, unit, opened.items, report):
+                    for part in self._open_units(maker, passage, unit, wanted, items, report):
                         opened.handed += 1
                         yield _Place(opened, number, which), maker.style.job(part)
                 opened.handed += 1
@@ -195,7 +197,12 @@ class Grader:
 
     @staticmethod
     def _open_units(
-        maker: EntryMaker, passage: GradedPassage, unit: Unit, items: tuple[RubricItem, ...], report: GradingReport
+        maker: EntryMaker,
+        passage: GradedPassage,
+        unit: Unit,
+        wanted: tuple[RubricItem, ...],
+        items: tuple[RubricItem, ...],
+        report: GradingReport,
     ) -> Iterator[Unit]:
         style = maker.style
         if not unit.query_text and {"query", "query_title"} & set(style.prompt.fields):
@@ -207,7 +214,6 @@ class Grader:
             else:
                 yield unit
             return
-        wanted = style.items_of(items)
         if isinstance(maker, AmendingMaker):
             if not maker.has_graded(passage):
                 report.amended.without += 1
@@ -223,21 +229,22 @@ class Grader:
         passages = []
         if self.change is not None:
             return self._amended(group, _amending(makers), report)
+        by_kind = [
+            {kind: [item for item in items if item.kind == kind] for kind in maker.style.item_kinds}
+            for maker, items in zip(makers, group.wanted, strict=True)
+        ]
         for number, passage in enumerate(group.source.passages):
             report.passages += 1
             exam_grades, grades = list(passage.exam_grades or ()), list(passage.grades or ())
             for which, maker in enumerate(makers):
                 outcomes = group.outcomes.pop((number, which), {})
-                for outcome in outcomes.values():
-                    report.add(maker.style.prompt.prompt_class, outcome)
                 if not outcomes:
                     continue
+                report.add(maker.style.prompt.prompt_class, outcomes.values())
                 if maker.style.direct:
                     _put(grades, maker.present_direct(passage), maker.direct_entry(outcomes["0"]))
                     continue
-                wanted = maker.style.items_of(group.items)
-                for kind in maker.style.item_kinds:
-                    members = [item for item in wanted if item.kind == kind]
+                for kind, members in by_kind[which].items():
                     mine = {item.item_id: outcomes[item.item_id] for item in members if item.item_id in outcomes}
                     if mine:
                         old = maker.present(passage, kind)  # type: ignore[arg-type]
@@ -260,8 +267,8 @@ class Grader:
             report.passages += 1
             outcomes = [group.outcomes.pop((number, which), {}) for which in range(len(makers))]
             for maker, made in zip(makers, outcomes, strict=True):
-                for outcome in made.values():
-                    report.add(maker.style.prompt.prompt_class, outcome)
+                if made:
+                    report.add(maker.style.prompt.prompt_class, made.values())
             query_id = group.source.query_id
             passages.append(amend_passage(passage, query_id, group.items, makers, outcomes, report.amended))
         return group.source._replace(passages=passages)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,9 +65,16 @@ class GradingReport:
         """The share of replicates whose grade differs from the combined one, 0 to 1; None without replicates."""
         return self.flips / self.replicated if self.replicated else None
 
-    def add(self, prompt_class: str, outcome: Outcome) -> None:
-        """Counts one outcome."""
-        self.statuses.setdefault(prompt_class, Counter())[outcome.status] += 1
+    def add(self, prompt_class: str, outcomes: Iterable[Outcome]) -> None:
+        """Counts outcomes of one prompt."""
+        counts = self.statuses.setdefault(prompt_class, Counter())
+        for outcome in outcomes:
+            counts[outcome.status] += 1
+            # Most outcomes are a grade and nothing else.
+            if outcome.note or outcome.details or outcome.status != "graded":
+                self._add_details(outcome)
+
+    def _add_details(self, outcome: Outcome) -> None:
         self.by_rule += outcome.status == "graded" and outcome.note.endswith(BY_RULE)
         if outcome.status != "graded":
             self.ungraded[outcome.status] += outcome.grade is None

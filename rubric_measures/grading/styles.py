@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rubric_measures.backends.base import Backend, Message
@@ -15,6 +16,7 @@ from rubric_measures.grading.outcomes import Outcome, Unit
 from rubric_measures.grading.settings import GradingSettings
 from rubric_measures.grading.verifying import Verifier
 from rubric_measures.prompts import Prompt, is_unanswerable, list_text, load_prompt
+from rubric_measures.prompts.frames import Frame
 from rubric_measures.records import RubricItem
 from rubric_measures.runners import Job
 
@@ -53,16 +55,23 @@ class Style:
         self.graded = prompt.task != "extract"
         kinds = {"any": ("question", "nugget"), "answer": ("question",)}
         self.item_kinds: tuple[str, ...] = kinds.get(prompt.target, (prompt.target,))
-        self._passage_fields, self._query_fields, self._item_fields = (
-            tuple(name for name in names if name in prompt.fields)
-            for names in (
-                ("context", "passage", "document", "answer"),
-                ("query", "query_title"),
-                ("question", "nugget"),
-            )
-        )
+        self._passage_fields = _fields(prompt, "context", "passage", "document", "answer")
+        self._query_fields = _fields(prompt, "query", "query_title")
+        self._item_fields = _fields(prompt, "question", "nugget")
+        self._open_fields = _fields(prompt, "nuggets", "nuggets_length", "item", *self._item_fields)
+        # A passage is shown with each of its items, and its chunks with each replicate.
+        self._frame = functools.lru_cache(maxsize=8)(self._make_frame)
+        self._least_room = functools.lru_cache(maxsize=8)(self._make_least_room)
         self._setting_fields = {name: value for name, value in settings.fields.items() if name in prompt.fields}
         self._fitter = Fitter(backend, settings)
+        # Every item is asked about by itself and once, and the reply is its grade.
+        self._simple = (
+            self.graded
+            and not self.direct
+            and prompt.task != "verify"
+            and prompt.parser not in _OF_SEVERAL
+            and settings.replicates == 1
+        )
         self._verifier = Verifier(backend, prompt, settings, self._fitter) if prompt.task == "verify" else None
 
     def items_of(self, items: Sequence[RubricItem]) -> list[RubricItem]:
@@ -96,6 +105,8 @@ class Style:
             lowest = self.prompt.scale[0] if self.prompt.scale else 0
             rule = f" {BY_RULE}" if self.settings.compat == "nuggetizer" else ""
             return [Outcome(item_id, lowest, note=f"an empty text, not asked{rule}") for item_id in item_ids]
+        if self._simple and self._fits(unit):
+            return (yield from self._one_by_one(unit))
         plans = []
         asks: list[Ask] = []
         for part in self._shown_together(unit):
@@ -115,6 +126,30 @@ class Style:
             outcomes += self._outcomes(part, fit, orders, answers[start : start + len(orders) * len(fit.pieces)])
         return outcomes
 
+    def _one_by_one(self, unit: Unit) -> Job[list[Outcome]]:
+        """The work of a unit whose items are asked once each about the whole passage: the usual case.
+
+        A night of grading consists of it, and so does its repetition from the cache.
+        """
+        frame = self._frame(unit.query_id, unit.query_text, unit.text)
+        asks = [Ask(frame.messages(self._item_values((item,)))) for item in unit.items]
+        answers = yield from self.asker.ask(asks, f"{unit.query_id}\t{unit.doc_id}")
+        how = self.settings.combine
+        return [
+            combine_replicates(item.item_id, (answer,), how, {})
+            for item, answer in zip(unit.items, answers, strict=True)
+        ]
+
+    def _fits(self, unit: Unit) -> bool:
+        """Whether the whole passage can be shown with every item."""
+        return self._fitter.unlimited or self._fitter.count(unit.text) <= self._least_room(*unit[:2], unit.items)
+
+    def _make_least_room(self, query_id: str, query_text: str, items: tuple[RubricItem, ...]) -> int:
+        """The tokens that every item leaves for a passage."""
+        frame = self._frame(query_id, query_text, "")
+        shown = [frame.messages(self._item_values((item,))) for item in items]
+        return min((self._fitter.room(messages, self.asker.max_tokens()) for messages in shown), default=0)
+
     def _shown_together(self, unit: Unit) -> Iterator[Unit]:
         """The parts of a unit that are one question to the model: all items, or each of them."""
         if self.prompt.parser in _OF_SEVERAL or self.direct:
@@ -131,13 +166,6 @@ class Style:
         if not fit.pieces:
             status: Any = fit.status
             return [Outcome(item_id, None, status, note=fit.note) for item_id in item_ids]
-        if (
-            len(answers) == len(item_ids) == 1
-            and self.graded
-            and not fit.note
-            and self.prompt.parser not in _OF_SEVERAL
-        ):
-            return [combine_replicates(item_ids[0], answers, self.settings.combine, {})]
         return [self._outcome(unit, place, item_id, answers, orders, fit) for place, item_id in enumerate(item_ids)]
 
     def _outcome(
@@ -188,22 +216,29 @@ class Style:
         return tuple(shuffled)
 
     def _messages(self, unit: Unit, text: str, items: Sequence[RubricItem]) -> tuple[Message, ...]:
+        return self._frame(unit.query_id, unit.query_text, text).messages(self._item_values(items))
+
+    def _item_values(self, items: Sequence[RubricItem]) -> Mapping[str, str]:
+        """The values of the fields that show the items."""
+        if self.prompt.parser == "label_list":
+            return {"nuggets": list_text(item.text for item in items), "nuggets_length": str(len(items))}
+        if not items:
+            return {}
+        item = items[0]
+        values = dict.fromkeys(self._item_fields, item.text)
+        if "item" in self.prompt.fields:
+            values["item"] = "\n".join(" ".join(line.split()) for line in (item.text, *item.gold_answers))
+        return values
+
+    def _make_frame(self, query_id: str, query_text: str, text: str) -> Frame:
+        """The prompt about a passage, its items left open."""
         values: dict[str, object] = dict.fromkeys(self._passage_fields, text)
         if "documents" in self.prompt.fields:
-            values["documents"] = self.settings.documents.get(unit.query_id) or "(no documents are shown)"
+            values["documents"] = self.settings.documents.get(query_id) or "(no documents are shown)"
         values.update(self._setting_fields)
         for name in self._query_fields:
-            values[name] = unit.query_text
-        if self.prompt.parser == "label_list":
-            values |= {"nuggets": list_text(item.text for item in items), "nuggets_length": len(items)}
-        elif items:
-            item = items[0]
-            if "item" in self.prompt.fields:
-                lines = [item.text, *item.gold_answers]
-                values["item"] = "\n".join(" ".join(line.split()) for line in lines)
-            for name in self._item_fields:
-                values[name] = item.text
-        return self.prompt.render(**values)
+            values[name] = query_text
+        return self.prompt.frame(values, self._open_fields)
 
     def _of_item(self, answer: Answer, order: Sequence[RubricItem], item: RubricItem) -> Answer:
         """The answer about one of several items: its aspect's grade, or its label's place in the prompt's labels."""
@@ -231,6 +266,11 @@ class Style:
         if fit.note:
             return outcome._replace(details={**(outcome.details or {}), "long_passage": fit.note})
         return outcome
+
+
+def _fields(prompt: Prompt, *names: str) -> tuple[str, ...]:
+    """Those of the names that are fields of the prompt."""
+    return tuple(name for name in names if name in prompt.fields)
 
 
 def _text_outcome(item_id: str, answers: Sequence[Answer], details: dict[str, object]) -> Outcome:

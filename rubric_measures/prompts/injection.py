@@ -68,31 +68,44 @@ def neutralise(text: str, delimiters: tuple[str, ...], *, at_start: bool = True)
     return _forgery(delimiters, at_start).sub(r"\1> ", text)
 
 
-_INSTRUCTIONS = re.compile(
-    r"""
-    \b(?:ignore|disregard|forget|override)\b[^.!?\n]{0,40}\b(?:instruction|prompt|rule|guideline|criteria|context|above)s?\b
-  | \b(?:give|assign|award|rate|grade|score|mark|label)\b[^.!?\n]{0,60}\b(?:full|top|maximum|max|highest|perfect|best)\s
-        (?:possible\s)?(?:score|rating|grade|mark|label|relevance)s?\b
-  | \b(?:give|assign|award|rate|grade|score|mark|label)\s(?:this|the|my|it|every|each|all)\b[^.!?\n]{0,40}
-        (?:\b(?:as|a|an|with|is)\s)+["'(\[]*(?:\d\b|relevant|support|vital)
-  | \b(?:to|attention|dear|hey|hello|note\sto)\s(?:the\s|any\s)?
-        (?:llm|ai|grader|judge|evaluator|assessor|language\smodel|chatbot)s?
-        (?:\s(?:grader|judge|evaluator|assessor|model|system)s?)?\s*[:,!]
-  | \b(?:as|you\sare)\s(?:an?\s|the\s)?(?:ai|llm|grader|judge|evaluator|assessor|language\smodel)\b[^.!?\n]{0,30}
-        \byou\s(?:must|should|will|have\sto|need\sto)\b
-  | \byou\sare\s(?:now\s)?(?:an?|the)\s(?:helpful\s|impartial\s|ai\s)*
-        (?:assistant|language\smodel|grader|judge|evaluator)\b
-  | \b(?:answer|respond|reply|output|print|return|say)\s(?:only\s|just\s|exactly\s|simply\s)*
-        (?:with\s)?(?:only\s|just\s)?
-        (?:the\s(?:number|word|rating|label|score)\s)?["'`(\[]*(?:\d|yes|no|support|vital|a|b|c)["'`)\]]+
-  | \b(?:answer|respond|reply|output)\s(?:only\s|just\s|exactly\s)*(?:with|by)\s
-        (?:only\s|just\s)?(?:the\s\w+\s)?["']?(?:\d|yes|no)\b
-  | \b(?:system|developer)\s(?:prompt|message)\s*:
+# In small letters, for texts in small letters: three times faster than ignoring the case; and another two times by
+# looking for a word's beginning, and for the letters that an order begins with, before all else.
+_INSTRUCTIONS = r"""
+    \b(?=[adfghilmnoprsty])(?:
+        (?:ignore|disregard|forget|override)\b[^.!?\n]{0,40}
+            \b(?:instruction|prompt|rule|guideline|criteria|context|above)s?\b
+      | (?:give|assign|award|rate|grade|score|mark|label)\b[^.!?\n]{0,60}
+            \b(?:full|top|maximum|max|highest|perfect|best)\s(?:possible\s)?(?:score|rating|grade|mark|label|relevance)s?\b
+      | (?:give|assign|award|rate|grade|score|mark|label)\s(?:this|the|my|it|every|each|all)\b[^.!?\n]{0,40}
+            (?:\b(?:as|a|an|with|is)\s)+["'(\[]*(?:\d\b|relevant|support|vital)
+      | (?:to|attention|dear|hey|hello|note\sto)\s(?:the\s|any\s)?
+            (?:llm|ai|grader|judge|evaluator|assessor|language\smodel|chatbot)s?
+            (?:\s(?:grader|judge|evaluator|assessor|model|system)s?)?\s*[:,!]
+      | (?:as|you\sare)\s(?:an?\s|the\s)?(?:ai|llm|grader|judge|evaluator|assessor|language\smodel)\b[^.!?\n]{0,30}
+            \byou\s(?:must|should|will|have\sto|need\sto)\b
+      | you\sare\s(?:now\s)?(?:an?|the)\s(?:helpful\s|impartial\s|ai\s)*
+            (?:assistant|language\smodel|grader|judge|evaluator)\b
+      | (?:answer|respond|reply|output|print|return|say)\s(?:only\s|just\s|exactly\s|simply\s)*
+            (?:with\s)?(?:only\s|just\s)?
+            (?:the\s(?:number|word|rating|label|score)\s)?["'`(\[]*(?:\d|yes|no|support|vital|a|b|c)["'`)\]]+
+      | (?:answer|respond|reply|output)\s(?:only\s|just\s|exactly\s)*(?:with|by)\s
+            (?:only\s|just\s)?(?:the\s\w+\s)?["']?(?:\d|yes|no)\b
+      | (?:system|developer)\s(?:prompt|message)\s*:
+    )
   | \[\[\s*[abc]\s*\]\]
-  | <\|[\w ]{1,30}\|> | </?s> | <(?:start|end)_of_turn> | \[/?INST\] | <</?SYS>>
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
+  | <\|[\w ]{1,30}\|> | </?s> | <(?:start|end)_of_turn> | \[/?inst\] | <</?sys>>
+"""
+_IN_SMALL_LETTERS = re.compile(_INSTRUCTIONS, re.VERBOSE)
+_IN_ANY_LETTERS = re.compile(_INSTRUCTIONS, re.VERBOSE | re.IGNORECASE)
+
+
+def _find_instruction(text: str) -> re.Match[str] | None:
+    """The first instruction in a text; the match is of the text or of its small letters, in the same places."""
+    small = text.lower()
+    # Letters that ignoring the case takes for an i or an s: their small letters are others, or two.
+    if len(small) != len(text) or "\u0131" in text or "\u017f" in text:
+        return _IN_ANY_LETTERS.search(text)
+    return _IN_SMALL_LETTERS.search(small)
 
 
 def looks_like_instruction(text: str) -> str:
@@ -108,5 +121,5 @@ def looks_like_instruction(text: str) -> str:
     >>> looks_like_instruction("The epidermis is the outer layer of skin.")
     ''
     """
-    match = _INSTRUCTIONS.search(text)
-    return " ".join(match[0].split())[:120] if match else ""
+    match = _find_instruction(text)
+    return " ".join(text[slice(*match.span())].split())[:120] if match else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from importlib import resources
@@ -18,9 +18,10 @@ from rubric_measures.backends.base import Message
 from rubric_measures.errors import FormatError, InputError, UnknownNameError
 from rubric_measures.files import path_name, read_text
 from rubric_measures.prompts import parsers
-from rubric_measures.prompts.injection import delimiters_of, neutralise
+from rubric_measures.prompts.frames import FIELD, Frame, Template, cut, cut_json
+from rubric_measures.prompts.injection import delimiters_of
 from rubric_measures.prompts.parsers import Parsed
-from rubric_measures.signature import canonical_json, content_hash
+from rubric_measures.signature import content_hash
 
 __all__ = ["FIELDS", "PARSERS", "Prompt", "list_text", "load_prompt", "load_prompt_file", "prompt_names"]
 
@@ -33,7 +34,6 @@ FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     "answers": (frozenset({"answer_a", "answer_b"}), frozenset({"query", "documents"})),
 }
 PARSERS = ("rating", "yes_no", "label", "label_list", "list", "items", "aspects", "verdict", "text")
-_FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
@@ -86,7 +86,7 @@ class Prompt:
         """The names of all fields, in the order of their first appearance."""
         if self.format == "json":
             return self.json_fields
-        return tuple(dict.fromkeys(_FIELD.findall(self.system + "\n" + self.text)))
+        return tuple(dict.fromkeys(FIELD.findall(self.system + "\n" + self.text)))
 
     @cached_property
     def required(self) -> tuple[str, ...]:
@@ -135,20 +135,31 @@ class Prompt:
         Raises:
             InputError: fields are missing or unknown; the message names all of them.
         """
-        if values.keys() != self._required_set:
-            self._check_fields(values)
-        filled = {name: str(value) for name, value in {**self.defaults, **values}.items()}
-        if self.format == "json":
-            return (Message("user", canonical_json(filled)),)
-        return tuple([Message(role, self._fill(pieces, filled)) for role, pieces in self._templates])
+        return self.frame(values).messages({})
+
+    def frame(self, values: Mapping[str, object], later: Collection[str] = ()) -> Frame:
+        """The messages with some fields filled in, as `render` does it.
+
+        Args:
+            values: the values of the fields.
+            later: the fields that are filled in by `Frame.messages`.
+
+        Raises:
+            InputError: fields are missing or unknown; the message names all of them.
+        """
+        given = {*values, *later}
+        if given != self._required_set:
+            self._check_fields(given)
+        filled = {name: str(value) for name, value in {**self.defaults, **values}.items() if name not in later}
+        return Frame(self._templates, self.delimiters, filled)
 
     @cached_property
     def _required_set(self) -> frozenset[str]:
         return frozenset(self.required)
 
-    def _check_fields(self, values: Mapping[str, object]) -> None:
-        missing = [name for name in self.required if name not in values]
-        unknown = sorted(set(values) - set(self.fields))
+    def _check_fields(self, given: Collection[str]) -> None:
+        missing = [name for name in self.required if name not in given]
+        unknown = sorted(set(given) - set(self.fields))
         if missing or unknown:
             problems = [
                 f"{what} {', '.join(names)}" for what, names in (("missing", missing), ("unknown", unknown)) if names
@@ -158,19 +169,11 @@ class Prompt:
             )
 
     @cached_property
-    def _templates(self) -> tuple[tuple[str, tuple[tuple[str, str, bool], ...]], ...]:
-        """Role and template of each message, cut at the fields: (text before, field or "", at the start of a line)."""
-        return tuple((role, _cut(text)) for role, text in (("system", self.system), ("user", self.text)) if text)
-
-    def _fill(self, pieces: Iterable[tuple[str, str, bool]], values: Mapping[str, str]) -> str:
-        parts = []
-        for before, name, at_start in pieces:
-            parts.append(before)
-            if name:
-                value = values[name]
-                trusted = name in self.defaults
-                parts.append(value if trusted else neutralise(value, self.delimiters, at_start=at_start))
-        return "".join(parts)
+    def _templates(self) -> tuple[Template, ...]:
+        if self.format == "json":
+            return (Template("user", cut_json(self.fields)),)
+        texts = (("system", self.system), ("user", self.text))
+        return tuple(Template(role, cut(text, self.defaults)) for role, text in texts if text)
 
     def parse(self, reply: str, *, unparsed: str = "", compat: str = "", count: int | None = None) -> Parsed[Any]:
         """Reads a reply with the prompt's parser and scale.
@@ -196,16 +199,6 @@ class Prompt:
             "check_answer_key": self.task == "verify",
             "is_self_rated": self.task == "grade" and self.target in ("question", "nugget"),
         }
-
-
-def _cut(template: str) -> tuple[tuple[str, str, bool], ...]:
-    pieces = []
-    end = 0
-    for match in _FIELD.finditer(template):
-        at_start = match.start() == 0 or template[match.start() - 1] == "\n"
-        pieces.append((template[end : match.start()], match[1], at_start))
-        end = match.end()
-    return (*pieces, (template[end:], "", False))
 
 
 def list_text(texts: Iterable[str]) -> str:
@@ -334,7 +327,7 @@ def _problems(entry: Mapping[str, Any]) -> list[str]:
         problems.append("labels and defaults must be strings")
     if target in FIELDS:
         required, optional = FIELDS[target]
-        present = set(_FIELD.findall(entry.get("system", "") + "\n" + entry["text"])) - set(entry.get("defaults", {}))
+        present = set(FIELD.findall(entry.get("system", "") + "\n" + entry["text"])) - set(entry.get("defaults", {}))
         if missing := sorted(required - present):
             problems.append(f"the text lacks {', '.join('{' + name + '}' for name in missing)}")
         if unknown := sorted(present - required - optional):

@@ -32,6 +32,7 @@ class _Started(Generic[K, T]):
 
     name: K
     generator: Job[T]
+    requests: Sequence[Request] = ()
     replies: list[Reply | None] = field(default_factory=list)
     open: int = 0
 
@@ -98,7 +99,8 @@ class _Run(Generic[K, T]):
         self.runner, self.jobs, self.stats = runner, jobs, stats
         self.lock = threading.RLock()
         self.exhausted = False
-        self.steps: deque[tuple[Request, _Started[K, T], int]] = deque()  # asked, not yet looked up
+        self.steps: deque[_Started[K, T]] = deque()  # have asked, and nothing of it was looked up yet
+        self.asked = 0  # the requests of these
         self.misses: deque[Request] = deque()  # not in the cache, not yet handed to the backend
         self.waiting: dict[str, list[tuple[_Started[K, T], int]]] = {}  # key -> who waits for its reply
         self.handed: set[str] = set()
@@ -190,8 +192,9 @@ class _Run(Generic[K, T]):
         """What the calls in flight will cost, if they cost what the others did on average."""
         return self.stats.cost / self.stats.calls * (len(self.handed) + 1) if self.stats.calls else 0.0
 
-    def _next_block(self) -> list[tuple[Request, _Started[K, T], int]]:
-        while len(self.steps) < _BLOCK and not self.exhausted:
+    def _next_block(self) -> list[_Started[K, T]]:
+        """The jobs whose requests are looked up next."""
+        while self.asked < _BLOCK and not self.exhausted:
             try:
                 name, generator = next(self.jobs)
             except StopIteration:
@@ -200,27 +203,43 @@ class _Run(Generic[K, T]):
             self._advance(_Started(name, generator), None)
             if len(self.done) > _BACKLOG:
                 break
-        return [self.steps.popleft() for _ in range(min(_BLOCK, len(self.steps)))]
+        block: list[_Started[K, T]] = []
+        size = 0
+        while self.steps and size < _BLOCK:
+            block.append(self.steps.popleft())
+            size += block[-1].open
+        self.asked -= size
+        return block
 
-    def _look_up(self, block: list[tuple[Request, _Started[K, T], int]]) -> None:
+    def _look_up(self, block: list[_Started[K, T]]) -> None:
         cache = self.runner.cache
-        stored = cache.get_many([request.key for request, _, _ in block]) if cache is not None else {}
-        for request, job, place in block:
-            key = request.key
-            if (reply := stored.get(key)) is not None:
-                self.stats.cached += 1
-                if reply.raw:
+        stored = cache.get_many([request.key for job in block for request in job.requests]) if cache is not None else {}
+        for job in block:
+            # Inlined for what is in the cache: a re-run consists of it.
+            replies = [stored.get(request.key) for request in job.requests]
+            missing = [place for place, reply in enumerate(replies) if reply is None]
+            job.replies, job.open = replies, len(missing)
+            self.stats.cached += len(replies) - len(missing)
+            for reply in replies:
+                if reply is not None and reply.raw:
                     self.stats.see(reply)
-                self._deliver(job, place, reply)
-            elif key in self.waiting:
-                self.stats.shared += 1
-                self.waiting[key].append((job, place))
-            elif self.runner.cache_only:
-                self.stats.missing += 1
-                self._deliver(job, place, Reply(None, "failed", "not in the cache, and no call is allowed"))
-            else:
-                self.waiting[key] = [(job, place)]
-                self.misses.append(request)
+            for place in missing:
+                self._miss(job, place)
+            if not missing:
+                self._advance(job, cast(list[Reply], replies))
+
+    def _miss(self, job: _Started[K, T], place: int) -> None:
+        """Finds out who answers a request that is not in the cache."""
+        request = job.requests[place]
+        if request.key in self.waiting:
+            self.stats.shared += 1
+            self.waiting[request.key].append((job, place))
+        elif self.runner.cache_only:
+            self.stats.missing += 1
+            self._deliver(job, place, Reply(None, "failed", "not in the cache, and no call is allowed"))
+        else:
+            self.waiting[request.key] = [(job, place)]
+            self.misses.append(request)
 
     def _deliver(self, job: _Started[K, T], place: int, reply: Reply) -> None:
         job.replies[place] = reply
@@ -239,5 +258,6 @@ class _Run(Generic[K, T]):
         except StopIteration as stop:
             self.done.append((job.name, stop.value))
             return
-        job.replies, job.open = [None] * len(requests), len(requests)
-        self.steps.extend((request, job, place) for place, request in enumerate(requests))
+        job.requests, job.open = requests, len(requests)
+        self.steps.append(job)
+        self.asked += len(requests)
