@@ -13,6 +13,7 @@ import sys
 import termios
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -150,6 +151,48 @@ def test_missing_grades_are_counted_by_status_and_the_code_is_1(
     [passage, *_] = load_graded(tmp_path / "o.jsonl")[0].passages
     [entry] = passage.exam_grades or []
     assert (entry.model_extra or {})["provenance"]["signature"] == manifest["prompts"][RATING]["signature"]
+
+
+def test_the_manifest_keeps_what_earlier_runs_paid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    passages, bank = write_inputs(tmp_path)
+    model = table(tmp_path / "t.jsonl", {"reply": "4", "prompt_tokens": 100, "completion_tokens": 2})
+    (tmp_path / "p.json").write_text('{"scripted:t.jsonl": {"input": 1000, "output": 10000}}')
+    out = tmp_path / "o.jsonl"
+    command = arguments(passages, bank, out, "--prompt", RATING, "--prices", str(tmp_path / "p.json"), model=model)
+
+    def manifest() -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(Path(f"{out}.manifest.json").read_text())
+        return found
+
+    assert main([*command, "--max-calls", "10"]) == 1
+    assert manifest()["earlier_runs"] == []
+    assert manifest()["calls"]["limit"] == "the limit of 10 calls was reached"
+    assert main(command) == 0
+    for _ in range(3):
+        assert main(command) == 0
+    found = manifest()
+    # A call costs 100 / 1000 + 2 / 100 = 0.12; 10 and then 14 of them were made, the other runs were answered from the
+    # cache: the first of these is kept, the others are like it.
+    assert [run["calls"]["made"] for run in found["earlier_runs"]] == [10, 14]
+    assert found["calls"]["made"] == 0
+    assert (found["calls"]["cached_prompt_tokens"], found["calls"]["cached_completion_tokens"]) == (2400, 48)
+    assert found["paid"] == {
+        "made": 24,
+        "failed": 0,
+        "prompt_tokens": 2400,
+        "completion_tokens": 48,
+        "cost": pytest.approx(24 * 0.12),
+    }
+    assert found["earlier_runs"][0]["statuses"] == {"failed": 14, "graded": 10}
+    # Another model in the same file: its run is added, and its price is unknown.
+    assert main(arguments(passages, bank, out)) == 0
+    assert [run["model"][:8] for run in manifest()["earlier_runs"]] == ["scripted"] * 3
+    assert manifest()["paid"]["made"] == 48 and manifest()["paid"]["cost"] is None
+    capsys.readouterr()
+    Path(f"{out}.manifest.json").write_text("[1]")
+    assert main(command) == 0
+    assert "was no manifest of a run, and is replaced" in capsys.readouterr().err
+    assert manifest()["earlier_runs"] == []
 
 
 def test_several_prompts_in_one_call_and_a_second_bank(tmp_path: Path) -> None:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import platform
 import sys
+from pathlib import Path
 from typing import Any
 
-from rubric_measures.files import atomic_writer
+from rubric_measures.errors import InputError
+from rubric_measures.files import atomic_writer, path_name, read_text
 from rubric_measures.grading.entries import bank_hash, llm_name
 from rubric_measures.grading.grader import Grader, GradingReport
 from rubric_measures.records import TestBank
 from rubric_measures.signature import canonical_json
 
 __all__ = ["make_manifest", "write_manifest"]
+
+_LOG = logging.getLogger("rubric_measures")
+# What of an earlier run's manifest is kept in the next one.
+_KEPT = ("calls", "llm", "model", "prompts", "returned_models", "statuses", "versions")
 
 _PACKAGES = ("torch", "transformers", "openai", "pydantic", "snowballstemmer", "rapidfuzz")
 
@@ -51,9 +59,12 @@ def make_manifest(
         "bank": {"hash": bank_hash(bank), "items": len(bank), "queries": len(bank.items)},
         "calls": {
             "cached": run.cached,
+            "cached_completion_tokens": run.cached_completion_tokens,
+            "cached_prompt_tokens": run.cached_prompt_tokens,
             "completion_tokens": run.completion_tokens,
             "cost": run.cost if grader.runner.price else None,
             "failed": run.failed,
+            "limit": run.limit or None,
             "made": run.calls,
             "prompt_tokens": run.prompt_tokens,
             "retries_of_unparsed": report.unparsed_retries,
@@ -91,6 +102,44 @@ def _installed(name: str) -> str:
 
 
 def write_manifest(path: str | os.PathLike[str], manifest: dict[str, Any]) -> None:
-    """Writes a manifest as canonical JSON, one line."""
+    """Writes a manifest as canonical JSON, one line; what an earlier run paid stays in it.
+
+    `earlier_runs` lists the runs that wrote this file before, oldest first: models, prompts, calls, statuses. Of equal
+    runs without a call one is listed. `paid` is the sum over all runs, this one included; its `cost` is null where the price of a run was unknown. Replies of runs that were killed are in neither:
+    the `cached_…_tokens` of the calls have them.
+
+    Args:
+        path: the file.
+        manifest: what `make_manifest` made.
+    """
+    same = _as_run(manifest) if not manifest["calls"]["made"] else None
+    earlier = [run for run in _earlier_runs(path) if run != same]
+    runs = [*earlier, manifest]
+    paid: dict[str, Any] = {
+        name: sum(int(run["calls"].get(name) or 0) for run in runs)
+        for name in ("made", "failed", "prompt_tokens", "completion_tokens")
+    }
+    costs = [run["calls"].get("cost") for run in runs if run["calls"].get("made")]
+    paid["cost"] = sum(costs) if None not in costs else None
     with atomic_writer(path) as stream:
-        stream.write(canonical_json(manifest) + "\n")
+        stream.write(canonical_json({**manifest, "earlier_runs": earlier, "paid": paid}) + "\n")
+
+
+def _earlier_runs(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """The runs of the manifest that is there; none, with a warning, where the file is something else."""
+    if not Path(path).is_file():
+        return []
+    try:
+        old = json.loads(read_text(path))
+        runs = [*old.get("earlier_runs", []), _as_run(old)]
+        if all(isinstance(run["calls"], dict) for run in runs):
+            return runs
+    except (ValueError, InputError, AttributeError, TypeError, KeyError):
+        pass
+    _LOG.warning("%s: was no manifest of a run, and is replaced", path_name(path))
+    return []
+
+
+def _as_run(manifest: dict[str, Any]) -> dict[str, Any]:
+    """What is kept of a manifest; of a run that wrote no manifest of its own there is nothing to keep."""
+    return {name: manifest[name] for name in _KEPT if name in manifest}

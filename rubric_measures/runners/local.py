@@ -219,10 +219,7 @@ class _Run(Generic[K, T]):
             replies = [stored.get(request.key) for request in job.requests]
             missing = [place for place, reply in enumerate(replies) if reply is None]
             job.replies, job.open = replies, len(missing)
-            self.stats.cached += len(replies) - len(missing)
-            for reply in replies:
-                if reply is not None and reply.raw:
-                    self.stats.see(reply)
+            self.stats.count_cached(replies)
             for place in missing:
                 self._miss(job, place)
             if not missing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from rubric_measures.backends.base import Reply
@@ -20,6 +21,8 @@ class RunStats:
         shared: requests answered by an equal one in flight.
         calls: requests answered by the backend.
         failed: of these, those without an `ok` reply.
+        cached_prompt_tokens: tokens that were shown when the cached replies were made.
+        cached_completion_tokens: tokens that were written then.
         missing: requests that were not in the cache when no call, or no further one, was allowed.
         prompt_tokens: tokens shown in calls.
         completion_tokens: tokens written in calls.
@@ -33,6 +36,8 @@ class RunStats:
     shared: int = 0
     calls: int = 0
     failed: int = 0
+    cached_prompt_tokens: int = 0
+    cached_completion_tokens: int = 0
     missing: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -54,6 +59,16 @@ class RunStats:
         self.completion_tokens += reply.completion_tokens
         self.cost += cost
         self.see(reply)
+
+    def count_cached(self, replies: Iterable[Reply | None]) -> None:
+        """Counts replies from the cache, with the tokens that they once took; None is a reply that is not there."""
+        for reply in replies:
+            if reply is not None:
+                self.cached += 1
+                self.cached_prompt_tokens += reply.prompt_tokens
+                self.cached_completion_tokens += reply.completion_tokens
+                if reply.raw:
+                    self.see(reply)
 
     @property
     def answered(self) -> int:
