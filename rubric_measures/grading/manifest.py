@@ -105,8 +105,9 @@ def write_manifest(path: str | os.PathLike[str], manifest: dict[str, Any]) -> No
     """Writes a manifest as canonical JSON, one line; what an earlier run paid stays in it.
 
     `earlier_runs` lists the runs that wrote this file before, oldest first: models, prompts, calls, statuses. Of equal
-    runs without a call one is listed. `paid` is the sum over all runs, this one included; its `cost` is null where the price of a run was unknown. Replies of runs that were killed are in neither:
-    the `cached_…_tokens` of the calls have them.
+    runs without a call one is listed. `paid` is the sum over all runs, this one included; its `cost` is null where the
+    price of a run was unknown. Replies of runs that were killed are in neither: the `cached_…_tokens` of the calls have
+    them.
 
     Args:
         path: the file.
