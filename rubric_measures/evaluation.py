@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ir_measures.measures.base import Measure
 from ir_measures.util import Metric
 
 from rubric_measures.formats.trec import Run
-from rubric_measures.graded import Grades, OnFailed, QueryGrades
+from rubric_measures.graded import Grades, OnFailed, QueryGrades, note_lost_penalties
 from rubric_measures.measures.provider import RubricEvaluator
 
 __all__ = ["Evaluation", "evaluate_run"]
@@ -52,16 +52,18 @@ def evaluate_run(
     """
     place = {measure: index for index, measure in enumerate(measures)}
     found: dict[str, list[Metric]] = {}
-    ranked = graded = failed = 0
+    ranked = graded = failed = lost = 0
     for query in queries:
         ranking = run.rankings.get(query.query_id)
-        scores: Mapping[str, float] = dict(zip(ranking.doc_ids, ranking.scores, strict=True)) if ranking else {}
+        doc_ids = ranking.doc_ids if ranking else ()
         evaluator = RubricEvaluator(measures, Grades({query.query_id: query}, on_failed))
-        metrics = evaluator.iter_calc({query.query_id: scores})
+        metrics = evaluator.iter_values({query.query_id: doc_ids})
         found[query.query_id] = sorted(metrics, key=lambda metric: place[metric.measure])
-        ranked += len(scores)
-        graded += sum(doc_id in query.levels for doc_id in scores)
-        failed += sum(query.failed.get(doc_id, 0).bit_count() for doc_id in scores)
+        lost += evaluator.lost_penalties({query.query_id: doc_ids})
+        ranked += len(doc_ids)
+        graded += sum(doc_id in query.levels for doc_id in doc_ids)
+        failed += sum(query.failed.get(doc_id, 0).bit_count() for doc_id in doc_ids)
         del query
+    note_lost_penalties(lost)
     ordered = [metric for query_id in sorted(found) for metric in found[query_id]]
     return Evaluation(measures, ordered, frozenset(found), ranked, graded, failed)

@@ -354,6 +354,18 @@ def all_rows(query: QueryGrades) -> Iterator[Grade]:
                 yield Grade(query.query_id, doc_id, None, item.item_id, status="failed")
 
 
+def note_lost_penalties(count: int, run_id: str = "") -> None:
+    """Says once how many penalties cost nothing because their grades failed (see `QueryScorer.lost_penalties`)."""
+    if count:
+        import logging
+
+        logging.getLogger("rubric_measures").warning(
+            "%d items of negative weight have a failed grade and count as no penalty%s: scores may be too high",
+            count,
+            f" (most in run {run_id})" if run_id else "",
+        )
+
+
 def note_left_out(left_out: Counter[str]) -> None:
     """Says once how many grades were left out because the bank does not have their items."""
     if left_out:

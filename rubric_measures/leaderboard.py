@@ -13,7 +13,7 @@ from rubric_measures.errors import InputError, MeasureError
 from rubric_measures.forked import forked_map
 from rubric_measures.formats.run_names import distinct_run_names
 from rubric_measures.formats.trec import read_run
-from rubric_measures.graded import Grades, OnFailed
+from rubric_measures.graded import Grades, OnFailed, note_lost_penalties
 from rubric_measures.measures.plan import Coverage, Plan, QueryScorer
 from rubric_measures.signature import Signature, made_by
 
@@ -145,6 +145,7 @@ class _RunRow:
     columns: list[dict[str, float | None]]
     tallies: dict[int | None, _Tally]
     missing: list[str] = field(default_factory=list)
+    lost_penalties: int = 0
 
 
 class _Scoring:
@@ -172,6 +173,7 @@ class _Scoring:
             column[query_id] = value
         for cutoff, tally in row.tallies.items():
             tally.add(scorer.coverage(len(ranking), hits, cutoff))
+        row.lost_penalties += scorer.lost_penalties(ranking)
         if not ranking:
             row.missing.append(query_id)
 
@@ -195,6 +197,8 @@ class _Scoring:
                 for name, column, cutoff in zip(self.names, columns, self.cutoffs, strict=True)
             }
         missing = {run_id: row.missing for run_id, row in rows.items() if row.missing}
+        worst = max(sorted(rows), key=lambda run_id: rows[run_id].lost_penalties)
+        note_lost_penalties(sum(row.lost_penalties for row in rows.values()), worst)
         return Leaderboard(self.names, values, cells, Signature({"measures": self.names, **settings}), missing)
 
 

@@ -140,6 +140,39 @@ def test_penalties_have_no_known_best(tmp_path: Path) -> None:
     assert board.values == {"s": {"WeightedCover": {"q1": 0.75}}}
 
 
+def test_a_failed_penalty_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    items = [
+        {"query_id": "q1", "question_id": f"q1/{i}", "question_text": i, "weight": w}
+        for i, w in [("a", 2), ("b", -1), ("c", -1), ("d", 1)]
+    ]
+    bank = load_bank(write_lines(tmp_path / "b.jsonl", [{"query_id": "q1", "items": items}]))
+    # One passage: the penalty b failed, c was graded, the positive item d failed. The other covers nothing.
+    first = grade_set({"q1/a": 2, "q1/c": 0}, status={"q1/b": "unparsed", "q1/d": "unparsed"})
+    second = grade_set({"q1/a": 0, "q1/b": 0, "q1/c": 0, "q1/d": 0})
+    third = grade_set({"q1/a": 0, "q1/b": 2, "q1/c": 0, "q1/d": 0})
+    passages = [
+        passage("q1", "d1", [first], {"s": 1, "paid": 1}),
+        passage("q1", "d2", [second], {"t": 1}),
+        passage("q1", "d3", [third], {"paid": 2}),
+    ]
+    path = write_lines(tmp_path / "g.jsonl", [["q1", passages]])
+    said = "1 items of negative weight have a failed grade and count as no penalty{}: scores may be too high"
+    for on_failed in ("exclude", "zero"):
+        caplog.clear()
+        board = score_records(read_records(path, bank), [WeightedCover], on_failed=on_failed)
+        # d leaves the denominator, or counts as not covered; b costs nothing in s, and what it costs where d3 has it.
+        over = 2.0 if on_failed == "exclude" else 3.0
+        assert [board.values[run]["WeightedCover"]["q1"] for run in ("s", "t", "paid")] == [2 / over, 0.0, 1 / over]
+        assert caplog.messages == [said.format(" (most in run s)")]
+    caplog.clear()
+    score_records(read_records(path, bank), [RubricCover(rel=2) @ 5])
+    assert caplog.messages == []
+    grades = load_records(path, bank)
+    run = [ir_measures.ScoredDoc("q1", "d1", 1.0)]
+    assert ir_measures.calc_aggregate([WeightedCover], grades, run) == {WeightedCover: 1.0}
+    assert caplog.messages == [said.format("")]
+
+
 def test_a_query_whose_grades_all_failed_is_left_out_and_makes_the_board_incomplete(tmp_path: Path) -> None:
     lines = [
         ["q1", [passage("q1", "d1", [grade_set({}, status={"q1/a": "unparsed"})], {"s": 1})]],

@@ -289,6 +289,27 @@ class QueryScorer:
             )
         return lost if self._on_failed == "exclude" else 0
 
+    def lost_penalties(self, ranking: Sequence[str]) -> int:
+        """How many items of negative weight cost nothing because their grade failed for a ranked passage.
+
+        A penalty is not in the denominator, so whichever way failures count, such an item counts as not covered: the
+        score may be too high. Items that another ranked passage covers cost what they cost. 0 without such weights.
+        """
+        if not self._grades.failed:
+            return 0
+        lost = 0
+        for term in self._terms:
+            if term is None:
+                continue
+            penalties = sum(mask for weight, mask in self._weights[term.weights].groups if weight < 0)
+            if penalties:
+                order = self._judged_only(ranking) if term.judged_only else ranking
+                reached = 0
+                for rel, _ in term.levels:
+                    reached |= union_at(self._covering[rel], order, [term.cutoff])[term.cutoff]
+                lost |= union_at(self._grades.failed, order, [term.cutoff])[term.cutoff] & penalties & ~reached
+        return lost.bit_count()
+
     def _reachable(self, rel: int) -> int:
         union = 0
         for mask in self._covering[rel].values():

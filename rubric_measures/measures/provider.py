@@ -13,7 +13,7 @@ from ir_measures.util import Metric
 
 from rubric_measures.errors import InputError, MeasureError
 from rubric_measures.grade_rows import build_grades
-from rubric_measures.graded import BANK_DOC, Grades, ItemRows
+from rubric_measures.graded import BANK_DOC, Grades, ItemRows, note_lost_penalties
 from rubric_measures.measures.plan import Plan, QueryScorer, is_supported
 from rubric_measures.sorting import ranked
 
@@ -70,10 +70,16 @@ class RubricEvaluator(providers.Evaluator):  # type: ignore[misc]
 
     def iter_calc(self, run: Any) -> Iterator[Metric]:
         """Yields one metric a query and measure, queries and measures sorted; queries missing from the run score 0."""
-        return self._iter_calc(run)
-
-    def _iter_calc(self, run: Any) -> Iterator[Metric]:
         rankings = rankings_of(run)
+        yield from self.iter_values(rankings)
+        note_lost_penalties(self.lost_penalties(rankings))
+
+    def lost_penalties(self, rankings: Mapping[str, Sequence[str]]) -> int:
+        """Items of negative weight, over all queries, that cost nothing because their grades failed."""
+        return sum(scorer.lost_penalties(rankings.get(query_id, ())) for query_id, scorer in self._scorers.items())
+
+    def iter_values(self, rankings: Mapping[str, Sequence[str]]) -> Iterator[Metric]:
+        """As `iter_calc`, of query_id -> doc_ids, best first; what else is to be known is not said."""
         for query_id, scorer in self._scorers.items():
             for measure, value in zip(self.measures, scorer(rankings.get(query_id, ())), strict=True):
                 if value is None:
