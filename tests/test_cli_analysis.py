@@ -102,10 +102,28 @@ def test_correlate_refuses(boards, capsys) -> None:
         ("correlate", official, wide, "--best-by", "rbo", "-c", "kendall"),
         ("correlate", official, scores, "--compat", "workbench"),
         ("correlate", official, wide, "-c", "kendall@0"),
+        ("correlate", official, wide, "--seed", -1),
+        ("compare", scores, "-m", "cover", "--seed", -1, "--test", "permutation", "--correction", "max-t"),
+        ("compare", scores, "-m", "cover", "--alpha", 5),
     ):
         status, out, err = call(capsys, *arguments)
         assert (status, out) == (2, "")
         assert len(err.splitlines()) == 1
+
+
+def test_ranks_or_scores_is_said(tmp_path, capsys) -> None:
+    """A dict of the numbers 1 to n could be either: what it was taken for is said, and can be said otherwise."""
+    numbers, wide = tmp_path / "official.json", tmp_path / "wide.tsv"
+    numbers.write_text('{"a": 3, "b": 2, "c": 1}')
+    wide.write_text("run_id\tm\na\t0.9\nb\t0.5\nc\t0.1\n")
+    arguments = ("correlate", numbers, wide, "-c", "kendall", "--rounds", 0)
+    _, out, err = call(capsys, *arguments)
+    assert out.split()[-1] == "-1.0000" and "read as ranks, 1 best (--official-scores reads scores)" in err
+    for option, value in (("--official-scores", "1.0000"), ("--official-ranks", "-1.0000")):
+        _, out, err = call(capsys, *arguments, option)
+        assert out.split()[-1] == value and "read as ranks" not in err
+    numbers.write_text('{"a": 3, "b": 2, "c": 9}')
+    assert "read as ranks" not in call(capsys, *arguments)[2]
 
 
 def test_all_tied_is_said(tmp_path, capsys) -> None:
@@ -281,6 +299,7 @@ def test_agreement_refuses(tmp_path, capsys) -> None:
     assert "label no common document" in call(capsys, "agreement", first, second)[2]
     assert "two sources" in call(capsys, "agreement", first)[2]
     assert "--tables takes one" in call(capsys, "agreement", first, "--tables")[2]
+    assert "the lowest grade, then the highest" in call(capsys, "agreement", first, second, "--scale", 3, 0)[2]
     second.write_text("q1 0 d1 1\n")
     status, out, err = call(capsys, "agreement", first, second)
     assert status == 1

@@ -151,6 +151,7 @@ BAD = {
     "itself": (["{itself}"], "itself.jsonl:1: query 'q': agent 'x' plays against itself"),
     "twice": (["{games}", "{games}"], "comes twice"),
     "level": (["{games}", "--level", "95"], "level is between 0 and 1"),
+    "seed": (["{games}", "--seed", "-1"], "a seed is 0 or more"),
 }
 
 

@@ -74,6 +74,8 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--rounds is 0 or more")
     if options.tables:
         return _tables(options)
+    if options.scale is not None and options.scale[0] >= options.scale[1]:
+        raise InputError("--scale names the lowest grade, then the highest")
     sources = _sources(options)
     scale = None if options.scale is None else range(options.scale[0], options.scale[1] + 1)
     result = compare_sources(

@@ -55,7 +55,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--form", choices=FORMS, help="the form of LEADERBOARD, where it cannot be seen")
     parser.add_argument("--official-form", choices=FORMS, help="the form of OFFICIAL, where it cannot be seen")
-    parser.add_argument("--official-ranks", action="store_true", help="OFFICIAL holds ranks, 1 best")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--official-ranks", action="store_true", default=None, help="OFFICIAL holds ranks, 1 best")
+    kind.add_argument(
+        "--official-scores", dest="official_ranks", action="store_false",
+        help="OFFICIAL holds scores (a JSON dict of the numbers 1 to n is otherwise read as ranks)",
+    )  # fmt: skip
     parser.add_argument("--rel", type=int, nargs="+", default=[1, 2, 3, 4, 5], help="levels of a grid (default 1 to 5)")
     parser.add_argument("--best-by", metavar="NAME", help="mark the best of this coefficient (default: the first)")
     parser.add_argument("--compat", choices=["workbench"], help="a missing run stops; a grid scores as the program")
@@ -128,6 +133,11 @@ def run(options: argparse.Namespace) -> int:
         _plot(official, dict(zip(labels, columns, strict=True)), errors, options)
     with atomic_writer(options.output) as stream:
         stream.write(text)
+    if official.ranks and options.official_ranks is None:
+        _LOG.info("%s: read as ranks, 1 best (--official-scores reads scores)", options.official)
+    for path, column in zip(names, columns, strict=True):
+        if column.ranks:
+            _LOG.info("%s: %s is read as ranks, 1 best", path, column.name)
     return _say([*results, *(cell.result for cell in grid if cell.result is not None)])
 
 
@@ -188,7 +198,7 @@ def _official(options: argparse.Namespace) -> tuple[RunScores, dict[str, float]]
             raise InputError(f"{options.official}: several columns, choose one: --official-measure {'|'.join(choice)}")
         name = choice[0]
     name = column_named(name, table.measures, f"(columns of {options.official})")
-    return scores_of_table(table, name, ranks=True if options.official_ranks else None), table.errors(name)
+    return scores_of_table(table, name, ranks=options.official_ranks), table.errors(name)
 
 
 def _topics(scores: RunScores) -> set[str]:

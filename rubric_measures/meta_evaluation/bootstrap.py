@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rubric_measures.drawing import seeded
 from rubric_measures.errors import InputError
 
 __all__ = [
@@ -81,7 +82,7 @@ def bootstrap_counts(units: int, rounds: int = DEFAULT_ROUNDS, seed: int = DEFAU
     """
     if units < 1 or rounds < 1:
         raise InputError(f"a bootstrap needs at least one unit and one round, not {units} and {rounds}")
-    drawn = np.random.default_rng(seed).multinomial(units, np.full(units, 1.0 / units), size=rounds)
+    drawn = seeded(seed).multinomial(units, np.full(units, 1.0 / units), size=rounds)
     counts: FloatArray = drawn.astype(np.float64)
     return counts
 

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rubric_measures.drawing import seeded
 from rubric_measures.errors import InputError
 from rubric_measures.meta_evaluation.bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED
 
@@ -78,7 +79,7 @@ def _sign_flip_p(differences: FloatArray, rounds: int, seed: int) -> tuple[Float
         codes = np.arange(1 << topics)
         signs = 1.0 - 2.0 * ((codes[:, None] >> np.arange(topics)) & 1)
     else:
-        signs = 1.0 - 2.0 * np.random.default_rng(seed).integers(0, 2, size=(rounds, topics)).astype(np.float64)
+        signs = 1.0 - 2.0 * seeded(seed).integers(0, 2, size=(rounds, topics)).astype(np.float64)
     observed = np.abs(differences.sum(axis=0))
     limit = observed - ROUNDING * np.abs(differences).sum(axis=0)
     hits = np.zeros(pairs)
@@ -257,7 +258,7 @@ def randomised_tukey_hsd(scores: ArrayLike, *, rounds: int = DEFAULT_ROUNDS, see
     Source: Carterette, Multiple Testing in Statistical Analysis of Systems-Based IR Experiments (TOIS 2012), section 4.
     """
     table = complete_table(scores)
-    generator = np.random.default_rng(seed)
+    generator = seeded(seed)
     topics, runs = table.shape
     ranges = np.empty(rounds)
     step = max(1, _PIECE // table.size)
@@ -313,7 +314,7 @@ def max_t(differences: ArrayLike, *, rounds: int = DEFAULT_ROUNDS, seed: int = D
         return t
 
     observed = statistics(values.sum(axis=0))
-    generator = np.random.default_rng(seed)
+    generator = seeded(seed)
     largest = np.empty(rounds)
     step = max(1, _PIECE // max(1, values.shape[1]))
     for start in range(0, rounds, step):

@@ -110,13 +110,15 @@ def compare_systems(
         seed: of the permutation tests.
 
     Raises:
-        InputError: fewer than two runs, no common topic, or a procedure that does not fit.
+        InputError: fewer than two runs, no common topic, a procedure that does not fit, or alpha is no level.
         UnknownNameError: the baseline is not among the runs.
     """
     if procedure not in CORRECTIONS or test not in ("t", "permutation"):
         raise InputError(f"unknown correction {procedure!r} or test {test!r}")
     if baseline is not None and baseline not in scores:
         raise UnknownNameError("run", baseline, scores)
+    if not 0.0 < alpha < 1.0:
+        raise InputError(f"a significance level is between 0 and 1, not {alpha:g}")
     if len(scores) < 2:
         raise InputError(f"{measure}: {len(scores)} run(s) with per-topic scores; a comparison needs two")
     topics, left_out = _common(scores, measure)

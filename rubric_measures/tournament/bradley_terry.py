@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from rubric_measures.drawing import seeded
 from rubric_measures.errors import InputError
 from rubric_measures.tournament.games import Games
 
@@ -106,7 +107,7 @@ def resampled_points(games: Games, rounds: int, seed: int, unit: str = "queries"
 
     if rounds < 1 or unit not in ("queries", "games"):
         raise InputError(f"a bootstrap of {rounds} rounds over {unit!r}: expected 1 or more, over queries or games")
-    random = np.random.default_rng(seed)
+    random = seeded(seed)
     size = len(games.agents)
     # Games with the same pair and outcome are alike, so drawing games is drawing how many there are of each kind.
     wins, ties = games.outcomes()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from rubric_measures.drawing import seeded
 from rubric_measures.errors import InputError, UnknownNameError
 from rubric_measures.tournament.games import Games
 
@@ -93,7 +94,7 @@ def elo_replays(games: Games, settings: EloSettings | None = None) -> FloatArray
     import numpy as np
 
     settings = settings or EloSettings()
-    random = np.random.default_rng(settings.seed)
+    random = seeded(settings.seed)
     # As many replays at once as fit into memory; the shuffles are drawn one replay after the other all the same.
     block = max(1, _CELLS // len(games))
     finals = []
