@@ -6,7 +6,7 @@ import argparse
 import functools
 import itertools
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from rubric_measures.cli.grade_notes import say_report
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     report = GradingReport()
     # What is wrong with prompts or passages is found before a cache is made.
     _grader(args, backend, None, price=price, change=change).makers(bank)
-    groups = _groups(args)
+    groups = _groups(args, _LOG.warning)
     first = list(itertools.islice(groups, 1))
     with (
         ReplyCache(_cache_path(args)) as cache,
@@ -217,7 +217,7 @@ def _cache_path(args: argparse.Namespace) -> str:
     return ":memory:" if args.output in (None, "-") else f"{args.output}.cache.sqlite"
 
 
-def _groups(args: argparse.Namespace) -> Iterator[QueryPassages]:
+def _groups(args: argparse.Namespace, log: Callable[..., None] = _LOG.debug) -> Iterator[QueryPassages]:
     """The passages to grade: of the wanted queries, the first ones of each; a query that does not come is an error."""
     from rubric_measures.formats.workbench import read_graded
 
@@ -225,13 +225,19 @@ def _groups(args: argparse.Namespace) -> Iterator[QueryPassages]:
     if names == [] or (args.limit is not None and args.limit < 1):
         raise InputError("--queries must name a query, and --limit be at least 1")
     found: set[str] = set()
+    queries = passages = 0
     for group in read_graded(args.passages):
         found.add(group.query_id)
         if names is None or group.query_id in names:
+            passages += len(group.passages[args.limit :]) if args.limit is not None else 0
             yield group._replace(passages=group.passages[: args.limit])
+        else:
+            queries += 1
     for name in names or ():
         if name not in found:
             raise UnknownNameError("query", name, found, hint="(there are no passages of it)")
+    if queries or passages:
+        log("left out, as --queries and --limit say: %d queries, %d passages of the others", queries, passages)
 
 
 def _dry_run(
