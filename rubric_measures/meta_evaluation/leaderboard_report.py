@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,6 +17,8 @@ from rubric_measures.meta_evaluation.prediction_powered import PredictionPowered
 from rubric_measures.meta_evaluation.system_comparison import Comparison, Procedure, Test, compare_systems
 
 __all__ = ["LeaderboardReport", "compare_board", "mean_intervals", "powered_means"]
+
+_LOG = logging.getLogger("rubric_measures")
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,7 @@ def powered_means(
         InputError: no run is in both, or a run has fewer than two human-graded or two other topics.
     """
     result: dict[str, dict[str, PredictionPowered]] = {}
+    strangers: set[tuple[str, str]] = set()
     for measure in board.measures:
         name = measure if measure in human.measures else human.measures[0] if len(human.measures) == 1 else None
         if name is None:
@@ -134,6 +138,7 @@ def powered_means(
             model = {topic: value for topic, value in board.values[run][measure].items() if value is not None}
             both = sorted(model.keys() & people[run].keys())
             rest = sorted(model.keys() - people[run].keys())
+            strangers.update((run, topic) for topic in people[run].keys() - model.keys())
             try:
                 powered = prediction_powered_mean(
                     [people[run][topic] for topic in both],
@@ -146,4 +151,22 @@ def powered_means(
             result.setdefault(run, {})[measure] = powered
     if not result:
         raise InputError("no run has human scores; the human leaderboard must name the same runs")
+    _note_left_out(strangers, set(board.values) - {OVERALL}, set(human.run_ids) - {OVERALL})
     return result
+
+
+def _note_left_out(strangers: set[tuple[str, str]], runs: set[str], people: set[str]) -> None:
+    """Says what human scores are about that the leaderboard lacks, and the other way round."""
+    if strangers:
+        example = min(strangers)
+        _LOG.warning(
+            "%d human scores left out: the leaderboard has no score of that run on that topic (such as %s on %s)",
+            *(len(strangers), *example),
+        )
+    for names, what in (
+        (people - runs, "runs with human scores are not on the leaderboard and left out"),
+        (runs - people, "runs have no human scores"),
+    ):
+        if names:
+            shown = ", ".join(sorted(names)[:5]) + (", …" if len(names) > 5 else "")
+            _LOG.warning("%d %s (%s)", len(names), what, shown)
