@@ -478,12 +478,7 @@ def test_people_and_model_together(scored, tmp_path, capsys) -> None:
         human.write_text(
             "".join(
                 order.format(run=run, measure="RubricCover(rel=4)@1", topic=topic) + f" {value}\n"
-                for run, topic, value in (
-                    ("good", "q0", 0.5),
-                    ("good", "q1", 0.25),
-                    ("good", "q9", 1),
-                    ("elsewhere", "q7", 1),
-                )
+                for run, topic, value in [*known, ("good", "q9", 1), ("elsewhere", "q7", 1)]
             )
         )
         _, out, err = call(capsys, *arguments, "-o", "json")
@@ -491,10 +486,7 @@ def test_people_and_model_together(scored, tmp_path, capsys) -> None:
         assert content["prediction_powered"]["good"]["RubricCover(rel=4)@1"]["mean"] == 0.375
         assert "1 runs with human scores are not on the leaderboard and left out (elsewhere)" in err
         assert "2 runs have no human scores (mixed, tied)" in err
-        assert (
-            "1 human scores left out: the leaderboard has no score of that run on that topic (such as good on q9)"
-            in err
-        )
+        assert "1 human scores left out" in err and "(such as good on q9)" in err
     human.write_text("x t7 m 0.5\nx t8 m 0.25\n")
     status, _, err = call(capsys, *arguments)
     assert (status, "--human-form" in err, len(err.splitlines())) == (2, True, 1)
