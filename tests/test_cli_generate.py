@@ -184,6 +184,11 @@ def test_synthetic_queries_by_quota(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert read_queries(output) == first
     assert main([*command, "--quota", f"{one}=9"]) == 1
     assert "6 queries fewer than its quota" in capsys.readouterr().err
+    # A model that fails throughout takes nothing from the others.
+    mute = script(tmp_path, {"reply": "I cannot."}, name="mute.jsonl")
+    assert main([*command, "--model", mute, "--quota", f"{one}=2", "--quota", f"{mute}=3"]) == 1
+    assert "3 queries fewer than its quota" in capsys.readouterr().err
+    assert len(read_queries(output)) == 2
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,14 @@ def test_queries_keep_passage_document_and_model() -> None:
     assert len({query.query_id for query in made.queries}) == 3
 
 
+def test_a_copied_example_is_no_query(caplog: pytest.LogCaptureFixture) -> None:
+    passages = [LongPassage("d", ("d",), "Tea is hot.")]
+    model = caller_of(lambda _: '["Is INK blue?", "how hot is tea"]')
+    made = generate_queries(passages, [model], examples=["is ink blue"])
+    assert [query.text for query in made.queries] == ["how hot is tea"]
+    assert (made.duplicates, caplog.messages) == (0, ["1 questions left out: they repeat an example"])
+
+
 def test_a_passage_cannot_end_itself() -> None:
     seen: list[str] = []
 

@@ -320,7 +320,12 @@ def _make_queries(options: argparse.Namespace, callers: Sequence[Caller]) -> boo
     _say(made.failures)
     queries, missing = made.queries, dict[str, int]()
     if quotas:
-        queries, missing = sample_by_model(queries, quotas, seed=options.seed)
+        # A model of which every call failed has no queries to sample; those of the others are kept.
+        wrote = {query.model for query in queries}
+        queries, missing = sample_by_model(
+            queries, {model: quota for model, quota in quotas.items() if model in wrote}, seed=options.seed
+        )
+        missing |= {model: quota for model, quota in quotas.items() if quota and model not in wrote}
     for model, count in missing.items():
         _LOGGER.warning("%s: %d queries fewer than its quota; give it more passages", model, count)
     if not queries:

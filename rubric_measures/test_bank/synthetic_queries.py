@@ -151,6 +151,8 @@ def generate_queries(
 ) -> SyntheticQueries:
     """Has every model write up to `max_questions` questions for every passage; equal questions are kept once.
 
+    A question that repeats an example is left out, too: it is not about the passage.
+
     Args:
         passages: the texts to ask about, see `long_passages`.
         callers: the models; of equal questions, the one of the earlier model and passage is kept.
@@ -165,10 +167,11 @@ def generate_queries(
     _check(passages, callers, examples, max_questions)
     prompt = load_prompt("queries.from_passage")
     shown = "\n".join(f"- {' '.join(example.split())}" for example in examples)
+    given = {normalised(example) for example in examples}
     seen: set[str] = set()
     queries: list[SyntheticQuery] = []
     failures: list[Failure] = []
-    calls = duplicates = surplus = 0
+    calls = duplicates = surplus = copied = 0
     for caller in callers:
         asks = [
             Ask(prompt.render(passage=p.text, examples=shown, max_questions=max_questions), parse_items)
@@ -184,7 +187,10 @@ def generate_queries(
                 continue
             surplus += max(0, len(outcome.value) - max_questions)
             for text in outcome.value[:max_questions]:
-                if (key := normalised(text)) in seen:
+                if (key := normalised(text)) in given:
+                    copied += 1
+                    continue
+                if key in seen:
                     duplicates += 1
                     continue
                 seen.add(key)
@@ -193,6 +199,8 @@ def generate_queries(
                 )
     if surplus:
         _LOGGER.warning("%d questions left out: more than %d in one reply", surplus, max_questions)
+    if copied:
+        _LOGGER.warning("%d questions left out: they repeat an example", copied)
     if duplicates:
         _LOGGER.warning("%d questions left out: the same text was there already", duplicates)
     return SyntheticQueries(tuple(queries), tuple(failures), calls, duplicates)
