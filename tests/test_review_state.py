@@ -23,6 +23,7 @@ from rubric_measures.review.bank_formats import bank_formats
 from rubric_measures.review.events import Cell, Event, fold
 from rubric_measures.review.export import corrected_groups, edited_entries, export_review, import_grades, inside
 from rubric_measures.review.impact import Scores, changed_cells, impact_of
+from rubric_measures.review.impact_items import ItemImpacts, ItemScores
 from rubric_measures.review.marking import mark_words
 from rubric_measures.review.material import Material, load_material
 from rubric_measures.review.queues import audit_sample, by_disagreement, by_influence, make_queue
@@ -555,3 +556,68 @@ def test_events_of_items_that_do_not_exist_are_refused() -> None:
     bank = TestBank.from_items([RubricItem("q/1", "q", "x?")])
     with pytest.raises(InputError, match="no item"):
         fold([Event(1, "ada", "t", "item_retire", {"key": "nothing"})], bank)
+
+
+def test_impact_on_items(material: Material, store: ReviewStore) -> None:
+    scores = Scores(material, [RubricCover(rel=4) @ 20])
+    items = ItemScores(scores)
+
+    def impacts(query_id: str = "") -> ItemImpacts:
+        scores.after(store.snapshot())
+        return items.impacts(store.snapshot(), query_id)
+
+    assert (impacts().rows, impacts().total, impacts().redo) == ([], 0, 0)
+    # A person says that d1 does not state a; b is reworded, c gets a gold answer, d leaves, and e is new.
+    store.grade("ada", A, 0, 4)
+    store.decide("ada", A, "override", 0, "no")
+    store.edit("ada", "item_edit", {"key": "q1/b", "text": "What is beta?"}, {"q1/b": 0})
+    store.edit("ada", "item_edit", {"key": "q1/c", "gold_answers": ["x"]}, {"q1/c": 0})
+    store.edit("ada", "item_retire", {"key": "q1/d"}, {"q1/d": 0})
+    store.edit("ada", "item_add", {"query_id": "q1", "text": "What is e?"}, {})
+    found = impacts()
+    assert found.total == 5 and [row.what for row in found.rows] == [
+        *("", "changed text", "changed gold answers", "retired", "added"),
+    ]
+    a, b, c, d, e = found.rows
+    # Two graded passages of q1; before, one of them covers a, and now none; d was never graded.
+    assert a.before is not None and (a.before.covering, a.before.graded) == (1, 2)
+    assert a.after is not None and (a.after.covering, a.after.graded) == (0, 2)
+    # (covers, judgment): before (1, 2) and (0, 0).
+    assert (a.before.by_judgment.value, a.after.by_judgment.value) == (pytest.approx(1.0), None)
+    # Run one covers a, b of q1 and q2/a; two covers b. Without a: (1/3 + 1) / 3 and (1/3) / 3.
+    assert a.before.by_run.value == pytest.approx(1.0) and a.after.by_run.reason == "no runs cover it"
+    assert b.before is not None and b.after is None and (b.text_before, b.text_after) == ("What is b?", "What is beta?")
+    assert c.before is not None and c.after is None
+    assert d.before is not None and d.before.always == "not graded" and (d.after, d.text_after) == (None, "")
+    assert (e.before, e.text_before, e.after) == (None, "", None)
+    # Two passages each for b, c and e.
+    assert [row.redo for row in found.rows] == [0, 2, 2, 0, 2] and (found.redo, found.waiting) == (6, 3)
+    assert impact_of(scores, store.snapshot())[0].items_after == 3
+    assert [row.text_after for row in impacts("q2").rows] == ["What is a?"]
+    assert [row.text_after for row in items.impacts(store.snapshot(), "", 1, 2).rows] == ["What is beta?", "What is c?"]
+    # All that was taken back was never done.
+    for _ in range(6):
+        store.undo("ada")
+    assert impacts().total == 0 and impacts("q1").total == 4
+
+
+def test_gold_answers_and_words_that_come_back_need_no_new_grades(material: Material, store: ReviewStore) -> None:
+    for text, gold, regrade in [
+        ("What is a?", ["x"], True),
+        ("What is alpha?", [], True),
+        ("What is a?", [], True),
+    ]:
+        version = store.snapshot().items["q1/a"].version
+        payload = {"key": "q1/a", "text": text, "gold_answers": gold}
+        store.edit("ada", "item_edit", payload, {"q1/a": version})
+        assert store.snapshot().items["q1/a"].regrade == regrade
+    # The file's id is not made of its text, so an item of the same words has another id; in banks whose ids are:
+    item = RubricItem(make_item_id("q", "old?"), "q", "old?")
+    made = open_store(":memory:", TestBank.from_items([item]))
+    for text, regrade in [("new?", True), ("old?", False)]:
+        version = made.snapshot().items[item.item_id].version
+        made.edit("ada", "item_edit", {"key": item.item_id, "text": text}, {item.item_id: version})
+        assert made.snapshot().items[item.item_id].regrade == regrade
+    made.edit("ada", "item_edit", {"key": item.item_id, "gold_answers": ["x"]}, {item.item_id: 2})
+    made.edit("ada", "item_edit", {"key": item.item_id, "gold_answers": []}, {item.item_id: 3})
+    assert not made.snapshot().items[item.item_id].regrade

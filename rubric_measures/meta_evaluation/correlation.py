@@ -245,7 +245,11 @@ def undefined_reason(name: CoefficientName, x: FloatArray, y: FloatArray) -> str
 
 
 def correlate(
-    official: Sequence[float] | FloatArray, scores: Sequence[float] | FloatArray, name: str | CoefficientName
+    official: Sequence[float] | FloatArray,
+    scores: Sequence[float] | FloatArray,
+    name: str | CoefficientName,
+    *,
+    test: bool = True,
 ) -> Coefficient:
     """One coefficient of two leaderboards over the same runs, with the p-value where scipy gives one.
 
@@ -253,6 +257,7 @@ def correlate(
         official: the reference's score of each run, higher is better (`scores_from_ranks` for ranks).
         scores: the other leaderboard's, same order.
         name: a name of `COEFFICIENTS`, with `@k` for the runs of official rank ≤ k only.
+        test: also compute the p-value, which takes most of the time.
 
     Returns:
         the coefficient; `value` is None with a reason where it is undefined (all runs tied on a side, fewer than two
@@ -276,7 +281,7 @@ def correlate(
     if reason:
         return Coefficient(str(wanted), None, len(x), reason=reason)
     value = float(COEFFICIENTS[wanted.base](x[None, :], y[None, :])[0])
-    return Coefficient(str(wanted), value, len(x), _p_value(wanted.base, x, y))
+    return Coefficient(str(wanted), value, len(x), _p_value(wanted.base, x, y) if test else None)
 
 
 def _p_value(base: str, x: FloatArray, y: FloatArray) -> float | None:

@@ -265,14 +265,21 @@ def _edited(snapshot: Snapshot, state: ItemState, event: Event) -> ItemState:
     payload = event.payload
     made = item_of({**_fields(state.item), **{name: payload[name] for name in _FIELDS if name in payload}})
     reworded = made.text != state.item.text and not payload.get("same_meaning", False)
-    answers = made.gold_answers != state.item.gold_answers
     if not reworded:
         made = replace(made, item_id=state.item.item_id)
     else:
         _refuse_twin(snapshot, made, state.key)
     names = [name for name in _FIELDS if getattr(made, name) != getattr(state.item, name)]
     what = "changed " + ", ".join(name.replace("_", " ") for name in names) if names else "left as it was"
-    return _next(state, event, what, made, regrade=state.regrade or reworded or answers)
+    return _next(state, event, what, made, regrade=_needs_grades(state.history, made))
+
+
+def _needs_grades(history: Sequence[Version], item: RubricItem) -> bool:
+    """Whether the bank's file, and so the records, had another item: another id or other gold answers, or none."""
+    return not any(
+        one.version == 0 and (one.item.item_id, one.item.gold_answers) == (item.item_id, item.gold_answers)
+        for one in history
+    )
 
 
 def _refuse_twin(snapshot: Snapshot, item: RubricItem, key: str) -> None:
@@ -296,8 +303,7 @@ def _insert(snapshot: Snapshot, event: Event, items: Sequence[RubricItem], behin
         else:
             # The key belongs to an item that has other words by now.
             key, history, old = f"{item.item_id}#{event.event_id}", (version,), None
-        regrade = old.regrade or item.gold_answers != old.item.gold_answers if old else True
-        made[key] = ItemState(key, item, False, regrade, history)
+        made[key] = ItemState(key, item, False, _needs_grades(history, item), history)
     if behind is None or behind not in snapshot.items:
         snapshot.items.update(made)
         return

@@ -45,6 +45,7 @@ class Impact:
         items_before: items in the bank's file.
         items_after: items that the new leaderboard counts.
         waiting: item ids that wait for grades, and are not counted until they have some.
+        tau: Kendall's τ-b between the leaderboards; None where a side has fewer than two runs, or all tied.
     """
 
     measure: str
@@ -53,6 +54,12 @@ class Impact:
     items_before: int
     items_after: int
     waiting: Sequence[str] = field(default=())
+    tau: float | None = None
+
+    @property
+    def moved(self) -> int:
+        """Runs whose rank changes."""
+        return sum(row.change != 0 for row in self.rows)
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,7 @@ class _Known:
     """What a touched query scored, and what people's grades and items were then."""
 
     stamp: tuple[Mapping[tuple[str, str], int], Sequence[ItemState]]
+    grades: QueryGrades
     values: Mapping[str, Mapping[str, float | None]]
     waiting: Sequence[str]
     changed: int
@@ -129,11 +137,16 @@ class Scores:
                 name: {run: scored[name][run][query_id] for run in self.run_ids} if grades.items else {}
                 for name in self.names
             }
-            self._known[query_id] = _Known(touched[query_id], values, waits, differ)
+            self._known[query_id] = _Known(touched[query_id], grades, values, waits, differ)
+        self._known = {query_id: one for query_id, one in self._known.items() if query_id in touched}
         known_now = {query_id: self._known[query_id] for query_id in sorted(touched)}
         merged = {name: {run: self._merged(name, run, known_now) for run in self.run_ids} for name in self.names}
         waiting = [item_id for one in known_now.values() for item_id in one.waiting]
         return merged, waiting, sum(one.changed for one in known_now.values())
+
+    def grades_after(self) -> dict[str, QueryGrades]:
+        """The queries that people touched, with their grades and items as they were when `after` was last asked."""
+        return {query_id: one.grades for query_id, one in self._known.items()}
 
     def _merged(self, name: str, run: str, known: Mapping[str, _Known]) -> dict[str, float | None]:
         """The values of one run: a query that was touched has its new value, and none where it has no items left."""
@@ -160,7 +173,13 @@ class Scores:
         rows.update(finals)
         failed -= finals.keys()
         graded = {item_id for _, item_id in rows} | {item_id for _, item_id in failed}
-        waiting = [state.item.item_id for state in live if state.regrade and state.item.item_id not in graded]
+        # Grades under the id of an item of the file were given to that item's gold answers, not to other ones.
+        own = {(query_id, item.item_id) for item in self.material.bank.items.get(query_id, ())}
+        waiting = [
+            state.item.item_id
+            for state in live
+            if state.regrade and (state.item.item_id not in graded or (query_id, state.item.item_id) in own)
+        ]
         items = [state.item for state in live if state.item.item_id not in waiting]
         ids = {item.item_id for item in items}
         compiled, _ = build_query(
@@ -175,15 +194,30 @@ class Scores:
 
 def impact_of(scores: Scores, snapshot: Snapshot) -> list[Impact]:
     """One comparison for each measure; empty where the records hold no rankings."""
+    after, waiting, changed = scores.after(snapshot)
     if not scores.run_ids:
         return []
-    after, waiting, changed = scores.after(snapshot)
     items_before = len(scores.material.bank)
     items_after = sum(not state.retired for state in snapshot.items.values()) - len(waiting)
-    return [
-        Impact(name, _rows(scores.before[name], after[name]), changed, items_before, items_after, waiting)
-        for name in scores.names
+    found = []
+    for name in scores.names:
+        rows = _rows(scores.before[name], after[name])
+        found.append(Impact(name, rows, changed, items_before, items_after, waiting, _tau(rows)))
+    return found
+
+
+def _tau(rows: Sequence[ImpactRow]) -> float | None:
+    from rubric_measures.meta_evaluation.correlation import correlate
+
+    # Sums that differ in the last bit only are ties here too.
+    pairs = [
+        (round(row.before, 12), round(row.after, 12))
+        for row in rows
+        if row.before is not None and row.after is not None
     ]
+    if len(pairs) < 2:
+        return None
+    return correlate([before for before, _ in pairs], [after for _, after in pairs], "kendall", test=False).value
 
 
 def _rows(before: Values, after: Values) -> list[ImpactRow]:

@@ -14,6 +14,7 @@ from rubric_measures.review.bank_screen import bank, post_bank
 from rubric_measures.review.events import Cell, PersonGrade
 from rubric_measures.review.export import Exported, export_review, inside, static_page
 from rubric_measures.review.impact import changed_cells
+from rubric_measures.review.impact_items import MIN_RATING
 from rubric_measures.review.marking import mark_words
 from rubric_measures.review.queues import ORDERS, Order
 from rubric_measures.review.session import Queue, QueueChoice, Review
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 _PAGE = 50
+_ITEMS = 25
 _ORDER_NAMES: dict[Order, str] = {
     "disagreement": "Graders disagree",
     "influence": "Most influential on the leaderboard",
@@ -232,9 +234,14 @@ def post_decide(review: Review, asked: Asked) -> Answer:
 
 
 def impact(review: Review, asked: Asked) -> Answer:
-    """The leaderboards before and after."""
+    """The leaderboards and the items before and after."""
     snapshot = review.store.snapshot()
     changed = changed_cells(review.material, snapshot)
+    query_id = asked.get("query")
+    if query_id and query_id not in review.material.bank.items:
+        raise InputError(f"the bank has no query {query_id!r}")
+    number = max(asked.number("page", 1), 1)
+    items = review.item_impact(snapshot, query_id, (number - 1) * _ITEMS, _ITEMS)
     return page(
         "impact.html",
         review,
@@ -243,8 +250,20 @@ def impact(review: Review, asked: Asked) -> Answer:
         impacts=review.impact(snapshot),
         changed=[(cell, review.material.grade(cell).item_text, old, new) for cell, old, new in changed[:200]],
         changed_total=len(changed),
-        items=[state for state in snapshot.items.values() if state.version],
+        items=items,
+        query_id=query_id,
+        queries=_query_texts(review),
+        page_number=number,
+        pages=max(1, -(-items.total // _ITEMS)),
+        page_url="/impact?" + urlencode({"query": query_id}),
+        min_rating=MIN_RATING,
     )
+
+
+def _query_texts(review: Review) -> dict[str, str]:
+    """query_id -> text, of the bank."""
+    texts = review.material.bank.query_texts
+    return {name: texts.get(name, "") for name in review.material.bank.items}
 
 
 def progress(review: Review, asked: Asked) -> Answer:

@@ -14,6 +14,7 @@ from ir_measures.measures.base import Measure
 from rubric_measures.review.agreeing import agreement_rows
 from rubric_measures.review.events import Cell, Snapshot
 from rubric_measures.review.impact import Impact, Scores, impact_of
+from rubric_measures.review.impact_items import ItemImpacts, ItemScores
 from rubric_measures.review.material import Material
 from rubric_measures.review.queues import ORDERS, Order, QueueEntry, make_queue, spread_of
 from rubric_measures.review.store import ReviewStore
@@ -63,13 +64,14 @@ class Review:
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _queues: dict[tuple[QueueChoice, int], Queue] = field(default_factory=dict)
     _scores: Scores | None = None
+    _items: ItemScores | None = None
     _impact: tuple[int, list[Impact]] | None = None
 
     def prepare(self) -> None:
         """Computes what every screen needs, before the first one is asked for."""
         for order in ORDERS:
             self.queue(QueueChoice(order), Snapshot())
-        self.impact(self.store.snapshot())
+        self.item_impact(self.store.snapshot())
         # Loads what the progress screen computes with.
         agreement_rows(self.material, self.store.snapshot())
         # The records are never let go, and looking through them for garbage would stop an answer for a second.
@@ -131,6 +133,14 @@ class Review:
         with self._lock:
             if self._scores is None:
                 self._scores = Scores(self.material, self.measures)
+                self._items = ItemScores(self._scores)
             if self._impact is None or self._impact[0] != snapshot.last_id:
                 self._impact = snapshot.last_id, impact_of(self._scores, snapshot)
             return self._impact[1]
+
+    def item_impact(self, snapshot: Snapshot, query_id: str = "", start: int = 0, size: int = 50) -> ItemImpacts:
+        """The items before and after what people did: those that changed, or all of one query."""
+        with self._lock:
+            self.impact(snapshot)
+            assert self._items is not None
+            return self._items.impacts(snapshot, query_id, start, size)

@@ -31,6 +31,8 @@ __all__ = [
     "ItemStatistics",
     "duplicate_items",
     "duplicates_among",
+    "influence_of",
+    "item_counts",
     "item_report",
     "item_statistics",
 ]
@@ -141,7 +143,7 @@ def item_report(queries: Iterable[RecordQuery], min_judgment: int = 1, min_ratin
     covered: list[QueryCoverage] = []
     items: list[tuple[RubricItem, ...]] = []
     for query in queries:
-        rows += _counts(query, min_judgment, min_rating)
+        rows += item_counts(query, min_judgment, min_rating)
         covered.append(query_coverage(query, min_rating))
         items.append(query.grades.items)
         del query
@@ -162,11 +164,17 @@ def item_statistics(
         min_judgment: the least judgment that is relevant.
         min_rating: the least grade that covers an item.
     """
-    return _with_influence([row for one in queries for row in _counts(one, min_judgment, min_rating)], coverage)
+    return _with_influence([row for one in queries for row in item_counts(one, min_judgment, min_rating)], coverage)
 
 
-def _counts(query: RecordQuery, min_judgment: int, min_rating: int) -> Iterator[ItemStatistics]:
-    """The rows of one query without what only the whole leaderboard can tell."""
+def item_counts(query: RecordQuery, min_judgment: int, min_rating: int) -> Iterator[ItemStatistics]:
+    """The rows of one query, without what only the whole leaderboard can tell (`by_run`, `flips`).
+
+    Args:
+        query: the selected grades.
+        min_judgment: the least judgment that is relevant.
+        min_rating: the least grade that covers an item.
+    """
     grades = _grades(query)
     for bit, item in enumerate(query.grades.items):
         failed = sum(mask >> bit & 1 for mask in query.grades.failed.values())
@@ -234,28 +242,42 @@ def point_biserial(hits: Sequence[bool], values: Sequence[float] | FloatArray, w
         return Discrimination(None, f"{len(hits)} {what}")
     if all(hits) or not any(hits):
         return Discrimination(None, f"{'all' if hits[0] else 'no'} {what} cover it")
-    value = correlate([float(hit) for hit in hits], [float(value) for value in values], "pearson").value
+    value = correlate([float(hit) for hit in hits], [float(value) for value in values], "pearson", test=False).value
     return Discrimination(value, "" if value is not None else f"all {what} have the same value")
 
 
 def _influence(query_id: str, coverage: RunCoverage, table: FloatArray) -> dict[str, tuple[Discrimination, int | None]]:
-    """item_id -> discrimination against the leaderboard without it, and the pairs of runs that it flips."""
-    if query_id not in coverage.items:
-        return {}
-    place = list(coverage.items).index(query_id)
+    """item_id -> see `influence_of`."""
     full = mean_scores(table)
-    found: dict[str, tuple[Discrimination, int | None]] = {}
-    for column, item_id in enumerate(coverage.items[query_id]):
-        kept = np.arange(len(coverage.items[query_id])) != column
-        changed = table.copy()
-        changed[place] = coverage.query_scores(query_id, kept)
-        scores = mean_scores(changed)
-        both = ~np.isnan(full) & ~np.isnan(scores)
-        usable = ~np.isnan(scores) & coverage.known[query_id][:, column]
-        hits = coverage.covered[query_id][usable, column].tolist()
-        flips = _flips(full[both], scores[both]) if both.sum() > 1 else None
-        found[item_id] = point_biserial(hits, scores[usable], "runs"), flips
-    return found
+    return {
+        item_id: influence_of(query_id, item_id, coverage, table, full) for item_id in coverage.items.get(query_id, ())
+    }
+
+
+def influence_of(
+    query_id: str, item_id: str, coverage: RunCoverage, table: FloatArray, full: FloatArray
+) -> tuple[Discrimination, int | None]:
+    """Discrimination of one item against the leaderboard without it, and the pairs of runs that it flips.
+
+    Args:
+        query_id: the query.
+        item_id: the item.
+        coverage: what the runs cover.
+        table: `coverage.table()`.
+        full: its `mean_scores`.
+    """
+    if item_id not in coverage.items.get(query_id, ()):
+        return Discrimination(None, "no run ranks the query"), None
+    column = coverage.items[query_id].index(item_id)
+    kept = np.arange(len(coverage.items[query_id])) != column
+    changed = table.copy()
+    changed[list(coverage.items).index(query_id)] = coverage.query_scores(query_id, kept)
+    scores = mean_scores(changed)
+    both = ~np.isnan(full) & ~np.isnan(scores)
+    usable = ~np.isnan(scores) & coverage.known[query_id][:, column]
+    hits = coverage.covered[query_id][usable, column].tolist()
+    flips = _flips(full[both], scores[both]) if both.sum() > 1 else None
+    return point_biserial(hits, scores[usable], "runs"), flips
 
 
 def _flips(before: FloatArray, after: FloatArray) -> int:
