@@ -26,8 +26,16 @@ from rubric_measures.review.impact import Scores, changed_cells, impact_of
 from rubric_measures.review.impact_items import ItemImpacts, ItemScores
 from rubric_measures.review.marking import mark_words
 from rubric_measures.review.material import Material, load_material
-from rubric_measures.review.queues import audit_sample, by_disagreement, by_influence, make_queue
+from rubric_measures.review.queues import (
+    AmendedQueue,
+    QueueEntry,
+    audit_sample,
+    by_disagreement,
+    by_influence,
+    make_queue,
+)
 from rubric_measures.review.safety import Access, check_bind, host_name, is_loopback
+from rubric_measures.review.session import QueueChoice, Review
 from rubric_measures.review.store import ConflictError, ReviewStore
 from rubric_measures.selection import GradeFilter
 from tests.example_records import BANK, grade_set, passage, write_lines
@@ -621,3 +629,83 @@ def test_gold_answers_and_words_that_come_back_need_no_new_grades(material: Mate
     made.edit("ada", "item_edit", {"key": item.item_id, "gold_answers": ["x"]}, {item.item_id: 2})
     made.edit("ada", "item_edit", {"key": item.item_id, "gold_answers": []}, {item.item_id: 3})
     assert not made.snapshot().items[item.item_id].regrade
+
+
+@given(
+    st.lists(st.integers(0, 5), max_size=30),
+    st.dictionaries(st.integers(0, 29), st.one_of(st.none(), st.integers(1, 5)), max_size=12),
+)
+def test_an_amended_queue_is_the_sorted_one(scores: list[int], moves: dict[int, int | None]) -> None:
+    """A view of a queue with moved entries equals what sorting everything again gives, at every place."""
+    cells = [Cell("q", "d", str(number)) for number in range(30)]
+    number = {cell: place for place, cell in enumerate(cells)}
+
+    def order(entry: QueueEntry) -> tuple[float, int]:
+        return -entry.score, number[entry.cell]
+
+    first = {cell: QueueEntry(cell, score, "") for cell, score in zip(cells, scores, strict=False) if score}
+    base = sorted(first.values(), key=order)
+    places = {entry.cell: place for place, entry in enumerate(base)}
+    moved = {cells[at]: QueueEntry(cells[at], score, "new") if score else None for at, score in moves.items()}
+    expected = sorted((entry for entry in {**first, **moved}.values() if entry is not None), key=order)
+    found = AmendedQueue(base, places.get, moved, order)
+    assert list(found) == expected and found[2:9] == expected[2:9] and found[::-1] == expected[::-1]
+    assert [found.place_of(entry) for entry in expected] == list(range(len(expected)))
+    for wrong in (len(expected), -len(expected) - 1):
+        with pytest.raises(IndexError):
+            found[wrong]
+
+
+def test_queues_of_a_review_follow_what_people_say_and_take_back(
+    folder: Path, material: Material, store: ReviewStore
+) -> None:
+    review = Review(material, store, [RubricCover(rel=4) @ 20], str(folder / "bank.jsonl"), folder)
+
+    def shown(query_id: str = "") -> list[QueueEntry]:
+        choice = QueueChoice(query_id=query_id)
+        queue = review.queue(choice, store.snapshot())
+        entries = list(queue.entries)
+        assert [queue.place(entry.cell) for entry in entries] == list(range(len(entries)))
+        assert entries == by_disagreement(material, store.snapshot().grades, choice.query_id)
+        return entries
+
+    assert [entry.cell for entry in shown()] == [A]
+    store.grade("ada", B, 5, 1)
+    store.decide("ada", B, "override", 5, "clear")
+    assert [entry.cell for entry in shown()] == [B, A]
+    assert shown("q2") == [] and [entry.cell for entry in shown("q1")] == [B, A]
+    store.grade("bob", Cell("q2", "d3", "q2/a"), 5, 5)
+    assert len(shown()) == 2
+    store.undo("ada")
+    assert [entry.cell for entry in shown()] == [A]
+
+
+@given(_STEPS)
+@settings(max_examples=30, deadline=None)
+def test_a_snapshot_extended_step_by_step_is_the_sum_of_all_events(steps: list[tuple[str, str, int]]) -> None:
+    bank = TestBank.from_items([RubricItem(make_item_id("q", f"{n}?"), "q", f"{n}?") for n in range(3)])
+    store = open_store(":memory:", bank)
+    keys = [item.item_id for item in bank]
+    for person, what, number in steps:
+        before = store.snapshot()
+        grades, items = {cell: dict(said) for cell, said in before.grades.items()}, dict(before.items)
+        try:
+            if what in ("grade", "retire"):
+                store.grade(person, Cell("q", "d", str(number % 2)), number, 3)
+            elif what == "undo":
+                store.undo(person)
+            else:
+                state = before.items[keys[number % 3]]
+                payload = {"key": state.key, "text": f"{number}{what}?"}
+                store.edit(person, "item_edit", payload, {state.key: state.version})
+        except InputError:
+            continue
+        now, again = store.snapshot(), fold(store.events(), bank)
+        assert (now.grades, now.items, now.undone, now.last_id) == (
+            again.grades,
+            again.items,
+            again.undone,
+            again.last_id,
+        )
+        # Whoever looks at the earlier snapshot still sees what it was.
+        assert (before.grades, before.items) == (grades, items)

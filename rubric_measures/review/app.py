@@ -125,6 +125,7 @@ def _endpoint(
     review: Review, access: Access, handlers: Mapping[str, Callable[[Review, Asked], Answer] | None]
 ) -> Callable[[Any], Any]:
     in_thread = require("starlette.concurrency", "review").run_in_threadpool
+    background = require("starlette.background", "review").BackgroundTask
 
     async def answer(request: Any) -> Any:
         visit = _visit(request, access, review.default_person)
@@ -152,7 +153,11 @@ def _endpoint(
             return _finish(Answer(redirect=visit.path + ("?" + urlencode(kept) if kept else "")), visit, access)
         if not visit.person and visit.path != "/person":
             return _finish(Answer(redirect="/person?" + urlencode({"then": _target(request)})), visit, access)
-        return _finish(await in_thread(_answered, handler, review, asked), visit, access)
+        response = _finish(await in_thread(_answered, handler, review, asked), visit, access)
+        if request.method == "POST" and response.status_code == 303:
+            # After the answer is out, so that whoever looks at the impact next need not wait for it.
+            response.background = background(review.catch_up)
+        return response
 
     return answer
 

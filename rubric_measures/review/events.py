@@ -9,7 +9,18 @@ from typing import Any, NamedTuple
 from rubric_measures.errors import InputError
 from rubric_measures.records import RubricItem, TestBank, make_item_id
 
-__all__ = ["Cell", "Event", "ItemState", "PersonGrade", "Snapshot", "Version", "fold", "item_of", "last_undoable"]
+__all__ = [
+    "Cell",
+    "Event",
+    "ItemState",
+    "PersonGrade",
+    "Snapshot",
+    "Version",
+    "extend",
+    "fold",
+    "item_of",
+    "last_undoable",
+]
 
 EDITS = ("item_add", "item_edit", "item_retire", "item_split", "item_merge")
 _FIELDS = ("text", "importance", "weight", "gold_answers")
@@ -181,17 +192,45 @@ def fold(events: Iterable[Event], bank: TestBank) -> Snapshot:
     for event in events:
         if event.event_id in undone or event.kind == "undo":
             continue
-        if event.kind in EDITS:
-            _edit(snapshot, event)
-        else:
-            _grade(snapshot, event)
+        _apply(snapshot, event)
     return snapshot
+
+
+def extend(snapshot: Snapshot, events: Sequence[Event], bank: TestBank, earlier: Sequence[Event] = ()) -> Snapshot:
+    """What a snapshot becomes by later events; equal to adding up all events, and the snapshot stays as it is.
+
+    Only where something is taken back is everything added up again.
+
+    Args:
+        snapshot: what `earlier` adds up to.
+        events: the later events, oldest first.
+        bank: the bank as its file has it.
+        earlier: the events that are in the snapshot.
+
+    Raises:
+        InputError: as `fold`.
+    """
+    if any(event.kind == "undo" for event in events):
+        return fold([*earlier, *events], bank)
+    last = events[-1].event_id if events else snapshot.last_id
+    made = Snapshot(dict(snapshot.grades), dict(snapshot.items), snapshot.undone, last)
+    for event in events:
+        _apply(made, event)
+    return made
+
+
+def _apply(snapshot: Snapshot, event: Event) -> None:
+    if event.kind in EDITS:
+        _edit(snapshot, event)
+    else:
+        _grade(snapshot, event)
 
 
 def _grade(snapshot: Snapshot, event: Event) -> None:
     say = event.payload
     cell = Cell(say["query_id"], say["doc_id"], say["item_id"])
-    of_cell = snapshot.grades.setdefault(cell, {})
+    # A new one: other snapshots may hold the old one.
+    of_cell = snapshot.grades[cell] = dict(snapshot.grades.get(cell, {}))
     grade = say.get("grade")
     if event.kind == "grade":
         agrees = grade is not None and grade == say.get("grader_grade")

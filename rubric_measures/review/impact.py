@@ -125,7 +125,11 @@ class Scores:
             if final is not None:
                 finals.setdefault(cell.query_id, {})[cell.doc_id, cell.item_id] = final
         edited = {state.item.query_id for state in snapshot.items.values() if state.version}
-        touched = {query_id: (finals.get(query_id, {}), snapshot.live(query_id)) for query_id in finals.keys() | edited}
+        live: dict[str, list[ItemState]] = {query_id: [] for query_id in finals.keys() | edited}
+        for state in snapshot.items.values():
+            if state.item.query_id in live and not state.retired:
+                live[state.item.query_id].append(state)
+        touched = {query_id: (finals.get(query_id, {}), states) for query_id, states in live.items()}
         stale = {}
         for query_id, stamp in sorted(touched.items()):
             known = self._known.get(query_id)

@@ -116,6 +116,7 @@ class ItemScores:
     cutoff: int = 20
     _before: dict[str, _Query] = field(default_factory=dict)
     _after: dict[str, _Query] = field(default_factory=dict)
+    _graded: dict[str, int] = field(default_factory=dict)
     _side: _Side | None = None
 
     def _query(self, record: RecordQuery) -> _Query:
@@ -133,6 +134,10 @@ class ItemScores:
         """Computes what the records were before anybody did anything."""
         if self._side is None:
             ids = self.scores.material.bank.items.keys() | self.scores.material.queries.keys()
+            self._graded = {
+                query_id: sum(bool(passage.grades) for passage in query.passages.values())
+                for query_id, query in self.scores.material.queries.items()
+            }
             self._before = {query_id: self._query(self._record(query_id)) for query_id in sorted(ids)}
             self._side = _Side.of({query_id: one.covered for query_id, one in self._before.items()})
 
@@ -176,8 +181,6 @@ class ItemScores:
         first = state.history[0]
         original: RubricItem | None = first.item if first.version == 0 else None
         query_id = state.item.query_id
-        material = self.scores.material.queries.get(query_id)
-        graded = sum(bool(passage.grades) for passage in material.passages.values()) if material else 0
         before = self._before[query_id].counts.get(original.item_id) if original else None
         after = None
         if not state.retired:
@@ -189,5 +192,5 @@ class ItemScores:
             state.history[-1].what if state.version else "",
             before,
             after,
-            graded if state.regrade and not state.retired else 0,
+            self._graded.get(query_id, 0) if state.regrade and not state.retired else 0,
         )

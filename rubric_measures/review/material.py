@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rubric_measures.errors import InputError, UnknownNameError
 from rubric_measures.formats.bank import load_bank
@@ -16,7 +20,7 @@ from rubric_measures.review.events import Cell
 from rubric_measures.selection import GradeFilter, GradeSetSelector, RecordQuery, grade_sets, select_query
 from rubric_measures.verification.analyses import CheckedGrade, CheckedPassage, check_records
 
-__all__ = ["HUMAN", "Material", "QueryMaterial", "grader_name", "load_material"]
+__all__ = ["HUMAN", "Material", "QueryMaterial", "cell_digests", "grader_name", "load_material"]
 
 HUMAN = "human:"
 # A reply that is only a number would show the grade before the person has given theirs.
@@ -80,6 +84,11 @@ class Material:
         return {cell: number for number, cell in enumerate(self.cells)}
 
     @cached_property
+    def digests(self) -> NDArray[np.uint64]:
+        """A number for each grade in `cells`, made of its ids."""
+        return cell_digests(self.cells)
+
+    @cached_property
     def items(self) -> dict[tuple[str, str], RubricItem]:
         """(query_id, item_id) -> the item."""
         return {(item.query_id, item.item_id): item for item in self.bank}
@@ -99,6 +108,14 @@ class Material:
         if cell.item_id not in passage.grades:
             raise UnknownNameError("graded item", cell.item_id, passage.grades)
         return passage.grades[cell.item_id]
+
+
+def cell_digests(cells: Sequence[Cell]) -> NDArray[np.uint64]:
+    """The first 64 bits of the SHA-256 of the ids of each grade."""
+    found = bytearray()
+    for cell in cells:
+        found += hashlib.sha256("\0".join(cell).encode("utf-8", "surrogatepass")).digest()[:8]
+    return np.frombuffer(bytes(found), dtype=">u8").astype(np.uint64)
 
 
 def load_material(

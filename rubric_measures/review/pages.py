@@ -8,7 +8,7 @@ from typing import Any
 
 from rubric_measures.extras import require
 
-__all__ = ["ASSETS", "read_asset", "render"]
+__all__ = ["ASSETS", "load_templates", "read_asset", "render"]
 
 ASSETS = {"review.css": "text/css; charset=utf-8", "review.js": "text/javascript; charset=utf-8"}
 
@@ -30,6 +30,15 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def load_templates() -> None:
+    """Compiles all templates and reads all assets, so that no visitor waits for it."""
+    environment = _environment()
+    for name in environment.list_templates(extensions=["html"]):
+        environment.get_template(name)
+    for name in ASSETS:
+        read_asset(name)
 
 
 def render(template: str, **values: Any) -> str:

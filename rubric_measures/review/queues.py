@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rubric_measures.review.events import Cell, PersonGrade
-from rubric_measures.review.material import Material, QueryMaterial
+from rubric_measures.review.material import Material, QueryMaterial, cell_digests
 
 __all__ = [
     "ORDERS",
+    "AmendedQueue",
     "Order",
     "QueueEntry",
     "audit_sample",
     "by_disagreement",
     "by_influence",
+    "cells_of",
     "make_queue",
     "spread_of",
 ]
@@ -32,15 +37,25 @@ class QueueEntry(NamedTuple):
     why: str
 
 
+def cells_of(material: Material, query_id: str = "") -> Sequence[Cell]:
+    """All grades, or those of one query, in file order."""
+    if not query_id:
+        return material.cells
+    query = material.queries.get(query_id)
+    passages = query.passages.items() if query else ()
+    return [Cell(query_id, doc_id, item_id) for doc_id, passage in passages for item_id in passage.grades]
+
+
 def by_disagreement(
-    material: Material, people: Mapping[Cell, Mapping[str, PersonGrade]] | None = None
+    material: Material, people: Mapping[Cell, Mapping[str, PersonGrade]] | None = None, query_id: str = ""
 ) -> list[QueueEntry]:
     """Grades on which graders (and people) differ, the largest difference first; those that agree are left out.
 
     score = max − min over all graders that rate 0 to 5 and all people, in 0 to 5. Ties stand in file order.
     """
     people = people or {}
-    entries = [entry for cell in material.cells if (entry := spread_of(material, cell, people.get(cell, {})))]
+    cells = cells_of(material, query_id)
+    entries = [entry for cell in cells if (entry := spread_of(material, cell, people.get(cell, {})))]
     return sorted(entries, key=lambda entry: -entry.score)
 
 
@@ -52,7 +67,7 @@ def spread_of(material: Material, cell: Cell, people: Mapping[str, PersonGrade])
     return QueueEntry(cell, spread, f"{len(grades)} grades differ by {spread}") if spread else None
 
 
-def by_influence(material: Material, rel: int = 4, cutoff: int = 20) -> list[QueueEntry]:
+def by_influence(material: Material, rel: int = 4, cutoff: int = 20, query_id: str = "") -> list[QueueEntry]:
     """Grades by how much of the leaderboard turns on them, most first; those that move nothing are left out.
 
     A grade moves the Rubric-Cover@`cutoff` of those runs that rank the passage and have no other passage in the cutoff
@@ -62,6 +77,8 @@ def by_influence(material: Material, rel: int = 4, cutoff: int = 20) -> list[Que
     runs = {run for query in material.queries.values() for run in query.record.rankings}
     entries = []
     for query in material.queries.values():
+        if query_id not in ("", query.query_id):
+            continue
         moved = _moved(query, rel, cutoff)
         size = len(query.record.grades.items)
         for (doc_id, item_id), count in moved.items():
@@ -91,17 +108,29 @@ def _moved(query: QueryMaterial, rel: int, cutoff: int) -> dict[tuple[str, str],
     return counts
 
 
-def audit_sample(material: Material, seed: int = 0, size: int = 100) -> list[QueueEntry]:
-    """A random sample of all grades; the same for the same seed, whatever the order of the file.
+def audit_sample(material: Material, seed: int = 0, size: int = 100, query_id: str = "") -> list[QueueEntry]:
+    """A random sample of all grades, or of those of one query; the same for the same seed, whatever the file's order.
 
-    Every grade has a random number made of the seed and its ids (SHA-256), and the smallest `size` are the sample: so a
-    larger sample contains the smaller one.
+    Every grade has a random number made of its ids (64 bits of their SHA-256) and the seed, and the smallest `size`
+    are the sample: so a larger sample contains the smaller one.
     """
+    cells = cells_of(material, query_id)
+    digests = material.digests if not query_id else cell_digests(cells)
+    numbers = _mixed(digests ^ _mixed(np.array([seed % (1 << 64)], dtype=np.uint64)))
+    chosen = np.argpartition(numbers, size)[:size] if size < len(numbers) else np.arange(len(numbers))
+    chosen = chosen[np.argsort(numbers[chosen])]
+    return [QueueEntry(cells[place], 0.0, "audit sample") for place in chosen.tolist()]
 
-    def number(cell: Cell) -> bytes:
-        return hashlib.sha256("\0".join((str(seed), *cell)).encode("utf-8", "surrogatepass")).digest()
 
-    return [QueueEntry(cell, 0.0, "audit sample") for cell in sorted(material.cells, key=number)[:size]]
+def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finishing step of the generator splitmix64: every bit of the result depends on every bit of the number.
+
+    Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+    """
+    mixed = numbers + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
 
 
 def make_queue(
@@ -115,11 +144,68 @@ def make_queue(
 ) -> Sequence[QueueEntry]:
     """The queue of an order; `query_id` keeps only the grades of one query."""
     if order == "disagreement":
-        entries = by_disagreement(material, people)
-    elif order == "influence":
-        entries = by_influence(material)
-    elif order == "audit":
-        entries = audit_sample(material, seed, size)
-    else:
-        entries = [QueueEntry(cell, 0.0, "") for cell in material.cells]
-    return [entry for entry in entries if entry.cell.query_id == query_id] if query_id else entries
+        return by_disagreement(material, people, query_id)
+    if order == "influence":
+        return by_influence(material, query_id=query_id)
+    if order == "audit":
+        return audit_sample(material, seed, size, query_id)
+    return [QueueEntry(cell, 0.0, "") for cell in cells_of(material, query_id)]
+
+
+class AmendedQueue(Sequence[QueueEntry]):
+    """A sorted queue with a few entries moved, as a view: the queue itself may be long and is not copied.
+
+    Args:
+        base: the queue, sorted by `order`.
+        place: the place of a grade in it; None where it is not in it.
+        moved: the entries that changed; None for grades that left the queue.
+        order: what the queue is sorted by; no two entries are equal in it.
+    """
+
+    def __init__(
+        self,
+        base: Sequence[QueueEntry],
+        place: Callable[[Cell], int | None],
+        moved: Mapping[Cell, QueueEntry | None],
+        order: Callable[[QueueEntry], tuple[float, int]],
+    ) -> None:
+        self._base, self._order = base, order
+        self._added = sorted((entry for entry in moved.values() if entry is not None), key=order)
+        removed = sorted(at for cell in moved if (at := place(cell)) is not None)
+        self._removed = removed
+        # The entry that stands n-th among those left in the base had `t` removed ones before it.
+        self._left = [at - number for number, at in enumerate(removed)]
+        self._places = [
+            at - bisect_left(removed, at) + number
+            for number, entry in enumerate(self._added)
+            for at in (bisect_left(base, order(entry), key=order),)
+        ]
+
+    def __len__(self) -> int:
+        return len(self._base) - len(self._removed) + len(self._added)
+
+    @overload
+    def __getitem__(self, place: int) -> QueueEntry: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[QueueEntry]: ...
+
+    def __getitem__(self, place: int | slice) -> QueueEntry | list[QueueEntry]:
+        if isinstance(place, slice):
+            return [self[at] for at in range(*place.indices(len(self)))]
+        if not -len(self) <= place < len(self):
+            raise IndexError("place is outside of the queue")
+        place %= len(self)
+        before = bisect_left(self._places, place)
+        if before < len(self._places) and self._places[before] == place:
+            return self._added[before]
+        rest = place - before
+        return self._base[rest + bisect_right(self._left, rest)]
+
+    def place_of(self, entry: QueueEntry) -> int:
+        """Where an entry stands, or would stand."""
+        number = bisect_left(self._added, self._order(entry), key=self._order)
+        if number < len(self._added) and self._added[number] == entry:
+            return self._places[number]
+        at = bisect_left(self._base, self._order(entry), key=self._order)
+        return at - bisect_left(self._removed, at) + number

@@ -124,7 +124,7 @@ def queue(review: Review, asked: Asked) -> Answer:
         title="Queue",
         rows=rows,
         total=len(found.entries),
-        done=sum(asked.person in people and found.place(cell) is not None for cell, people in snapshot.grades.items()),
+        done=sum(asked.person in people and found.has(cell) for cell, people in snapshot.grades.items()),
         number=number,
         pages=max(1, -(-len(found.entries) // _PAGE)),
         choice=choice,
@@ -202,9 +202,11 @@ def post_grade(review: Review, asked: Asked) -> Answer:
         raise InputError(f"a grade is 0 to 5 or undecided, not {text!r}")
     grade = None if text == "u" else int(text)
     seen = any(
-        event.kind == "grade" and event.person == asked.person and event.payload["grade"] is not None
+        event.kind == "grade"
+        and event.person == asked.person
+        and event.payload["grade"] is not None
+        and _is_about(event.payload, cell)
         for event in review.store.events()
-        if event.kind == "grade" and _is_about(event.payload, cell)
     )
     review.store.grade(asked.person, cell, grade, row.grade, blind=not seen)
     if grade is None:

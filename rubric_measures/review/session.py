@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import gc
 import threading
-from bisect import bisect_left, insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ir_measures.measures.base import Measure
 
 from rubric_measures.review.agreeing import agreement_rows
-from rubric_measures.review.events import Cell, Snapshot
+from rubric_measures.review.bank_formats import bank_formats
+from rubric_measures.review.events import Cell, PersonGrade, Snapshot
 from rubric_measures.review.impact import Impact, Scores, impact_of
 from rubric_measures.review.impact_items import ItemImpacts, ItemScores
 from rubric_measures.review.material import Material
-from rubric_measures.review.queues import ORDERS, Order, QueueEntry, make_queue, spread_of
+from rubric_measures.review.pages import load_templates
+from rubric_measures.review.queues import ORDERS, AmendedQueue, Order, QueueEntry, make_queue, spread_of
 from rubric_measures.review.store import ReviewStore
 
 __all__ = ["Queue", "QueueChoice", "Review"]
@@ -36,10 +37,29 @@ class QueueChoice:
 
 @dataclass(frozen=True)
 class Queue:
-    """A queue, and how to find the place of a grade in it."""
+    """A queue, and how to find the place of a grade in it.
+
+    Attributes:
+        entries: the grades to check.
+        place: the place of a grade; None where it is not in the queue.
+        last_id: the last event that it knows of.
+        said: what people then had said.
+        moved: the grades whose entries people changed, with the present ones; None where they left the queue.
+        base: the queue before anybody said anything; None where this is it.
+    """
 
     entries: Sequence[QueueEntry]
     place: Callable[[Cell], int | None]
+    last_id: int
+    said: Mapping[Cell, Mapping[str, PersonGrade]]
+    moved: Mapping[Cell, QueueEntry | None]
+    base: Queue | None
+
+    def has(self, cell: Cell) -> bool:
+        """Whether a grade is in the queue; quicker than its place."""
+        if cell in self.moved:
+            return self.moved[cell] is not None
+        return (self.base or self).place(cell) is not None
 
 
 @dataclass
@@ -61,8 +81,10 @@ class Review:
     bank_path: str
     project: Path
     default_person: str = ""
+    # Two locks: nobody who wants a queue waits for a leaderboard.
     _lock: threading.RLock = field(default_factory=threading.RLock)
-    _queues: dict[tuple[QueueChoice, int], Queue] = field(default_factory=dict)
+    _queue_lock: threading.RLock = field(default_factory=threading.RLock)
+    _queues: dict[QueueChoice, Queue] = field(default_factory=dict)
     _scores: Scores | None = None
     _items: ItemScores | None = None
     _impact: tuple[int, list[Impact]] | None = None
@@ -70,63 +92,70 @@ class Review:
     def prepare(self) -> None:
         """Computes what every screen needs, before the first one is asked for."""
         for order in ORDERS:
-            self.queue(QueueChoice(order), Snapshot())
+            self.queue(QueueChoice(order), self.store.snapshot())
         self.item_impact(self.store.snapshot())
-        # Loads what the progress screen computes with.
+        # Loads what the other screens compute with, and the templates.
+        len(self.material.numbers)
+        bank_formats()
         agreement_rows(self.material, self.store.snapshot())
+        load_templates()
         # The records are never let go, and looking through them for garbage would stop an answer for a second.
         gc.collect()
         gc.freeze()
 
     def queue(self, choice: QueueChoice, snapshot: Snapshot) -> Queue:
         """The queue of a choice; that of disagreement takes people's grades into account."""
-        people = choice.order == "disagreement" and bool(snapshot.grades)
-        key = (choice, snapshot.last_id if people else 0)
-        with self._lock:
-            if key not in self._queues:
-                made = self._with_people(choice, snapshot) if people else self._of_graders(choice)
-                if len(self._queues) >= _KEPT:
-                    # The oldest queue that a person's grade has made stale, or else the oldest one.
-                    self._queues.pop(next((old for old in self._queues if old[1]), next(iter(self._queues))))
-                self._queues[key] = made
-            return self._queues[key]
+        with self._queue_lock:
+            made = self._queues.get(choice) or self._of_graders(choice)
+            if choice.order == "disagreement" and made.last_id != snapshot.last_id:
+                made = self._with_people(choice, made, snapshot)
+            # The one asked for last stands last, and the one that nobody asked for the longest time goes.
+            self._queues.pop(choice, None)
+            self._queues[choice] = made
+            if len(self._queues) > _KEPT:
+                del self._queues[next(iter(self._queues))]
+            return made
 
     def _of_graders(self, choice: QueueChoice) -> Queue:
         entries = make_queue(self.material, choice.order, query_id=choice.query_id, seed=choice.seed, size=choice.size)
-        return Queue(entries, {entry.cell: place for place, entry in enumerate(entries)}.get)
+        places = {entry.cell: place for place, entry in enumerate(entries)}
+        return Queue(entries, places.get, 0, {}, {}, None)
 
-    def _with_people(self, choice: QueueChoice, snapshot: Snapshot) -> Queue:
-        """The graders' queue, with the few grades that people moved put where they now belong.
+    def _with_people(self, choice: QueueChoice, known: Queue, snapshot: Snapshot) -> Queue:
+        """A queue as it was before, with the few grades that people moved since put where they now belong.
 
-        It is not sorted again: that would take longer than a screen may, with hundreds of thousands of grades.
+        It is neither sorted again nor copied: with hundreds of thousands of grades, that takes longer than a screen
+        may (a new list of that length also keeps the garbage collector busy).
         """
+        base = known.base or known
         numbers = self.material.numbers
 
         def order(entry: QueueEntry) -> tuple[float, int]:
             return -entry.score, numbers[entry.cell]
 
-        base = self.queue(choice, Snapshot())
-        scores: dict[Cell, float] = {}
-        entries = list(base.entries)
-        for cell, people in snapshot.grades.items():
-            if choice.query_id not in ("", cell.query_id):
+        moved = dict(known.moved)
+        # What people said and took back has to be put back as well.
+        for cell in known.said.keys() | snapshot.grades.keys():
+            # What nobody touched since is the very same object in both.
+            if known.said.get(cell) is snapshot.grades.get(cell) or choice.query_id not in ("", cell.query_id):
                 continue
-            old_place = base.place(cell)
-            old = base.entries[old_place] if old_place is not None else None
-            new = spread_of(self.material, cell, people)
-            if old != new:
-                if old is not None:
-                    del entries[bisect_left(entries, order(old), key=order)]
-                if new is not None:
-                    insort(entries, new, key=order)
-                scores[cell] = new.score if new else 0.0
+            at = base.place(cell)
+            first = base.entries[at] if at is not None else None
+            new = spread_of(self.material, cell, snapshot.grades.get(cell, {}))
+            if new == first:
+                moved.pop(cell, None)
+            else:
+                moved[cell] = new
+        entries = AmendedQueue(base.entries, base.place, moved, order)
 
         def place(cell: Cell) -> int | None:
-            first = base.place(cell)
-            score = scores.get(cell, base.entries[first].score if first is not None else 0.0)
-            return bisect_left(entries, (-score, numbers[cell]), key=order) if score else None
+            if cell in moved:
+                entry = moved[cell]
+                return entries.place_of(entry) if entry is not None else None
+            at = base.place(cell)
+            return entries.place_of(base.entries[at]) if at is not None else None
 
-        return Queue(entries, place)
+        return Queue(entries, place, snapshot.last_id, snapshot.grades, moved, base)
 
     def impact(self, snapshot: Snapshot) -> list[Impact]:
         """The leaderboards before and after what people did."""
@@ -137,6 +166,14 @@ class Review:
             if self._impact is None or self._impact[0] != snapshot.last_id:
                 self._impact = snapshot.last_id, impact_of(self._scores, snapshot)
             return self._impact[1]
+
+    def catch_up(self) -> None:
+        """Does what the impact screen would have to do for what people did since; nothing where that is under way."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self.item_impact(self.store.snapshot(), size=0)
+            finally:
+                self._lock.release()
 
     def item_impact(self, snapshot: Snapshot, query_id: str = "", start: int = 0, size: int = 50) -> ItemImpacts:
         """The items before and after what people did: those that changed, or all of one query."""

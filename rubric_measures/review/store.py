@@ -8,6 +8,7 @@ import secrets
 import sqlite3
 import threading
 import uuid
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from typing import Any
 from rubric_measures.errors import InputError
 from rubric_measures.files import path_name
 from rubric_measures.records import RubricItem, TestBank, make_item_id
-from rubric_measures.review.events import EDITS, Cell, Event, Snapshot, fold, last_undoable
+from rubric_measures.review.events import EDITS, Cell, Event, Snapshot, extend, fold, last_undoable
 
 __all__ = ["ConflictError", "ReviewStore"]
 
@@ -115,15 +116,18 @@ class ReviewStore:
     def snapshot(self) -> Snapshot:
         """What the events add up to now."""
         with self._lock:
-            fresh = self._load()
-            if self._snapshot is None or fresh or self._snapshot.last_id != self._last_id():
+            self._load()
+            if self._snapshot is None:
                 self._snapshot = fold(self._events, self.bank)
+            elif self._snapshot.last_id != self._last_id():
+                known = bisect_right(self._events, self._snapshot.last_id, key=lambda event: event.event_id)
+                self._snapshot = extend(self._snapshot, self._events[known:], self.bank, self._events[:known])
             return self._snapshot
 
     def _last_id(self) -> int:
         return self._events[-1].event_id if self._events else 0
 
-    def _load(self) -> bool:
+    def _load(self) -> None:
         rows = self._connection.execute(
             "select event_id, person, time, kind, payload from events where event_id > ? order by event_id",
             (self._last_id(),),
@@ -131,7 +135,6 @@ class ReviewStore:
         self._events += [
             Event(number, person, time, kind, json.loads(text)) for number, person, time, kind, text in rows
         ]
-        return bool(rows)
 
     def grade(self, person: str, cell: Cell, grade: int | None, grader_grade: int | None, blind: bool = True) -> Event:
         """Keeps the grade that a person gives a cell, with the grader's at that time; None is undecided."""
@@ -262,7 +265,7 @@ class ReviewStore:
     def _try(self, event: Event) -> None:
         """Refuses what cannot be added up, before it is kept."""
         try:
-            fold([*self._events, event], self.bank)
+            extend(self.snapshot(), [event], self.bank, self._events)
         except InputError as error:
             if event.kind == "undo":
                 raise InputError(f"later changes build on it, so it cannot be taken back ({error})") from None

@@ -127,16 +127,21 @@ def joined_coverage(queries: Iterable[QueryCoverage]) -> RunCoverage:
     covered: dict[str, BoolArray] = {}
     known: dict[str, BoolArray] = {}
     for query in ranked:
-        bits = sorted((item_id, bit) for bit, item_id in enumerate(query.item_ids))
-        found = np.zeros((2, len(runs), len(bits)), dtype=bool)
-        for row, run_id in enumerate(runs):
-            seen, failed = query.runs.get(run_id, (0, 0))
-            for column, (_, bit) in enumerate(bits):
-                found[0, row, column] = seen >> bit & 1
-                found[1, row, column] = bool(seen >> bit & 1) or not failed >> bit & 1
-        items[query.query_id] = tuple(item_id for item_id, _ in bits)
-        covered[query.query_id], known[query.query_id] = found
+        ids, size = query.item_ids, len(query.item_ids)
+        order = np.array(sorted(range(size), key=lambda bit: ids[bit]))
+        pairs = [query.runs.get(run_id, (0, 0)) for run_id in runs]
+        seen = _bits([mask for mask, _ in pairs], size)[:, order]
+        failed = _bits([mask for _, mask in pairs], size)[:, order]
+        items[query.query_id] = tuple(ids[bit] for bit in order.tolist())
+        covered[query.query_id], known[query.query_id] = seen, seen | ~failed
     return RunCoverage(runs, items, covered, known)
+
+
+def _bits(masks: Sequence[int], size: int) -> BoolArray:
+    """(masks, bits): the first `size` bits of each mask, the lowest first."""
+    width = -(-size // 8)
+    data = np.frombuffer(b"".join(mask.to_bytes(width, "little") for mask in masks), dtype=np.uint8)
+    return np.unpackbits(data.reshape(len(masks), width), axis=1, count=size, bitorder="little").astype(np.bool_)
 
 
 def ranked_by_files(queries: Iterable[RecordQuery], paths: Sequence[str | os.PathLike[str]]) -> Iterator[RecordQuery]:
