@@ -1,20 +1,25 @@
-"""Grading, whole processes: a first run and fully cached re-runs of 11,400 passages × 20 items; time and memory."""
+"""Grading, whole processes: a first run, fully cached re-runs of 11,400 passages × 20 items, loading the result."""
 
 from __future__ import annotations
 
 import argparse
+import gc
+import json
 import os
 import random
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from rubric_measures.files import iter_lines
 from rubric_measures.formats.bank import bank_entries, write_bank
-from rubric_measures.formats.workbench import GradedPassage, QueryPassages, write_graded
+from rubric_measures.formats.workbench import GradedPassage, QueryPassages, load_graded, write_graded
 from rubric_measures.records import RubricItem, TestBank
+from rubric_measures.selection import load_records
 
 QUERIES, PASSAGES, ITEMS, WORDS = 54, 11_400, 20, 60
 
@@ -52,15 +57,38 @@ def generate(folder: Path, seed: int = 1) -> None:
 
 
 def measure(command: list[str]) -> Measured:
-    """Runs a command of ours in a process of its own."""
+    """Runs Python with arguments in a process of its own."""
     began = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-m", "rubric_measures", *command], stderr=subprocess.PIPE)
+    process = subprocess.Popen([sys.executable, *command], stderr=subprocess.PIPE)
     assert process.stderr is not None
     note = process.stderr.read().decode()
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(note)
     return Measured(time.perf_counter() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+
+
+def middle(command: list[str], repeats: int) -> Measured:
+    """The medians of some runs."""
+    return Measured(*(statistics.median(values) for values in zip(*map(measure, [command] * repeats), strict=True)))
+
+
+def load(path: Path, repeats: int) -> None:
+    """Prints what reading the records takes, beside what JSON alone takes; CPU seconds in one process, the shortest."""
+    ways: dict[str, Callable[[], object]] = {
+        "json.loads of every line": lambda: [json.loads(line) for _, line in iter_lines(path)],
+        "load_graded": lambda: load_graded(path),
+        "load_records": lambda: load_records(path),
+    }
+    spent: dict[str, list[float]] = {name: [] for name in ways}
+    for name, way in [*ways.items()] * repeats:
+        gc.collect()
+        began = time.process_time()
+        kept = way()
+        spent[name].append(time.process_time() - began)
+        del kept
+    for name, found in spent.items():
+        print(f"{path.name}, {name}: {min(found):.2f} s CPU", flush=True)
 
 
 def main() -> None:
@@ -73,20 +101,28 @@ def main() -> None:
     if not (args.folder / "table.jsonl").exists():
         generate(args.folder)
     for name, model in (("self-rating", f"scripted:{args.folder / 'table.jsonl'}"), ("lexical", "lexical")):
-        command = ["grade", str(args.folder / "passages.jsonl.gz"), "--bank", str(args.folder / "bank.jsonl")]
+        command = [
+            "-m",
+            "rubric_measures",
+            "grade",
+            str(args.folder / "passages.jsonl.gz"),
+            "--bank",
+            str(args.folder / "bank.jsonl"),
+        ]
         command += ["--model", model, "--cache", str(args.folder / f"{name}.sqlite")]
         out = ["-o", str(args.folder / f"{name}.jsonl.gz")]
         for what, repeats in (("first run", 1), ("cached re-run", args.repeats)):
             if what == "first run" and (args.folder / f"{name}.sqlite").exists():
                 continue
-            runs = [measure([*command, *out]) for _ in range(repeats)]
-            middle = Measured(*(statistics.median(values) for values in zip(*runs, strict=True)))
+            found = middle([*command, *out], repeats)
             calls = PASSAGES * ITEMS
             print(
-                f"{name}, {what}: {middle.wall:.1f} s wall, {middle.cpu:.1f} s CPU, {middle.peak:.0f} MB, "
-                f"{calls / middle.cpu:,.0f} grades a CPU second",
+                f"{name}, {what}: {found.wall:.1f} s wall, {found.cpu:.1f} s CPU, {found.peak:.0f} MB, "
+                f"{calls / found.cpu:,.0f} grades a CPU second",
                 flush=True,
             )
+    # Last: a child's peak memory begins with that of its parent.
+    load(args.folder / "self-rating.jsonl.gz", args.repeats)
 
 
 if __name__ == "__main__":

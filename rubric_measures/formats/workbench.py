@@ -229,8 +229,8 @@ def _add(
 
 def _misnamed(ratings: list[SelfRating]) -> int | None:
     """The first rating that names no item, or two."""
-    questions = [rating.question_id for rating in ratings]
-    if None not in questions and not any(rating.nugget_id for rating in ratings):
+    questions, nuggets = [one.question_id for one in ratings], [one.nugget_id for one in ratings]
+    if None not in questions and not any(nuggets):
         return None
     wrong = (i for i, one in enumerate(ratings) if (one.question_id is None) == (one.nugget_id is None))
     return next(wrong, None)
