@@ -3,6 +3,7 @@ on."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,11 @@ def save_tokenizer(folder: Path, *, bert: bool = False, limit: int = 512, chat: 
     return tokenizer
 
 
-def save_t5(folder: Path, *, seed: int = 0, taught: dict[str, str] | None = None) -> Path:
-    """A T5 of two layers; `taught` maps prompts to the replies that it is trained to give."""
+Taught = Mapping[str, str | tuple[str, ...]]
+
+
+def save_t5(folder: Path, *, seed: int = 0, taught: Taught | None = None) -> Path:
+    """A T5 of two layers; `taught` maps prompts to the replies that it is trained to give (several: each as often)."""
     import torch
     from transformers import T5Config, T5ForConditionalGeneration
 
@@ -67,15 +71,16 @@ def save_t5(folder: Path, *, seed: int = 0, taught: dict[str, str] | None = None
     )  # fmt: skip
     network = T5ForConditionalGeneration(config)
     if taught:
-        shown = tokenizer(list(taught), padding=True, return_tensors="pt")
-        wanted = tokenizer(list(taught.values()), padding=True, return_tensors="pt")
+        pairs = _pairs(taught)
+        shown = tokenizer([prompt for prompt, _ in pairs], padding=True, return_tensors="pt")
+        wanted = tokenizer([reply for _, reply in pairs], padding=True, return_tensors="pt")
         labels = wanted["input_ids"].masked_fill(wanted["attention_mask"] == 0, -100)
         _teach(network, input_ids=shown["input_ids"], attention_mask=shown["attention_mask"], labels=labels)
     network.save_pretrained(folder)
     return folder
 
 
-def save_llama(folder: Path, *, chat: bool = True, seed: int = 0, taught: dict[str, str] | None = None) -> Path:
+def save_llama(folder: Path, *, chat: bool = True, seed: int = 0, taught: Taught | None = None) -> Path:
     """A Llama of two layers; `taught` maps prompts (in the chat template already) to replies."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
@@ -89,10 +94,11 @@ def save_llama(folder: Path, *, chat: bool = True, seed: int = 0, taught: dict[s
     )  # fmt: skip
     network = LlamaForCausalLM(config)
     if taught:
-        texts = [prompt + reply + tokenizer.eos_token for prompt, reply in taught.items()]
+        pairs = _pairs(taught)
+        texts = [prompt + reply + tokenizer.eos_token for prompt, reply in pairs]
         shown = tokenizer(texts, padding=True, padding_side="right", add_special_tokens=False, return_tensors="pt")
         labels = shown["input_ids"].masked_fill(shown["attention_mask"] == 0, -100)
-        for row, prompt in enumerate(taught):
+        for row, (prompt, _) in enumerate(pairs):
             labels[row, : len(tokenizer(prompt, add_special_tokens=False)["input_ids"])] = -100
         _teach(network, input_ids=shown["input_ids"], attention_mask=shown["attention_mask"], labels=labels)
     network.save_pretrained(folder)
@@ -112,6 +118,10 @@ def save_bert(folder: Path, *, seed: int = 0, positions: int = 64) -> Path:
     )  # fmt: skip
     BertForQuestionAnswering(config).save_pretrained(folder)
     return folder
+
+
+def _pairs(taught: Taught) -> list[tuple[str, str]]:
+    return [(prompt, reply) for prompt, said in taught.items() for reply in ([said] if isinstance(said, str) else said)]
 
 
 def _teach(network: Any, steps: int = 150, **batch: Any) -> None:

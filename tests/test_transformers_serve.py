@@ -1,4 +1,4 @@
-"""The OpenAI-compatible backend beside `transformers serve` on a tiny random chat model: a server that is not ours."""
+"""The OpenAI-compatible backend beside `transformers serve` on a tiny chat model: a server that is not ours."""
 
 from __future__ import annotations
 
@@ -17,20 +17,25 @@ import pytest
 
 from rubric_measures.backends import Message, Request
 from rubric_measures.backends.openai_compatible import OpenAICompatible
+from rubric_measures.cli import main
 from rubric_measures.errors import BackendError
+from rubric_measures.prompts import load_prompt
 from tests.hf_models import save_llama
+from tests.test_end_to_end_http import RATING, grades, write_items, write_passages
 
 for _module in ("openai", "aiohttp", "transformers", "torch", "fastapi", "uvicorn"):
     pytest.importorskip(_module)
 
-_STARTUP_SECONDS = 120
+_STARTUP_SECONDS = 300
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     """(base URL, model) of a server under way."""
     folder = tmp_path_factory.mktemp("llama")
-    save_llama(folder)
+    shown = {"question": "How long?", "context": "A leap year."}
+    [message] = load_prompt(RATING).render(**shown)
+    save_llama(folder, taught={f"<|user|>{message.content}<|end|><|assistant|>": "4"})
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -88,3 +93,15 @@ def test_a_path_that_does_not_exist_ends_the_run(served: tuple[str, str]) -> Non
     backend = OpenAICompatible(model, f"{url}/elsewhere")
     with pytest.raises(BackendError, match="HTTP 404"):
         list(backend.complete(requests(backend, 3)))
+
+
+def test_grades_of_a_served_model_by_the_command_line(served: tuple[str, str], tmp_path: Path) -> None:
+    url, model = served
+    passages, bank = write_passages(tmp_path, leap="A leap year."), write_items(tmp_path, "How long?")
+    command = ["grade", passages, "--bank", bank, "--model", f"openai:{model}", "--base-url", url]
+    out = tmp_path / "served.jsonl"
+    assert main([*command, "-o", str(out)]) == 0
+    # The same model in this process, without HTTP.
+    local = tmp_path / "local.jsonl"
+    assert main(["grade", passages, "--bank", bank, "--model", f"hf:{model}", "-o", str(local)]) == 0
+    assert grades(out) == grades(local) == {"leap": {"How long?": 4}}
