@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import importlib.util
 import json
 import os
 import random
@@ -319,6 +320,8 @@ def test_exported_replies_are_replayed(tmp_path: Path) -> None:
         (["--prompt", "Thoma"], "did you mean Thomas"),
         (["--prompt", "Thomas"], "LexicalCoverage"),
         (["--cache", "/dev/null/x"], "folder does not exist"),
+        (["--actors", "2"], "--actors has no effect without --runner ray"),
+        (["--ray-address", "auto"], "--ray-address has no effect without --runner ray"),
     ],
 )
 def test_wrong_options_are_one_line_and_code_2(
@@ -331,6 +334,32 @@ def test_wrong_options_are_one_line_and_code_2(
     assert expected in errors
     assert errors.count("\n") == 1
     assert not out.exists()
+
+
+def test_without_ray_its_runner_says_what_to_install(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passages, bank = write_inputs(tmp_path)
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ray" else find(name))
+    assert main(arguments(passages, bank, tmp_path / "o.jsonl", "--runner", "ray")) == 2
+    assert capsys.readouterr().err == (
+        "rubric_measures: --runner ray needs an optional dependency; install it with: "
+        "pip install 'rubric_measures[ray]'\n"
+    )
+
+
+def test_nothing_but_its_runner_imports_ray(tmp_path: Path) -> None:
+    passages, bank = write_inputs(tmp_path)
+    program = f"""
+import sys
+from rubric_measures.cli import main
+import rubric_measures.runners.ray_runner
+assert main({arguments(passages, bank, tmp_path / "o.jsonl")!r}) == 0
+print(sorted({{"ray", "pyarrow"}} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 @pytest.mark.parametrize(

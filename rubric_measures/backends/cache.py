@@ -35,6 +35,7 @@ CREATE TABLE replies (
 )
 """
 _LOOKUP_BLOCK = 400
+_Row = tuple[bytes, str, bytes, int, str]
 _BUSY_SECONDS = 60.0
 
 
@@ -195,14 +196,29 @@ class ReplyCache:
         """
         if reply.status != "ok" or reply.text is None:
             return reply
-        key = bytes.fromhex(request.key)
-        row = (key, request.model, bytes.fromhex(messages_hash(request)), request.replicate, _encode(reply))
+        row = _row(request, reply)
         with self._lock, self._explained():
-            cursor = self._connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?)", row)
-            if cursor.rowcount:
-                return reply
-            stored = self._connection.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
-        return self._decode(key, stored[0]) if stored else reply
+            return self._insert(reply, row)
+
+    def put_many(self, answered: Sequence[tuple[Request, Reply]]) -> list[Reply]:
+        """Stores the `ok` replies of a block in one transaction: all or none of them; see `put`.
+
+        Returns:
+            the stored replies in the same order (those of another status as they are).
+        """
+        rows = [_row(*pair) if pair[1].status == "ok" and pair[1].text is not None else None for pair in answered]
+        with self._lock, self._explained(), self._transaction():
+            return [
+                reply if row is None else self._insert(reply, row)
+                for (_, reply), row in zip(answered, rows, strict=True)
+            ]
+
+    def _insert(self, reply: Reply, row: _Row) -> Reply:
+        cursor = self._connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?)", row)
+        if cursor.rowcount:
+            return reply
+        stored = self._connection.execute("SELECT reply FROM replies WHERE key = ?", row[:1]).fetchone()
+        return self._decode(row[0], stored[0]) if stored else reply
 
     def _decode(self, key: bytes, text: str) -> Reply:
         try:
@@ -297,6 +313,11 @@ def _decoded(text: str) -> Reply:
         completion_tokens=fields.get("completion_tokens", 0),
         raw=MappingProxyType(fields.get("raw", {})),
     )
+
+
+def _row(request: Request, reply: Reply) -> _Row:
+    digest = bytes.fromhex(messages_hash(request))
+    return bytes.fromhex(request.key), request.model, digest, request.replicate, _encode(reply)
 
 
 def _encode(reply: Reply) -> str:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 from rubric_measures.cli.grade_notes import say_report
 from rubric_measures.cli.grade_support import Interrupts, fewer_collections, progress_bar, say_amended
 from rubric_measures.cli.model_options import backend_settings, model_price, named_values, print_estimates
+from rubric_measures.cli.runner_options import add_runner_options, choose_runner
 from rubric_measures.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
-    from rubric_measures.backends import Backend
     from rubric_measures.formats.workbench import QueryPassages
     from rubric_measures.grading import BankChange, Grader, GradingSettings, Price
     from rubric_measures.records import TestBank
+    from rubric_measures.runners import LocalRunner
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -29,6 +30,8 @@ _EXAMPLE = """examples:
   rubric_measures grade review/graded.jsonl.gz --bank review/bank.jsonl --model lexical --only-changed -o new.jsonl.gz
   rubric_measures grade graded.jsonl.gz --bank bank.jsonl.gz --model hf:google/flan-t5-large \\
       --prompt QuestionSelfRatedUnanswerablePromptWithChoices --prompt Thomas -o graded2.jsonl.gz
+  rubric_measures grade passages.jsonl.gz --bank bank.jsonl.gz --model hf:google/flan-t5-large --runner ray \\
+      --ray-address auto -o graded.jsonl.gz
 
 Every reply is kept in the cache (OUT.cache.sqlite unless --cache names a file): run the same command again after an
 interruption, and finished calls are not made again. OUT.manifest.json says what made the grades.
@@ -80,10 +83,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     spending("--queries", metavar="ID,ID,…", help="grade only these queries; the others are left out")
     spending("--limit", type=int, metavar="N", help="grade only the first N passages of each query")
 
+    add_runner_options(parser)
+
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command; 1 when some grades are missing."""
-    from rubric_measures.backends import make_backend
     from rubric_measures.backends.cache import ReplyCache
     from rubric_measures.formats.workbench import write_graded
     from rubric_measures.grading import GradingReport, make_manifest, write_manifest
@@ -92,13 +96,13 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("name the output with -o (or ask for --dry-run)")
     bank = _bank(args)
     change = _change(args, bank)
-    backend = make_backend(args.model, **backend_settings(args.model_option, args.base_url))
+    backend, make_runner = choose_runner(args, backend_settings(args.model_option, args.base_url))
     price = model_price(args.prices, backend, args.max_cost)
     if args.dry_run:
-        return _dry_run(args, backend, bank, price, change)
+        return _dry_run(args, make_runner, bank, price, change)
     report = GradingReport()
     # What is wrong with prompts or passages is found before a cache is made.
-    _grader(args, backend, None, price=price, change=change).makers(bank)
+    _grader(args, make_runner, None, price=price, change=change).makers(bank)
     groups = _groups(args, _LOG.warning)
     first = list(itertools.islice(groups, 1))
     with (
@@ -107,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
         Interrupts() as interrupts,
         fewer_collections(),
     ):
-        grader = _grader(args, backend, cache, price=price, change=change, progress=progress, stop=interrupts.event)
+        grader = _grader(args, make_runner, cache, price=price, change=change, progress=progress, stop=interrupts.event)
         try:
             write_graded(args.output, grader.grade_records(itertools.chain(first, groups), bank, report))
         except KeyboardInterrupt:
@@ -139,14 +143,12 @@ def _bank(args: argparse.Namespace) -> TestBank:
     return aspect_bank(texts, aspects[0]) if aspects else TestBank(dict.fromkeys(texts, ()), texts)
 
 
-def _grader(args: argparse.Namespace, backend: Backend, cache: Any, **limits: Any) -> Grader:
+def _grader(args: argparse.Namespace, make_runner: Callable[..., LocalRunner], cache: Any, **limits: Any) -> Grader:
     from rubric_measures.grading import Grader
-    from rubric_measures.runners import LocalRunner
 
     price: Price | None = limits.pop("price")
     change: BankChange | None = limits.pop("change")
-    runner = LocalRunner(
-        backend,
+    runner = make_runner(
         cache,
         cache_only=args.cache_only,
         max_calls=args.max_calls,
@@ -241,7 +243,11 @@ def _groups(args: argparse.Namespace, log: Callable[..., None] = _LOG.debug) -> 
 
 
 def _dry_run(
-    args: argparse.Namespace, backend: Backend, bank: TestBank, price: Price | None, change: BankChange | None
+    args: argparse.Namespace,
+    make_runner: Callable[..., LocalRunner],
+    bank: TestBank,
+    price: Price | None,
+    change: BankChange | None,
 ) -> int:
     from pathlib import Path
 
@@ -253,7 +259,7 @@ def _dry_run(
     path = _cache_path(args)
     cache = ReplyCache(path, read_only=True) if Path(path).is_file() else None
     try:
-        grader = _grader(args, backend, cache, price=price, change=change)
+        grader = _grader(args, make_runner, cache, price=price, change=change)
         found = estimate(grader, lambda: _groups(args), bank, price)
     finally:
         if cache is not None:

@@ -18,6 +18,7 @@ from rubric_measures.formats.workbench import QueryPassages
 from rubric_measures.grading.entries import llm_name
 from rubric_measures.grading.grader import Grader, GradingReport, default_prompts
 from rubric_measures.records import TestBank
+from rubric_measures.runners import LocalRunner
 
 __all__ = ["Estimate", "Price", "estimate", "load_prices", "price_of"]
 
@@ -127,7 +128,8 @@ def estimate(
     found = []
     for name in grader.prompts or default_prompts(grader.runner.backend.model, bank):
         counter = CountingBackend(grader.runner.backend)
-        runner = dataclasses.replace(grader.runner, backend=counter, max_calls=None, max_cost=None, cache_only=False)
+        # Nothing is called, so whatever runs the calls of the grader, here it is this process.
+        runner = LocalRunner(counter, grader.runner.cache, price=grader.runner.price, stop=grader.runner.stop)
         report = GradingReport()
         single = dataclasses.replace(grader, runner=runner, prompts=(name,))
         [maker] = single.makers(bank)

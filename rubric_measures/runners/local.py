@@ -13,7 +13,7 @@ from rubric_measures.backends.cache import ReplyCache
 from rubric_measures.errors import GradingError
 from rubric_measures.runners.stats import RunStats
 
-__all__ = ["Job", "LocalRunner", "RunStats"]
+__all__ = ["Job", "LocalRunner", "RunState", "RunStats"]
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -73,7 +73,7 @@ class LocalRunner:
             GradingError: the backend left requests unanswered.
             KeyboardInterrupt: `stop` was set.
         """
-        run: _Run[K, T] = _Run(self, iter(jobs), stats if stats is not None else RunStats())
+        run: RunState[K, T] = RunState(self, iter(jobs), stats if stats is not None else RunStats())
         while True:
             request = run.next_miss()
             yield from run.take_done()
@@ -92,8 +92,14 @@ class LocalRunner:
                 )
 
 
-class _Run(Generic[K, T]):
-    """The state of one run. A backend may pull requests from a thread of its own, hence the lock."""
+class RunState(Generic[K, T]):
+    """The state of one run, for runners. A backend may pull requests from a thread of its own, hence the lock.
+
+    Args:
+        runner: cache and limits.
+        jobs: the jobs.
+        stats: is filled with counts.
+    """
 
     def __init__(self, runner: LocalRunner, jobs: Iterator[tuple[K, Job[T]]], stats: RunStats) -> None:
         self.runner, self.jobs, self.stats = runner, jobs, stats
@@ -109,18 +115,24 @@ class _Run(Generic[K, T]):
 
     @property
     def finished(self) -> bool:
+        """Whether every job is done and every result was taken."""
         return self.exhausted and not (self.steps or self.misses or self.waiting or self.done)
 
     def why_stopped(self) -> BaseException:
+        """The exception for the reason in `stopped`."""
         return KeyboardInterrupt()
 
     def feed(self, first: Request) -> Iterator[Request]:
         """What the backend pulls: the requests that nothing else answers, passage by passage."""
         request: Request | None = first
         while request is not None:
-            self.handed.add(request.key)
+            self.hand(request)
             yield request
             request = self.next_miss()
+
+    def hand(self, request: Request) -> None:
+        """Notes that a request is with the backend."""
+        self.handed.add(request.key)
 
     def next_miss(self) -> Request | None:
         """The next request for the backend; None at the end, when stopped, or when results wait to be read."""
@@ -141,6 +153,7 @@ class _Run(Generic[K, T]):
                     return None
 
     def take_done(self) -> Iterator[tuple[K, T]]:
+        """The results that are there."""
         if self.done and self.runner.progress:
             self.runner.progress(self.stats)
         while self.done:
@@ -150,15 +163,25 @@ class _Run(Generic[K, T]):
     def settle(self, request: Request, reply: Reply) -> None:
         """Puts a reply into the cache and hands it to everyone who waits for it."""
         with self.lock:
-            key = request.key
-            if key not in self.handed:
-                return  # a backend that answers twice is not paid twice
-            self.handed.remove(key)
-            self.stats.count_call(reply, self.runner.price(reply) if self.runner.price else 0.0)
-            if reply.status == "ok" and self.runner.cache is not None:
-                reply = self.runner.cache.put(request, reply)
-            for job, place in self.waiting.pop(key):
-                self._deliver(job, place, reply)
+            if request.key in self.handed:  # a backend that answers twice is not paid twice
+                cache = self.runner.cache
+                kept = cache.put(request, reply) if cache is not None and reply.status == "ok" else reply
+                self._settle(request, reply, kept)
+
+    def settle_block(self, answered: Sequence[tuple[Request, Reply]]) -> None:
+        """Settles a block of replies, which are in the cache all together or not at all."""
+        with self.lock:
+            answered = [pair for pair in answered if pair[0].key in self.handed]
+            cache = self.runner.cache
+            kept = cache.put_many(answered) if cache is not None else [reply for _, reply in answered]
+            for (request, reply), stored in zip(answered, kept, strict=True):
+                self._settle(request, reply, stored)
+
+    def _settle(self, request: Request, reply: Reply, kept: Reply) -> None:
+        self.handed.remove(request.key)
+        self.stats.count_call(reply, self.runner.price(reply) if self.runner.price else 0.0)
+        for job, place in self.waiting.pop(request.key):
+            self._deliver(job, place, kept)
 
     def _is_stopped(self) -> bool:
         if self.runner.stop is not None and self.runner.stop.is_set():

@@ -1,0 +1,368 @@
+"""The driver's side of a pool of Ray actors: blocks of requests go out in a stream of Ray Data, blocks of replies come
+back."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rubric_measures.backends.base import Reply, Request
+from rubric_measures.errors import BackendError, GradingError, InputError
+from rubric_measures.extras import require
+from rubric_measures.runners.ray_worker import BackendSpec, Desk, Returned, Worker, feed, pack
+
+__all__ = ["QUIET", "RayPool", "RaySettings", "connected"]
+
+_LOG = logging.getLogger("rubric_measures")
+_IN_FLIGHT = 2  # blocks that each actor has: one that it answers, and the next
+_TICK = 0.5  # seconds until a Ctrl-C is noticed
+_LOOK_AROUND = 5.0  # seconds between two looks at the nodes of the cluster, while no block comes
+_RESTARTS = 3  # streams that break one after the other without a block between
+_STORE = 512 << 20  # bytes of shared memory of a Ray of our own: blocks are small
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_AUTO_CONNECT": "0",
+    "RAY_BACKEND_LOG_LEVEL": "fatal",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+
+
+@dataclass(frozen=True)
+class RaySettings:
+    """The size of a pool.
+
+    Attributes:
+        actors: how many actors; None takes one for each GPU that is there, else one for each four processors.
+        gpus_per_actor: the GPUs (or the share of one) of each actor; None takes 1 where the model computes on a GPU,
+            else 0.
+        batch_size: the passages of a block; None takes 16 for models in the actors, else 256.
+        address: the cluster, `HOST:PORT` or `auto`; empty starts a Ray of its own on this machine.
+    """
+
+    actors: int | None = None
+    gpus_per_actor: float | None = None
+    batch_size: int | None = None
+    address: str = ""
+
+    def __post_init__(self) -> None:
+        for name, low, high in (("actors", 1, 100_000), ("gpus_per_actor", 0, 1000), ("batch_size", 1, 10**6)):
+            value = getattr(self, name)
+            if value is not None and not low <= value <= high:
+                raise InputError(f"{name} is {value}; expected {low} to {high}")
+        gpus = self.gpus_per_actor
+        if gpus is not None and gpus > 1 and gpus != int(gpus):
+            raise InputError(f"gpus_per_actor is {gpus:g}; expected a whole number, or a share below 1")
+        if self.address.startswith("ray://"):
+            raise InputError(
+                f"{self.address}: expected HOST:PORT or auto; run the command on a node of the cluster, or as a Ray job"
+            )
+
+
+@contextlib.contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """The module `ray`, connected: to the Ray that this process uses already, to a cluster, or to one of its own.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+        BackendError: there is no cluster at the address, or Ray cannot be started.
+    """
+    if not os.environ.keys() & QUIET.keys():
+        os.environ.update(QUIET)
+    ray = require("ray", "ray")
+    require("ray.data", "ray")
+    if ray.is_initialized():
+        yield ray
+        return
+    # What Ray Data logs as an error is an actor that died, or what is raised here in a line.
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL + 1)
+    own: dict[str, Any] = {} if address else {"include_dashboard": False, "object_store_memory": _STORE}
+    try:
+        with _no_stderr(), _deaf_children():
+            ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **own)
+    except Exception as error:
+        where = f"the Ray cluster at {address} cannot be joined" if address else "Ray cannot be started"
+        raise BackendError(f"{where}: {' '.join(str(error).split())[:300] or type(error).__name__}") from None
+    with _silent_raylet():
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
+
+
+@contextlib.contextmanager
+def _silent_raylet() -> Iterator[None]:
+    """Keeps Ray's messages about tasks that it begins again off standard output, where records may be written."""
+    from ray._private import worker
+
+    before = getattr(worker, "_worker_logs_enabled", True)
+    setattr(worker, "_worker_logs_enabled", False)  # noqa: B010 (Ray has no option for it)
+    try:
+        yield
+    finally:
+        setattr(worker, "_worker_logs_enabled", before)  # noqa: B010
+
+
+@contextlib.contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Lets processes that are started meanwhile ignore Ctrl-C: a terminal sends it to all, and the driver decides."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def _no_stderr() -> Iterator[None]:
+    """Keeps what Ray's libraries print while they start from the terminal; what goes wrong comes as an exception."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nothing, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)
+
+
+class RayPool:
+    """A pool of actors that answer blocks of requests; it starts with the first block.
+
+    Blocks come back in any order, each exactly once. An actor whose process dies is replaced by Ray, and its block
+    redone; blocks of a node that left are given to others; a stream that breaks is begun anew with the open blocks.
+
+    Args:
+        spec: the backend of each actor.
+        expected: the backend's name and options as the driver has them.
+        settings: the size of the pool.
+    """
+
+    def __init__(self, spec: BackendSpec, expected: Mapping[str, object], settings: RaySettings) -> None:
+        self._spec, self._expected, self._settings = spec, dict(expected), settings
+        self._open: dict[int, list[Request]] = {}
+        self._next = 0
+        self._stack = contextlib.ExitStack()
+        self._ray: Any = None
+        self._stream: _Stream | None = None
+        self._breaks = 0
+        self._redone = 0
+        self._alive: frozenset[str] = frozenset()
+        self._window = 0
+        self._recalled = False
+
+    @property
+    def open(self) -> bool:
+        """Whether there are blocks without replies."""
+        return bool(self._open)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another block may go out: every actor has work, and a few blocks are on their way."""
+        return not self._window or len(self._open) < self._window
+
+    def submit(self, requests: Sequence[Request]) -> None:
+        """Sends a block out."""
+        self._started()
+        number, self._next = self._next, self._next + 1
+        self._open[number] = list(requests)
+        self._send(number)
+
+    def take(self, stop: threading.Event | None = None) -> list[tuple[Request, Reply]]:
+        """Waits for a block and returns its requests with their replies.
+
+        Args:
+            stop: when it is set, blocks that no actor has begun are taken back; the result is empty when none is left.
+
+        Raises:
+            BackendError: the model cannot be used in the actors.
+            GradingError: Ray keeps failing.
+        """
+        looked = time.monotonic()
+        while self._open:
+            stream = self._started()
+            if stop is not None and stop.is_set():
+                self._recall(stream)
+            try:
+                found = stream.results.get(timeout=_TICK)
+            except queue.Empty:
+                if time.monotonic() - looked > _LOOK_AROUND:
+                    self._look_around(stream)
+                    looked = time.monotonic()
+                continue
+            if isinstance(found, Returned):
+                answered = self._answered(stream, found)
+                if answered is not None:
+                    return answered
+            else:
+                self._broken(found)
+        return []
+
+    def close(self) -> None:
+        """Ends the stream and, where Ray is our own, Ray; blocks under way are lost."""
+        try:
+            if self._stream is not None:
+                with contextlib.suppress(Exception):
+                    self._redone += self._ray.get(self._stream.desk.times_redone.remote(), timeout=5)
+                self._stream.close(self._ray, bool(self._open))
+        finally:
+            self._stream = None
+            self._stack.close()
+        if self._redone:
+            _LOG.warning("%d blocks were begun again: processes or nodes of the Ray pool were gone", self._redone)
+            self._redone = 0
+
+    def _started(self) -> _Stream:
+        if self._stream is not None:
+            return self._stream
+        if self._ray is None:
+            self._ray = self._stack.enter_context(connected(self._settings.address))
+        actors, cpus, gpus = pool_size(self._ray, self._settings)
+        self._window = _IN_FLIGHT * actors + 2
+        self._alive = _alive(self._ray)
+        self._stream = _Stream(self._ray, self._spec, self._expected, actors, cpus, gpus)
+        for number in self._open:
+            self._send(number)
+        return self._stream
+
+    def _send(self, number: int) -> None:
+        assert self._stream is not None
+        self._stream.desk.add.remote(number, pack(self._open[number]))
+
+    def _answered(self, stream: _Stream, found: Returned) -> list[tuple[Request, Reply]] | None:
+        for note in found.notes:
+            _LOG.warning("%s", note)
+        if found.problem:
+            raise BackendError(f"the model cannot be used in the Ray actors: {found.problem}")
+        if found.replies is None or found.block not in self._open:
+            return None
+        stream.desk.done.remote(found.block)
+        self._breaks = 0
+        return list(zip(self._open.pop(found.block), found.replies, strict=True))
+
+    def _broken(self, error: BaseException) -> None:
+        """Begins the stream anew, unless it keeps breaking."""
+        self._breaks += 1
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        if self._breaks > _RESTARTS or not self._ray.is_initialized():
+            raise GradingError(f"Ray keeps failing ({reason}); finished calls are in the cache: run again to continue")
+        _LOG.warning("the stream of Ray Data broke and is begun anew: %s", reason)
+        if self._stream is not None:
+            self._stream.close(self._ray, True)
+        self._stream = None
+
+    def _recall(self, stream: _Stream) -> None:
+        with contextlib.suppress(self._ray.exceptions.RayError):
+            for number in self._ray.get(stream.desk.recall.remote()):
+                self._open.pop(number, None)
+        if self._open and not self._recalled:
+            _LOG.info("waiting for %d blocks that actors have begun; Ctrl-C again drops them", len(self._open))
+        self._recalled = True
+
+    def _look_around(self, stream: _Stream) -> None:
+        """Gives the blocks of nodes that left to others."""
+        try:
+            alive = _alive(self._ray)
+        except Exception as error:
+            raise GradingError(f"the Ray cluster is gone ({error}); run again to continue") from None
+        gone, self._alive = self._alive - alive, alive
+        if gone:
+            _LOG.warning("%d nodes left the Ray cluster; %d are there", len(gone), len(alive))
+            stream.desk.nodes_left.remote(sorted(alive))
+
+
+def _alive(ray: Any) -> frozenset[str]:
+    return frozenset(node["NodeID"] for node in ray.nodes() if node["Alive"])
+
+
+def pool_size(ray: Any, settings: RaySettings) -> tuple[int, int, float]:
+    """How many actors there will be, and the processors and GPUs of each."""
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    gpus = settings.gpus_per_actor or 0.0
+    if gpus:
+        places = sum(int(node.get("GPU", 0) / gpus) for node in nodes)
+        return settings.actors or max(1, places), 1, gpus
+    cpus = [int(node.get("CPU", 0)) for node in nodes if node.get("CPU", 0) >= 1] or [1]
+    if settings.actors is None:
+        return sum(max(1, count // 4) for count in cpus), min(4, *cpus) if len(cpus) > 1 else min(4, cpus[0]), 0.0
+    # The processors are shared out, so that a model's threads do not stand in each other's way.
+    share = max(1, sum(cpus) // settings.actors)
+    return settings.actors, min(share, *cpus) if len(cpus) > 1 else min(share, cpus[0]), 0.0
+
+
+class _Stream:
+    """One execution of Ray Data, read by a thread."""
+
+    def __init__(
+        self, ray: Any, spec: BackendSpec, expected: Mapping[str, object], actors: int, cpus: int, gpus: float
+    ) -> None:
+        from rubric_measures import __version__
+
+        # Blocks stay with the driver's node until an actor takes them: another node may leave with what it holds.
+        here = {"ray.io/node-id": ray.get_runtime_context().get_node_id()}
+        self.desk = ray.remote(Desk).options(max_concurrency=1000, num_cpus=0, label_selector=here).remote()
+        self.results: queue.SimpleQueue[Returned | BaseException] = queue.SimpleQueue()
+        dataset = _dataset(ray, self.desk, here).map_batches(
+            Worker,
+            fn_constructor_args=(spec, expected, __version__, str(Path.cwd()), self.desk),
+            compute=ray.data.ActorPoolStrategy(size=actors, max_tasks_in_flight_per_actor=_IN_FLIGHT),
+            batch_size=None,
+            batch_format="pyarrow",
+            num_cpus=cpus,
+            num_gpus=gpus or None,
+        )
+        self._thread = threading.Thread(target=self._read, args=(dataset,), name="rubric_measures-ray", daemon=True)
+        self._thread.start()
+
+    def _read(self, dataset: Any) -> None:
+        try:
+            for table in dataset.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
+                for data in table.column("returned").to_pylist():
+                    self.results.put(_unpacked(data))
+            self.results.put(GradingError("the stream is at its end"))
+        except BaseException as error:
+            self.results.put(error)
+
+    def close(self, ray: Any, at_once: bool) -> None:
+        """Ends the execution; `at_once` does not wait for blocks under way."""
+        with contextlib.suppress(Exception):
+            for actor in ray.get(self.desk.cancel.remote(), timeout=30):
+                if at_once:
+                    ray.kill(actor)
+        self._thread.join(60)
+
+
+def _unpacked(data: bytes) -> Returned:
+    import pickle
+
+    found: Returned = pickle.loads(data)
+    return found
+
+
+def _dataset(ray: Any, desk: Any, here: dict[str, str]) -> Any:
+    """The stream of blocks, a row a block."""
+    import pyarrow
+
+    seed = ray.data.from_arrow(pyarrow.table({"seed": [0]}))
+    # Every row is a block of Ray Data's: a stream must not be kept until it makes a block of megabytes.
+    seed.context.target_max_block_size = 1
+    seed.context.enable_progress_bars = False
+    if hasattr(seed.context, "execution_no_progress_timeout_s"):
+        seed.context.execution_no_progress_timeout_s = -1.0  # a block may take a slow model as long as it likes
+    return seed.map_batches(
+        feed, fn_kwargs={"desk": desk}, batch_size=None, batch_format="pyarrow", num_cpus=0, label_selector=here
+    )

@@ -1,0 +1,343 @@
+"""What runs in the processes of a Ray cluster: the desk that keeps the open blocks, and the actors that answer them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import itertools
+import logging
+import os
+import pickle
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from rubric_measures.backends import Backend, make_backend
+from rubric_measures.backends.base import Reply, Request
+from rubric_measures.errors import RubricMeasuresError
+
+__all__ = ["BackendSpec", "Desk", "Order", "Returned", "Worker", "feed", "pack"]
+
+_DEATHS_IN_ROW = 12  # processes that died one after the other, with no reply between, before the run is given up
+_LOST = "processes of actors died over this passage"
+
+
+@dataclass(frozen=True)
+class BackendSpec:
+    """Which backend every actor makes for itself; it is pickled, so it holds no live object.
+
+    Attributes:
+        model: the model as the command line writes it.
+        options: the settings of its backend.
+        make: makes the backend from both; a function of a module that the actors can import.
+    """
+
+    model: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    make: Callable[..., Backend] = make_backend
+
+    def build(self) -> Backend:
+        """The backend."""
+        return self.make(self.model, **self.options)
+
+
+class Order(NamedTuple):
+    """What an actor is told when it begins a block.
+
+    Attributes:
+        skip: another actor has the block, or it is not wanted any more.
+        single: a process died over the block: its passages are answered one by one.
+        known: of those, the replies that were there before it died.
+        lost: of those, the places of passages over which two more processes died.
+        stop: why the whole run is at its end.
+    """
+
+    skip: bool = False
+    single: bool = False
+    known: Mapping[int, list[Reply]] = MappingProxyType({})
+    lost: frozenset[int] = frozenset()
+    stop: str = ""
+
+
+class Returned(NamedTuple):
+    """What comes back for a block: its replies in order (None: they come from elsewhere), problems and notes."""
+
+    block: int
+    replies: list[Reply] | None = None
+    problem: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass
+class _Block:
+    """A block under way: its requests, who has begun it, and what came of its passages one by one."""
+
+    data: bytes
+    actor: str = ""
+    node: str = ""
+    deaths: int = 0
+    known: dict[int, list[Reply]] = field(default_factory=dict)
+    tried: dict[int, int] = field(default_factory=dict)
+
+
+class Desk:
+    """Keeps the blocks that are not answered yet, in a process of its own beside the driver.
+
+    Blocks are read by their place in the stream: a stream that is read again after a failure is the same one.
+    """
+
+    def __init__(self) -> None:
+        self._order: list[int] = []
+        self._open: dict[int, _Block] = {}
+        self._changed = asyncio.Condition()
+        self._finished = False
+        self._deaths_in_row = 0
+        self._actors: list[Any] = []
+        self.redone = 0
+
+    async def enter(self, actor: Any) -> None:
+        """An actor is there (again)."""
+        self._actors.append(actor)
+
+    async def add(self, block: int, data: bytes) -> None:
+        """Puts a block at the end of the stream."""
+        async with self._changed:
+            self._open[block] = _Block(data)
+            self._order.append(block)
+            self._changed.notify_all()
+
+    async def at(self, place: int) -> tuple[int, bytes] | None:
+        """The block at a place of the stream, empty when it is answered; waits for it; None at the end."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._finished or place < len(self._order))
+            if self._finished:
+                return None
+            block = self._order[place]
+            return block, self._open[block].data if block in self._open else b""
+
+    async def begin(self, number: int, actor: str, node: str) -> Order:
+        """An actor begins a block; when the same actor has begun it before, its process died over it."""
+        block = self._open.get(number)
+        if block is None or (block.actor and block.actor != actor):
+            return Order(skip=True)
+        if block.actor:
+            block.deaths += 1
+            self.redone += 1
+            self._deaths_in_row += 1
+            if self._deaths_in_row >= _DEATHS_IN_ROW:
+                return Order(stop=f"the processes of actors died {self._deaths_in_row} times in a row")
+        block.actor, block.node = actor, node
+        lost = frozenset(place for place, tries in block.tried.items() if tries > 1 and place not in block.known)
+        return Order(single=block.deaths > 0, known=dict(block.known), lost=lost)
+
+    async def trying(self, number: int, place: int) -> None:
+        """An actor is about to answer one passage of a block that killed a process."""
+        if (block := self._open.get(number)) is not None:
+            block.tried[place] = block.tried.get(place, 0) + 1
+
+    async def answered(self, number: int, place: int, replies: list[Reply]) -> None:
+        """It did."""
+        self._deaths_in_row = 0
+        if (block := self._open.get(number)) is not None:
+            block.known[place] = replies
+
+    async def done(self, number: int) -> None:
+        """The driver has the replies of a block."""
+        self._open.pop(number, None)
+        self._deaths_in_row = 0
+
+    async def nodes_left(self, alive: Sequence[str]) -> int:
+        """Lets others have the blocks that no living node has begun; returns how many of them had been begun."""
+        begun = 0
+        async with self._changed:
+            for number, block in self._open.items():
+                if block.node not in alive:
+                    begun += bool(block.actor)
+                    block.actor = block.node = ""
+                    self._order.append(number)
+            self.redone += begun
+            self._changed.notify_all()
+        return begun
+
+    async def recall(self) -> list[int]:
+        """Takes back the blocks that no actor has begun."""
+        waiting = [number for number, block in self._open.items() if not block.actor]
+        for number in waiting:
+            del self._open[number]
+        return waiting
+
+    async def cancel(self) -> list[Any]:
+        """No block is wanted any more; returns all actors."""
+        async with self._changed:
+            self._open.clear()
+            self._finished = True
+            self._changed.notify_all()
+        return self._actors
+
+    async def times_redone(self) -> int:
+        """How often a block was begun again because a process or a node was gone."""
+        return self.redone
+
+
+def feed(_: Any, desk: Any) -> Iterator[Any]:
+    """The stream of blocks as Ray Data reads it: a row a block."""
+    import pyarrow
+    import ray
+
+    place = 0
+    while (found := ray.get(desk.at.remote(place))) is not None:
+        block, data = found
+        yield pyarrow.table({"block": pyarrow.array([block]), "data": pyarrow.array([data], pyarrow.binary())})
+        place += 1
+
+
+def pack(value: object) -> bytes:
+    """Requests or replies as bytes."""
+    return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+class _Notes(logging.Handler):
+    """Collects what the backend has to say, for the driver to say it."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+    def take(self) -> tuple[str, ...]:
+        lines, self.lines = tuple(self.lines), []
+        return lines
+
+
+class Worker:
+    """An actor: makes its backend from the spec and answers blocks with it.
+
+    Args:
+        spec: the backend.
+        expected: the backend's name and options as the driver has them; those of the actor must be the same, as they
+            are in the key of every reply.
+        version: the version of this package that the driver runs.
+        folder: the driver's working folder; file names in the spec are relative to it.
+        desk: the desk.
+    """
+
+    def __init__(self, spec: BackendSpec, expected: Mapping[str, object], version: str, folder: str, desk: Any) -> None:
+        import ray
+
+        context = ray.get_runtime_context()
+        self._desk = desk
+        desk.enter.remote(context.current_actor)
+        self._who = context.get_actor_id(), context.get_node_id()
+        self._backend: Backend | None = None
+        self._problem = ""
+        self._notes = _Notes()
+        logging.getLogger("rubric_measures").addHandler(self._notes)
+        with contextlib.suppress(OSError):
+            os.chdir(folder)
+        try:
+            self._backend = self._made(spec, expected, version)
+        except Exception as error:
+            self._problem = _described(error)
+
+    @staticmethod
+    def _made(spec: BackendSpec, expected: Mapping[str, object], version: str) -> Backend:
+        from rubric_measures import __version__
+
+        if version != __version__:
+            raise RubricMeasuresError(f"rubric_measures is {__version__} here and {version} in the driver")
+        backend = spec.build()
+        found = {"model": backend.model, **backend.options}
+        if found != expected:
+            names = sorted(name for name in {*found, *expected} if found.get(name) != expected.get(name))
+            raise RubricMeasuresError(
+                f"{names[0]} is {found.get(names[0])!r} here and {expected.get(names[0])!r} in the driver; "
+                "name it with --model-option"
+            )
+        return backend
+
+    def __call__(self, table: Any) -> Any:
+        """Answers the blocks of a table (one, as a rule)."""
+        import pyarrow
+
+        found = [
+            pack(self._returned(block, data))
+            for block, data in zip(table.column("block").to_pylist(), table.column("data").to_pylist(), strict=True)
+        ]
+        return pyarrow.table({"returned": pyarrow.array(found, pyarrow.binary())})
+
+    def _returned(self, number: int, data: bytes) -> Returned:
+        import ray
+
+        if self._backend is None:
+            return Returned(number, problem=self._problem)
+        order: Order = ray.get(self._desk.begin.remote(number, *self._who))
+        if order.stop:
+            return Returned(number, problem=f"on {socket.gethostname()}: {order.stop}")
+        if order.skip or not data:
+            return Returned(number)
+        requests: list[Request] = pickle.loads(data)
+        try:
+            if order.single:
+                replies = self._one_by_one(self._backend, number, requests, order)
+            else:
+                replies = answers(self._backend, requests)
+        except RubricMeasuresError as error:
+            return Returned(number, problem=_described(error), notes=self._notes.take())
+        return Returned(number, [_plain(reply) for reply in replies], notes=self._notes.take())
+
+    def _one_by_one(self, backend: Backend, number: int, requests: Sequence[Request], order: Order) -> list[Reply]:
+        import ray
+
+        replies: list[Reply] = []
+        for place, (_, members) in enumerate(itertools.groupby(requests, key=lambda request: request.group)):
+            passage = list(members)
+            if place in order.known:
+                replies += order.known[place]
+            elif place in order.lost:
+                replies += [Reply(None, "failed", _LOST) for _ in passage]
+            else:
+                ray.get(self._desk.trying.remote(number, place))
+                found = [_plain(reply) for reply in answers(backend, passage)]
+                ray.get(self._desk.answered.remote(number, place, found))
+                replies += found
+        return replies
+
+
+def answers(backend: Backend, requests: Sequence[Request]) -> list[Reply]:
+    """The replies to some requests, in order; where the backend breaks down over one, that one fails alone.
+
+    Raises:
+        RubricMeasuresError: nothing can work.
+    """
+    found: dict[str, Reply] = {}
+    reason = "the backend left it unanswered"
+    try:
+        for request, reply in backend.complete(iter(requests)):
+            found[request.key] = reply
+    except RubricMeasuresError:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    missing = [request for request in requests if request.key not in found]
+    if len(missing) == 1 and len(requests) == 1:
+        found[missing[0].key] = Reply(None, "failed", reason)
+    elif missing:
+        # Halves: whatever broke it is found in few steps, and the others keep company.
+        half = (len(missing) + 1) // 2
+        for part in (missing[:half], missing[half:]):
+            found.update(zip([request.key for request in part], answers(backend, part), strict=True) if part else ())
+    return [found[request.key] for request in requests]
+
+
+def _plain(reply: Reply) -> Reply:
+    return reply if type(reply.raw) is dict else dataclasses.replace(reply, raw=dict(reply.raw))
+
+
+def _described(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text if isinstance(error, RubricMeasuresError) else f"{type(error).__name__}: {text}"

@@ -1,0 +1,95 @@
+"""Backends for the tests of the Ray runner: the actors import this module and make them by name."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rubric_measures.backends.base import Backend, Reply, Request
+from rubric_measures.errors import BackendError
+
+_NEVER = 600.0  # seconds after which a test has failed anyway
+
+
+@dataclass
+class Diary:
+    """Rates by the length of the prompt, writes every call into a file, and does what the texts of prompts say.
+
+    Attributes:
+        folder: where `calls` and the marks of the tests lie.
+        gate: wait before a prompt with this text until the folder has a file `open`; `waiting` is a sign of it.
+        raises: break down over a prompt with this text.
+        kills: kill the process over a prompt with this text, every time.
+        kills_once: the same, but only the first time of all.
+        hopeless: say that nothing can work.
+    """
+
+    folder: Path
+    gate: str = ""
+    raises: str = ""
+    kills: str = ""
+    kills_once: str = ""
+    hopeless: bool = False
+
+    model = "diary"
+    deterministic = True
+    context_tokens = None
+
+    @property
+    def options(self) -> Mapping[str, object]:
+        return {}
+
+    def count_tokens(self, text: str) -> int:
+        return len(text.split())
+
+    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        if self.hopeless:
+            raise BackendError("no such model")
+        for request in requests:
+            text = request.messages[-1].content
+            with (self.folder / "calls").open("a", encoding="utf-8") as stream:
+                stream.write(f"{os.getpid()}\t{request.key}\n")
+            if self.gate and self.gate in text:
+                (self.folder / "waiting").touch()
+                _wait_for(self.folder / "open")
+            if self.raises and self.raises in text:
+                raise ValueError("poison")
+            if self.kills and self.kills in text:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if self.kills_once and self.kills_once in text and _first(self.folder / "killed"):
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield request, Reply(str(len(text) % 6), prompt_tokens=len(text), raw={"model": "diary-1"})
+
+
+def _wait_for(path: Path) -> None:
+    end = time.monotonic() + _NEVER
+    while not path.exists() and time.monotonic() < end:
+        time.sleep(0.02)
+
+
+def _first(path: Path) -> bool:
+    try:
+        path.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def make_diary(model: str, **options: Any) -> Backend:
+    return Diary(Path(model), **options)
+
+
+def drive(folder: str, options: dict[str, Any], arguments: list[str]) -> int:
+    """The command line with the diary as its model, for processes that are killed or interrupted."""
+    from rubric_measures.cli import main
+    from rubric_measures.runners import ray_runner
+    from rubric_measures.runners.ray_worker import BackendSpec
+
+    spec = BackendSpec(folder, options, make_diary)
+    ray_runner.ray_backend = lambda model, _, settings: (spec.build(), spec, settings)
+    return main(arguments)

@@ -1,0 +1,436 @@
+"""The Ray runner on a real Ray: the local runner's results, whatever dies, leaves, is poisoned or interrupted."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ray = pytest.importorskip("ray")
+
+from rubric_measures.backends import make_backend  # noqa: E402
+from rubric_measures.backends.base import Reply  # noqa: E402
+from rubric_measures.backends.cache import ReplyCache  # noqa: E402
+from rubric_measures.cli import main  # noqa: E402
+from rubric_measures.errors import BackendError, InputError  # noqa: E402
+from rubric_measures.formats.workbench import QueryPassages  # noqa: E402
+from rubric_measures.grading import Grader, GradingReport, GradingSettings  # noqa: E402
+from rubric_measures.records import TestBank  # noqa: E402
+from rubric_measures.runners import LocalRunner  # noqa: E402
+from rubric_measures.runners.ray_pool import RaySettings  # noqa: E402
+from rubric_measures.runners.ray_runner import RayRunner, ray_backend  # noqa: E402
+from rubric_measures.runners.ray_worker import BackendSpec  # noqa: E402
+from tests.grading_data import make_bank, make_groups, write_inputs  # noqa: E402
+from tests.ray_backends import Diary, make_diary  # noqa: E402
+
+# What Ray's own modules warn of is not ours to mend.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+ROOT = Path(__file__).parents[1]
+RATING = "QuestionSelfRatedUnanswerablePromptWithChoices"
+PATIENCE = 300.0  # seconds after which a test that waits has failed
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A cluster on this machine with a head of two processors; this process and others join it."""
+    from rubric_measures.runners.ray_pool import connected
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+        # Nodes of the cluster get the settings of a quiet Ray before the first one starts.
+        from rubric_measures.runners.ray_pool import QUIET
+
+        for name, value in QUIET.items():
+            patch.setenv(name, value)
+        from ray.cluster_utils import Cluster
+
+        made = Cluster(
+            initialize_head=True,
+            head_node_args={"num_cpus": 2, "include_dashboard": False, "object_store_memory": 100 << 20},
+        )
+        with connected(made.address):
+            yield made
+        made.shutdown()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "diary"
+    made.mkdir()
+    return made
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def calls(folder: Path) -> list[tuple[str, str]]:
+    """(process, key) of every call that an actor made."""
+    path = folder / "calls"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [(process, key) for process, _, key in (line.partition("\t") for line in lines)]
+
+
+def graded(
+    runner: LocalRunner, groups: list[QueryPassages], bank: TestBank, **settings: Any
+) -> tuple[list[dict[str, Any]], GradingReport]:
+    report = GradingReport()
+    grader = Grader(
+        runner, () if runner.backend.model.startswith("lexical") else (RATING,), GradingSettings(**settings)
+    )
+    records = [
+        {"query": group.query_id, "passages": [passage.model_dump() for passage in group.passages]}
+        for group in grader.grade_records(groups, bank, report)
+    ]
+    return records, report
+
+
+def statuses(report: GradingReport) -> dict[str, int]:
+    return dict(report.by_status)
+
+
+def diary(folder: Path, cache: ReplyCache | None = None, actors: int = 2, batch: int = 2, **options: Any) -> RayRunner:
+    limits = {name: options.pop(name) for name in ("max_calls", "max_cost", "price", "cache_only") if name in options}
+    spec = BackendSpec(str(folder), options, make_diary)
+    return RayRunner(
+        spec.build(),
+        cache,
+        spec=spec,
+        settings=RaySettings(actors=actors, gpus_per_actor=0, batch_size=batch),
+        **limits,
+    )
+
+
+@pytest.mark.parametrize(("actors", "batch"), [(1, 3), (2, 1)])
+def test_the_lexical_grader_gives_what_it_gives_locally(cluster: Any, actors: int, batch: int) -> None:
+    groups, bank = make_groups(3, 6), make_bank(3, 4)
+    backend = make_backend("lexical")
+    settings = RaySettings(actors=actors, batch_size=batch)
+    mine, report = graded(RayRunner(backend, spec=BackendSpec("lexical"), settings=settings), groups, bank)
+    local, expected = graded(LocalRunner(backend), groups, bank)
+    assert mine == local
+    assert report == expected
+    assert report.run.calls == 3 * 6 * 4
+
+
+def test_retries_replicates_and_failures_are_those_of_the_local_runner(cluster: Any, tmp_path: Path) -> None:
+    table = tmp_path / "table.jsonl"
+    table.write_text(
+        '{"contains": " 1.", "replicate": 0, "reply": "well"}\n'
+        '{"contains": " 1.", "replicate": 1000, "reply": "5"}\n'
+        '{"contains": " 2.", "reply": null, "status": "refused", "error": "no"}\n'
+        '{"contains": " 3.", "reply": "perhaps", "prompt_tokens": 7}\n'
+        '{"matches": "leap|sun", "reply": "4"}\n{"reply": "2", "raw": {"model": "m"}}\n'
+    )
+    groups, bank = make_groups(2, 5), make_bank(2, 3)
+    backend, spec, settings = ray_backend(f"scripted:{table}", {}, RaySettings(actors=2, batch_size=2))
+    with ReplyCache(":memory:") as one, ReplyCache(":memory:") as two:
+        drawn = {"replicates": 3, "temperature": 1.0, "retries": 2}
+        local, expected = graded(LocalRunner(backend, one), groups, bank, **drawn)
+        mine, report = graded(RayRunner(backend, two, spec=spec, settings=settings), groups, bank, **drawn)
+        assert mine == local
+        assert report == expected
+        assert report.unparsed_retries > 0
+        assert set(statuses(report)) == {"graded", "refused", "unparsed"}
+        assert {entry.key for entry in one.entries()} == {entry.key for entry in two.entries()}
+
+
+def test_what_is_cached_never_reaches_an_actor(cluster: Any, folder: Path) -> None:
+    groups, bank = make_groups(2, 4), make_bank(2, 3)
+    with ReplyCache(":memory:") as cache:
+        graded(diary(folder, cache), groups[:1], bank)
+        before = calls(folder)
+        assert len(before) == len(set(before)) == 4 * 3
+        _, report = graded(diary(folder, cache), groups, bank)
+        assert (report.run.calls, report.run.cached) == (12, 12)
+        assert len({key for _, key in calls(folder)}) == len(calls(folder)) == 24
+        # All of it cached: no actor is made, so it does not matter that none could be.
+        _, report = graded(diary(folder, cache, hopeless=True), groups, bank)
+        assert (report.run.calls, report.run.cached) == (0, 24)
+    assert len(calls(folder)) == 24
+
+
+def test_two_actors_share_the_work(cluster: Any, folder: Path) -> None:
+    groups, bank = make_groups(2, 8), make_bank(2, 1)
+    _, report = graded(diary(folder, batch=1), groups, bank)
+    assert statuses(report) == {"graded": 16}
+    # With the gate shut, one actor alone could not have begun two blocks.
+    (folder / "calls").unlink()
+    runner = diary(folder, batch=1, gate="What")
+    results = Grader(runner, (RATING,)).grade_records(groups, bank)
+    opener = _open_when(folder, lambda: len({process for process, _ in calls(folder)}) == 2)
+    assert sum(len(group.passages) for group in results) == 16
+    opener.join()
+
+
+def _open_when(folder: Path, true: Callable[[], bool], then: Callable[[], Any] = lambda: None) -> Any:
+    """A thread that opens the diary's gate as soon as something is true."""
+
+    def watch() -> None:
+        wait_until(true)
+        then()
+        (folder / "open").touch()
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    return thread
+
+
+def test_a_killed_actor_is_replaced_and_its_block_redone(
+    cluster: Any, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    groups, bank = make_groups(2, 5), make_bank(2, 3)
+    local, expected = graded(LocalRunner(Diary(folder)), groups, bank)
+    (folder / "calls").unlink()
+    mine, report = graded(diary(folder, kills_once=" 3."), groups, bank)
+    assert (folder / "killed").exists()
+    assert mine == local
+    assert report == expected
+    made = Counter(key for _, key in calls(folder))
+    assert len(made) == 30
+    # Only the block of the killed process (two passages of three items) was begun again.
+    assert 0 < made.total() - 30 <= 6
+    assert "1 blocks were begun again" in caplog.text
+
+
+def test_a_poisoned_input_fails_its_own_grades(cluster: Any, folder: Path) -> None:
+    groups, bank = make_groups(2, 5), make_bank(2, 3)
+    poison = groups[0].passages[3].text
+    mine, report = graded(diary(folder, batch=4, raises=poison), groups, bank)
+    assert statuses(report) == {"graded": 27, "failed": 3}
+    [entry] = mine[0]["passages"][3]["exam_grades"]
+    assert set(entry["item_status"].values()) == {"failed"}
+    assert set(entry["llm_response_errors"].values()) == {"ValueError: poison"}
+    assert report.run.failed == 3
+
+
+def test_an_input_that_kills_processes_fails_its_own_grades(cluster: Any, folder: Path) -> None:
+    groups, bank = make_groups(2, 5), make_bank(2, 2)
+    poison = groups[1].passages[2].text
+    with ReplyCache(":memory:") as cache:
+        mine, report = graded(diary(folder, cache, actors=1, batch=3, kills=poison), groups, bank)
+        assert statuses(report) == {"graded": 18, "failed": 2}
+        [entry] = mine[1]["passages"][2]["exam_grades"]
+        assert all("processes of actors died" in error for error in entry["llm_response_errors"].values())
+        assert len(cache) == 18
+        # One death over the block, two over the passage alone.
+        killers = Counter(key for _, key in calls(folder))
+        assert max(killers.values()) == 3
+        _, report = graded(diary(folder, cache, actors=1), groups, bank)
+    assert statuses(report) == {"graded": 20}
+    assert report.run.calls == 2
+
+
+def test_a_node_that_leaves_shrinks_the_pool(cluster: Any, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    groups, bank = make_groups(2, 9), make_bank(2, 2)
+    local, expected = graded(LocalRunner(Diary(folder)), groups, bank)
+    (folder / "calls").unlink()
+    node = cluster.add_node(num_cpus=1, object_store_memory=100 << 20)
+    wait_until(lambda: ray.cluster_resources().get("CPU", 0) == 3)
+    # Three actors of one processor each: one of them can only be on the new node, and is in mid-block when it leaves.
+    three = diary(folder, actors=3, batch=1, gate="What")
+    opener = _open_when(
+        folder, lambda: len({process for process, _ in calls(folder)}) == 3, lambda: cluster.remove_node(node, False)
+    )
+    mine, report = graded(three, groups, bank)
+    opener.join()
+    assert mine == local
+    assert report == expected
+    assert "nodes left the Ray cluster" in caplog.text
+
+
+def test_limits_stop_and_the_next_run_goes_on(cluster: Any, folder: Path) -> None:
+    groups, bank = make_groups(1, 4), make_bank(1, 3)
+    with ReplyCache(":memory:") as cache:
+        _, report = graded(diary(folder, cache, max_calls=5), groups, bank)
+        assert report.run.limit == "the limit of 5 calls was reached"
+        assert len(cache) == len(calls(folder)) == report.run.calls == 5
+        # The first call shows that one costs 2; two of them cost 4, and a third would pass the limit.
+        _, report = graded(diary(folder, cache, max_cost=5, price=lambda reply: 2.0), groups, bank)
+        assert report.run.limit == "the limit of 5 on the cost was reached"
+        assert len(cache) == len(calls(folder)) == 7
+        _, report = graded(diary(folder, cache, cache_only=True), groups, bank)
+        assert (report.run.cached, report.run.missing, report.run.calls) == (7, 5, 0)
+        _, report = graded(diary(folder, cache), groups, bank)
+        assert (report.run.cached, report.run.calls) == (7, 5)
+    assert len(calls(folder)) == 12
+
+
+def test_a_model_that_cannot_be_used_is_one_line(cluster: Any, folder: Path) -> None:
+    groups, bank = make_groups(1, 2), make_bank(1, 2)
+    with pytest.raises(BackendError, match="no such model"):
+        graded(diary(folder, hopeless=True), groups, bank)
+    runner = RayRunner(make_backend("lexical"), spec=BackendSpec(str(folder), {}, make_diary), settings=RaySettings(1))
+    with pytest.raises(BackendError, match="model is 'diary' here and 'lexical:1' in the driver"):
+        graded(runner, groups, bank)
+
+
+def start(folder: Path, options: dict[str, Any], arguments: list[str]) -> subprocess.Popen[str]:
+    program = (
+        f"import sys; from tests.ray_backends import drive; sys.exit(drive({str(folder)!r}, {options!r}, sys.argv[1:]))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        start_new_session=True,
+    )
+    # A process that hangs fails its test instead of hanging all.
+    watch = threading.Timer(PATIENCE, process.kill)
+    watch.daemon = True
+    watch.start()
+    return process
+
+
+def stored(cache: Path) -> int:
+    with contextlib.suppress(InputError), ReplyCache(cache, read_only=True) as opened:
+        return len(opened)
+    return 0
+
+
+def until_only_the_gate_is_open(process: subprocess.Popen[str], folder: Path, cache: Path) -> int:
+    """Waits until one call is at the gate and all others that were made are kept; how many."""
+
+    def so() -> bool:
+        kept = stored(cache)
+        return (folder / "waiting").exists() and len(calls(folder)) == kept + 1
+
+    wait_until(lambda: process.poll() is not None or so())
+    assert process.poll() is None, process.communicate()
+    return stored(cache)
+
+
+def command(tmp_path: Path, *more: str) -> tuple[list[str], Path]:
+    passages, bank = write_inputs(tmp_path, queries=1, passages=6, items=2)
+    out = tmp_path / "out.jsonl"
+    inputs = [str(passages), "--bank", str(bank), "--model", "openai:x", "--prompt", RATING, "-o", str(out)]
+    return ["grade", *inputs, "--runner", "ray", "--actors", "1", "--batch-size", "1", *more], out
+
+
+def test_a_killed_driver_loses_only_blocks_in_flight(cluster: Any, folder: Path, tmp_path: Path) -> None:
+    arguments, out = command(tmp_path, "--ray-address", cluster.address)
+    cache = Path(f"{out}.cache.sqlite")
+    with start(folder, {"gate": " 3."}, arguments) as process:
+        kept = until_only_the_gate_is_open(process, folder, cache)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert not out.exists()
+    assert stored(cache) == kept
+    before = Counter(key for _, key in calls(folder))
+    with start(folder, {}, arguments) as process:
+        _, errors = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, errors.count("\n")) == (0, 1), errors
+    assert f"12 grades of 6 passages: {12 - kept} calls, " in errors
+    # Nothing that was kept was asked again: of the calls before, only that at the gate.
+    after = Counter(key for _, key in calls(folder))
+    assert (len(after), after.total()) == (12, 13)
+    assert len(after - before) == 12 - kept
+    with ReplyCache(cache) as opened:
+        groups, bank = make_groups(1, 6), make_bank(1, 2)
+        _, report = graded(LocalRunner(Diary(folder), opened, cache_only=True), groups, bank)
+    assert statuses(report) == {"graded": 12}
+
+
+def test_ctrl_c_keeps_the_block_in_flight_and_stops(folder: Path, tmp_path: Path) -> None:
+    """A Ray of its own, and the interrupt goes to all processes, as from a terminal."""
+    arguments, out = command(tmp_path)
+    cache = Path(f"{out}.cache.sqlite")
+    with start(folder, {"gate": " 2."}, arguments) as process:
+        kept = until_only_the_gate_is_open(process, folder, cache)
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        (folder / "open").touch()
+        printed, errors = process.communicate(timeout=PATIENCE)
+    assert said == "rubric_measures: waiting for 1 blocks that actors have begun; Ctrl-C again drops them\n"
+    assert process.returncode == 130
+    assert f"; {kept + 2} calls of this run are in the cache: run again to continue" in errors
+    assert (errors.count("\n"), printed) == (1, "")
+    assert stored(cache) == len(calls(folder)) == kept + 2
+    assert not out.exists()
+
+
+def test_a_second_ctrl_c_drops_the_block_in_flight(cluster: Any, folder: Path, tmp_path: Path) -> None:
+    arguments, out = command(tmp_path, "--ray-address", cluster.address)
+    cache = Path(f"{out}.cache.sqlite")
+    with start(folder, {"gate": " 2."}, arguments) as process:
+        kept = until_only_the_gate_is_open(process, folder, cache)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        assert "Ctrl-C again" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        printed, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    assert f"; {kept} calls of this run are in the cache" in errors
+    assert (errors.count("\n"), printed) == (1, "")
+    assert not out.exists()
+
+
+def test_the_command_line_gives_the_same_bytes(
+    cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages, bank = write_inputs(tmp_path)
+    base = ["grade", str(passages), "--bank", str(bank), "--model", "lexical"]
+    assert main([*base, "-o", str(tmp_path / "local.jsonl.gz")]) == 0
+    more = ["--runner", "ray", "--actors", "2", "--batch-size", "1"]
+    assert main([*base, "-o", str(tmp_path / "ray.jsonl.gz"), *more]) == 0
+    one, two = capsys.readouterr().err.splitlines()
+    assert one == two
+    assert (tmp_path / "local.jsonl.gz").read_bytes() == (tmp_path / "ray.jsonl.gz").read_bytes()
+    manifests = [(tmp_path / f"{name}.jsonl.gz.manifest.json").read_text() for name in ("local", "ray")]
+    assert manifests[0].replace("local.jsonl", "ray.jsonl") == manifests[1]
+    assert main([*base, "-o", str(tmp_path / "x.jsonl"), *more, "--dry-run"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split("\t")[:2] == ["LexicalCoverage", "24"]
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (["--actors", "0"], "actors is 0; expected 1"),
+        (["--gpus-per-actor", "1.5"], "a whole number, or a share below 1"),
+        (["--batch-size", "-1"], "batch_size is -1"),
+        (["--ray-address", "ray://host:10001"], "expected HOST:PORT or auto"),
+        (["--model-option", "batch=b.json"], "--runner local"),
+    ],
+)
+def test_wrong_options_are_one_line_and_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], expected: str
+) -> None:
+    passages, bank = write_inputs(tmp_path)
+    command = ["grade", str(passages), "--bank", str(bank), "--model", "lexical", "-o", str(tmp_path / "o.jsonl")]
+    assert main([*command, "--runner", "ray", *more]) == 2
+    errors = capsys.readouterr().err
+    assert expected in errors
+    assert errors.count("\n") == 1
+
+
+def test_replies_of_a_block_are_stored_together(tmp_path: Path) -> None:
+    from rubric_measures.backends.base import Message, Request
+
+    pairs = [(Request("m", (Message("user", text),)), Reply(text)) for text in "abc"]
+    pairs.append((Request("m", (Message("user", "d"),)), Reply(None, "failed", "lost")))
+    with ReplyCache(tmp_path / "c") as cache:
+        cache.put(pairs[1][0], Reply("first"))
+        assert [reply.text for reply in cache.put_many(pairs)] == ["a", "first", "c", None]
+        assert len(cache) == 3
