@@ -15,7 +15,7 @@ from typing import IO, BinaryIO, cast
 
 from rubric_measures.errors import FormatError, InputError
 
-__all__ = ["atomic_writer", "iter_lines", "open_binary", "path_name", "peek_head", "read_text"]
+__all__ = ["atomic_writer", "decode_text", "iter_lines", "open_binary", "path_name", "peek_head", "read_text"]
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -122,9 +122,16 @@ def read_text(path: str | os.PathLike[str]) -> str:
         InputError: the file cannot be opened.
         FormatError: it is not UTF-8, or a gzip file is damaged.
     """
-    name = path_name(path)
     with open_binary(path) as stream:
-        data = stream.read()
+        return decode_text(stream.read(), path_name(path))
+
+
+def decode_text(data: bytes, name: str) -> str:
+    """The text of a file's uncompressed bytes, as `read_text` gives it.
+
+    Raises:
+        FormatError: it is not UTF-8; names the file and the line.
+    """
     try:
         text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8")
     except UnicodeDecodeError as error:

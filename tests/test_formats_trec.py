@@ -1,9 +1,11 @@
 """Tests of TREC runs and qrels: the one sort, both reading paths, what is refused, what is said, identity."""
 
 import gzip
+import io
 import logging
 import os
 import random
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.errors import FormatError, InputError
-from rubric_measures.formats import trec
-from rubric_measures.formats.trec import Qrel, Ranking, Run, make_run, read_qrels, read_run, write_qrels, write_runs
+from rubric_measures.formats import trec_regular
+from rubric_measures.formats.trec import (
+    Qrel,
+    QueryQrels,
+    Ranking,
+    Run,
+    make_run,
+    map_qrels,
+    map_run,
+    read_qrels,
+    read_run,
+    write_qrels,
+    write_runs,
+)
+from rubric_measures.formats.trec_checked import checked_qrels, checked_rankings
+from rubric_measures.formats.trec_regular import regular_qrels, regular_rankings
 
 
 def _write(folder: Path, text: str, name: str = "sys.run") -> Path:
@@ -27,11 +43,19 @@ def _rankings(run: Run) -> dict[str, list[tuple[str, float]]]:
     }
 
 
+def _fast_rankings(text: str) -> tuple[str, dict[str, tuple[Ranking, int]]] | None:
+    return regular_rankings(io.BytesIO(text.encode()), lambda _, ranking: ranking)
+
+
+def _fast_qrels(text: str) -> dict[str, QueryQrels] | None:
+    return regular_qrels(io.BytesIO(text.encode()), lambda columns: columns)
+
+
 REGULAR = "q1 Q0 d1 1 3.5 sys\nq1 Q0 d2 2 2 sys\nq2 Q0 d9 1 1e-3 sys\n"
 
 
 def test_reads_a_regular_run(tmp_path: Path) -> None:
-    assert trec._regular_rankings(REGULAR) is not None
+    assert _fast_rankings(REGULAR) is not None
     run = read_run(_write(tmp_path, REGULAR))
     assert run.run_id == "sys"
     assert _rankings(run) == {"q1": [("d1", 3.5), ("d2", 2.0)], "q2": [("d9", 0.001)]}
@@ -224,17 +248,90 @@ _COLUMNS = st.tuples(
     st.lists(st.builds(str.join, st.sampled_from([" ", " ", "\t"]), _COLUMNS), min_size=1, max_size=7).map("\n".join)
 )
 def test_the_fast_path_sees_what_the_careful_one_sees(text: str) -> None:
-    fast = trec._regular_rankings(text)
+    fast = _fast_rankings(text)
     if fast is not None:
-        assert fast == trec._checked_rankings(text, "x")
+        assert fast == checked_rankings(text, "x")
 
 
 @settings(deadline=None, max_examples=200)
 @given(st.lists(st.lists(_TOKENS, min_size=3, max_size=5).map(" ".join), min_size=1, max_size=4).map("\n".join))
 def test_the_fast_path_of_qrels_sees_what_the_careful_one_sees(text: str) -> None:
-    fast = trec._regular_qrels(text)
+    fast = _fast_qrels(text)
     if fast is not None:
-        assert fast == trec._checked_qrels(text, "x")
+        rows = [Qrel(q, d, r, i) for q, *columns in fast.values() for d, r, i in zip(*columns, strict=True)]
+        assert rows == checked_qrels(text, "x")
+
+
+def _long_run(rng: random.Random) -> str:
+    lines = []
+    for query in range(rng.randint(1, 6)):
+        docs = rng.sample(range(1000), rng.randint(1, 40))
+        scores = [rng.choice([1.5, 2.0, 1e-9, 7, rng.random()]) for _ in docs]
+        if rng.random() < 0.7:
+            scores.sort(reverse=True)
+        gap = rng.choice([" ", " ", "\t"])
+        lines += [
+            gap.join([f"q{query}", "Q0", f"é{doc}", str(rank), repr(score), "sys"]) + rng.choice(["", "", "\r"])
+            for rank, (doc, score) in enumerate(zip(docs, scores, strict=True), 1)
+        ]
+    return "\n".join(lines) + rng.choice(["\n", ""])
+
+
+@pytest.mark.parametrize("piece", [1 << 7, 1 << 8, 1 << 10, 1 << 18])
+def test_a_file_may_be_cut_into_pieces_anywhere(piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trec_regular, "_PIECE", piece)
+    rng = random.Random(piece)
+    for _ in range(60):
+        text = _long_run(rng)
+        expected = checked_rankings(text.replace("\r", ""), "x")
+        fast = _fast_rankings(text)
+        if "\t" not in text or " " not in text:
+            assert fast == expected
+        assert fast in (expected, None)
+        read = read_run(_write(tmp_path, text))
+        assert {query_id: ranking for query_id, (ranking, _) in expected[1].items()} == read.rankings
+
+
+@pytest.mark.parametrize("piece", [1 << 6, 1 << 8, 1 << 18])
+def test_judgments_may_be_cut_into_pieces_anywhere(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trec_regular, "_PIECE", piece)
+    rng = random.Random(piece)
+    for _ in range(60):
+        rows = [
+            Qrel(f"q{query}", f"d{doc}", rng.randint(-2, 5), f"q{query}/é{item}")
+            for query in range(rng.randint(1, 5))
+            for doc in range(rng.randint(1, 9))
+            for item in range(rng.randint(1, 5))
+        ]
+        text = "\ufeff" + "\n".join(f"{q} {i} {d} {r}" for q, d, r, i in rows)
+        fast = _fast_qrels(text)
+        assert fast is not None
+        assert [Qrel(q, d, r, i) for q, *columns in fast.values() for d, r, i in zip(*columns, strict=True)] == rows
+
+
+def test_only_what_is_taken_of_a_query_is_kept(tmp_path: Path) -> None:
+    run = _write(tmp_path, "q2 Q0 a 1 1 s\nq1 Q0 c 1 3 s\nq1 Q0 b 2 2 s\n")
+    assert map_run(run, lambda query_id, ranking: (query_id, ranking.doc_ids[0])) == (
+        "s",
+        {"q2": ("q2", "a"), "q1": ("q1", "c")},
+    )
+    # The lines of q1 are parted, so the careful reader has to read them.
+    parted = _write(tmp_path, "q1 0 a 1\nq2 0 a 2\nq1 x b 3\n")
+    assert map_qrels(parted, lambda columns: columns) == {
+        "q1": QueryQrels("q1", ["a", "b"], [1, 3], ["0", "x"]),
+        "q2": QueryQrels("q2", ["a"], [2], ["0"]),
+    }
+
+
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    # Parted queries are no regular run: both readers want the file.
+    text = "q1 Q0 a 1 2 s\nq2 Q0 a 1 1 s\nq1 Q0 b 2 1 s\n"
+    writer = threading.Thread(target=pipe.write_text, args=(text,))
+    writer.start()
+    assert list(read_run(pipe).rankings) == ["q1", "q2"]
+    writer.join()
 
 
 def test_real_runs_and_judgments_are_read() -> None:
