@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 from ir_measures.util import Qrel
 
 from rubric_measures.errors import InputError, MeasureError, UnknownNameError
+from rubric_measures.formats.trec import QueryQrels, map_qrels
 from rubric_measures.graded import (
     BANK_DOC,
     Grades,
@@ -23,7 +25,7 @@ from rubric_measures.graded import (
 )
 from rubric_measures.records import Grade, RubricItem, TestBank
 
-__all__ = ["build_grades"]
+__all__ = ["build_grades", "read_grades"]
 
 
 class _Columns(NamedTuple):
@@ -179,7 +181,7 @@ def build_grades(
     left_out: Counter[str] = Counter()
     for query_id in wanted:
         if query_id not in known.items:
-            raise UnknownNameError("query", query_id, known.items, hint="(graded, but the test bank has no such query)")
+            raise _unknown_query(query_id, known)
         queries[query_id], unknown = build_query(
             query_id,
             grades.get(query_id, ()),
@@ -189,3 +191,51 @@ def build_grades(
         left_out.update(unknown)
     note_left_out(left_out)
     return Grades(queries, on_failed, source)
+
+
+def read_grades(
+    path: str | os.PathLike[str],
+    bank: TestBank | None = None,
+    *,
+    on_failed: OnFailed = "exclude",
+    source: Mapping[str, object] | None = None,
+) -> Grades:
+    """Compiles a file of item-level judgments (diversity qrels, the item id in column 2) as `build_grades` does.
+
+    The file is compiled a query at a time, so its rows are never in memory together.
+
+    Raises:
+        FormatError: the file is no qrels file.
+        InputError: a pair has two grades, or the bank lacks a query.
+    """
+
+    def compiled(rows: QueryQrels) -> tuple[QueryGrades, Counter[str]] | None:
+        query_id = rows.query_id
+        grades = zip(rows.doc_ids, rows.iterations, rows.relevances, strict=True)
+        if BANK_DOC in rows.doc_ids:
+            grades = (row for row in grades if row[0] != BANK_DOC)  # type: ignore[assignment]
+        if bank is None:
+            items = [RubricItem(item_id, query_id, "") for item_id in sorted(set(rows.iterations))]
+            return build_query(query_id, grades, items)
+        if query_id in bank.items:
+            return build_query(query_id, grades, bank.items[query_id])
+        if any(True for _ in grades):
+            raise _unknown_query(query_id, bank)
+        return None
+
+    found = map_qrels(path, compiled)
+    left_out: Counter[str] = Counter()
+    queries: dict[str, QueryGrades] = {}
+    for query_id in sorted(found) if bank is None else bank.items:
+        done = found.get(query_id)
+        if done is None:
+            queries[query_id], _ = build_query(query_id, (), bank.items[query_id] if bank is not None else ())
+        else:
+            queries[query_id] = done[0]
+            left_out.update(done[1])
+    note_left_out(left_out)
+    return Grades(queries, on_failed, source)
+
+
+def _unknown_query(query_id: str, bank: TestBank) -> UnknownNameError:
+    return UnknownNameError("query", query_id, bank.items, hint="(graded, but the test bank has no such query)")

@@ -12,7 +12,7 @@ from ir_measures.measures.base import Measure
 from rubric_measures.errors import InputError, MeasureError
 from rubric_measures.forked import forked_map
 from rubric_measures.formats.run_names import distinct_run_names
-from rubric_measures.formats.trec import read_run
+from rubric_measures.formats.trec import Ranking, map_run
 from rubric_measures.graded import Grades, OnFailed, note_lost_penalties
 from rubric_measures.measures.plan import Coverage, Plan, QueryScorer
 from rubric_measures.signature import Signature, made_by
@@ -138,6 +138,16 @@ class Leaderboard:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """What one ranking scores: a value for each measure, for each cutoff the count of needed grades."""
+
+    values: Sequence[float | None]
+    needed: Mapping[int | None, Coverage]
+    lost_penalties: int
+    is_missing: bool
+
+
 @dataclass
 class _RunRow:
     """What one run collects: for each measure query_id -> value, for each cutoff the count of needed grades."""
@@ -146,6 +156,15 @@ class _RunRow:
     tallies: dict[int | None, _Tally]
     missing: list[str] = field(default_factory=list)
     lost_penalties: int = 0
+
+    def add(self, query_id: str, scored: _Scored) -> None:
+        for column, value in zip(self.columns, scored.values, strict=True):
+            column[query_id] = value
+        for cutoff, tally in self.tallies.items():
+            tally.add(scored.needed[cutoff])
+        self.lost_penalties += scored.lost_penalties
+        if scored.is_missing:
+            self.missing.append(query_id)
 
 
 class _Scoring:
@@ -167,15 +186,13 @@ class _Scoring:
     def new_row(self) -> _RunRow:
         return _RunRow([{} for _ in self.names], {cutoff: _Tally() for cutoff in self.cutoffs})
 
-    def add(self, row: _RunRow, query_id: str, scorer: QueryScorer, ranking: Sequence[str]) -> None:
+    def score(self, scorer: QueryScorer, ranking: Sequence[str]) -> _Scored:
         hits = scorer.hits(ranking if self.depth is None else ranking[: self.depth])
-        for column, value in zip(row.columns, scorer(ranking, hits), strict=True):
-            column[query_id] = value
-        for cutoff, tally in row.tallies.items():
-            tally.add(scorer.coverage(len(ranking), hits, cutoff))
-        row.lost_penalties += scorer.lost_penalties(ranking)
-        if not ranking:
-            row.missing.append(query_id)
+        needed = {cutoff: scorer.coverage(len(ranking), hits, cutoff) for cutoff in set(self.cutoffs)}
+        return _Scored(scorer(ranking, hits), needed, scorer.lost_penalties(ranking), not ranking)
+
+    def add(self, row: _RunRow, query_id: str, scorer: QueryScorer, ranking: Sequence[str]) -> None:
+        row.add(query_id, self.score(scorer, ranking))
 
     def overall(self, scorers: Mapping[str, QueryScorer]) -> _RunRow:
         row = self.new_row()
@@ -310,10 +327,21 @@ def score_run_files(
     scoring = _Scoring(measures)
     scorers = _scorers(scoring, grades)
 
+    # Where facets are scored apart, several of them have the rankings of one query.
+    parts: dict[str, list[str]] = {}
+    for name, scorer in scorers.items():
+        parts.setdefault(scorer.query_id, []).append(name)
+
+    def score_query(query_id: str, ranking: Ranking) -> dict[str, _Scored]:
+        return {name: scoring.score(scorers[name], ranking.doc_ids) for name in parts.get(query_id, ())}
+
     def score(path: str) -> tuple[str, _RunRow]:
-        read = read_run(path)
-        rankings = {query_id: ranking.doc_ids for query_id, ranking in read.rankings.items()}
-        return read.run_id, _score_run(scoring, scorers, rankings)
+        run_id, found = map_run(path, score_query)
+        row = scoring.new_row()
+        for name, scorer in scorers.items():
+            scored = found.get(scorer.query_id)
+            row.add(name, scored[name] if scored else scoring.score(scorer, ()))
+        return run_id, row
 
     scored = list(forked_map(score, paths, workers, watch))
     names = distinct_run_names([tag for tag, _ in scored], paths)

@@ -12,7 +12,7 @@ from pathlib import Path
 from rubric_measures.errors import InputError
 from rubric_measures.forked import forked_map
 from rubric_measures.formats.run_names import distinct_run_names
-from rubric_measures.formats.trec import read_run
+from rubric_measures.formats.trec import map_run
 
 __all__ = ["RunSpool", "spool_runs"]
 
@@ -83,11 +83,10 @@ def spool_runs(
 
 
 def _spool(path: str, target: Path, depth: int | None) -> _SpooledRun:
-    read = read_run(path)
+    run_id, blocks = map_run(path, lambda _, ranking: "\n".join(ranking.doc_ids[:depth]).encode("utf-8"))
     places: dict[str, tuple[int, int]] = {}
     with open(target, "wb") as stream:
-        for query_id, ranking in read.rankings.items():
-            block = "\n".join(ranking.doc_ids[:depth]).encode("utf-8")
+        for query_id, block in blocks.items():
             places[query_id] = (stream.tell(), len(block))
             stream.write(block)
-    return _SpooledRun(read.run_id, target, places)
+    return _SpooledRun(run_id, target, places)

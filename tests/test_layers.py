@@ -30,7 +30,7 @@ ALLOWED: dict[str, list[str]] = {
     **{name: [] for name in BASE},
     "formats": [],
     "graded": ["formats"],
-    "grade_rows": ["graded"],
+    "grade_rows": ["formats", "graded"],
     "assignments": ["formats", "graded"],
     "collection": ["formats", "graded", "selection", "collection_files", "collection_sources"],
     "collection_sources": ["formats", "graded", "selection"],

@@ -13,7 +13,7 @@ from ir_measures.measures.base import Measure
 
 from rubric_measures.errors import InputError, MeasureError, UnknownNameError
 from rubric_measures.files import open_binary, peek_head
-from rubric_measures.grade_rows import build_grades
+from rubric_measures.grade_rows import build_grades, read_grades
 from rubric_measures.graded import BANK_DOC, Grades
 from rubric_measures.measures import RubricQrels
 from rubric_measures.measures.plan import is_supported
@@ -146,6 +146,8 @@ def grades_of(path: str, options: argparse.Namespace, needs_items: bool = True) 
         return load_records(path, bank, wanted_of(options), options.on_failed)
     elif is_assignments(path):
         return assigned_answers(path, options).grades
+    elif needs_items or bank is not None:
+        return read_grades(path, bank, on_failed=options.on_failed, source=describe((), bank))
     else:
         from rubric_measures.formats.trec import read_qrels
 

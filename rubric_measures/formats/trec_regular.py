@@ -179,18 +179,34 @@ def _ranking(block: str, head: str, tail: str) -> tuple[Ranking, int]:
     doc_ids, ranks = tokens[0::4], tokens[1::4]
     if len(tokens) != 4 * lines - 1 or tokens[3::4].count(_MARK) != lines - 1 or len(set(doc_ids)) != lines:
         raise _DoubtError
-    try:
-        scores = list(map(float, tokens[2::4]))
-    except ValueError:
-        raise _DoubtError from None
-    if not math.isfinite(sum(scores)):
-        raise _DoubtError
+    scores = _finite_scores(tokens[2::4])
     counted = _counts_up(ranks)
     if not counted and not all(map(is_rank, ranks)):
         raise _DoubtError
     if counted and all(map(operator.gt, scores, islice(scores, 1, None))):
         return Ranking(doc_ids, scores), 0
     return put_in_order(doc_ids, scores), count_disagreements(ranks, scores)
+
+
+def _finite_scores(tokens: list[str]) -> list[float]:
+    """The tokens as Python floats.
+
+    Where all are JSON numbers with a fraction, as a JSON list: the same doubles in a third of the time.
+    """
+    from pydantic_core import from_json
+
+    try:
+        scores: list[float] = from_json(f"[{','.join(tokens)}]", allow_inf_nan=False)
+    except ValueError:
+        scores = []
+    try:
+        if len(scores) != len(tokens) or set(map(type, scores)) != {float}:
+            scores = list(map(float, tokens))
+    except ValueError:
+        raise _DoubtError from None
+    if not math.isfinite(sum(scores)):
+        raise _DoubtError
+    return scores
 
 
 _COUNT: list[str] = []

@@ -27,8 +27,10 @@ class Hits(NamedTuple):
 
     def ranks_of(self, chosen: Set[str], cutoff: int | None) -> list[int]:
         """The ranks, up to the cutoff, of the documents that are in `chosen`."""
-        top = self.within(cutoff)
-        return list(compress(self.ranks[:top], map(chosen.__contains__, self.doc_ids[:top])))
+        last = math.inf if cutoff is None else cutoff
+        return [
+            rank for rank, doc_id in zip(self.ranks, self.doc_ids, strict=True) if doc_id in chosen and rank <= last
+        ]
 
 
 LabelScorer = Callable[[Hits], float]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
 
 import ir_measures
 from ir_measures.measures.base import Measure
@@ -223,8 +222,9 @@ class QueryScorer:
 
     def hits(self, ranking: Sequence[str]) -> Hits:
         """Where the graded passages stand in a ranking; computed once, many measures need only that."""
-        is_graded = list(map(self._valid.__contains__, ranking))
-        return Hits(list(compress(range(1, len(ranking) + 1), is_graded)), list(compress(ranking, is_graded)))
+        graded = self._valid
+        ranks = [rank for rank, doc_id in enumerate(ranking, 1) if doc_id in graded]
+        return Hits(ranks, [ranking[rank - 1] for rank in ranks])
 
     def __call__(self, ranking: Sequence[str], hits: Hits | None = None) -> list[float | None]:
         """The value of each measure, in the order of the plan.
