@@ -180,7 +180,12 @@ class _Scoring:
         self.plan = Plan(measures)
         # Measures with one cutoff share one count of needed grades.
         self.cutoffs = [_cutoff(measure) for measure in measures]
-        depths = [cutoff for cutoff in self.cutoffs if cutoff is not None]
+        # Measures over judged passages alone look for them as deep as it takes.
+        depths = [
+            cutoff
+            for cutoff, measure in zip(self.cutoffs, measures, strict=True)
+            if cutoff is not None and not _skips_unjudged(measure)
+        ]
         self.depth = max(depths) if len(depths) == len(self.cutoffs) else None
 
     def new_row(self) -> _RunRow:
@@ -224,6 +229,11 @@ def _cutoff(measure: Measure) -> int | None:
     if cutoff is None and hasattr(measure, "inner"):
         cutoff = measure.inner().params.get("cutoff")
     return cutoff if isinstance(cutoff, int) else None
+
+
+def _skips_unjudged(measure: Measure) -> bool:
+    inner = measure.inner() if hasattr(measure, "inner") else measure
+    return bool(measure.params.get("judged_only") or inner.params.get("judged_only"))
 
 
 def _settings(on_failed: OnFailed, more: Mapping[str, object] | None) -> dict[str, object]:

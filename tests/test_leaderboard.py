@@ -89,6 +89,19 @@ def test_runs_on_disk_beside_a_stream_of_records_score_the_same(folder: Path) ->
         pass
 
 
+def test_measures_that_skip_unjudged_passages_look_below_the_cutoff(folder: Path) -> None:
+    # x and y were never graded; d2, which reaches 4 for one of the four items of q1, stands third.
+    path = folder / "deep.run"
+    path.write_text("q1 Q0 x 1 3 deep\nq1 Q0 y 2 2 deep\nq1 Q0 d2 3 1 deep\n")
+    measures = [RubricCover(rel=4, judged_only=True) @ 1, RubricQrels(measure="P(judged_only=True)@1", rel=4)]
+    bank = load_bank(folder / "bank.jsonl")
+    board = score_run_files(load_records(folder / "graded.jsonl.gz", bank), [str(path)], measures)
+    assert [board.values["deep"][str(measure)]["q1"] for measure in measures] == [0.25, 1.0]
+    with spool_runs([str(path)], needed_depth(measures)) as runs:
+        streamed = score_records(read_records(folder / "graded.jsonl.gz", bank), measures, runs=runs)
+    assert streamed.values == board.values
+
+
 def test_errors_in_a_worker_name_file_and_line(folder: Path) -> None:
     broken = folder / "broken.run"
     broken.write_text("q1 Q0 d1 1 9.5 broken\nq1 Q0 d2 2 nan broken\n")

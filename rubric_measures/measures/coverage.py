@@ -11,29 +11,41 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rubric_measures.records import RubricItem
 
-__all__ = ["WeightedMasks", "nugget_weights", "union_at"]
+__all__ = ["WeightedMasks", "at_least", "nugget_weights", "union_at"]
 
 
-def union_at(covering: Mapping[str, int], ranking: Sequence[str], cutoffs: Sequence[int]) -> dict[int, int]:
-    """The items covered by the first k passages, for each k.
+def union_at(
+    levels: Mapping[str, Mapping[int, int]], doc_ids: Sequence[str], lengths: Iterable[int]
+) -> dict[int, dict[int, int]]:
+    """The items that the first n passages reach at each grade, for each n.
 
     Args:
-        covering: doc_id -> mask of the items it covers; passages that cover none may be missing.
-        ranking: doc_ids, best first.
-        cutoffs: the ks, each at least 1, in any order; a k beyond the end means the whole ranking.
+        levels: doc_id -> {grade: mask of the items with that grade}; has all of `doc_ids`.
+        doc_ids: graded passages, best first.
+        lengths: the ns, in any order.
 
     Returns:
-        k -> mask.
+        n -> {grade: mask}; see `at_least`.
     """
-    result: dict[int, int] = {}
-    union, start = 0, 0
-    get = covering.get
-    for cutoff in sorted(set(cutoffs)):
-        for doc_id in ranking[start:cutoff]:
-            union |= get(doc_id, 0)
-        start = cutoff
-        result[cutoff] = union
+    result: dict[int, dict[int, int]] = {}
+    union: dict[int, int] = {}
+    start = 0
+    for length in sorted(set(lengths)):
+        for doc_id in doc_ids[start:length]:
+            for grade, mask in levels[doc_id].items():
+                union[grade] = union.get(grade, 0) | mask
+        start = length
+        result[length] = union.copy()
     return result
+
+
+def at_least(by_grade: Mapping[int, int], rel: int) -> int:
+    """The mask of the items that are reached with a grade of `rel` or better."""
+    union = 0
+    for grade, mask in by_grade.items():
+        if grade >= rel:
+            union |= mask
+    return union
 
 
 class WeightedMasks:
@@ -52,7 +64,10 @@ class WeightedMasks:
 
     def sum(self, mask: int) -> float:
         """The sum of the weights of the items in the mask."""
-        return sum(weight * (mask & members).bit_count() for weight, members in self.groups)
+        total = 0.0
+        for weight, members in self.groups:
+            total += weight * (mask & members).bit_count()
+        return total
 
     def positive_without(self, mask: int) -> float:
         """The sum of the positive weights of the items that are not in the mask."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import ir_measures
 from ir_measures.measures.base import Measure
@@ -12,7 +12,7 @@ from ir_measures.util import ScoredDoc
 
 from rubric_measures.errors import MeasureError
 from rubric_measures.graded import Label, OnFailed, QueryGrades
-from rubric_measures.measures.coverage import WeightedMasks, nugget_weights, union_at
+from rubric_measures.measures.coverage import WeightedMasks, at_least, nugget_weights, union_at
 from rubric_measures.measures.definitions import ITEM_MEASURES, RubricMeasure
 from rubric_measures.measures.intent_aware import IntentAware
 from rubric_measures.measures.label_measures import Hits, LabelScorer, label_scorer
@@ -126,14 +126,12 @@ class QueryScorer:
         self._terms = terms
         self._grades = grades
         self._on_failed: OnFailed = on_failed
-        self._covering = {
-            rel: grades.at_least(rel) for rel in {rel for term in terms if term for rel, _ in term.levels}
-        }
-        self._cutoffs: dict[tuple[bool, int], list[int]] = {}
+        # Whether only judged passages count -> the cutoffs of the coverage measures.
+        self._cutoffs: dict[bool, set[int]] = {}
         for term in terms:
             if term:
-                for rel, _ in term.levels:
-                    self._cutoffs.setdefault((term.judged_only, rel), []).append(term.cutoff)
+                self._cutoffs.setdefault(term.judged_only, set()).add(term.cutoff)
+        self._reachable_items: dict[int, int] = {}
         self._weights: dict[str, WeightedMasks] = {}
         self._intents: dict[int, IntentAware] = {}
         self._labels: dict[tuple[Label, int], Mapping[str, int]] = {}
@@ -170,7 +168,7 @@ class QueryScorer:
     def _intent_scorer(self, measure: Measure) -> RankingScorer:
         rel = measure["rel"]
         if rel not in self._intents:
-            self._intents[rel] = IntentAware(self._covering.get(rel) or self._grades.at_least(rel))
+            self._intents[rel] = IntentAware(self._grades.at_least(rel))
         intents = self._intents[rel]
         cutoff = measure.params.get("cutoff")
         name = measure.NAME
@@ -239,35 +237,37 @@ class QueryScorer:
         Raises:
             MeasureError: on_failed is `error` and a grade that is needed failed.
         """
-        covered: dict[tuple[bool, int], dict[int, int]] = {}
-        judged: Sequence[str] | None = None
-        for (judged_only, rel), cutoffs in self._cutoffs.items():
-            if judged_only and judged is None:
-                judged = self._judged_only(ranking)
-            order = judged if judged_only and judged is not None else ranking
-            covered[judged_only, rel] = union_at(self._covering[rel], order, cutoffs)
+        if hits is None:
+            hits = self.hits(ranking)
+        reached = self._reached(hits)
         values: list[float | None] = []
         for scorer in self._scorers:
             if isinstance(scorer, _Term):
-                values.append(self._coverage_value(scorer, covered, ranking))
+                values.append(self._coverage_value(scorer, *reached[scorer.judged_only, scorer.cutoff]))
             elif isinstance(scorer, _OfHits):
-                if hits is None:
-                    hits = self.hits(ranking)
                 values.append(scorer.score(hits))
             else:
                 values.append(scorer(ranking))
         return values
 
-    def _coverage_value(
-        self, term: _Term, covered: dict[tuple[bool, int], dict[int, int]], ranking: Sequence[str]
-    ) -> float | None:
+    def _reached(self, hits: Hits) -> dict[tuple[bool, int], tuple[Sequence[str], Mapping[int, int]]]:
+        """For each kind of coverage measure the graded passages in its cutoff, and the items they reach, by grade."""
+        reached: dict[tuple[bool, int], tuple[Sequence[str], Mapping[int, int]]] = {}
+        for judged_only, cutoffs in self._cutoffs.items():
+            lengths = {cutoff: cutoff if judged_only else hits.within(cutoff) for cutoff in cutoffs}
+            unions = union_at(self._grades.levels, hits.doc_ids, lengths.values())
+            for cutoff, length in lengths.items():
+                reached[judged_only, cutoff] = hits.doc_ids[:length], unions[length]
+        return reached
+
+    def _coverage_value(self, term: _Term, doc_ids: Sequence[str], by_grade: Mapping[int, int]) -> float | None:
         weights = self._weights[term.weights]
         total, reached = 0.0, 0
         for rel, credit in term.levels:
-            mask = covered[term.judged_only, rel][term.cutoff]
+            mask = at_least(by_grade, rel)
             reached |= mask
             total += credit * weights.sum(mask)
-        unknown = self._undetermined(term, reached, ranking) if self._grades.failed else 0
+        unknown = self._undetermined(doc_ids, reached) if self._grades.failed else 0
         if term.normalised:
             denominator = float(self._reachable(term.levels[0][0]))
         else:
@@ -277,10 +277,12 @@ class QueryScorer:
         value = total / denominator
         return max(value, 0.0) if term.clip else value
 
-    def _undetermined(self, term: _Term, reached: int, ranking: Sequence[str]) -> int:
+    def _undetermined(self, doc_ids: Sequence[str], reached: int) -> int:
         """The items that no ranked passage covers and whose grade failed for one: they may be covered or not."""
-        order = self._judged_only(ranking) if term.judged_only else ranking
-        lost = union_at(self._grades.failed, order, [term.cutoff])[term.cutoff] & ~reached
+        lost = 0
+        for doc_id in doc_ids:
+            lost |= self._grades.failed.get(doc_id, 0)
+        lost &= ~reached
         if lost and self._on_failed == "error":
             index = (lost & -lost).bit_length() - 1
             raise MeasureError(
@@ -311,10 +313,13 @@ class QueryScorer:
         return lost.bit_count()
 
     def _reachable(self, rel: int) -> int:
-        union = 0
-        for mask in self._covering[rel].values():
-            union |= mask
-        return union.bit_count()
+        """The number of items that any graded passage covers."""
+        if rel not in self._reachable_items:
+            self._reachable_items[rel] = at_least(self._all_reach(), rel).bit_count()
+        return self._reachable_items[rel]
+
+    def _all_reach(self) -> Mapping[int, int]:
+        return union_at(self._grades.levels, list(self._grades.levels), [len(self._grades.levels)]).popitem()[1]
 
     def coverage(self, length: int, hits: Hits, cutoff: int | None) -> Coverage:
         """How many grades of the first `cutoff` passages × all items exist.
@@ -344,30 +349,22 @@ class QueryScorer:
         With penalties (negative weights) the best is not known.
         """
         everything = sorted(self._grades.levels)
-        ideal: dict[tuple[Label, int], Sequence[str]] = {}
+        by_grade = self._all_reach()
+        ideal: dict[tuple[Label, int], Hits] = {}
         values: list[float | None] = []
         for measure, scorer in zip(self._measures, self._scorers, strict=True):
             if isinstance(scorer, _Term):
-                if any(weight < 0 for weight, _ in self._weights[scorer.weights].groups):
-                    values.append(None)
-                    continue
-                lifted = replace(scorer, cutoff=_ALL)
-                covered = {
-                    (lifted.judged_only, rel): union_at(self._covering[rel], everything, [_ALL])
-                    for rel, _ in lifted.levels
-                }
-                values.append(self._coverage_value(lifted, covered, everything))
-            elif measure.NAME in ITEM_MEASURES:
-                values.append(self._of(scorer, self._intents[measure["rel"]].greedy_ranking()))
+                has_penalty = any(weight < 0 for weight, _ in self._weights[scorer.weights].groups)
+                values.append(None if has_penalty else self._coverage_value(scorer, everything, by_grade))
+            elif measure.NAME in ITEM_MEASURES and not isinstance(scorer, _OfHits):
+                values.append(scorer(self._intents[measure["rel"]].greedy_ranking()))
             else:
                 kind = measure.value("label"), measure.value("rel")
-                best = ideal[kind] = ideal.get(kind) or _by_label(self._labels[kind])
-                values.append(self._of(scorer, best))
+                if kind not in ideal:
+                    labels = self._labels[kind]
+                    # A stable sort: passages with one label stay in the order of their ids.
+                    best = sorted(filter(labels.__contains__, everything), key=labels.__getitem__, reverse=True)
+                    ideal[kind] = Hits(range(1, len(best) + 1), best)
+                hits = ideal[kind]
+                values.append(scorer.score(hits) if isinstance(scorer, _OfHits) else scorer(hits.doc_ids))
         return values
-
-    def _of(self, scorer: RankingScorer | _OfHits, ranking: Sequence[str]) -> float:
-        return scorer.score(self.hits(ranking)) if isinstance(scorer, _OfHits) else scorer(ranking)
-
-
-def _by_label(labels: Mapping[str, int]) -> Sequence[str]:
-    return sorted(labels, key=lambda doc_id: (-labels[doc_id], doc_id))
