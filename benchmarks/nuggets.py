@@ -8,7 +8,7 @@ import random
 import sys
 from pathlib import Path
 
-from benchmarks.measures import measure
+from benchmarks.measures import measure_in_turns
 
 RUNS, TOPICS, NUGGETS, WORDS = 45, 301, 20, 200
 SIX = [f"Nugget{which}{form}" for which in "VWA" for form in ("(strict=True)", "")]
@@ -78,8 +78,7 @@ def main() -> None:
         "leaderboard, four scores, --compat nuggetizer": [*program, "-m", *SIX[:2], *SIX[4:], "--compat", "nuggetizer"],
         "nuggetizer's metrics (four scores, one run after the other)": [sys.executable, "-c", NUGGETIZER, str(path)],
     }
-    for name, command in commands.items():
-        wall, cpu, peak = measure(command, options.repeats)
+    for name, (wall, cpu, peak) in measure_in_turns(commands, options.repeats).items():
         print(f"{name}: {wall:.2f} s wall, {cpu:.2f} s CPU, {peak:.0f} MB")
 
 

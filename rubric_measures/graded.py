@@ -304,28 +304,30 @@ def build_query(
     Raises:
         InputError: a (passage, item) has two different grades, or a grade is no integer.
     """
-    grades = list(grades)
-    failed = list(failed)
     if items is None:
+        grades, failed = list(grades), list(failed)
         found = {item_id for _, item_id, _ in grades} | {item_id for _, item_id in failed}
         items = [RubricItem(item_id, query_id, "") for item_id in sorted(found)]
     bit = {item.item_id: 1 << index for index, item in enumerate(items)}
     levels: dict[str, dict[int, int]] = {doc_id: {} for doc_id in graded_docs}
+    mask: int | None
     left_out: Counter[str] = Counter()
     for doc_id, item_id, grade in grades:
-        mask = bit.get(item_id)
-        if mask is None:
+        if item_id not in bit:
             left_out[item_id] += 1
-            continue
-        of_doc = levels.get(doc_id)
-        if of_doc is None:
-            of_doc = levels[doc_id] = {}
-        of_doc[grade] = of_doc.get(grade, 0) | mask
+        elif doc_id not in levels:
+            levels[doc_id] = {grade: bit[item_id]}
+        else:
+            of_doc = levels[doc_id]
+            if grade in of_doc:
+                of_doc[grade] |= bit[item_id]
+            else:
+                of_doc[grade] = bit[item_id]
     for doc_id, of_doc in levels.items():
         # Masks of different grades must be disjoint; the sum of counts tells at the price of one popcount a grade.
         union = total = 0
         for grade, mask in of_doc.items():
-            if isinstance(grade, bool) or not isinstance(grade, int):
+            if type(grade) is not int and (isinstance(grade, bool) or not isinstance(grade, int)):
                 raise InputError(f"query {query_id!r}, document {doc_id!r}: the grade {grade!r} is not an integer")
             union |= mask
             total += mask.bit_count()
