@@ -279,10 +279,7 @@ class QueryScorer:
 
     def _undetermined(self, doc_ids: Sequence[str], reached: int) -> int:
         """The items that no ranked passage covers and whose grade failed for one: they may be covered or not."""
-        lost = 0
-        for doc_id in doc_ids:
-            lost |= self._grades.failed.get(doc_id, 0)
-        lost &= ~reached
+        lost = self._failed_for(doc_ids) & ~reached
         if lost and self._on_failed == "error":
             index = (lost & -lost).bit_length() - 1
             raise MeasureError(
@@ -290,6 +287,12 @@ class QueryScorer:
                 "ranked passage; grade again, or choose how failures count (--on-failed exclude or zero)"
             )
         return lost if self._on_failed == "exclude" else 0
+
+    def _failed_for(self, doc_ids: Sequence[str]) -> int:
+        lost = 0
+        for doc_id in doc_ids:
+            lost |= self._grades.failed.get(doc_id, 0)
+        return lost
 
     def lost_penalties(self, ranking: Sequence[str]) -> int:
         """How many items of negative weight cost nothing because their grade failed for a ranked passage.
@@ -300,16 +303,15 @@ class QueryScorer:
         if not self._grades.failed:
             return 0
         lost = 0
+        reached = self._reached(self.hits(ranking))
         for term in self._terms:
             if term is None:
                 continue
             penalties = sum(mask for weight, mask in self._weights[term.weights].groups if weight < 0)
             if penalties:
-                order = self._judged_only(ranking) if term.judged_only else ranking
-                reached = 0
-                for rel, _ in term.levels:
-                    reached |= union_at(self._covering[rel], order, [term.cutoff])[term.cutoff]
-                lost |= union_at(self._grades.failed, order, [term.cutoff])[term.cutoff] & penalties & ~reached
+                doc_ids, by_grade = reached[term.judged_only, term.cutoff]
+                covered = at_least(by_grade, min(rel for rel, _ in term.levels))
+                lost |= self._failed_for(doc_ids) & penalties & ~covered
         return lost.bit_count()
 
     def _reachable(self, rel: int) -> int:
