@@ -68,7 +68,7 @@ def run_canaries(
     """
     from rubric_measures.backends import make_backend
     from rubric_measures.backends.cache import ReplyCache
-    from rubric_measures.grading import Grader, GradingReport, estimate
+    from rubric_measures.grading import Grader, GradingReport, GradingSettings, estimate
     from rubric_measures.runners import LocalRunner
     from rubric_measures.verification.canaries import build_canaries, canary_report
     from rubric_measures.verification.statistics_sections import canary_sections
@@ -85,7 +85,9 @@ def run_canaries(
     }
 
     def grader(cache: ReplyCache | None, **more: Any) -> Grader:
-        return Grader(LocalRunner(backend, cache, **limits, **more), tuple(options.prompt))
+        # An empty passage is one of the cases: what the model makes of it is to be seen.
+        settings = GradingSettings(empty_texts="ask")
+        return Grader(LocalRunner(backend, cache, **limits, **more), tuple(options.prompt), settings)
 
     if options.dry_run:
         with contextlib.ExitStack() as stack:

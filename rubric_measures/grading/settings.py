@@ -35,6 +35,8 @@ class GradingSettings:
             `nuggetizer`: label lists count as in the nuggetizer program (see `combining.as_nuggetizer`).
         long_passages: what happens to a passage that the model's context cannot hold: `chunk` (overlapping pieces, the
             best grade counts), `truncate` (the beginning is graded, with status `truncated`), `refuse`.
+        empty_texts: what happens to a passage without words: `lowest` (the lowest grade of the scale, without a call),
+            or `ask` (the model is asked, to see what it makes of nothing).
         chunk_overlap: the share of a chunk that the next one repeats.
         nuggets_per_call: how many nuggets a label-list prompt shows at once.
         fields: values of a prompt's own settings (`domain`), in place of those that come with it.
@@ -51,6 +53,7 @@ class GradingSettings:
     unparsed: Literal["", "exampp", "workbench"] = ""
     compat: Literal["", "workbench", "nuggetizer"] = ""
     long_passages: Literal["chunk", "truncate", "refuse"] = "chunk"
+    empty_texts: Literal["lowest", "ask"] = "lowest"
     chunk_overlap: float = 0.25
     nuggets_per_call: int = 10
     fields: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -74,6 +77,7 @@ class GradingSettings:
             ("unparsed", ("", "exampp", "workbench")),
             ("compat", ("", "workbench", "nuggetizer")),
             ("long_passages", ("chunk", "truncate", "refuse")),
+            ("empty_texts", ("lowest", "ask")),
         ):
             if getattr(self, name) not in known:
                 raise InputError(f"{name} is {getattr(self, name)!r}; expected one of {', '.join(filter(None, known))}")
@@ -81,13 +85,16 @@ class GradingSettings:
     def as_json(self) -> dict[str, object]:
         """All settings, defaults included, for signatures and manifests; of documents, the hash.
 
-        Fields and documents are left out where there are none: they are no part of most prompts.
+        Fields, documents and the asking about empty texts are left out where there is none: they are no part of most
+        prompts.
         """
         found: dict[str, object] = {
             name: dict(value) if isinstance(value, Mapping) else value
             for name, value in ((name, getattr(self, name)) for name in self.__dataclass_fields__)
         }
         documents = found.pop("documents")
+        if self.empty_texts == "lowest":
+            del found["empty_texts"]
         if not self.fields:
             del found["fields"]
         if documents:
