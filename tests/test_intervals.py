@@ -117,3 +117,16 @@ def test_pooled_tau_is_scipys_over_all_pairs_and_rounds_repeat_topics() -> None:
     assert tied.interval.reason
     with pytest.raises(InputError, match="two tables"):
         pooled_tau(x, y[:, :2])
+
+
+@pytest.mark.parametrize("name", list(COEFFICIENTS))
+def test_rounds_without_any_score_of_a_run_say_nothing(name) -> None:
+    """A run with one topic only has no score in the rounds that leave it out; its rank there would be made up."""
+    _, y = tables(topics=4, runs=4)
+    # An official ranking without ties, so that τ_AP is defined; the last run has a score on the first topic only.
+    official = np.array([4.0, 3.0, 2.0, 1.0])
+    y[1:, 3] = np.nan
+    (result,) = correlate_over_topics(official, y, name, rounds=40, seed=1)
+    without = int((bootstrap_counts(4, 40, 1)[:, 0] == 0).sum())
+    assert 0 < without < 40
+    assert result.interval is not None and result.interval.undefined == without

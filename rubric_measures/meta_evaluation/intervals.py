@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.errors import InputError
 from rubric_measures.meta_evaluation.batches import PIECE, FloatArray
@@ -86,8 +86,15 @@ def _kendall_in_pieces(x: FloatArray, table: FloatArray, counts: FloatArray, off
         )
         signs = pair_signs(reference)
         for measure in range(measures):
-            result[piece, measure] = kendall_from_signs(signs, pair_signs(means[:, :, measure]))
+            taus = kendall_from_signs(signs, pair_signs(means[:, :, measure]))
+            result[piece, measure] = np.where(_lacks_a_run(reference, means[:, :, measure]), np.nan, taus)
     return result
+
+
+def _lacks_a_run(x: FloatArray, y: FloatArray) -> NDArray[np.bool_]:
+    """The rounds in which a run has no score, because every topic that it has was left out: they say nothing."""
+    lacking: NDArray[np.bool_] = np.isnan(np.concatenate([x, y], axis=1)).any(axis=1)
+    return lacking
 
 
 def _replicates(
@@ -99,7 +106,10 @@ def _replicates(
     result = np.empty((len(counts), measures))
     reference = np.broadcast_to(official, (len(counts), runs)) if official is not None else weighted_means(counts, x)
     for measure in range(measures):
-        result[:, measure] = COEFFICIENTS[base](reference, weighted_means(counts, table[:, :, measure]))
+        means = weighted_means(counts, table[:, :, measure])
+        whole = ~_lacks_a_run(reference, means)
+        result[whole, measure] = COEFFICIENTS[base](reference[whole], means[whole])
+        result[~whole, measure] = np.nan
     return result
 
 
