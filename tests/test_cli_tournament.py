@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,18 @@ def test_formats_are_read_back(games: Path, tmp_path: Path, capsys: pytest.Captu
     assert sum(both[0].values()) == pytest.approx(3000)
     settings = json.loads((tmp_path / "board.json").read_text())["signature"]
     assert '"replays":10' in settings
+
+
+def test_json_is_as_documented(games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    page = (Path(__file__).parents[1] / "docs" / "json.md").read_text(encoding="utf-8")
+    schemas = dict(re.findall(r"^```json schema=(\S+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
+    apart = [Preference("q1", "v", "w", "a"), Preference("q1", "w", "v", None, "failed")]
+    write_preferences(tmp_path / "apart.jsonl", [*CYCLE, *apart])
+    for path in (games, tmp_path / "apart.jsonl"):
+        content = json.loads(run(capsys, path, "-o", "json", "--rounds", 20, "--replays", 5)[1])
+        for name in ("leaderboard", "tournament"):
+            jsonschema.Draft202012Validator(json.loads(schemas[name])).validate(content)
 
 
 def test_csv_games_and_people(games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
