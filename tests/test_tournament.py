@@ -254,6 +254,20 @@ def test_the_text_shows_ties() -> None:
     assert cells["B"] == {"A": "0/2/1", "B": "-", "C": "0/0/1", "all": "0/2/2"}
 
 
+def test_the_prior_alone_tells_nobody_apart() -> None:
+    """C and D only tie, on every query: the games say they are equal; the prior pulls C, which loses, a bit less."""
+    rows = [
+        (f"q{n}", *game)
+        for n in range(12)
+        for game in (("A", "B", "a"), ("B", "A", "a"), ("B", "C", "a"), ("C", "D", "tie"))
+    ]
+    result = rate_games(games_of(*rows))
+    ratings = {one.agent: one for one in result.ratings}
+    assert ratings["D"].rating > ratings["C"].rating
+    assert ("D", "C") in result.groups
+    assert not set(ratings["B"].groups) & set(ratings["C"].groups)
+
+
 def test_agents_that_never_met_are_said_and_never_told_apart() -> None:
     games = games_of(*[(f"q{n}", "A", "B", v) for n, v in enumerate("aaab")], *[(f"q{n}", "C", "D", v) for n, v in
                      enumerate("aaab")])  # fmt: skip

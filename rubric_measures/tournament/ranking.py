@@ -103,8 +103,8 @@ class Tournament:
         ratings: one an agent, best first; equal ones by name. Agents that cannot be compared (`separate`) are ranked
             apart, one group after the other.
         groups: longest runs of neighbours in the ranking of which no two can be told apart: the interval of their
-            difference (same bootstrap, not corrected for many comparisons) holds 0. Groups overlap, but never hold
-            agents that cannot be compared. Empty without intervals.
+            difference (same bootstrap, not corrected for many comparisons) holds 0, or a difference that the prior
+            alone makes. Groups overlap, but never hold agents that cannot be compared. Empty without intervals.
         table: who beat whom, in the order of the ratings.
         bias: what the order of the answers did.
         notes: what must be known beside the numbers, one line each.
@@ -256,9 +256,13 @@ def _spread(games: Games, strengths: FloatArray, settings: TournamentSettings) -
     low, high = np.quantile(drawn, ends, axis=0)
     size = drawn.shape[1]
     apart = np.zeros((size, size), dtype=bool)
+    # Two agents that only tied differ by what the prior does to each: a distance that a prior twice as strong would
+    # double is none that games have shown.
+    stronger = fit_strengths(games.points().sum(axis=0), 2 * settings.prior, strengths) - strengths
     for place in range(size):
         below, above = np.quantile(drawn[:, [place]] - drawn, ends, axis=0)
-        apart[place] = (below > 1e-9) | (above < -1e-9)
+        least = 2 * np.abs(stronger[place] - stronger) + 1e-9
+        apart[place] = (below > least) | (above < -least)
     return _Spread(low, high, drawn.std(axis=0, ddof=1), apart, settings.rounds - len(drawn))
 
 
