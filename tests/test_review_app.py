@@ -134,6 +134,20 @@ def test_the_graders_grade_is_hidden_until_the_person_has_given_theirs(server: S
     assert "Overridden with 2" in ada.get("/check", **CELL)
 
 
+def test_grades_can_be_shown_at_once_and_are_not_blind_then(tmp_path: Path) -> None:
+    running = Server(make_project(tmp_path), "--show-grades")
+    try:
+        ada = Person(running, "ada")
+        page = ada.get("/check", **CELL)
+        assert 'id="shown">Grade by <bdi>model ' in page and "</bdi>: <b>4</b>; by <bdi>other" in page
+        assert "is shown after yours" not in page
+        ada.post("/grade", **CELL, grade="4")
+        assert "You (blind)" not in ada.get("/check", **CELL)
+        assert "There are no blind grades to compare yet" in ada.get("/progress")
+    finally:
+        running.kill()
+
+
 def test_two_people_and_a_killed_server(server: Server, tmp_path: Path) -> None:
     ada, bob = Person(server, "ada"), Person(server, "bob")
     ada.post("/grade", **CELL, grade="1")
@@ -163,6 +177,36 @@ def test_the_second_editor_sees_the_first_ones_change(server: Server) -> None:
     assert refused.status_code == 400 and "bob changed the same item later" in refused.text
     assert bob.post("/undo").status_code == 303
     assert "What is A really?</span>" in bob.get("/bank", query="q1")
+
+
+@pytest.mark.parametrize(
+    ("edit", "typed", "again"),
+    [
+        ({"edit": "item_split", "texts": "One?\nTwo?"}, "One?\nTwo?", "Split it all the same"),
+        ({"edit": "item_merge", "merge": ["q1/a@0", "q1/b@0"], "text": "Both?"}, "Both?", "Merge all the same"),
+        ({"edit": "item_retire"}, "", "Retire it all the same"),
+        ({"edit": "item_edit", "text": "Mine?", "gold_answers": "x", "weight": "2"}, "Mine?", "Save mine over it"),
+    ],
+)
+def test_what_the_second_editor_typed_is_there_to_be_sent_again(
+    server: Server, edit: dict[str, object], typed: str, again: str
+) -> None:
+    ada, bob = Person(server, "ada"), Person(server, "bob")
+    ada.post("/bank", edit="item_edit", query="q1", key="q1/a", version="0", text="What is A?", importance="okay")
+    answer = bob.post("/bank", query="q1", key="q1/a", version="0", **edit)
+    conflict = re.search(r'<section role="alert".*?</section>', answer.text, re.DOTALL)
+    assert answer.status_code == 409 and conflict is not None
+    assert "What is A?</q> [okay]" in conflict.group() and typed in conflict.group() and again in conflict.group()
+    # The form of the conflict carries the version that the second one has seen now.
+    fields = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', conflict.group()))
+    assert fields.get("version") == "1" or "q1/a@1" in conflict.group()
+    merge = re.findall(r'name="merge" value="([^"]*)"', conflict.group())
+    sent = {**edit, **fields, **({"merge": merge} if merge else {})}
+    assert bob.client.post("/bank", data=sent).status_code == 303
+    # Once it left the bank, an edit can be added as a new item.
+    if edit["edit"] == "item_retire":
+        late = ada.post("/bank", edit="item_edit", query="q1", key="q1/a", version="1", text="Late?")
+        assert late.status_code == 409 and "Add mine as a new item" in late.text and "Late?" in late.text
 
 
 def test_edit_split_merge_retire_and_impact(server: Server, tmp_path: Path) -> None:

@@ -709,3 +709,16 @@ def test_a_snapshot_extended_step_by_step_is_the_sum_of_all_events(steps: list[t
         )
         # Whoever looks at the earlier snapshot still sees what it was.
         assert (before.grades, before.items) == (grades, items)
+
+
+def test_an_export_replaces_an_export_and_nothing_else(folder: Path, material: Material, store: ReviewStore) -> None:
+    target = folder / "out"
+    target.mkdir()
+    (target / "bank.jsonl").write_text("somebody's")
+    with pytest.raises(InputError, match=r"holds bank\.jsonl already"):
+        export_review(store, material, str(folder / "bank.jsonl"), target)
+    assert [path.name for path in target.iterdir()] == ["bank.jsonl"]
+    (target / "bank.jsonl").unlink()
+    for _ in range(2):
+        export_review(store, material, str(folder / "bank.jsonl"), target)
+    assert load_bank(target / "bank.jsonl") == material.bank

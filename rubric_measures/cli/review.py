@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--llm", help="review the grades of this model (default: the first one)")
     add("--prompt-class", help="review the grades of this prompt (default: the first one)")
     add("-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help="measures of the impact screen")
+    add("--show-grades", action="store_true", help="show the grader's grade at once; such grades are not blind ones")
     server = parser.add_argument_group("server")
     server.add_argument("--port", type=int, default=8642, help="default 8642; 0 takes a free one")
     server.add_argument("--bind", metavar="ADDRESS", default="127.0.0.1", help="default 127.0.0.1: this machine only")
@@ -105,7 +106,7 @@ def _open(options: argparse.Namespace) -> Review:
     except BaseException:
         store.close()
         raise
-    return Review(material, store, measures, options.bank, project, person)
+    return Review(material, store, measures, options.bank, project, person, not options.show_grades)
 
 
 def _files(review: Review, options: argparse.Namespace) -> None:

@@ -52,9 +52,14 @@ def post_bank(review: Review, asked: Asked) -> Answer:
         review.store.edit(asked.person, kind, payload, expected)
     except ConflictError as error:
         states = review.store.snapshot().items
-        theirs = [states[key] for key in error.keys if key in states]
-        mine = payload if kind == "item_edit" else {}
-        return _page(review, asked, status=409, conflict={"theirs": theirs, "mine": mine, "kind": kind})
+        # What the person typed is shown with what the other one did, and can be sent again.
+        conflict = {
+            "theirs": [states[key] for key in error.keys if key in states],
+            "live": [states[key] for key in expected if key in states and not states[key].retired],
+            "mine": payload,
+            "kind": kind,
+        }
+        return _page(review, asked, status=409, conflict=conflict)
     return Answer(redirect="/bank?" + urlencode({"query": asked.get("query")}) + "#items")
 
 

@@ -25,6 +25,7 @@ from rubric_measures.review.bank_formats import made_banks, write_banks
 from rubric_measures.review.events import Cell, Event, Snapshot
 from rubric_measures.review.material import HUMAN, Material
 from rubric_measures.review.store import ReviewStore
+from rubric_measures.signature import content_hash
 
 __all__ = [
     "HUMAN_PROMPT",
@@ -100,6 +101,11 @@ def export_review(
     read = {Path(material.path).resolve(), Path(bank_path).resolve()}
     if read & {path.resolve() for path in paths}:
         raise InputError(f"{path_name(folder)}: holds what is reviewed; export into another folder")
+    there = [path.name for path in paths if path.exists()]
+    if there and not (target / NAMES[-1]).exists():
+        raise InputError(
+            f"{path_name(folder)}: holds {there[0]} already, and no export of a review made it; name another folder"
+        )
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -289,6 +295,9 @@ def static_page(material: Material, cells: Sequence[Cell], title: str) -> str:
     for cell in cells:
         row = material.grade(cell)
         query = material.queries[cell.query_id]
-        rows.append({**cell._asdict(), "query": query.text, "item": row.item_text, "text": row.text})
-    data = json.dumps({"title": title, "cells": rows}, ensure_ascii=False)
+        item = material.items.get((cell.query_id, cell.item_id))
+        gold = list(item.gold_answers) if item else []
+        rows.append({**cell._asdict(), "query": query.text, "item": row.item_text, "gold": gold, "text": row.text})
+    # Browsers may keep what several pages store in one place: grades of one queue are not those of another.
+    data = json.dumps({"title": title, "id": content_hash(rows)[:16], "cells": rows}, ensure_ascii=False)
     return render("static_page.html", title=title, data=data)

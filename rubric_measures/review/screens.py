@@ -11,7 +11,7 @@ from rubric_measures.review.agreeing import agreement_rows, progress_rows
 from rubric_measures.review.asked import Answer, Asked, checked_person, local_path, page
 from rubric_measures.review.bank_formats import bank_formats
 from rubric_measures.review.bank_screen import bank, post_bank
-from rubric_measures.review.events import Cell, PersonGrade
+from rubric_measures.review.events import Cell, Event, PersonGrade
 from rubric_measures.review.export import Exported, export_review, inside, static_page
 from rubric_measures.review.impact import changed_cells
 from rubric_measures.review.impact_items import MIN_RATING
@@ -157,7 +157,8 @@ def check(review: Review, asked: Asked) -> Answer:
     found = review.queue(choice, snapshot)
     place = found.place(cell)
     said = snapshot.grades.get(cell, {}).get(asked.person)
-    shown = _is_done(said)
+    done = _is_done(said)
+    shown = done or not review.blind
     answer = row.answer if shown or (cell.doc_id, cell.item_id) in query.extracted else ""
     item = review.material.items.get((cell.query_id, cell.item_id))
     gold = item.gold_answers if item else ()
@@ -175,6 +176,7 @@ def check(review: Review, asked: Asked) -> Answer:
         title="Check a grade",
         cell=cell,
         row=row if shown else None,
+        done=done,
         item=row.item_text,
         query_text=query.text,
         pieces=mark_words(row.text, row.item_text, *gold, answer),
@@ -208,7 +210,7 @@ def post_grade(review: Review, asked: Asked) -> Answer:
         and _is_about(event.payload, cell)
         for event in review.store.events()
     )
-    review.store.grade(asked.person, cell, grade, row.grade, blind=not seen)
+    review.store.grade(asked.person, cell, grade, row.grade, blind=review.blind and not seen)
     if grade is None:
         found = review.queue(choice, review.store.snapshot())
         following = _next_open(review, asked, found, _after(found, cell))
@@ -271,6 +273,7 @@ def _query_texts(review: Review) -> dict[str, str]:
 def progress(review: Review, asked: Asked) -> Answer:
     """What everybody did, and how well they agree."""
     snapshot = review.store.snapshot()
+    events = list(reversed(review.store.events()[-30:]))
     return page(
         "progress.html",
         review,
@@ -279,9 +282,25 @@ def progress(review: Review, asked: Asked) -> Answer:
         people=progress_rows(snapshot),
         agreements=agreement_rows(review.material, snapshot),
         total=len(review.material.cells),
-        events=list(reversed(review.store.events()[-30:])),
+        events=events,
+        about={event.event_id: _about(review, event) for event in events},
         undone=snapshot.undone,
     )
+
+
+def _about(review: Review, event: Event) -> str:
+    """What an action was about; never a grade, which others may still have to give blindly."""
+    payload = event.payload
+    if event.kind == "undo":
+        return f"action {payload['event']}"
+    if event.kind in ("grade", "decide"):
+        item = review.material.items.get((payload["query_id"], payload["item_id"]))
+        return f"{payload['doc_id']}: {item.text if item else payload['item_id']}"
+    if "text" in payload:
+        return str(payload["text"])
+    states = review.store.snapshot().items
+    keys = payload.get("keys") or [payload.get("key")]
+    return "; ".join(states[key].item.text for key in keys if key in states)
 
 
 def export(review: Review, asked: Asked) -> Answer:

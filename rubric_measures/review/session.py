@@ -73,6 +73,7 @@ class Review:
         bank_path: the bank's file.
         project: the folder that the page may write to.
         default_person: who works here when the browser does not say.
+        blind: the grader's grade is hidden until the person has given theirs.
     """
 
     material: Material
@@ -81,6 +82,7 @@ class Review:
     bank_path: str
     project: Path
     default_person: str = ""
+    blind: bool = True
     # Two locks: nobody who wants a queue waits for a leaderboard.
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _queue_lock: threading.RLock = field(default_factory=threading.RLock)

@@ -10,7 +10,7 @@
   const key = function (cell) {
     return JSON.stringify([cell.query_id, cell.doc_id, cell.item_id]);
   };
-  const store = "rubric-review-queue";
+  const store = "rubric-review-queue-" + queue.id;
   let said = {};
   let kept = true;
   try {
@@ -41,6 +41,7 @@
     find("doc").textContent = cell ? cell.doc_id : "";
     find("passage").textContent = cell ? cell.text : "Nothing to check.";
     find("item").textContent = cell ? cell.item || cell.item_id : "";
+    find("gold").textContent = cell && cell.gold.length ? "Gold answers: " + cell.gold.join("; ") : "";
     find("query").textContent = cell ? "Query " + cell.query_id + (cell.query ? ": " + cell.query : "") : "";
     find("note").value = mine && mine.note ? mine.note : "";
     for (const button of find("grades").children) {
