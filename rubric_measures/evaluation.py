@@ -9,6 +9,7 @@ from ir_measures.measures.base import Measure
 from ir_measures.util import Metric
 
 from rubric_measures.formats.trec import Run
+from rubric_measures.formats.trec_ids import as_known, written_id
 from rubric_measures.graded import Grades, OnFailed, QueryGrades, note_lost_penalties
 from rubric_measures.measures.provider import RubricEvaluator
 
@@ -43,7 +44,7 @@ def evaluate_run(
 
     Args:
         queries: the grades, each query once, in any order; consumed once. Queries that the run lacks score 0.
-        run: the run; its queries without grades are left out.
+        run: the run, as a TREC file has it (spaces of ids percent-encoded); its queries without grades are left out.
         measures: this package's measures, or ir_measures' measures over subtopics.
         on_failed: see `graded.Grades`.
 
@@ -54,8 +55,8 @@ def evaluate_run(
     found: dict[str, list[Metric]] = {}
     ranked = graded = failed = lost = 0
     for query in queries:
-        ranking = run.rankings.get(query.query_id)
-        doc_ids = ranking.doc_ids if ranking else ()
+        ranking = run.rankings.get(query.query_id) or run.rankings.get(written_id(query.query_id))
+        doc_ids = as_known(ranking.doc_ids, query.levels) if ranking else ()
         evaluator = RubricEvaluator(measures, Grades({query.query_id: query}, on_failed))
         metrics = evaluator.iter_values({query.query_id: doc_ids})
         found[query.query_id] = sorted(metrics, key=lambda metric: place[metric.measure])

@@ -13,6 +13,7 @@ from ir_measures.util import Qrel
 
 from rubric_measures.errors import InputError, MeasureError, UnknownNameError
 from rubric_measures.formats.trec import QueryQrels, map_qrels
+from rubric_measures.formats.trec_ids import as_known, spaced_ids
 from rubric_measures.graded import (
     BANK_DOC,
     Grades,
@@ -210,8 +211,11 @@ def read_grades(
     """
 
     def compiled(rows: QueryQrels) -> tuple[QueryGrades, Counter[str]] | None:
-        query_id = rows.query_id
-        grades = zip(rows.doc_ids, rows.iterations, rows.relevances, strict=True)
+        query_id = spaced.get(rows.query_id, rows.query_id)
+        item_ids: Sequence[str] = rows.iterations
+        if bank is not None and query_id in bank.items:
+            item_ids = as_known(item_ids, {item.item_id for item in bank.items[query_id]})
+        grades = zip(rows.doc_ids, item_ids, rows.relevances, strict=True)
         if BANK_DOC in rows.doc_ids:
             grades = (row for row in grades if row[0] != BANK_DOC)  # type: ignore[assignment]
         if bank is None:
@@ -223,7 +227,8 @@ def read_grades(
             raise _unknown_query(query_id, bank)
         return None
 
-    found = map_qrels(path, compiled)
+    spaced = {} if bank is None else spaced_ids(bank.items)
+    found = {spaced.get(query_id, query_id): done for query_id, done in map_qrels(path, compiled).items()}
     left_out: Counter[str] = Counter()
     queries: dict[str, QueryGrades] = {}
     for query_id in sorted(found) if bank is None else bank.items:

@@ -13,7 +13,8 @@ from rubric_measures.errors import InputError, MeasureError
 from rubric_measures.forked import forked_map
 from rubric_measures.formats.run_names import distinct_run_names
 from rubric_measures.formats.trec import Ranking, map_run
-from rubric_measures.graded import Grades, OnFailed, note_lost_penalties
+from rubric_measures.formats.trec_ids import as_known, spaced_ids, written_id
+from rubric_measures.graded import Grades, OnFailed, QueryGrades, note_lost_penalties
 from rubric_measures.measures.plan import Coverage, Plan, QueryScorer
 from rubric_measures.signature import Signature, made_by
 
@@ -342,11 +343,17 @@ def score_run_files(
     for name, scorer in scorers.items():
         parts.setdefault(scorer.query_id, []).append(name)
 
+    spaced = spaced_ids(parts)
+
     def score_query(query_id: str, ranking: Ranking) -> dict[str, _Scored]:
-        return {name: scoring.score(scorers[name], ranking.doc_ids) for name in parts.get(query_id, ())}
+        return {
+            name: scoring.score(scorers[name], as_known(ranking.doc_ids, grades.queries[name].levels))
+            for name in parts.get(spaced.get(query_id, query_id), ())
+        }
 
     def score(path: str) -> tuple[str, _RunRow]:
-        run_id, found = map_run(path, score_query)
+        run_id, taken = map_run(path, score_query)
+        found = {spaced.get(query_id, query_id): scored for query_id, scored in taken.items()}
         row = scoring.new_row()
         for name, scorer in scorers.items():
             scored = found.get(scorer.query_id)
@@ -357,6 +364,14 @@ def score_run_files(
     names = distinct_run_names([tag for tag, _ in scored], paths)
     rows = {name: row for name, (_, row) in zip(names, scored, strict=True)}
     return _finish(scoring, scorers, rows, grades, overall, settings)
+
+
+def _ranked_by(runs: RunSpool, query: QueryGrades) -> dict[str, Sequence[str]]:
+    rankings = runs.rankings(query.query_id)
+    written = written_id(query.query_id)
+    if written != query.query_id:
+        rankings = {**runs.rankings(written), **rankings}
+    return {run_id: as_known(doc_ids, query.levels) for run_id, doc_ids in rankings.items()}
 
 
 def needed_depth(measures: Sequence[Measure]) -> int | None:
@@ -399,7 +414,7 @@ def score_records(
         made |= query.made
         name = query.part or query.query_id
         scorer = scoring.plan.for_query(query.grades, on_failed)
-        rankings = query.rankings if runs is None else runs.rankings(query.query_id)
+        rankings = query.rankings if runs is None else _ranked_by(runs, query.grades)
         for run_id, ranking in rankings.items():
             row = rows.get(run_id)
             if row is None:

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from typing import Any
 
 import ir_measures
 from ir_measures.measures.base import Measure
@@ -30,6 +31,7 @@ from rubric_measures.errors import InputError, MeasureError
 from rubric_measures.evaluation import Evaluation, evaluate_run
 from rubric_measures.files import read_text
 from rubric_measures.formats.trec import Run, read_run
+from rubric_measures.formats.trec_ids import as_known, spaced_ids
 from rubric_measures.graded import Grades
 from rubric_measures.measures.plan import GDEVAL_FAILED, is_supported
 from rubric_measures.measures.provider import RubricProvider
@@ -77,7 +79,8 @@ def run(options: argparse.Namespace) -> int:
         return _print_evaluation(evaluate_run(queries.values(), scored, measures, options.on_failed), scored, options)
     calculator = ir_measures.providers.registry[options.provider] if options.provider else ir_measures
     try:
-        _print(calculator.iter_calc(measures, qrels, _scored_docs(options.run)), measures, options)
+        run = _as_judged(_scored_docs(options.run), qrels)
+        _print(calculator.iter_calc(measures, qrels, run), measures, options)
     except subprocess.CalledProcessError:
         raise MeasureError(f"{' '.join(map(str, measures))}: {GDEVAL_FAILED}") from None
     return 0
@@ -122,6 +125,15 @@ def _scored_docs(path: str) -> list[ScoredDoc]:
     return [ScoredDoc(columns[0], columns[2], float(columns[4])) for columns in lines if columns]
 
 
+def _as_judged(run: list[ScoredDoc], qrels: Sequence[Any]) -> list[ScoredDoc]:
+    """The run with the ids of the judgments where those hold spaces, which a run file cannot."""
+    queries = spaced_ids({row.query_id for row in qrels})
+    docs = spaced_ids({row.doc_id for row in qrels})
+    if not queries and not docs:
+        return run
+    return [ScoredDoc(queries.get(row[0], row[0]), docs.get(row[1], row[1]), row[2]) for row in run]
+
+
 def _print(metrics: Iterable[Metric], measures: Sequence[Measure], options: argparse.Namespace) -> None:
     """Prints as ir_measures prints, byte for byte."""
     if options.output_format == "jsonl" and options.places != 4:
@@ -151,6 +163,7 @@ def _print(metrics: Iterable[Metric], measures: Sequence[Measure], options: argp
 def _say_coverage(evaluation: Evaluation, asked: AbstractSet[str], on_failed: str) -> int:
     """Says how much of what was ranked is graded at all; 1 when a grade that was needed failed."""
     log = logging.getLogger("rubric_measures")
+    asked = set(as_known(list(asked), evaluation.queries))
     unknown, unanswered = asked - evaluation.queries, evaluation.queries - asked
     if unknown:
         log.warning("%d queries of the run are not graded and were left out (such as %s)", len(unknown), min(unknown))

@@ -8,6 +8,7 @@ from typing import Any, NoReturn, TypeVar
 
 from rubric_measures.errors import InputError
 from rubric_measures.formats.trec import Qrel, Run
+from rubric_measures.formats.trec_ids import spaced_ids, written_id
 from rubric_measures.formats.workbench import (
     DirectGrade,
     GradedPassage,
@@ -214,6 +215,7 @@ def add_runs(groups: Iterable[QueryPassages], runs: Iterable[Run], depth: int | 
     """
     groups, runs = list(groups), list(runs)
     known = {(group.query_id, passage.doc_id) for group in groups for passage in group.passages}
+    spaced = _spaced(known)
     additions = []
     for run in runs:
         found: dict[tuple[str, str], Ranking] = {}
@@ -221,9 +223,8 @@ def add_runs(groups: Iterable[QueryPassages], runs: Iterable[Run], depth: int | 
             for rank, (doc_id, score) in enumerate(
                 zip(ranking.doc_ids[:depth], ranking.scores[:depth], strict=True), 1
             ):
-                found[query_id, doc_id] = Ranking(
-                    method=run.run_id, doc_id=doc_id, query_id=query_id, rank=rank, score=score
-                )
+                key = spaced.get((query_id, doc_id), (query_id, doc_id))
+                found[key] = Ranking(method=run.run_id, doc_id=key[1], query_id=key[0], rank=rank, score=score)
         for group in groups:
             for passage in group.passages:
                 here = (group.query_id, passage.doc_id)
@@ -244,16 +245,18 @@ def add_judgments(groups: Iterable[QueryPassages], rows: Iterable[Qrel]) -> list
         InputError: the records (or the rows) judge a passage otherwise.
     """
     groups = list(groups)
+    known = {(group.query_id, passage.doc_id) for group in groups for passage in group.passages}
+    spaced = _spaced(known)
     found: dict[tuple[str, str], PassageData] = {}
     for row in rows:
-        made = Judgment(doc_id=row.doc_id, query_id=row.query_id, relevance=row.relevance, title_query=row.query_id)
-        before = found.setdefault((row.query_id, row.doc_id), PassageData(judgments=[made]))
+        query_id, doc_id = spaced.get((row.query_id, row.doc_id), (row.query_id, row.doc_id))
+        made = Judgment(doc_id=doc_id, query_id=query_id, relevance=row.relevance, title_query=query_id)
+        before = found.setdefault((query_id, doc_id), PassageData(judgments=[made]))
         if before.judgments and before.judgments[0].relevance != row.relevance:
             raise InputError(
                 f"query {row.query_id!r}, passage {row.doc_id!r}: judged {before.judgments[0].relevance} and "
                 f"{row.relevance}; judgments of items are no judgments of passages"
             )
-    known = {(group.query_id, passage.doc_id) for group in groups for passage in group.passages}
     _say_lost(set(found) - known, "judged documents")
     return merge_records([groups, _extended(groups, found)])
 
@@ -270,6 +273,14 @@ def _extended(groups: Iterable[QueryPassages], data: Mapping[tuple[str, str], Pa
         ]
         extended.append(QueryPassages(group.query_id, passages))
     return extended
+
+
+def _spaced(known: set[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
+    """The known (query, passage) with spaces, by what TREC files have in their place."""
+    queries, docs = spaced_ids({query_id for query_id, _ in known}), spaced_ids({doc_id for _, doc_id in known})
+    if not queries and not docs:
+        return {}
+    return {(written_id(query_id), written_id(doc_id)): (query_id, doc_id) for query_id, doc_id in known}
 
 
 def _say_lost(lost: set[tuple[str, str]], what: str) -> None:

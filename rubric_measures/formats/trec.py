@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, repeat
 from pathlib import Path
 from typing import BinaryIO, TypeVar
-from urllib.parse import unquote
 
-from rubric_measures.errors import InputError
 from rubric_measures.files import atomic_writer, decode_text, open_binary, path_name
 from rubric_measures.formats.trec_checked import checked_qrels, checked_rankings, columns_of, run_name_of
+from rubric_measures.formats.trec_ids import IdCleaner
 from rubric_measures.formats.trec_regular import QueryQrels, regular_qrels, regular_rankings
 from rubric_measures.formats.trec_rows import Qrel, Ranking, Run, make_run
 
@@ -182,46 +181,3 @@ def write_runs(path: str | os.PathLike[str], runs: Iterable[Run]) -> None:
                 for rank, (doc_id, score) in enumerate(zip(ranking.doc_ids, ranking.scores, strict=True), 1):
                     stream.write(f"{written} Q0 {clean(doc_id)} {rank} {score!r} {tag}\n")
     clean.say(path_name(path))
-
-
-class IdCleaner:
-    """Percent-encodes the spaces of ids, and counts the ids that had some.
-
-    Calling it with an id gives the id to write; `InputError` for an empty one.
-    """
-
-    def __init__(self) -> None:
-        self._written: dict[str, str] = {}
-        self._plain: set[str] = set()
-
-    def __call__(self, identifier: str) -> str:
-        """The id to write; an `InputError` for an empty one."""
-        if not identifier:
-            raise InputError("an empty id cannot be written to a TREC file")
-        if len(identifier.split()) == 1 and not identifier[0].isspace() and not identifier[-1].isspace():
-            if "%" in identifier:
-                self._plain.add(identifier)
-                self._check(identifier)
-            return identifier
-        written = "".join(
-            "".join(f"%{byte:02X}" for byte in char.encode()) if char.isspace() else char for char in identifier
-        )
-        self._written[identifier] = written
-        self._check(written)
-        return written
-
-    def _check(self, written: str) -> None:
-        if written in self._plain and written in self._written.values():
-            raise InputError(f"the ids {written!r} and {unquote(written)!r} would be written alike; rename one")
-
-    def say(self, name: str) -> None:
-        """Says once, with the count, that ids were changed in the file `name`."""
-        if self._written:
-            identifier, written = next(iter(self._written.items()))
-            _LOG.warning(
-                "%s: %d ids hold spaces and were percent-encoded (%r became %s)",
-                name,
-                len(self._written),
-                identifier,
-                written,
-            )

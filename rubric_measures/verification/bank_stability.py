@@ -16,6 +16,7 @@ from rubric_measures.errors import InputError
 from rubric_measures.extras import require
 from rubric_measures.formats.run_names import distinct_run_names
 from rubric_measures.formats.trec import read_run
+from rubric_measures.formats.trec_ids import as_known, written_id
 from rubric_measures.meta_evaluation.correlation import correlate
 from rubric_measures.selection import RecordQuery
 
@@ -168,9 +169,12 @@ def ranked_by_files(queries: Iterable[RecordQuery], paths: Sequence[str | os.Pat
     known: set[str] = set()
     shown = ungraded = 0
     for query in queries:
-        known.add(query.query_id)
+        known.add(written_id(query.query_id))
+        query_id = written_id(query.query_id)
         rankings = {
-            name: of_run[query.query_id] for name, of_run in zip(names, places, strict=True) if query.query_id in of_run
+            name: as_known(of_run[query_id], query.grades.levels)
+            for name, of_run in zip(names, places, strict=True)
+            if query_id in of_run
         }
         for doc_ids in rankings.values():
             shown += len(doc_ids)

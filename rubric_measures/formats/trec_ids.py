@@ -1,0 +1,96 @@
+"""Ids that hold spaces in TREC files: percent-encoded on writing, found again where the ids are known."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Collection, Mapping, Sequence
+from urllib.parse import unquote
+
+from rubric_measures.errors import InputError
+
+__all__ = ["IdCleaner", "as_known", "spaced_ids", "written_id"]
+
+_LOG = logging.getLogger("rubric_measures")
+_SPACE = re.compile(r"\s")
+
+
+def written_id(identifier: str) -> str:
+    """The id as TREC files have it: spaces as `%20` and the like.
+
+    >>> written_id("my answer")
+    'my%20answer'
+    """
+    if len(identifier.split()) == 1 and not identifier[0].isspace() and not identifier[-1].isspace():
+        return identifier
+    return "".join("".join(f"%{byte:02X}" for byte in char.encode()) if char.isspace() else char for char in identifier)
+
+
+def spaced_ids(known: Collection[str]) -> Mapping[str, str]:
+    """The known ids that hold spaces, by what TREC files have in their place; most collections have none.
+
+    Raises:
+        InputError: two known ids are written alike.
+    """
+    if not _SPACE.search("\0".join(known)):
+        return {}
+    forms: dict[str, str] = {}
+    for identifier in known:
+        written = written_id(identifier)
+        if written == identifier:
+            continue
+        other = written if written in known else forms.get(written, identifier)
+        if other != identifier:
+            raise InputError(f"the ids {other!r} and {identifier!r} are written alike in TREC files; rename one")
+        forms[written] = identifier
+    return forms
+
+
+def as_known(identifiers: Sequence[str], known: Collection[str]) -> Sequence[str]:
+    """Ids of a TREC file, those that stand for a known id with spaces replaced by it.
+
+    Raises:
+        InputError: two known ids are written alike.
+    """
+    forms = spaced_ids(known)
+    return [forms.get(identifier, identifier) for identifier in identifiers] if forms else identifiers
+
+
+class IdCleaner:
+    """Percent-encodes the spaces of ids, and counts the ids that had some.
+
+    Calling it with an id gives the id to write; `InputError` for an empty one.
+    """
+
+    def __init__(self) -> None:
+        self._written: dict[str, str] = {}
+        self._plain: set[str] = set()
+
+    def __call__(self, identifier: str) -> str:
+        """The id to write; an `InputError` for an empty one."""
+        if not identifier:
+            raise InputError("an empty id cannot be written to a TREC file")
+        written = written_id(identifier)
+        if written != identifier:
+            self._written[identifier] = written
+            self._check(written)
+        elif "%" in identifier:
+            self._plain.add(identifier)
+            self._check(identifier)
+        return written
+
+    def _check(self, written: str) -> None:
+        if written in self._plain and written in self._written.values():
+            raise InputError(f"the ids {written!r} and {unquote(written)!r} would be written alike; rename one")
+
+    def say(self, name: str) -> None:
+        """Says once, with the count, that ids were changed in the file `name`."""
+        if self._written:
+            identifier, written = next(iter(self._written.items()))
+            _LOG.warning(
+                "%s: %d ids hold spaces and were percent-encoded (%r became %s)",
+                name,
+                len(self._written),
+                identifier,
+                written,
+            )
