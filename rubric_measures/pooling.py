@@ -119,8 +119,16 @@ def pool(
                 "judgments of items cannot be pooled, give one label a document"
             )
     found: dict[str, _Pool] = {}
-    for segment in segments:
-        _add_segment(found.setdefault(segment.query_id, {}), segment)
+    repeated = [segment for segment in segments if not _add_segment(found.setdefault(segment.query_id, {}), segment)]
+    if repeated:
+        _LOG.warning(
+            "%d parts of answers repeat an earlier part of the same answer; only the first is ranked (such as part "
+            "%d of run %s for query %s)",
+            len(repeated),
+            repeated[0].rank,
+            repeated[0].run_id,
+            repeated[0].query_id,
+        )
     wanted: dict[str, dict[str, list[Ranking]]] = {}
     for run in runs:
         for query_id, ranking in run.rankings.items():
@@ -145,17 +153,19 @@ def _check_names(run_ids: Sequence[str], answering: set[str]) -> None:
             raise InputError(f"two runs are called {run_id!r}; give one of them another tag")
 
 
-def _add_segment(members: _Pool, segment: Segment) -> None:
+def _add_segment(members: _Pool, segment: Segment) -> bool:
+    """Adds a segment to its query's pool; False where the same text of the same run is there already."""
     query_id, run_id, rank, text, sentences, citations = segment
     same = next((doc_id for doc_id, known in members.items() if known.text == text), None)
     doc_id = same or f"{run_id}/{query_id}/{rank}"
     member = members.setdefault(doc_id, _Member(text, [], {}))
     if any(place.method == run_id for place in member.places):
         # The answer repeats itself: the repetition covers nothing new, and one passage has one rank in a run.
-        return
+        return False
     member.places.append(Ranking(method=run_id, doc_id=doc_id, query_id=query_id, rank=rank, score=1 / rank))
     if sentences:
         member.sources[run_id] = {"sentences": list(sentences), "citations": [list(ids) for ids in citations]}
+    return True
 
 
 def _query_order(pooled: set[str], queries: Iterable[str] | None) -> list[str]:

@@ -70,6 +70,20 @@ def test_answers_become_passages() -> None:
     assert [group] == list(pool(answers=answers[::-1], max_words=2))
 
 
+def test_parts_that_an_answer_repeats_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+    answers = [Answer("q1", "again", "A b. A b. C d. A b."), Answer("q2", "again", "A b."), Answer("q1", "gpt", "A b.")]
+    with caplog.at_level(logging.WARNING, "rubric_measures"):
+        groups = list(pool(answers=answers, max_words=2))
+    assert places(groups[0]) == {
+        "again/q1/1": [("again", 1, 1.0), ("gpt", 1, 1.0)],
+        "again/q1/3": [("again", 3, 1 / 3)],
+    }
+    assert [record.getMessage() for record in caplog.records if "repeat" in record.getMessage()] == [
+        "2 parts of answers repeat an earlier part of the same answer; only the first is ranked (such as part 2 of run "
+        "again for query q1)"
+    ]
+
+
 def test_queries_choose_and_order(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "rubric_measures"):
         groups = list(pool([BM25], 1, TEXTS, queries=["q9", "q2"]))
