@@ -21,10 +21,13 @@ from rubric_measures.backends import Backend, Message, Request, make_backend
 from rubric_measures.backends.hf_batching import by_length
 from rubric_measures.backends.hf_decoding import padded
 from rubric_measures.backends.hf_seq2seq import Seq2SeqBackend
+from rubric_measures.signature import canonical_json
 from tests.hf_models import WORDS, save_tokenizer
 
 LABELS = tuple("012345")
 VOCABULARY = 32128
+# FLAN-T5 by its published geometry: d_model, d_ff, layers of encoder and of decoder, heads.
+T5 = {"small": (512, 1024, 8, 6), "base": (768, 2048, 12, 12), "large": (1024, 2816, 24, 16)}
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
@@ -42,12 +45,13 @@ def text_of(tokenizer: Any, tokens: int, draw: random.Random) -> str:
     return tokenizer.decode(tokenizer(" ".join(words), add_special_tokens=False)["input_ids"][:tokens])
 
 
-def save_t5_small(folder: Path) -> None:
-    """The geometry of flan-t5-small, with an output layer that makes it write one label and the end token."""
+def save_t5(folder: Path, size: str) -> None:
+    """The geometry of a FLAN-T5, with an output layer that makes it write one label and the end token."""
     tokenizer = save_tokenizer(folder)
     torch.manual_seed(0)
+    width, inner, layers, heads = T5[size]
     config = transformers.T5Config(
-        vocab_size=VOCABULARY, d_model=512, d_kv=64, d_ff=1024, num_layers=8, num_heads=6,
+        vocab_size=VOCABULARY, d_model=width, d_kv=64, d_ff=inner, num_layers=layers, num_heads=heads,
         feed_forward_proj="gated-gelu", tie_word_embeddings=False, decoder_start_token_id=0, pad_token_id=0,
         eos_token_id=1, dropout_rate=0.0,
     )  # fmt: skip
@@ -83,9 +87,9 @@ def requests_of(backend: Backend, prompts: Sequence[str], group: Callable[[int],
     ]
 
 
-def seq2seq(folder: Path, count: int) -> None:
+def seq2seq(folder: Path, count: int, size: str) -> None:
     """Labels and generation against the encoder alone, over the same batches."""
-    save_t5_small(folder)
+    save_t5(folder, size)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     draw = random.Random(2)
     prompts = [text_of(tokenizer, draw.randint(250, 350), draw) for _ in range(count)]
@@ -158,6 +162,28 @@ def decoder(folder: Path, passages: int) -> None:
     )
 
 
+def extractive(folder: Path, count: int) -> None:
+    """The geometry of BERT-base: one question of 10 tokens about each passage of 250 to 350."""
+    save_tokenizer(folder, bert=True)
+    torch.manual_seed(0)
+    config = transformers.BertConfig(vocab_size=VOCABULARY, max_position_embeddings=512)
+    transformers.BertForQuestionAnswering(config).save_pretrained(folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    backend = make_backend(f"hf:{folder}", dtype="float32")
+    draw = random.Random(4)
+    contents = [
+        {"context": text_of(tokenizer, draw.randint(250, 350), draw), "question": text_of(tokenizer, 10, draw)}
+        for _ in range(count)
+    ]
+    requests = [
+        Request(backend.model, (Message("user", canonical_json(content)),), {**backend.options}, (), 0, "")
+        for content in contents
+    ]
+    list(backend.complete(requests[:2]))
+    spent = cpu_seconds(lambda: list(backend.complete(requests)))
+    print(f"extractive, {count} questions           {spent:7.1f} s")
+
+
 def dtypes() -> None:
     """One matrix product of the model's size in both dtypes: whether this processor computes in bfloat16."""
     found = {}
@@ -174,13 +200,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--prompts", type=int, default=200)
     parser.add_argument("--passages", type=int, default=8)
+    parser.add_argument("--size", choices=list(T5), default="small", help="the FLAN-T5 whose geometry is measured")
+    parser.add_argument("--only", choices=["seq2seq", "decoder", "extractive", "dtypes"], help="one part")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as folder:
-        seq2seq(Path(folder), options.prompts)
-    with tempfile.TemporaryDirectory() as folder:
-        decoder(Path(folder), options.passages)
-    dtypes()
+    parts: dict[str, Callable[[Path], None]] = {
+        "seq2seq": lambda folder: seq2seq(folder, options.prompts, options.size),
+        "decoder": lambda folder: decoder(folder, options.passages),
+        "extractive": lambda folder: extractive(folder, options.prompts),
+        "dtypes": lambda folder: dtypes(),
+    }
+    for name, part in parts.items():
+        if options.only in (None, name):
+            with tempfile.TemporaryDirectory() as folder:
+                part(Path(folder))
 
 
 if __name__ == "__main__":

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
 from rubric_measures.errors import InputError, MeasureError
-from rubric_measures.formats.workbench import load_graded
+from rubric_measures.formats.graded_files import GradedFile, PassageGroup
 from rubric_measures.leaderboard import BELOW, OVERALL, Cell, Leaderboard, collect_cells
 
 __all__ = ["LENGTH", "lengths_of_records", "with_lengths", "with_summary"]
@@ -26,15 +26,21 @@ def lengths_of_records(path: str | os.PathLike[str]) -> dict[str, dict[str, int]
         InputError: the file cannot be opened, or holds no rankings.
         FormatError: it is no graded-records file.
     """
+    with GradedFile(path) as source:
+        lengths = source.consume(_lengths)
+    if not lengths:
+        raise InputError(f"{os.fspath(path)}: holds no rankings, so nobody knows whose answers to measure")
+    return lengths
+
+
+def _lengths(groups: Iterator[PassageGroup]) -> dict[str, dict[str, int]]:
     lengths: dict[str, dict[str, int]] = {}
-    for group in load_graded(path):
+    for group in groups:
         for passage in group.passages:
             words = len(passage.text.split())
             for run_id in {ranking.method for ranking in passage.rankings if ranking.query_id == group.query_id}:
                 of_run = lengths.setdefault(run_id, {})
                 of_run[group.query_id] = of_run.get(group.query_id, 0) + words
-    if not lengths:
-        raise InputError(f"{os.fspath(path)}: holds no rankings, so nobody knows whose answers to measure")
     return lengths
 
 

@@ -60,6 +60,20 @@ def test_counts_and_agreement_by_hand(tmp_path: Path) -> None:
     assert list(grader_statistics(load_graded(tmp_path / "graded.jsonl"), GradeFilter(llm="other")).graders) == [OTHER]
 
 
+def test_only_so_many_disagreements_are_kept(tmp_path: Path) -> None:
+    # 3,000 passages with spreads 0 to 5 in turn: 500 of each, 2,500 of them disagreements.
+    passages = [
+        passage("q1", f"d{number:04}", [grade_set({"q1/a": number % 6}), grade_set({"q1/a": 0}, llm="other")])
+        for number in range(3000)
+    ]
+    groups = load_graded(write_lines(tmp_path / "graded.jsonl", [["q1", passages]]))
+    every, some = grader_statistics(groups), grader_statistics(groups, most=3)
+    assert (every.disagreed, len(every.disagreements)) == (some.disagreed, 2500) == (2500, 2500)
+    assert some.disagreements == every.disagreements[:3]
+    assert [(row.doc_id, row.spread) for row in some.disagreements] == [("d0005", 5), ("d0011", 5), ("d0017", 5)]
+    assert some.pairs == every.pairs and some.graders == every.graders
+
+
 def test_graders_with_nothing_in_common(tmp_path: Path) -> None:
     lines = [["q1", [passage("q1", "d1", [grade_set({"q1/a": 5}), grade_set({"q1/n": 5}, kind="nugget")])]]]
     (pair,) = grader_statistics(load_graded(write_lines(tmp_path / "graded.jsonl", lines))).pairs

@@ -14,7 +14,7 @@ from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.selection import RecordQuery, read_records
 from rubric_measures.verification.bank_stability import bank_stability, mean_scores, plot_stability, run_coverage
 from rubric_measures.verification.html_report import render_html
-from rubric_measures.verification.item_statistics import Discrimination, duplicate_items, item_statistics
+from rubric_measures.verification.item_statistics import Discrimination, duplicate_items, item_report, item_statistics
 from rubric_measures.verification.statistics_sections import stability_section
 from tests.example_records import BANK, RECORDS, grade_set, passage, write_lines
 
@@ -42,6 +42,16 @@ def test_coverage_and_discrimination_by_hand(tmp_path: Path) -> None:
     assert c.by_run == Discrimination(None, "no runs cover it")
     assert [row.always for row in rows.values()] == ["", "", "never", "always"]
     assert [row.flips for row in rows.values()] == [0, 0, 0, 0]
+
+
+def test_the_report_of_a_stream_is_that_of_its_parts(tmp_path: Path) -> None:
+    queries = queries_of(tmp_path, list(RECORDS))
+    report = item_report(iter(queries), min_judgment=2, min_rating=1)
+    coverage = run_coverage(queries, 1)
+    assert report.statistics == item_statistics(queries, coverage, 2, 1)
+    assert report.duplicates == duplicate_items(queries)
+    assert report.queries == ["q1", "q2"]
+    assert report.coverage.runs == coverage.runs and report.coverage.table().tolist() == coverage.table().tolist()
 
 
 FLIPPING: list[object] = [
