@@ -29,6 +29,9 @@ from rubric_measures.errors import BackendError
 __all__ = ["CallPolicy", "Engine"]
 
 _LOG = logging.getLogger("rubric_measures")
+# Seconds between the first calls, about what making one takes: calls that begin all at once are answered all at once,
+# and then each answer waits until the others are read, round after round.
+_STAGGER = 0.002
 _GIVE_UP_AFTER_LOST = 100  # calls lost one after the other, each after all its attempts
 _GIVE_UP_AFTER_REJECTED = 20  # calls that the endpoint called wrong, before any was right
 
@@ -142,8 +145,8 @@ class Engine:
         self._sharing = Sharing([Endpoint(url, client, policy.concurrency, policy.cooldown) for url, client in clients])
         # The workers of all endpoints begin in turn, so that few calls are spread as well.
         workers = [
-            asyncio.create_task(self._work(endpoint))
-            for _ in range(policy.concurrency)
+            asyncio.create_task(self._work(endpoint, number * _STAGGER))
+            for number in range(policy.concurrency)
             for endpoint in self._sharing.endpoints
         ]
         self._started.set()
@@ -156,7 +159,8 @@ class Engine:
             for _, client in clients:
                 await client.close()
 
-    async def _work(self, endpoint: Endpoint) -> None:
+    async def _work(self, endpoint: Endpoint, after: float) -> None:
+        await asyncio.sleep(after)
         try:
             while await endpoint.ready():
                 await endpoint.gate.enter()
