@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import io
 import os
+import re
 import sys
 import tempfile
 import zlib
@@ -14,6 +15,11 @@ from pathlib import Path
 from typing import IO, BinaryIO, cast
 
 from rubric_measures.errors import FormatError, InputError
+
+try:
+    import fcntl
+except ImportError:  # no POSIX system: nothing is locked, and nothing is taken for an orphan
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["atomic_writer", "decode_text", "iter_lines", "open_binary", "path_name", "peek_head", "read_text"]
 
@@ -145,6 +151,9 @@ def decode_text(data: bytes, name: str) -> str:
 def atomic_writer(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
     """Opens `path` for writing text (UTF-8); the file appears under its name only when the block ends without an error.
 
+    Until then it is a hidden file `.NAME.*.part` beside it, locked while its writer lives; what a killed writer of the
+    same file left behind is removed.
+
     A name that ends in `.gz` is compressed (without a time stamp, so equal content gives equal bytes). `-` is standard
     output, written as it comes.
 
@@ -164,10 +173,13 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
         with open(name, "w", encoding="utf-8", newline="\n") as stream:
             yield stream
         return
+    _remove_orphans(target)
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+        handle, temporary = _temporary_for(target)
     except OSError as error:
         raise InputError(f"{name}: cannot be written ({error.strerror or error})") from None
+    # Holds the lock until the file has its name.
+    lock = os.dup(handle)
     try:
         with os.fdopen(handle, "wb") as raw:
             if target.suffix == ".gz":
@@ -186,6 +198,39 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
         with contextlib.suppress(OSError):
             Path(temporary).unlink()
         raise
+    finally:
+        os.close(lock)
+
+
+def _temporary_for(target: Path) -> tuple[int, str]:
+    """A new locked file beside `target`; the lock goes when the process does, however it ends."""
+    while True:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+        if fcntl is None:
+            return handle, temporary
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        # Another process may have taken it for an orphan before it was locked.
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), Path(temporary).stat()):
+                return handle, temporary
+        os.close(handle)
+
+
+def _remove_orphans(target: Path) -> None:
+    """Removes what killed writers of `target` left: files of theirs that nobody holds a lock on."""
+    if fcntl is None:
+        return
+    pattern = re.compile(re.escape(f".{target.name}.") + r"[a-z0-9_]{8}\.part")
+    left: list[str] = []
+    # A folder that may be written but not listed has to do without.
+    with contextlib.suppress(OSError), os.scandir(target.parent) as entries:
+        left = [entry.path for entry in entries if pattern.fullmatch(entry.name)]
+    for path in left:
+        with contextlib.suppress(OSError), open(path, "rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(stream.fileno()), Path(path).stat()):
+                Path(path).unlink()
 
 
 def _umask() -> int:

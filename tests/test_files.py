@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import os
+import signal
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,3 +84,50 @@ def test_a_folder_or_a_missing_folder_is_an_error(tmp_path: Path) -> None:
         pass
     with pytest.raises(InputError, match="cannot be written"), atomic_writer(tmp_path / "no" / "x"):
         pass
+
+
+KILLED = """
+import os, signal, sys
+from rubric_measures.files import atomic_writer
+with atomic_writer(sys.argv[1]) as stream:
+    stream.write("half")
+    stream.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="files are locked on POSIX systems")
+def test_what_a_killed_writer_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    target, other = tmp_path / "out [1].txt", tmp_path / "other.txt"
+    for path in (target, target, other):
+        killed = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+        assert killed.returncode == -signal.SIGKILL
+    # The second writer removed what the first one left.
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert len(left) == 2 and all(name.endswith(".part") for name in left)
+    (tmp_path / ".out [1].txt.notes.part").write_text("the user's own")
+    with atomic_writer(target) as stream:
+        stream.write("whole")
+    left.remove(next(name for name in left if name.startswith(".out [1].txt.")))
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*left, ".out [1].txt.notes.part", target.name])
+
+
+def test_writers_of_one_file_that_live_leave_each_other_alone(tmp_path: Path) -> None:
+    target = tmp_path / "out.txt"
+    with atomic_writer(target) as first:
+        first.write("first")
+        with atomic_writer(target) as second:
+            second.write("second")
+        assert target.read_text() == "second"
+    assert target.read_text() == "first"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_many_processes_may_write_one_file_at_once(tmp_path: Path) -> None:
+    target = tmp_path / "out.txt"
+    code = "import sys; from rubric_measures.files import atomic_writer\n"
+    code += "for _ in range(100):\n    with atomic_writer(sys.argv[1]) as stream: stream.write(sys.argv[2] * 1000)"
+    writers = [subprocess.Popen([sys.executable, "-c", code, str(target), name]) for name in "abcd"]
+    assert [writer.wait(120) for writer in writers] == [0, 0, 0, 0]
+    assert target.read_text() in {name * 1000 for name in "abcd"}
+    assert list(tmp_path.iterdir()) == [target]
