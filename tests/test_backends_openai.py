@@ -7,14 +7,19 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rubric_measures.backends import Backend, Message, Reply, Request, make_backend
+from rubric_measures.backends.cache import ReplyCache
 from rubric_measures.backends.openai_compatible import OpenAICompatible
 from rubric_measures.errors import BackendError, InputError
+from rubric_measures.grading import Grader
+from rubric_measures.runners import LocalRunner
 from tests.fault_server import Running, running
+from tests.grading_data import make_bank, make_groups
 
 pytest.importorskip("openai")
 pytest.importorskip("aiohttp")
@@ -261,6 +266,24 @@ def test_groups_are_started_together(server: Running) -> None:
     assert len(order) == 48
     # As they came there would be 48 runs; what is pulled together starts together.
     assert len(runs) <= 32
+
+
+def test_grading_asks_a_server_passage_by_passage(tmp_path: Path) -> None:
+    """All items and all prompts of a passage one after the other, in the order of the file: prefixes stay cached."""
+    replies = tmp_path / "replies.jsonl"
+    replies.write_text('{"contains": "", "reply": "1"}\n')
+    bank, groups = make_bank(queries=2, items=5), make_groups(queries=2, passages=6)
+    with running(replies=replies) as started, ReplyCache(":memory:") as cache:
+        # One call at a time: with more, those in flight may overtake each other on their way.
+        runner = LocalRunner(backend(started.url, concurrency=1), cache)
+        grader = Grader(runner, ("QuestionSelfRatedUnanswerablePromptWithChoices", "Thomas"))
+        graded = list(grader.grade_records(groups, bank))
+        order = started.stats()["order"]
+    assert [group.query_id for group in graded] == ["q0", "q1"]
+    passages = [passage.text for group in groups for passage in group.passages]
+    found = [next(number for number, text in enumerate(passages) if text in shown) for shown in order]
+    # 12 passages, with 5 items and one label each.
+    assert found == [number for number in range(12) for _ in range(6)]
 
 
 # ---- constraints
