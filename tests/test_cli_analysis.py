@@ -504,3 +504,38 @@ def test_corrections_of_the_options_are_those_of_the_library() -> None:
     from rubric_measures.meta_evaluation import system_comparison
 
     assert report_options.CORRECTIONS == system_comparison.CORRECTIONS
+
+
+def test_grid_with_a_bank(tmp_path, capsys) -> None:
+    """Sets over other items are left out and named, labels of whole passages count, extracted texts are no set."""
+    records, official, bank = tmp_path / "graded.jsonl", tmp_path / "official.json", tmp_path / "bank.jsonl"
+    write_records(records)
+    lines = [json.loads(line) for line in records.read_text().splitlines()]
+    for query, passages in lines:
+        for place, passage in enumerate(passages):
+            first = passage["exam_grades"][0]
+            outside, texts = json.loads(json.dumps(first)), json.loads(json.dumps(first))
+            outside["prompt_info"]["prompt_class"], texts["prompt_info"]["prompt_class"] = "Z", "Extract"
+            outside["self_ratings"] = [{"question_id": f"{query}/other", "self_rating": 3}]
+            texts["self_ratings"] = None
+            passage["exam_grades"] += [outside, texts]
+            passage["grades"] = [
+                {
+                    "correctAnswered": place > 1, "answer": "2", "self_ratings": place, "llm": "toy", "llm_options": {},
+                    "prompt_info": {**first["prompt_info"], "prompt_class": "Labels"},
+                }
+            ]  # fmt: skip
+    records.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    items = {query: [{"question_id": f"{query}/{n}", "question_text": str(n)} for n in range(3)] for query, _ in lines}
+    bank.write_text("".join(json.dumps({"query_id": query, "items": some}) + "\n" for query, some in items.items()))
+    official.write_text(json.dumps({"s1": 0.3, "s2": 0.9, "s3": 0.5}))
+    arguments = ("correlate", official, records, "-m", "RubricCover@2", "--rel", 3, "-c", "kendall", "--rounds", 0)
+    _, out, err = call(capsys, *arguments, "--bank", bank, "-o", "json")
+    assert [cell["prompt_class"] for cell in checked("correlate", out)["grid"]] == ["A", "B", "Labels"]
+    assert "1 grade sets have no grade of an item in the bank and were left out" in err
+    assert "--prompt-class Z" in err and "Extract" not in err
+    status, _, err = call(capsys, *arguments, "--bank", bank, "--prompt-class", "Z")
+    assert (status, len(err.splitlines())) == (2, 1)
+    assert "no grade set has grades of items in the bank: --llm toy --prompt-class Z" in err
+    _, out, err = call(capsys, *arguments, "-o", "json")
+    assert [cell["prompt_class"] for cell in checked("correlate", out)["grid"]] == ["A", "B", "Labels", "Z"]
