@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import pickle
 import random
 import signal
 import sqlite3
@@ -16,7 +18,7 @@ import pytest
 from rubric_measures.backends.base import Message, Reply, Request
 from rubric_measures.backends.cache import ReplyCache, messages_hash
 from rubric_measures.errors import FormatError, InputError
-from rubric_measures.signature import content_hash
+from rubric_measures.signature import canonical_json, content_hash
 
 
 def request(text: str, **changes: object) -> Request:
@@ -41,6 +43,15 @@ def test_the_key_is_the_hash_of_the_canonical_json_of_the_request() -> None:
             "replicate": 3,
         }
     )
+    assert messages_hash(asked) == content_hash([[message.role, message.content] for message in asked.messages])
+
+
+def test_the_json_of_a_message_is_never_that_of_another() -> None:
+    made = Message.of_parts("user", ["a", '"b'], ['["user","', 'a\\"b"]'])
+    assert made == Message("user", 'a"b')
+    assert made.as_json() == Message("user", 'a"b').as_json() == canonical_json(["user", 'a"b'])
+    assert dataclasses.replace(made, content="c").as_json() == '["user","c"]'
+    assert pickle.loads(pickle.dumps(made)).as_json() == made.as_json()
 
 
 def test_everything_that_may_change_the_reply_changes_the_key() -> None:

@@ -23,16 +23,29 @@ class Message:
     Attributes:
         role: `system`, `user` or `assistant`.
         content: the text.
-        json: the canonical JSON of the pair of both, from a maker of many similar messages; else empty.
     """
 
     role: str
     content: str
-    json: str = field(default="", repr=False, compare=False)
+    # Not for `__init__`, so that `dataclasses.replace` never hands the JSON of one message on to another.
+    _json: str = field(default="", init=False, repr=False, compare=False)
+
+    @classmethod
+    def of_parts(cls, role: str, texts: Iterable[str], quoted: Iterable[str]) -> Message:
+        """A message put together from parts, by a maker of many similar ones.
+
+        Args:
+            role: the role.
+            texts: the parts of the content.
+            quoted: the parts of what `as_json` gives; JSON writes a text character by character.
+        """
+        message = cls(role, "".join(texts))
+        object.__setattr__(message, "_json", "".join(quoted))
+        return message
 
     def as_json(self) -> str:
         """The canonical JSON of the pair (role, content)."""
-        return self.json or f"[{_quoted(self.role)},{_quoted(self.content)}]"
+        return self._json or f"[{_quoted(self.role)},{_quoted(self.content)}]"
 
 
 @lru_cache(maxsize=256)

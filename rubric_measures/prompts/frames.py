@@ -100,7 +100,7 @@ class Frame:
                 texts, quoted = texts.copy(), quoted.copy()
                 for place, slot in open_slots:
                     texts[place], quoted[place] = _remembered(values[slot.name], slot, self._delimiters)
-            found.append(Message(role, "".join(texts), "".join(quoted)))
+            found.append(Message.of_parts(role, texts, quoted))
         return tuple(found)
 
 
