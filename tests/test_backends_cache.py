@@ -87,6 +87,18 @@ def test_only_complete_replies_are_stored(reply: Reply) -> None:
         assert len(cache) == 0
 
 
+def test_a_cache_is_made_with_its_first_reply(tmp_path: Path) -> None:
+    path = tmp_path / "cache.sqlite"
+    with ReplyCache(path) as cache, ReplyCache(path) as other:
+        assert (len(cache), cache.get("00"), cache.counts(), list(cache.entries())) == (0, None, [], [])
+        assert cache.put_many([(request("a"), Reply(None, "failed"))]) == [Reply(None, "failed")]
+        assert list(tmp_path.iterdir()) == []
+        cache.put(request("a"), Reply("4"))
+        assert path.is_file()
+        # Another process sees the file as soon as it is there.
+        assert other.get(request("a").key) == Reply("4")
+
+
 def test_an_empty_reply_is_a_reply_and_none_is_none() -> None:
     with ReplyCache(":memory:") as cache:
         cache.put(request("a"), Reply(""))
@@ -142,7 +154,8 @@ def test_folders_and_missing_files_are_said(tmp_path: Path) -> None:
 
 def test_a_later_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
-    ReplyCache(path).close()
+    with ReplyCache(path) as cache:
+        cache.put(request("a"), Reply("4"))
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 99")
     connection.close()

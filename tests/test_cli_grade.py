@@ -421,6 +421,15 @@ def test_the_cache_command_says_what_is_wrong(
     assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_a_bank_that_fits_nothing_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    passages, bank = write_inputs(tmp_path)
+    bank.write_text(bank.read_text().replace("q0", "other"))
+    before = sorted(tmp_path.iterdir())
+    assert main(arguments(passages, bank, tmp_path / "out.jsonl.gz")) == 2
+    assert "unknown query 'q0'" in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == before
+
+
 def test_progress_is_shown_on_a_terminal_and_nowhere_else(tmp_path: Path) -> None:
     passages, bank = write_inputs(tmp_path)
     terminal, end = os.openpty()

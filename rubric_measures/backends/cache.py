@@ -88,7 +88,7 @@ class ReplyCache:
     own there and `merge` them.
 
     Args:
-        path: the file; made where there is none. `:memory:` keeps nothing.
+        path: the file; made with the first reply where there is none. `:memory:` keeps nothing.
         read_only: open an existing file, and only read it.
 
     Raises:
@@ -100,23 +100,40 @@ class ReplyCache:
         self._lock = threading.Lock()
         if read_only and not Path(self.path).is_file():
             raise InputError(f"{self.path}: there is no such cache")
-        if self.path != ":memory:" and not Path(self.path).resolve().parent.is_dir():
+        self._read_only = read_only
+        self._opened: sqlite3.Connection | None = None
+        folder = Path(self.path).resolve().parent
+        if self.path != ":memory:" and not folder.is_dir():
             raise InputError(f"{self.path}: the folder does not exist")
-        with self._explained():
-            self._connection = sqlite3.connect(
+        if self._is_there():
+            with self._explained():
+                self._connection  # noqa: B018 - opens the file, so that a wrong one is refused now
+        elif not os.access(folder, os.W_OK):
+            raise InputError(f"{self.path}: the folder cannot be written")
+
+    def _is_there(self) -> bool:
+        return self._opened is not None or self.path == ":memory:" or Path(self.path).exists()
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        """The connection, opened when it is first asked for: what comes to nothing leaves no file."""
+        if self._opened is None:
+            connection = sqlite3.connect(
                 self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )
             try:
-                self._open(read_only)
+                self._open(connection, self._read_only)
             except BaseException:
-                self._connection.close()
+                connection.close()
                 raise
+            self._opened = connection
+        return self._opened
 
-    def _open(self, read_only: bool) -> None:
-        execute = self._connection.execute
+    def _open(self, connection: sqlite3.Connection, read_only: bool) -> None:
+        execute = connection.execute
         if execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
-            with self._transaction():
-                self._create_or_refuse()
+            with _transaction(connection):
+                self._create_or_refuse(connection)
         version = execute("PRAGMA user_version").fetchone()[0]
         if version != _SCHEMA_VERSION:
             raise InputError(
@@ -128,9 +145,9 @@ class ReplyCache:
             execute("PRAGMA journal_mode = WAL")
             execute("PRAGMA synchronous = NORMAL")
 
-    def _create_or_refuse(self) -> None:
+    def _create_or_refuse(self, connection: sqlite3.Connection) -> None:
         # Inside a write transaction: a second process that opens the new file at the same moment waits here.
-        execute = self._connection.execute
+        execute = connection.execute
         if execute("PRAGMA application_id").fetchone()[0] == _APPLICATION_ID:
             return
         if execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
@@ -153,20 +170,11 @@ class ReplyCache:
                 ) from None
             raise InputError(f"{self.path}: the reply cache cannot be used ({text})") from None
 
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._connection.execute("ROLLBACK")
-            raise
-        self._connection.execute("COMMIT")
-
     def close(self) -> None:
         """Closes the file; what was put is in it."""
         with self._lock:
-            self._connection.close()
+            if self._opened is not None:
+                self._opened.close()
 
     def __enter__(self) -> Self:
         return self
@@ -178,6 +186,8 @@ class ReplyCache:
         """The stored replies of those keys (hex) that have one."""
         found: dict[str, Reply] = {}
         with self._lock, self._explained():
+            if not self._is_there():
+                return found
             for start in range(0, len(keys), _LOOKUP_BLOCK):
                 block = [bytes.fromhex(key) for key in keys[start : start + _LOOKUP_BLOCK]]
                 marks = ",".join("?" * len(block))
@@ -207,7 +217,9 @@ class ReplyCache:
             the stored replies in the same order (those of another status as they are).
         """
         rows = [_row(*pair) if pair[1].status == "ok" and pair[1].text is not None else None for pair in answered]
-        with self._lock, self._explained(), self._transaction():
+        if not any(rows):
+            return [reply for _, reply in answered]
+        with self._lock, self._explained(), _transaction(self._connection):
             return [
                 reply if row is None else self._insert(reply, row)
                 for (_, reply), row in zip(answered, rows, strict=True)
@@ -228,6 +240,8 @@ class ReplyCache:
             raise FormatError(problem, path=self.path) from None
 
     def __len__(self) -> int:
+        if not self._is_there():
+            return 0
         with self._lock, self._explained():
             count: int = self._connection.execute("SELECT count(*) FROM replies").fetchone()[0]
             return count
@@ -235,7 +249,7 @@ class ReplyCache:
     def entries(self, model: str | None = None) -> Iterator[CacheEntry]:
         """All stored replies (of one model), in the order in which they were stored."""
         last = 0
-        while True:
+        while self._is_there():
             with self._lock, self._explained():
                 rows = self._connection.execute(
                     "SELECT rowid, key, model, messages, replicate, reply FROM replies "
@@ -250,6 +264,8 @@ class ReplyCache:
 
     def counts(self) -> list[ModelCount]:
         """How many replies and tokens each model has, in order of the models' names."""
+        if not self._is_there():
+            return []
         with self._lock, self._explained():
             rows = self._connection.execute(
                 "SELECT model, count(*), sum(coalesce(json_extract(reply, '$.prompt_tokens'), 0)), "
@@ -276,7 +292,12 @@ class ReplyCache:
         """Takes over the replies of other caches whose keys are new; returns how many. The others stay as they are."""
         added = 0
         for other in others:
-            with ReplyCache(other, read_only=True) as source, self._lock, self._explained(), self._transaction():
+            with (
+                ReplyCache(other, read_only=True) as source,
+                self._lock,
+                self._explained(),
+                _transaction(self._connection),
+            ):
                 for row in source._connection.execute(
                     "SELECT key, model, messages, replicate, reply FROM replies ORDER BY rowid"
                 ):
@@ -287,7 +308,7 @@ class ReplyCache:
     def prune(self, *, model: str | None = None, keys: Iterable[str] = (), everything: bool = False) -> int:
         """Deletes the replies of a model, of some keys, or all, and gives the space back; returns how many."""
         with self._lock, self._explained():
-            with self._transaction():
+            with _transaction(self._connection):
                 removed = 0
                 if everything:
                     removed += self._connection.execute("DELETE FROM replies").rowcount
@@ -299,6 +320,17 @@ class ReplyCache:
                     ).rowcount
             self._connection.execute("VACUUM")
         return removed
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
 
 
 @lru_cache(maxsize=4096)
