@@ -1,93 +1,207 @@
-"""The gate: arithmetic of its limit, the common pause, and that no slot is ever lost."""
+"""The gate, in virtual time: rate limits are met and kept, random rejections let pass, no slot is lost."""
 
 from __future__ import annotations
 
 import asyncio
+import random
+from collections import deque
+from dataclasses import dataclass
+from math import inf
 
 import pytest
 
 from rubric_measures.backends.gate import Gate
+from tests.virtual_time import clock, run
 
 
-def answer(gate: Gate, *rejected: bool, pause: float = 0.0) -> None:
-    """Calls that enter and leave one after the other, at a moment when nobody waits."""
-    for one in rejected:
-        gate.in_flight += 1
-        gate.leave(one, pause)
+@dataclass
+class Limits:
+    """What an endpoint lets pass: calls per second after a burst, calls at once, all but a share at random."""
+
+    delay: float = 0.05
+    rate: float = 0.0
+    burst: float = 5.0
+    at_once: int = 0
+    random: float = 0.0
+    asks: float = 0.0
 
 
-def test_the_limit_moves_once_a_window() -> None:
-    gate = Gate(32)
-    answer(gate, *[True] * 8, *[False] * 23)
-    assert gate.limit == 32
-    # 8 of 32 rejected, s = 1/4: 32 * (1 - 1/16) + 3/4 * 32/16 = 30 + 1.5
-    answer(gate, False)
-    assert gate.limit == pytest.approx(31.5)
-    # A window of 31 with all rejected: 31.5 * 0 + 0, but at least 1.
-    answer(gate, *[True] * 31)
-    assert gate.limit == 1
-    # Then windows of four; without rejections 1 + 2, 3 + 2.
-    answer(gate, *[False] * 8)
-    assert gate.limit == 5
+class Endpoint:
+    """Turns calls away, and says so within 2 ms; other calls take about `delay` seconds."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits, self.draw = limits, random.Random(1)
+        self.tokens, self.refilled = limits.burst, clock()
+        self.rejected = self.answered = self.busy = 0
+
+    def turns_away(self) -> bool:
+        limits = self.limits
+        if (limits.random and self.draw.random() < limits.random) or (limits.at_once and self.busy >= limits.at_once):
+            return True
+        if limits.rate:
+            now = clock()
+            self.tokens = min(limits.burst, self.tokens + (now - self.refilled) * limits.rate)
+            self.refilled = now
+            if self.tokens < 1 - 1e-9:
+                return True
+            self.tokens -= 1
+        return False
+
+    async def call(self) -> bool:
+        if self.turns_away():
+            self.rejected += 1
+            await asyncio.sleep(0.002)
+            return False
+        self.busy += 1
+        await asyncio.sleep(self.limits.delay * self.draw.uniform(0.8, 1.2))
+        self.busy -= 1
+        self.answered += 1
+        return True
 
 
-def test_the_limit_stays_at_most_the_ceiling() -> None:
-    gate = Gate(4)
-    answer(gate, *[False] * 40)
-    assert gate.limit == 4
+async def grade(calls: int, limits: Limits, ceiling: int = 64) -> tuple[float, int]:
+    """Makes so many calls as the engine does: seconds and rejections."""
+    endpoint, gate, loop = Endpoint(limits), Gate(ceiling, clock), asyncio.get_running_loop()
+    line, some = deque([0] * calls), asyncio.Event()
+
+    def again(attempt: int) -> None:
+        line.appendleft(attempt)
+        some.set()
+
+    async def work() -> None:
+        while endpoint.answered < calls:
+            window = await gate.enter()
+            if not line:
+                gate.abandon(window)
+                some.clear()
+                if endpoint.answered < calls:
+                    await some.wait()
+                continue
+            attempt = line.popleft()
+            if await endpoint.call():
+                gate.leave(window, False)
+                continue
+            wait = limits.asks or 0.5 * 2 ** min(attempt, 4)
+            wait *= endpoint.draw.uniform(1.0, 1.05) if limits.asks else endpoint.draw.uniform(0.5, 1.0)
+            gate.leave(window, True, wait, asked=bool(limits.asks))
+            loop.call_later(wait, again, attempt + 1)
+        some.set()
+
+    await asyncio.gather(*(work() for _ in range(ceiling)))
+    assert gate.in_flight == 0
+    return clock(), endpoint.rejected
 
 
-@pytest.mark.parametrize(("share", "low"), [(5, 64), (2, 6)])
-def test_random_rejections_do_not_close_it(share: int, low: float) -> None:
-    gate = Gate(64)
-    # Every fifth: 64 * (1 - 1/25) + 4/5 * 4 = 64.6, so it stays. Every second: x/4 = 2 gives x = 8.
-    for number in range(5000):
-        answer(gate, number % share == 0)
-    assert low <= gate.limit <= 64
+@pytest.mark.parametrize(
+    ("calls", "limits", "share"),
+    [
+        (2000, Limits(rate=100, asks=1), 0.85),
+        (2000, Limits(rate=100), 0.85),
+        (1000, Limits(rate=20, delay=0.5, burst=20, asks=2), 0.8),
+        (600, Limits(rate=10, delay=0.2, burst=10, asks=5), 0.8),
+        (1000, Limits(rate=5, delay=3, asks=10), 0.75),
+        (1000, Limits(rate=8, delay=5, burst=60, asks=20), 0.7),
+        (10000, Limits(rate=1000, burst=100, asks=1), 0.8),
+        (2000, Limits(rate=100, burst=20, asks=1, random=0.1), 0.7),
+    ],
+)
+def test_a_rate_limit_is_met_and_kept(calls: int, limits: Limits, share: float) -> None:
+    seconds, rejected = run(grade(calls, limits))
+    assert seconds < (calls - limits.burst) / limits.rate / share
+    # Beside what comes at once before anything is known, few calls are made in vain.
+    assert rejected < 300 + 0.2 * calls / (1 - limits.random)
 
 
-def test_everyone_pauses_only_after_mostly_rejections() -> None:
-    now = [100.0]
-    gate = Gate(4, clock=lambda: now[0])
-    answer(gate, True, True, False, False, pause=5)
-    assert gate._pause_until == 0
-    answer(gate, True, True, True, False, True, True, True, True, pause=5)
-    # 4 of 4 in the second window; the answer before it ended the row of pauses.
-    assert gate._pause_until == 105
-    now[0] = 105.5
+def test_a_limit_on_calls_at_once_is_met(calls: int = 2000) -> None:
+    seconds, rejected = run(grade(calls, Limits(at_once=8, delay=0.5)))
+    # 8 at once, half a second each: 16 a second at best.
+    assert seconds < calls / 16 / 0.7
+    assert rejected < 0.4 * calls
 
-    async def enter() -> None:
-        await asyncio.wait_for(gate.enter(), 1)
 
-    asyncio.run(enter())
-    answer(gate, True, True, True, pause=5)
-    gate.leave(True, 5)
-    # The second pause in a row is twice as long.
-    assert gate._pause_until == 105.5 + 10
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.2])
+def test_random_rejections_slow_nobody_down(share: float) -> None:
+    seconds, _ = run(grade(8000, Limits(random=share, asks=1)))
+    # At best 64 calls a 50 ms; besides, a second for each time that an unlucky call is turned away.
+    assert seconds < 8000 / (1 - share) * 0.05 / 64 * 1.5 + 8
+
+
+def test_without_rejections_there_is_no_pace() -> None:
+    seconds, _ = run(grade(6400, Limits()))
+    assert seconds == pytest.approx(6400 * 0.05 / 64, rel=0.05)
+
+
+def test_everyone_pauses_for_as_long_as_the_endpoint_asked() -> None:
+    async def scenario() -> list[float]:
+        gate = Gate(4, clock)
+        windows = [await gate.enter() for _ in range(4)]
+        for window in windows:
+            gate.leave(window, True, 7.0, asked=True)
+        began = []
+        for _ in range(3):
+            await gate.enter()
+            began.append(clock())
+        return began
+
+    # Nothing was accepted, so calls begin again at an eighth of the ceiling a second: at 7, 9 and 11 s.
+    assert run(scenario()) == pytest.approx([7.0, 9.0, 11.0], abs=0.1)
+
+
+def test_pauses_that_nobody_asked_for_grow() -> None:
+    async def scenario() -> list[float]:
+        gate, ends = Gate(4, clock), []
+        for _ in range(3):
+            for window in [await gate.enter() for _ in range(4)]:
+                gate.leave(window, True, 10.0)
+            before = clock()
+            window = await gate.enter()
+            ends.append(clock() - before)
+            gate.abandon(window)
+        return ends
+
+    assert run(scenario()) == pytest.approx([10, 20, 40], abs=6)
+
+
+def test_an_endpoint_on_trial_gets_one_call_at_first() -> None:
+    async def scenario() -> list[float]:
+        gate = Gate(8, clock)
+        gate.restart()
+        limits = [gate.limit]
+        for _ in range(9):
+            gate.leave(await gate.enter(), False)
+            limits.append(gate.limit)
+        return limits
+
+    assert run(scenario()) == [1, 2, 3, 4, 5, 6, 7, 8, 8, 8]
 
 
 def test_slots_are_bounded_and_none_is_lost() -> None:
-    async def run() -> tuple[int, int]:
-        gate, most, done = Gate(5), 0, 0
+    async def scenario() -> tuple[int, int, int]:
+        gate, most, done = Gate(5, clock), 0, 0
 
         async def call(number: int) -> None:
             nonlocal most, done
-            await gate.enter()
+            window = await gate.enter()
             most = max(most, gate.in_flight)
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.01)
             if number % 7 == 0:
-                gate.abandon()
+                gate.abandon(window)
             else:
-                gate.leave(number % 3 == 0)
+                gate.leave(window, number % 3 == 0, 0.1)
             done += 1
 
         tasks = [asyncio.create_task(call(number)) for number in range(500)]
-        await asyncio.sleep(0)
-        # Those who go while they wait must not take a slot with them.
-        for task in tasks[100:200]:
-            task.cancel()
-        await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 10)
+        await asyncio.sleep(0.05)
+        # Those who go while they wait, for a slot or for their turn, must not take it with them.
+        gone = sum(task.cancel() for task in tasks[100:200])
+        await asyncio.gather(*tasks, return_exceptions=True)
         assert gate.in_flight == 0
-        return most, done
+        return most, done, gone
 
-    assert asyncio.run(run()) == (5, 400)
+    most, done, gone = run(scenario())
+    assert most == 5
+    assert (done, gone) == (400, 100)
+
+
+def test_no_pace_before_the_first_rejection() -> None:
+    assert Gate(4).pace == inf

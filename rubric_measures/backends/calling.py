@@ -91,6 +91,7 @@ class Engine:
         self._started = threading.Event()
         self._lost = 0
         self._rejected = 0
+        self.sleeping = 0  # calls that wait before their next attempt
         self._thread = threading.Thread(target=self._main, name="rubric_measures-http", daemon=True)
         self._thread.start()
         self._started.wait()
@@ -163,58 +164,61 @@ class Engine:
         await asyncio.sleep(after)
         try:
             while await endpoint.ready():
-                await endpoint.gate.enter()
+                window = await endpoint.gate.enter()
                 call = self._sharing.take(endpoint) if endpoint.up else None
                 if call is not None:
-                    await self._run(endpoint, call)
+                    await self._run(endpoint, call, window)
                     continue
-                endpoint.gate.abandon()
+                endpoint.gate.abandon(window)
                 if endpoint.up:
                     await self._sharing.wait(endpoint)
         except Exception as error:
             self._fatal(error)
 
-    async def _run(self, endpoint: Endpoint, call: Call) -> None:
-        """Tries a call at an endpoint until it has its reply, or until another endpoint takes it over."""
-        policy, rejections = self._policy, 0
+    async def _run(self, endpoint: Endpoint, call: Call, window: int) -> None:
+        """Tries a call once: it has its reply then, or stands in line again after a pause of its own."""
+        policy, gate = self._policy, endpoint.gate
         call.began = call.began or time.monotonic()
-        while True:
-            found = await self._attempt(endpoint, call.request)
-            if isinstance(found, Reply):
-                endpoint.gate.leave(False)
-                endpoint.succeeded()
-                self._lost = 0
-                self._deliver(call, found, endpoint)
-                return
-            if found.kind in ("final", "hopeless"):
-                endpoint.gate.leave(False)
-                self._settle(endpoint, call, found)
-                return
-            if found.kind == "busy":
-                rejections += 1
-                # The gate finds the right number of calls; a call's own wait must not grow beyond what that takes.
-                asked = found.wait
-                wait = (
-                    policy.wait_before(min(rejections - 1, 4)) if asked is None else asked * random.uniform(1.0, 1.05)
-                )
-            else:
-                call.failures += 1
-                wait = max(policy.wait_before(call.failures - 1), found.wait or 0.0)
-            endpoint.gate.leave(found.congestion, wait)
-            if self._given_up(endpoint, call, found, wait):
-                return
-            if found.kind == "failure" and endpoint.failed():
-                self._drop(endpoint)
-            await self._sleep(endpoint, wait)
-            if not endpoint.up:
-                self._sharing.add([call], first=True)
-                return
-            await endpoint.gate.enter()
+        found = await self._attempt(endpoint, call.request)
+        if isinstance(found, Reply):
+            gate.leave(window, False)
+            endpoint.succeeded()
+            self._lost = 0
+            self._deliver(call, found, endpoint)
+            return
+        if found.kind in ("final", "hopeless"):
+            gate.leave(window, False)
+            self._settle(endpoint, call, found)
+            return
+        if found.kind == "busy":
+            call.rejections += 1
+            # The gate finds the right pace; a call's own wait must not grow beyond what that takes.
+            asked = found.wait
+            attempt = min(call.rejections - 1, 4)
+            wait = policy.wait_before(attempt) if asked is None else asked * random.uniform(1.0, 1.05)
+        else:
+            call.failures += 1
+            wait = max(policy.wait_before(call.failures - 1), found.wait or 0.0)
+        gate.leave(window, found.congestion, wait, asked=found.wait is not None)
+        if self._given_up(endpoint, call, found, wait):
+            return
+        if found.kind == "failure" and endpoint.failed():
+            self._drop(endpoint)
+        self._put_back(call, wait if endpoint.up else 0.0)
 
-    async def _sleep(self, endpoint: Endpoint, seconds: float) -> None:
+    def _put_back(self, call: Call, seconds: float) -> None:
+        """Puts a call in line again after some seconds; no worker waits with it."""
         # Someone else's endpoint is as good: no call waits for one that is gone.
-        if endpoint.up:
-            await asyncio.sleep(seconds)
+        if not seconds:
+            self._sharing.add([call], first=True)
+            return
+
+        def wake() -> None:
+            self.sleeping -= 1
+            self._sharing.add([call], first=True)
+
+        self.sleeping += 1
+        self._loop.call_later(seconds, wake)
 
     def _given_up(self, endpoint: Endpoint, call: Call, trouble: Trouble, wait: float) -> bool:
         policy = self._policy

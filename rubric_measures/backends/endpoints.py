@@ -20,13 +20,13 @@ _REMEMBERED_GROUPS = 4096
 
 
 class Call:
-    """One request under way: how often it failed, and since when it is tried."""
+    """One request under way: how often it failed and was turned away, and since when it is tried."""
 
-    __slots__ = ("began", "failures", "request")
+    __slots__ = ("began", "failures", "rejections", "request")
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self.failures = 0
+        self.failures = self.rejections = 0
         self.began = 0.0
 
 

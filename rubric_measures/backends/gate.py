@@ -1,4 +1,4 @@
-"""The gate in front of an endpoint: how many calls may be in flight, and when all of them wait."""
+"""The gate in front of an endpoint: how many calls may be in flight, how fast they begin, when all of them wait."""
 
 from __future__ import annotations
 
@@ -6,23 +6,36 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
+from math import inf
 
 __all__ = ["Gate"]
 
-_SMALLEST_WINDOW = 4
-_MOSTLY = 0.5
+_SMALLEST_WINDOW = 4  # answers
+_SPAN = 0.5  # seconds that a window takes at least once the pace is set
+_SURE = 16  # answers, some of which were rejections
+_FEW = 0.15  # with fewer rejections than this, nobody slows down
+_MANY = 0.4
+_OVERLOAD = 0.7  # with more rejections than this, they are no accident
+_DISBELIEF = 60.0  # seconds for which rejections at random change nothing
+_LOOK_AGAIN = 0.25  # seconds
+_BELOW, _FASTER = 0.95, 0.05
 
 
 class Gate:
-    """One shared limit on the calls in flight: additive increase, multiplicative decrease, common pause.
+    """One shared limit for an endpoint's calls: a ceiling of calls in flight, and a pace once calls are turned away.
 
-    The limit moves once in a window of as many answers as it allows calls (at least four): with s the share of them
-    that were rejections, `limit <- limit * (1 - s^2) + (1 - s) * ceiling / 16`. So a limiter that turns away all that
-    is above its rate is met within a few windows, while rejections at random (s stays what it is, however small the
-    limit) cost little: at s = 0.2 the limit stays at its ceiling, at s = 0.5 it stays at an eighth of it. Everyone
-    pauses only after a window in which most answers were rejections; else only the rejected call waits.
+    Answers are judged in windows (as many answers as calls may be in flight, at least four; with a pace, half a second
+    or more). With s the share of rejections in a window and g the calls per second that were not turned away:
 
-    Used from one event loop only.
+    - s > 0: the pace becomes 0.95 g, so that the next calls begin one by one, as fast as the endpoint takes them.
+    - s = 0: the pace is 1.05 times as high; twice as high while it is below half of the last g. When it is higher than
+      calls can begin anyway, there is no pace any more.
+    - s does not fall by half under the new pace (and is at most 0.7): the endpoint rejects at random, whatever the
+      pace. Then there is none, and rejections are let pass for a minute.
+    - s > 0.7: everyone pauses for as long as the endpoint asked; where it did not say, each further pause without an
+      answer in between is twice as long, up to 64 times.
+
+    A rejected call waits by itself, and is no reason for the others to wait. Used from one event loop only.
 
     Args:
         ceiling: the most calls in flight, at least 1.
@@ -32,26 +45,28 @@ class Gate:
     def __init__(self, ceiling: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.ceiling = ceiling
         self.limit = float(ceiling)
+        self.pace = inf
         self.in_flight = 0
         self._clock = clock
         self._pause_until = 0.0
-        self._answers = 0
-        self._rejections = 0
+        self._last_start = -inf
+        self._turn = asyncio.Lock()
+        self._capacity = 0.0
+        self._clean = 0
+        self._share_before = 0.0
+        self._believe_from = self._sure_until = 0.0
         self._pauses = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._window = 0
+        self._begin_window()
 
-    async def enter(self) -> None:
-        """Waits for a slot and takes it; the caller gives it back by `leave` or `abandon`."""
-        while True:
-            if self._pause_until:
-                left = self._pause_until - self._clock()
-                if left > 0:
-                    await asyncio.sleep(left)
-                    continue
-                self._pause_until = 0.0
-            if self.in_flight < int(self.limit):
-                self.in_flight += 1
-                return
+    async def enter(self) -> int:
+        """Waits for a slot and takes it; the caller gives it back by `leave` or `abandon`.
+
+        Returns:
+            the number of the window in which the call begins, for `leave`.
+        """
+        while self.in_flight >= int(self.limit):
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(waiter)
             try:
@@ -60,41 +75,127 @@ class Gate:
                 if waiter.done() and not waiter.cancelled():
                     self._wake()
                 raise
+        self.in_flight += 1
+        try:
+            await self._take_turn()
+        except asyncio.CancelledError:
+            self.in_flight -= 1
+            self._wake()
+            raise
+        self._started += 1
+        return self._window
 
-    def abandon(self) -> None:
-        """Gives a slot back that was not used."""
+    async def _take_turn(self) -> None:
+        """Waits, first come first served, until no pause holds and the pace lets the next call begin."""
+        async with self._turn:
+            while True:
+                now = self._clock()
+                if self._pause_until and now >= self._pause_until:
+                    self._pause_until = 0.0
+                    self._begin_window()
+                left = max(self._pause_until, self._next_start) - now
+                if left <= 0:
+                    break
+                self._delayed += 1
+                # The pace may be raised, or a pause begin, in the meantime.
+                await asyncio.sleep(min(left, _LOOK_AGAIN))
+            # Late sleepers may catch up a little, so that a high pace is kept.
+            self._last_start = max(self._next_start, now - _LOOK_AGAIN / 10)
+
+    @property
+    def _next_start(self) -> float:
+        return self._last_start + 1 / self.pace
+
+    def abandon(self, window: int) -> None:
+        """Gives a slot and a turn back that were not used; `window` is what `enter` returned."""
         self.in_flight -= 1
+        self._last_start -= 1 / self.pace
+        if window == self._window:
+            self._started -= 1
         self._wake()
 
-    def leave(self, rejected: bool, pause: float = 0.0) -> None:
+    def leave(self, window: int, rejected: bool, pause: float = 0.0, *, asked: bool = False) -> None:
         """Gives a slot back after an answer.
 
         Args:
+            window: what `enter` returned.
             rejected: the endpoint said that it has too much to do (or did not answer in time).
-            pause: for how many seconds nobody should call, if most answers are rejections; each further pause without
-                an answer in between is twice as long, up to 64 times.
+            pause: for how many seconds nobody should call, if most answers are rejections.
+            asked: the endpoint itself said how long.
         """
         self.in_flight -= 1
-        self._answers += 1
-        self._rejections += rejected
-        self._pauses = self._pauses if rejected else 0
-        if self._answers >= max(_SMALLEST_WINDOW, int(self.limit)):
-            share = self._rejections / self._answers
-            grown = self.limit * (1 - share * share) + (1 - share) * max(1.0, self.ceiling / 16)
-            self.limit = min(float(self.ceiling), max(1.0, grown))
-            self._answers = self._rejections = 0
-            # Judged by whole windows: rejections come back sooner than replies, so the first answers after a pause
-            # are mostly rejections, however few there are.
-            if share > _MOSTLY and pause > 0 and not self._pause_until:
-                self._pause_until = self._clock() + pause * 2.0 ** min(self._pauses, 6)
-                self._pauses += 1
+        if not rejected:
+            self._pauses = 0
+            self.limit = min(float(self.ceiling), self.limit + 1)
+        elapsed = self._clock() - self._window_from
+        # Calls that began earlier say nothing about the pace of now.
+        if window == self._window:
+            self._answers += 1
+            self._rejections += rejected
+            if self._is_enough(elapsed) and not self._pause_until:
+                self._judge(elapsed, pause, asked)
+                self._begin_window()
         self._wake()
 
+    def _is_enough(self, elapsed: float) -> bool:
+        """Whether the window is at its end. A few rejections among a few answers may be an accident."""
+        if self.pace == inf and self._clock() >= self._believe_from:
+            # Where most calls are turned away at once, half a second is too long.
+            settled = elapsed >= _SPAN or self._rejections >= _MANY * self._started
+            return settled and self._answers >= max(_SMALLEST_WINDOW, int(self.limit))
+        is_clear = not self._rejections or self._rejections > _OVERLOAD * self._started
+        least = _SMALLEST_WINDOW if is_clear and self.pace < inf else _SURE
+        return elapsed >= _SPAN and self._answers >= least
+
+    def _begin_window(self) -> None:
+        self._window += 1
+        self._window_from = self._clock()
+        self._answers = self._rejections = self._started = self._delayed = 0
+
+    def _judge(self, elapsed: float, pause: float, asked: bool) -> None:
+        was_open = self.pace == inf
+        # Rejections come back sooner than replies: of the first answers most are rejections, however few there are. So
+        # what has no answer yet counts as accepted.
+        share = self._rejections / self._started
+        accepted = (self._started - self._rejections) / max(elapsed, _SPAN)
+        if share < _FEW:
+            self._speed_up()
+        elif share <= _OVERLOAD and self._is_accident(share):
+            self.pace, self._share_before = inf, 0.0
+            self._believe_from = self._clock() + _DISBELIEF
+        elif share > _OVERLOAD or self._clock() >= self._believe_from:
+            if self._clock() < self._believe_from:  # it was no accident
+                self._believe_from = 0.0
+                self._sure_until = self._clock() + _DISBELIEF
+            self._clean = 0
+            # The first answers say little about the rate; it is found from below.
+            least = self.ceiling / 8 if was_open else 1 / max(pause, 1.0)
+            self.pace = max(_BELOW * accepted, least)
+            self._capacity, self._share_before = (inf, 0.0) if was_open else (accepted, share)
+        if share > _OVERLOAD and pause > 0:
+            self._pause_until = self._clock() + (pause if asked else pause * 2.0 ** min(self._pauses, 6))
+            self._pauses += 1
+
+    def _is_accident(self, share: float) -> bool:
+        """Whether rejections stay as frequent as before the pace was cut: then they do not come from it."""
+        return 0 < self._share_before <= 2 * share and self._clock() >= self._sure_until
+
+    def _speed_up(self) -> None:
+        self._share_before = 0.0
+        if self.pace == inf:
+            return
+        if not self._delayed:
+            self.pace = inf  # nobody had to wait for it
+        else:
+            self.pace *= 2 if self.pace < self._capacity / 2 else 1 + _FASTER * 2.0 ** min(self._clean, 2)
+            self._clean += 1
+
     def restart(self) -> None:
-        """Begins anew with one call in flight, for an endpoint that has to prove itself."""
+        """Begins anew with one call in flight, for an endpoint that has to prove itself; each answer adds one."""
         self.limit = 1.0
-        self._pause_until = 0.0
-        self._answers = self._rejections = 0
+        self.pace = inf
+        self._pause_until = self._share_before = self._believe_from = 0.0
+        self._begin_window()
 
     def _wake(self) -> None:
         free = int(self.limit) - self.in_flight

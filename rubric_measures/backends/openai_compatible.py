@@ -23,6 +23,7 @@ __all__ = ["OpenAICompatible", "make"]
 _OFFICIAL_URL = "https://api.openai.com/v1"
 _LOOK_AHEAD = 2  # requests pulled, in multiples of the calls that may be in flight
 _PULLED_AT_ONCE = 16
+_MOST_ASLEEP = 4096
 _PROBE_LABELS = ("zebu-3", "alpaca-7")
 
 
@@ -185,8 +186,10 @@ class OpenAICompatible:
             engine.submit([first])
             outstanding, exhausted = 1, False
             while outstanding or not exhausted:
-                while not exhausted and outstanding < window:
-                    pulled = _pull(iterator, min(_PULLED_AT_ONCE, window - outstanding))
+                # Calls that wait for their next attempt are no work for the endpoint.
+                room = window + min(engine.sleeping, _MOST_ASLEEP)
+                while not exhausted and outstanding < room:
+                    pulled = _pull(iterator, min(_PULLED_AT_ONCE, room - outstanding))
                     exhausted = not pulled
                     engine.submit(pulled)
                     outstanding += len(pulled)
