@@ -23,7 +23,7 @@ from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 
-from tests.test_review_app import EVIL, Server, make_project  # noqa: E402
+from tests.test_review_app import CELL, EVIL, Person, Server, make_project  # noqa: E402
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="needs chromium and chromedriver")
@@ -33,6 +33,10 @@ FLAGS = (
     "--disable-component-update --disable-sync --disable-dev-shm-usage --window-size=1200,900"
 )
 CHECK = "check?order=query&query=q1&q=q1&d=d1&i=q1%2Fa"
+
+
+OPEN = "check?order=query&query=q1&q=q1&d=d1&i=q1%2Fb"
+SCREENS = ("", CHECK, OPEN, "bank?query=q1", "impact", "impact?query=q1", "progress", "export", "person", "?order=none")
 
 
 class Browser:
@@ -164,11 +168,22 @@ def test_edits_merge_conflict_impact_and_export(people: tuple[Browser, Browser],
     # a, c and d of q1 have no grades: only b counts. It is covered by d2, which both runs rank: (1/1) / 3 queries.
     bob.wait_for("are not counted yet: 2")
     assert "0.3333" in bob.find("main").text
+    # Two passages for each of the two items that wait; the rows are those of a, c, d and the merged one.
+    assert "4 grades to make anew, for 2 items" in bob.find("#items").text
+    rows = [row.text for row in bob.driver.find_elements(By.CSS_SELECTOR, "#items tbody tr")]
+    assert [("What is alpha?" in row, "merged" in row, "made by a merge" in row) for row in rows] == [
+        (True, False, False),
+        (False, True, False),
+        (False, True, False),
+        (False, False, True),
+    ]
     bob.press("Undo my last action")
     bob.wait_for("need regrading: 1")
     bob.open("export")
+    bob.find("input[value=nugget-bank]").click()
     bob.press("Write the files")
-    bob.wait_for("audit.jsonl")
+    bob.wait_for("1 item in the bank needs grades")
+    assert "bank.nugget-bank.jsonl" in bob.find(".good").text and "--only-changed" in bob.find(".good").text
     kinds = [json.loads(line) for line in (tmp_path / "project/review-export/audit.jsonl").read_text().splitlines()]
     assert [(line["kind"], line["person"], line["undone"]) for line in kinds] == [
         ("item_edit", "ada", False),
@@ -220,10 +235,17 @@ def test_both_colour_schemes_are_readable_and_nothing_overflows_at_200_percent(
     people: tuple[Browser, Browser],
 ) -> None:
     ada, _ = people
+    # Something is on every screen: a grade overridden, items of every kind of edit.
+    person = Person(ada.server, "ada")
+    person.post("/grade", **CELL, grade="1")
+    person.post("/decide", **CELL, decision="override", reason="only in passing")
+    person.post("/bank", edit="item_edit", query="q1", key="q1/a", version="0", text="What is alpha?", weight="2")
+    person.post("/bank", edit="item_split", query="q1", key="q1/c", version="0", texts="What is c1?\nWhat is c2?")
+    person.post("/bank", edit="item_retire", query="q1", key="q1/d", version="0")
     for scheme in ("light", "dark"):
         media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
         ada.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-        for path in ("", CHECK, "bank?query=q1", "impact", "progress", "export"):
+        for path in SCREENS:
             ada.open(path)
             assert ada.driver.execute_script(_CONTRAST) == [], (scheme, path)
     # 1280 pixels at 200 % are 640 CSS pixels; 320 are 400 %.
@@ -232,7 +254,7 @@ def test_both_colour_schemes_are_readable_and_nothing_overflows_at_200_percent(
             "Emulation.setDeviceMetricsOverride",
             {"width": width, "height": 480, "deviceScaleFactor": 2, "mobile": False},
         )
-        for path in ("", CHECK, "bank?query=q1", "impact", "progress", "export"):
+        for path in SCREENS:
             ada.open(path)
             assert ada.driver.execute_script(_TOO_WIDE) == [], (width, path)
             unnamed = ada.driver.execute_script(_UNLABELLED)

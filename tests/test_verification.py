@@ -9,6 +9,7 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.formats.bank import load_bank
+from rubric_measures.formats.trec import read_qrels
 from rubric_measures.formats.workbench import load_graded
 from rubric_measures.selection import GradeFilter, GradeSetSelector
 from rubric_measures.verification.analyses import (
@@ -141,3 +142,36 @@ def test_a_real_file_of_the_workbench(capsys: pytest.CaptureFixture[str]) -> Non
     )
     # The rating is 4, and the extraction prompt found the mention.
     assert (first["grade"], first["answer"]) == (4, "Gross revenue. $132 milion.")
+
+
+def test_the_programs_own_qrels_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    """The reports against what the Rubric workbench wrote for the same records: maximum ratings, counts of items.
+
+    The program's qrels hold the maximum rating of a passage (rated) and the number of items rated above 0 (count).
+    """
+    folder = shared_data("workbench-golden")
+    records, bank = (str(folder / f"dl20-scale{name}.jsonl.gz") for name in ("", "-questions"))
+    rated = {row[:2]: row.relevance for row in read_qrels(folder / "rated.qrels.gz")}
+    judged = {
+        (group.query_id, one.doc_id): judgment.relevance
+        for group in load_graded(records)
+        for one in group.passages
+        for judgment in one.judgments
+    }
+    common = [records, "--bank", bank, "--min-judgment", "2", "-o", "jsonl"]
+    rows = [json.loads(line) for line in run(capsys, *common, "--uncovered-passages", "--min-rating", "4").splitlines()]
+    found = {(row["title"].partition(":")[0], row["doc_id"]): row["best_grade"] for row in rows}
+    assert found == {pair: rated.get(pair) for pair, label in judged.items() if label >= 2 and rated.get(pair, 0) < 4}
+    assert len(found) == 4
+    counts = {row[:2]: row.relevance for row in read_qrels(folder / "count.qrels.gz")}
+    rows = [json.loads(line) for line in run(capsys, *common, "--bad-question", "--min-rating", "1").splitlines()]
+    for field, wanted in (
+        ("covering", lambda pair: True),
+        ("spurious", lambda pair: judged.get(pair, 2) < 2),
+        ("relevant", lambda pair: judged.get(pair, 0) >= 2),
+    ):
+        assert sum(row[field] for row in rows) == sum(count for pair, count in counts.items() if wanted(pair))
+    rows = [json.loads(line) for line in run(capsys, *common, "--grid-display").splitlines()]
+    grid = {(row["title"].partition(":")[0], row["doc_id"]): (row["best"], row["judgment"]) for row in rows}
+    assert {pair: best for pair, (best, _) in grid.items() if best is not None} == rated
+    assert {pair: label for pair, (_, label) in grid.items() if label is not None} == judged
