@@ -584,7 +584,7 @@ def test_impact_on_items(material: Material, store: ReviewStore) -> None:
     store.edit("ada", "item_add", {"query_id": "q1", "text": "What is e?"}, {})
     found = impacts()
     assert found.total == 5 and [row.what for row in found.rows] == [
-        *("", "changed text", "changed gold answers", "retired", "added"),
+        *("people's grades", "changed text", "changed gold answers", "retired", "added"),
     ]
     a, b, c, d, e = found.rows
     # Two graded passages of q1; before, one of them covers a, and now none; d was never graded.

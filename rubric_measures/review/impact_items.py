@@ -34,7 +34,7 @@ class ItemImpact(NamedTuple):
         query_id: the query.
         text_before: as the bank's file has it; empty where the item is new.
         text_after: as it is now; empty where it left the bank.
-        what: what was last done to it; empty where nothing was.
+        what: what was last done to it, or to its grades; empty where nothing was.
         before: its statistics with the grader's grades; None where it is new.
         after: those with people's grades; None where it left, or has no grades yet.
         redo: grades to make anew: one for each passage of the query that the grader graded; 0 where none is needed.
@@ -47,11 +47,6 @@ class ItemImpact(NamedTuple):
     before: ItemStatistics | None
     after: ItemStatistics | None
     redo: int
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether people did something to it, or to its grades."""
-        return bool(self.what) or self.before != self.after
 
 
 @dataclass(frozen=True)
@@ -166,7 +161,7 @@ class ItemScores:
             row = self._row(state)
             redo += row.redo
             waiting += state.regrade and not state.retired
-            if name == query_id or (not query_id and row.is_changed):
+            if name == query_id or (not query_id and row.what):
                 wanted.append(row)
         assert self._side is not None
         before = self._side
@@ -185,11 +180,12 @@ class ItemScores:
         after = None
         if not state.retired:
             after = (self._after.get(query_id) or self._before[query_id]).counts.get(state.item.item_id)
+        what = state.history[-1].what if state.version else "people's grades" if before != after else ""
         return ItemImpact(
             query_id,
             original.text if original else "",
             "" if state.retired else state.item.text,
-            state.history[-1].what if state.version else "",
+            what,
             before,
             after,
             self._graded.get(query_id, 0) if state.regrade and not state.retired else 0,
