@@ -18,7 +18,8 @@ COMMAND = re.compile(r"^(?: {4})?(?:\$ )?rubric_measures (?P<line>[a-z].*?)(?:\s
 
 
 def commands(page: str) -> list[list[str]]:
-    text = (ROOT / page).read_text(encoding="utf-8")
+    # A backslash at the end of a line goes on with the next one.
+    text = re.sub(r"\\\n\s*", " ", (ROOT / page).read_text(encoding="utf-8"))
     return [shlex.split(match["line"]) for match in COMMAND.finditer(text)]
 
 
