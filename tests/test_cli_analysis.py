@@ -491,6 +491,7 @@ def test_people_and_model_together(scored, tmp_path, capsys) -> None:
     status, _, err = call(capsys, *arguments)
     assert (status, "--human-form" in err, len(err.splitlines())) == (2, True, 1)
     assert "the same runs" in call(capsys, *arguments, "--human-form", "ir_measures")[2]
+    assert "name its file" in call(capsys, *arguments[:-2], "--human-form", "ir_measures")[2]
     human.write_text("run_id\tcover\ngood\t0.5\n")
     assert "holds no per-topic scores" in call(capsys, *arguments)[2]
     human.write_text("good q0 cover 0.5\nbad q0 cover 0.5\ngood all cover 0.5\n")

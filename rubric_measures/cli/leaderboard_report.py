@@ -32,6 +32,8 @@ def build_report(
     """Computes what the options ask for."""
     if options.rounds < 1:
         raise InputError("--rounds is 1 or more")
+    if options.human_form and not options.human:
+        raise InputError("--human-form says what --human reads; name its file, too")
     if options.baseline and options.groups:
         raise InputError("--baseline compares with one run, --groups all pairs; choose one")
     drawn = {"rounds": options.rounds, "seed": options.seed}

@@ -45,4 +45,5 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
 
 def is_asked_for(options: argparse.Namespace) -> bool:
     """Whether anything beside the bare leaderboard is wanted."""
-    return bool(options.intervals or options.baseline or options.groups or options.checks or options.human)
+    asked = (options.intervals, options.baseline, options.groups, options.checks, options.human, options.human_form)
+    return any(asked)
