@@ -223,6 +223,26 @@ def test_a_stale_grade_does_not_come_back_when_grading_anew_fails(graded: Path) 
         assert [rating.item_id for rating in entry.self_ratings or ()] == ["q1/alpha", "q1/gamma"]
 
 
+def test_what_a_limit_stopped_goes_on_with_the_next_run(graded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = graded.parent
+    (folder / "model.jsonl").write_text('{"contains": [""], "reply": "4"}\n')
+    model = ["--model", f"scripted:{folder / 'model.jsonl'}"]
+    command = ["grade", str(folder / "passages.jsonl"), "--bank", str(folder / "bank.jsonl"), *model]
+    assert main([*command, "-o", str(folder / "scripted.jsonl.gz")]) == 0
+    more = {"q1": {**ITEMS["q1"], "new": "What is new?", "newer": "What is newer?"}, "q2": ITEMS["q2"]}
+    write_lines(folder / "bank.jsonl", bank_lines(more, beta=["north"]))
+    cache = ["--cache", str(folder / "none.sqlite")]
+    first = regrade(folder, *model, *cache, "--max-calls", "1", source="scripted.jsonl.gz", out="1.jsonl.gz", code=1)
+    status = [dict(entry.item_status or {}) for (entry,) in sets(first)]
+    assert sum(map(len, status)) == 3 and {why for one in status for why in one.values()} == {"failed"}
+    capsys.readouterr()
+    second = regrade(folder, *model, source=first.name, out="2.jsonl.gz")
+    assert "3 grades of 3 passages" in capsys.readouterr().err
+    assert [grade_of_items(entry) for (entry,) in sets(second)] == [
+        dict.fromkeys((f"q1/{one}" for one in more["q1"]), 4)
+    ] * 2
+
+
 def test_sets_of_others_and_of_other_settings_are_left(graded: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = graded.parent
     model = folder / "model.jsonl"

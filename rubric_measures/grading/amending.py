@@ -175,11 +175,13 @@ class AmendingMaker(EntryMaker):
     def fresh(self, entry: ItemGradeSet, query_id: str, items: Mapping[str, RubricItem]) -> frozenset[str]:
         """The items of the bank whose grades in the entry still hold."""
         made = _made(entry)
-        there = _ids(entry).all & items.keys()
-        if made.get("bank") == self.provenance["bank"]:
-            return there
+        ids = _ids(entry)
         known: Any = made.get("regraded")
         regraded = known if isinstance(known, Mapping) else {}
+        # An item whose grading anew failed is still to be graded anew: the next run goes on with it.
+        there = (ids.all & items.keys()) - ((entry.item_status or {}).keys() & regraded.keys() - ids.graded.keys())
+        if made.get("bank") == self.provenance["bank"]:
+            return frozenset(there)
         return frozenset(
             item_id
             for item_id in there
