@@ -217,6 +217,7 @@ def test_a_prompt_of_the_users_own(tmp_path: Path, capsys: pytest.CaptureFixture
         ('target = "question"', "target = question", "is no TOML"),
         ('citation = "ours, 2026"', "citation = 5", "citation must be a str"),
         ('name = "Coverage4"', 'nom = "x"', "unknown key nom"),
+        ('name = "Coverage4"', 'name = "Thomas"', "Thomas is the name of a published prompt"),
     ],
 )
 def test_what_is_wrong_with_a_prompt_is_one_line_and_costs_nothing(
@@ -231,3 +232,13 @@ def test_what_is_wrong_with_a_prompt_is_one_line_and_costs_nothing(
     assert said.startswith(f"rubric_measures: {prompt}:") and expected in said
     assert said.count("\n") == 1
     assert not list(tmp_path.glob("o.jsonl*"))
+
+
+def test_two_prompts_of_one_name_cannot_be_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("one.toml", "two.toml"):
+        (tmp_path / name).write_text(OWN, encoding="utf-8")
+    passages, bank = write_passages(tmp_path, sun="about the sun"), write_items(tmp_path, "How long?")
+    command = ["grade", passages, "--bank", bank, "--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1"]
+    both = ["--prompt", str(tmp_path / "one.toml"), "--prompt", str(tmp_path / "two.toml")]
+    assert main([*command, *both, "-o", str(tmp_path / "o.jsonl")]) == 2
+    assert "two prompts are called Coverage4" in capsys.readouterr().err

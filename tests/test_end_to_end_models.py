@@ -121,3 +121,21 @@ def test_draws_of_a_model_differ_and_their_median_counts(tmp_path: Path, capsys:
     # A draw follows from the request alone: another cache, another batch, the same draws.
     again = graded(tmp_path, passages, bank, model, *draws, "--model-option", "batch_tokens=1", out="again.jsonl")
     assert again.read_bytes() == out.read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["seq2seq", "decoder"])
+def test_a_dry_run_counts_the_calls_that_are_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    model = save_t5(tmp_path / kind) if kind == "seq2seq" else save_llama(tmp_path / kind)
+    # Of 512 tokens a decoder keeps 100 for the reply, an encoder-decoder none: the chunks are of different lengths.
+    texts = {"long": "The epidermis is the outer layer of the skin. " * 40, "short": "A leap year."}
+    passages, bank = write_passages(tmp_path, **texts), write_items(tmp_path, "How long?")
+    out = tmp_path / "o.jsonl"
+    command = ["grade", passages, "--bank", bank, "--model", f"hf:{model}", "--max-tokens", "100", "-o", str(out)]
+    assert main([*command, "--dry-run"]) == 0
+    header, row = capsys.readouterr().out.splitlines()
+    planned = dict(zip(header.split("\t"), row.split("\t"), strict=True))
+    assert main(command) == 1
+    made = json.loads(Path(f"{out}.manifest.json").read_text())["calls"]["made"]
+    assert int(planned["calls"]) == made > 2

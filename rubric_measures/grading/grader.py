@@ -115,6 +115,9 @@ class Grader:
             raise InputError(f"prompt {repeated[0]} is named twice")
         hashed = bank_hash(bank)
         makers = [EntryMaker.of(make_style(backend, name, self.settings), backend, hashed) for name in names]
+        classes = Counter(maker.style.prompt.prompt_class for maker in makers)
+        if repeated := [name for name, count in classes.items() if count > 1]:
+            raise InputError(f"two prompts are called {repeated[0]}; set another name in one of the files")
         settable = {name for maker in makers for name in maker.style.prompt.defaults}
         for name in self.settings.fields:
             if name not in settable:

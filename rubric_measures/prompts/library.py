@@ -290,6 +290,11 @@ def load_prompt_file(path: str | PathLike[str]) -> Prompt:
         line = source.count("\n", 0, found.start()) + 1 if found else 1
         raise FormatError("; ".join(problems), path=shown, line=line)
     name = entry.pop("name", PurePath(shown).stem)
+    if name in _library():
+        problem = (
+            f"{name} is the name of a published prompt, and grades of both could not be told apart: set another name"
+        )
+        raise FormatError(problem, path=shown, field="name")
     entry.setdefault("task", "extract" if entry["parser"] == "text" else "grade")
     if entry["parser"] == "yes_no":
         entry.setdefault("scale", [0, 1])

@@ -79,7 +79,7 @@ class LocalRunner:
             yield from run.take_done()
             if request is None:
                 if run.stopped:
-                    raise run.why_stopped()
+                    raise KeyboardInterrupt
                 if run.finished:
                     return
                 continue
@@ -111,16 +111,12 @@ class RunState(Generic[K, T]):
         self.waiting: dict[str, list[tuple[_Started[K, T], int]]] = {}  # key -> who waits for its reply
         self.handed: set[str] = set()
         self.done: deque[tuple[K, T]] = deque()
-        self.stopped = ""
+        self.stopped = False
 
     @property
     def finished(self) -> bool:
         """Whether every job is done and every result was taken."""
         return self.exhausted and not (self.steps or self.misses or self.waiting or self.done)
-
-    def why_stopped(self) -> BaseException:
-        """The exception for the reason in `stopped`."""
-        return KeyboardInterrupt()
 
     def feed(self, first: Request) -> Iterator[Request]:
         """What the backend pulls: the requests that nothing else answers, passage by passage."""
@@ -185,8 +181,8 @@ class RunState(Generic[K, T]):
 
     def _is_stopped(self) -> bool:
         if self.runner.stop is not None and self.runner.stop.is_set():
-            self.stopped = "interrupted"
-        return bool(self.stopped)
+            self.stopped = True
+        return self.stopped
 
     def _limit_reached(self) -> bool:
         """Whether no further call may be made. Replies from the cache cost nothing, so the run goes on with those."""

@@ -58,7 +58,7 @@ class RayRunner(LocalRunner):
                 elif pool.open:
                     run.settle_block(pool.take(self.stop))
                 elif run.stopped:
-                    raise run.why_stopped()
+                    raise KeyboardInterrupt
                 elif not more and run.finished:
                     return
         finally:
@@ -75,7 +75,7 @@ class RayRunner(LocalRunner):
             request = run.next_miss()
             if request is None:
                 # Results that wait to be read hold requests back: then the block is not at its end yet.
-                if draft.requests and not run.done and run.stopped != "interrupted":
+                if draft.requests and not run.done and not run.stopped:
                     pool.submit(draft.take())
                 return False
             run.hand(request)
