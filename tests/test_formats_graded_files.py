@@ -6,8 +6,10 @@ import gzip
 import io
 import json
 import logging
+import os
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +155,21 @@ def test_standard_input_can_be_read_again(tmp_path: Path, monkeypatch: pytest.Mo
             assert source.consume(whole) == expected
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'["q1", [{}]]\n')))
     with GradedFile("-") as source, pytest.raises(FormatError, match=r"^-:1: \[1\]\[0\].paragraph_id"):
+        source.consume(whole)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_named_pipes_can_be_read_again(tmp_path: Path) -> None:
+    lines = [["q1", one_passage("q1", "d1")], ["q2", one_passage("q2", "d1")], ["q1", one_passage("q1", "d2")]]
+    path = write(tmp_path / "g.jsonl", lines)
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(path.read_bytes()))
+    writer.start()
+    with GradedFile(tmp_path / "pipe") as source:
+        assert whole(source) == load_graded(path)
+        assert source.consume(whole) == load_graded(path)
+    writer.join()
+    with GradedFile(tmp_path) as source, pytest.raises(InputError, match="cannot be read"):
         source.consume(whole)
 
 

@@ -141,7 +141,9 @@ def _plot(board: Leaderboard, path: str) -> None:
 
 def _checks(board: Leaderboard, options: argparse.Namespace) -> LeaderboardChecks:
     """Reads grades and runs once more: checks need scores and grades at the same time."""
-    from rubric_measures.meta_evaluation.leaderboard_checks import check_leaderboard, raw_runs, raw_runs_of_records
+    from dataclasses import replace
+
+    from rubric_measures.meta_evaluation.leaderboard_checks import check_leaderboard, check_records, raw_runs
     from rubric_measures.selection import RecordQuery, consume_records
 
     if options.compat is not None or options.graded == "-":
@@ -153,12 +155,11 @@ def _checks(board: Leaderboard, options: argparse.Namespace) -> LeaderboardCheck
             raise InputError(f"{options.graded}: holds no item grades")
         return check_leaderboard(board, _in_units(grades, options), raw_runs(options.runs), measures)
 
-    def collected(stream: Iterator[RecordQuery]) -> list[RecordQuery]:
-        return list(stream)
+    def checked(stream: Iterator[RecordQuery]) -> LeaderboardChecks:
+        queries = (replace(query, grades=query.grades.by_facet()) if options.facets else query for query in stream)
+        return check_records(board, queries, measures, options.on_failed)
 
-    queries = consume_records(collected, options.graded, bank_of(options), wanted_of(options), keep_ranks=True)
-    grades = Grades({query.query_id: query.grades for query in queries}, options.on_failed)
-    return check_leaderboard(board, _in_units(grades, options), raw_runs_of_records(queries), measures)
+    return consume_records(checked, options.graded, bank_of(options), wanted_of(options), keep_ranks=True)
 
 
 def _in_units(grades: Grades, options: argparse.Namespace) -> Grades:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import shutil
@@ -44,7 +45,7 @@ class GradedFile:
     appear, the passages of a query in file order: what `load_graded` gives, without holding it.
 
     - A file in which queries come back after others is sorted on disk when that is noticed, and is said to be.
-    - Standard input is copied to disk, so that it can be read more than once.
+    - Standard input, and pipes that have a name, are copied to disk, so that they can be read more than once.
 
     Args:
         path: the file, gzip or plain; `-` is standard input.
@@ -119,17 +120,22 @@ class GradedFile:
     def _lines(self) -> Lines:
         if self._sorted is not None:
             return self._sorted
-        return iter_lines(self.name) if self.name != "-" else self._copied_lines()
+        path = Path(self.name)
+        is_pipe = self.name == "-" or (path.exists() and not path.is_file() and not path.is_dir())
+        return self._copied_lines() if is_pipe else iter_lines(self.name)
 
     def _copied_lines(self) -> Iterator[tuple[int, bytes]]:
-        """The lines of standard input, from a copy that is made on first use."""
+        """The lines of what can be read once only, from a copy that is made on first use."""
         if self._copy is None:
             copy = self._temporary("input")
             try:
-                with copy.open("wb") as stream:
-                    shutil.copyfileobj(sys.stdin.buffer, stream, 1 << 20)
+                with contextlib.ExitStack() as stack:
+                    source = sys.stdin.buffer if self.name == "-" else stack.enter_context(open(self.name, "rb"))
+                    shutil.copyfileobj(source, stack.enter_context(copy.open("wb")), 1 << 20)
             except OSError as error:
-                raise InputError(f"{copy.parent}: no room for standard input ({error.strerror or error})") from None
+                raise InputError(
+                    f"{self.name}: cannot be copied to {copy.parent} ({error.strerror or error})"
+                ) from None
             self._copy = copy
         try:
             yield from iter_lines(self._copy)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
 
 from ir_measures.measures.base import Measure
 
 from rubric_measures.files import read_text
 from rubric_measures.formats.run_names import distinct_run_names
 from rubric_measures.formats.trec import columns_of, read_run
-from rubric_measures.graded import Grades
-from rubric_measures.leaderboard import OVERALL, Leaderboard, needed_depth, score_runs
+from rubric_measures.graded import Grades, OnFailed, QueryGrades
+from rubric_measures.leaderboard import OVERALL, Leaderboard, needed_depth, score_records, score_runs
 from rubric_measures.selection import RecordQuery
 
-__all__ = ["LeaderboardChecks", "RawRun", "RunCheck", "TopRun", "check_leaderboard", "raw_runs", "raw_runs_of_records"]
+__all__ = ["LeaderboardChecks", "RawRun", "RunCheck", "TopRun", "check_leaderboard", "check_records", "raw_runs"]
 
 
 @dataclass(frozen=True)
@@ -101,20 +102,14 @@ def raw_runs(paths: Iterable[str | os.PathLike[str]]) -> Iterator[RawRun]:
         yield RawRun(name, rankings)
 
 
-def raw_runs_of_records(queries: Iterable[RecordQuery]) -> list[RawRun]:
-    """The rankings inside graded records: passages in file order, scored by rank (passages of one rank are tied).
-
-    Args:
-        queries: read with `keep_ranks`.
-    """
-    runs: dict[str, dict[str, list[tuple[str, float]]]] = {}
-    for query in queries:
-        for run_id, places in query.ranks.items():
-            own = set(query.rankings.get(run_id, ()))
-            ranks = {place.doc_id: place.rank for place in places if place.doc_id in own}
-            rows = [(doc_id, -float(ranks[doc_id])) for doc_id in query.passages if doc_id in ranks]
-            runs.setdefault(run_id, {})[query.query_id] = rows
-    return [RawRun(run_id, rankings) for run_id, rankings in sorted(runs.items())]
+def _rows_of_records(query: RecordQuery) -> dict[str, list[tuple[str, float]]]:
+    """The rankings inside graded records: passages in file order, scored by rank (passages of one rank are tied)."""
+    runs: dict[str, list[tuple[str, float]]] = {}
+    for run_id, places in query.ranks.items():
+        own = set(query.rankings.get(run_id, ()))
+        ranks = {place.doc_id: place.rank for place in places if place.doc_id in own}
+        runs[run_id] = [(doc_id, -float(ranks[doc_id])) for doc_id in query.passages if doc_id in ranks]
+    return runs
 
 
 def _in_file_order(rows: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
@@ -122,33 +117,40 @@ def _in_file_order(rows: Sequence[tuple[str, float]]) -> list[tuple[str, float]]
     return sorted(rows, key=lambda row: -row[1])
 
 
-def _check_run(run: RawRun, grades: Grades, cutoff: int | None) -> tuple[RunCheck, dict[str, list[str]]]:
-    inside = judged = tied = 0
-    order: dict[str, list[str]] = {}
-    missing = []
-    for query_id, query in grades.queries.items():
-        ranked = _in_file_order(run.rankings.get(query_id, ()))
-        order[query_id] = [doc_id for doc_id, _ in ranked]
+@dataclass
+class _Tally:
+    """What is counted of one run, query by query."""
+
+    ranked: set[str] = field(default_factory=set)
+    inside: int = 0
+    judged: int = 0
+    tied: int = 0
+
+    def add(self, query: QueryGrades, rows: Sequence[tuple[str, float]], cutoff: int | None) -> list[str]:
+        """Counts one ranking, and gives its documents with ties in file order."""
+        ranked = _in_file_order(rows)
         if not ranked:
-            missing.append(query_id)
-            continue
+            return []
+        self.ranked.add(query.query_id)
         counts: dict[float, int] = {}
         for _, score in ranked:
             counts[score] = counts.get(score, 0) + 1
         head = ranked if cutoff is None else ranked[:cutoff]
-        inside += len(head)
-        tied += sum(counts[score] > 1 for _, score in head)
+        self.inside += len(head)
+        self.tied += sum(counts[score] > 1 for _, score in head)
         # Which of tied passages stand inside the cutoff depends on the rule: ours decides who counts as judged.
         ours = sorted(sorted(ranked, key=lambda row: row[0], reverse=True), key=lambda row: -row[1])
-        judged += sum(doc_id in query.levels for doc_id, _ in ours[: len(head)])
-    check = RunCheck(
-        run.run_id,
-        len(grades.queries) - len(missing),
-        tuple(sorted(missing)),
-        judged / inside if inside else None,
-        tied / inside if inside else None,
-    )
-    return check, order
+        self.judged += sum(doc_id in query.levels for doc_id, _ in ours[: len(head)])
+        return [doc_id for doc_id, _ in ranked]
+
+    def check(self, run_id: str, queries: AbstractSet[str]) -> RunCheck:
+        return RunCheck(
+            run_id,
+            len(self.ranked),
+            tuple(sorted(queries - self.ranked)),
+            self.judged / self.inside if self.inside else None,
+            self.tied / self.inside if self.inside else None,
+        )
 
 
 def _best(board: Leaderboard, measure: str) -> tuple[str, ...]:
@@ -178,17 +180,63 @@ def check_leaderboard(
         InputError: there is no run.
     """
     cutoff = needed_depth(measures)
-    checks: list[RunCheck] = []
+    tallies: dict[str, _Tally] = {}
 
     def reordered() -> Iterator[tuple[str, Mapping[str, Sequence[str]]]]:
         for run in runs:
-            check, order = _check_run(run, grades, cutoff)
-            checks.append(check)
-            yield run.run_id, order
+            tally = tallies[run.run_id] = _Tally()
+            yield (
+                run.run_id,
+                {
+                    query_id: tally.add(query, run.rankings.get(query_id, ()), cutoff)
+                    for query_id, query in grades.queries.items()
+                },
+            )
 
     other = score_runs(grades, reordered(), measures, overall=False)
+    return _checks(board, other, cutoff, tallies, grades.queries.keys())
+
+
+def check_records(
+    board: Leaderboard, queries: Iterable[RecordQuery], measures: Sequence[Measure], on_failed: OnFailed = "exclude"
+) -> LeaderboardChecks:
+    """The same for the rankings inside graded records, as a stream: memory is that of one query.
+
+    Passages of one rank are tied.
+
+    Args:
+        board: the leaderboard, scored with our rule.
+        queries: the records, read with `keep_ranks`; consumed once.
+        measures: the measures of the leaderboard.
+        on_failed: see `graded.Grades`.
+
+    Raises:
+        InputError: there is no run.
+    """
+    cutoff = needed_depth(measures)
+    tallies: dict[str, _Tally] = {}
+    seen: set[str] = set()
+
+    def reordered() -> Iterator[RecordQuery]:
+        for query in queries:
+            seen.add(query.query_id)
+            orders = {
+                run_id: tallies.setdefault(run_id, _Tally()).add(query.grades, rows, cutoff)
+                for run_id, rows in _rows_of_records(query).items()
+            }
+            yield replace(query, rankings={run_id: order for run_id, order in orders.items() if order}, ranks={})
+            del query
+
+    other = score_records(reordered(), measures, on_failed=on_failed, overall=False)
+    return _checks(board, other, cutoff, tallies, seen)
+
+
+def _checks(
+    board: Leaderboard, other: Leaderboard, cutoff: int | None, tallies: Mapping[str, _Tally], queries: AbstractSet[str]
+) -> LeaderboardChecks:
     top = []
     for measure in board.measures:
         ours, theirs = _best(board, measure), _best(other, measure)
         top.append(TopRun(measure, ours, theirs, ours != theirs))
-    return LeaderboardChecks(cutoff, tuple(sorted(checks, key=lambda check: check.run_id)), tuple(top))
+    runs = tuple(tally.check(run_id, queries) for run_id, tally in sorted(tallies.items()))
+    return LeaderboardChecks(cutoff, runs, tuple(top))
