@@ -123,11 +123,11 @@ FAMILIES = [
     Family("decoder of 8 billion weights", LLAMA * LLAMA_SIZE / EIGHT_BILLION, "computed"),
 ]
 # Calls a second of processor time, whole command, replies at once and all from the cache (benchmarks.grading).
-COMMAND, CACHED = 228_000 / 47, 228_000 / 17.6
+COMMAND, CACHED = 228_000 / 47, 228_000 / 10.9
 # Grades of the lexical grader a second of processor time (benchmarks.grading).
 LEXICAL = 228_000 / 58
 # Calls a second of one client with 64 in flight at a server that takes 500 ms (benchmarks.http).
-ENDPOINT = 110
+ENDPOINT = 125
 # Bytes: of the cache, a call (benchmarks.grading, short local replies); of packed records, a word and a grade (from
 # the generated collections of 10 and of 20 items).
 CACHE, WORD, GRADE = 170, 3.1, 15

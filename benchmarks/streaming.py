@@ -49,7 +49,6 @@ def commands(folder: Path, output: Path) -> dict[str, list[str]]:
     reports = {
         "verify, statistics of items and graders": ["--item-statistics", "--grader-statistics"],
         "verify, uncovered passages and spurious items": ["--uncovered-passages", "--bad-question"],
-        "verify, every grade with its text (TSV)": ["--verify-grading", "-o", "tsv"],
     }
     return {
         "Python: gunzip and json.loads of the records": [sys.executable, "-c", READING_JSON, graded],
