@@ -22,7 +22,8 @@ class Evaluation:
 
     Attributes:
         measures: the measures, in the order asked for.
-        metrics: a value a query and measure; queries sorted, measures in that order.
+        metrics: a value a query and measure, in ir_measures' order: the queries as the run has them, then those that it
+            does not rank, sorted; measures as asked for.
         queries: the queries that were scored.
         ranked: documents that the run ranks for them.
         graded: of these, how many were graded at all.
@@ -66,5 +67,12 @@ def evaluate_run(
         failed += sum(query.failed.get(doc_id, 0).bit_count() for doc_id in doc_ids)
         del query
     note_lost_penalties(lost)
-    ordered = [metric for query_id in sorted(found) for metric in found[query_id]]
-    return Evaluation(measures, ordered, frozenset(found), ranked, graded, failed)
+    queries_found = frozenset(found)
+    ordered = [
+        metric
+        for query_id in as_known(list(run.rankings), queries_found)
+        if query_id in found
+        for metric in found.pop(query_id)
+    ]
+    ordered += [metric for query_id in sorted(found) for metric in found[query_id]]
+    return Evaluation(measures, ordered, queries_found, ranked, graded, failed)

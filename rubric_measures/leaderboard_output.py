@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
+from rubric_measures.formats.trec_ids import IdCleaner
 from rubric_measures.leaderboard import Cell, Leaderboard
 
 __all__ = ["FORMATS", "render", "render_rows"]
@@ -121,14 +122,17 @@ def _json(board: Leaderboard, places: int) -> str:
 
 def _trec_eval(board: Leaderboard, places: int) -> str:
     lines = []
+    clean = IdCleaner()
     for run_id in board.ranking():
         for name in board.measures:
+            start = f"{clean(run_id)}\t{clean(name)}"
             for query_id, value in board.values[run_id][name].items():
                 if value is not None:
-                    lines.append(f"{run_id}\t{name}\t{query_id}\t{_number(value, places)}")
+                    lines.append(f"{start}\t{clean(query_id)}\t{_number(value, places)}")
             mean = board.cells[run_id][name].mean
             if mean is not None:
-                lines.append(f"{run_id}\t{name}\tall\t{_number(mean, places)}")
+                lines.append(f"{start}\tall\t{_number(mean, places)}")
+    clean.say("trec_eval lines")
     return "\n".join(lines) + "\n"
 
 
@@ -149,7 +153,8 @@ def render(board: Leaderboard, output_format: str = "tsv", places: int = 4) -> s
         board: the leaderboard.
         output_format: `text` (aligned), `tsv` (one column each for mean, standard error and coverage of a measure),
             `json` (with per-query values and the signature), `latex` (booktabs), `markdown`, `trec_eval` (lines
-            `run measure query value`, the query `all` being the mean; values that do not exist have no line).
+            `run measure query value`, the query `all` being the mean; values that do not exist have no line; spaces of
+            names are percent-encoded, which is said once).
         places: decimal places; -1 prints all digits.
     """
     return FORMATS[output_format](board, places)

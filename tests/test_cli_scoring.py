@@ -67,6 +67,25 @@ def test_evaluate_prints_what_ir_measures_prints(folder: Path, arguments: list[s
     assert ours.stdout == ir_measures_program(folder, "qrels.txt", "alpha.run", *measures, *options)
 
 
+@pytest.mark.parametrize(
+    ("measure", "options"),
+    [
+        ("ERR_IA@5", ["-q"]),
+        ("alpha_nDCG@5", ["-q", "-n"]),
+        ("nNRBP", ["-q", "-o", "jsonl"]),
+        ("P_IA@5", ["-p", "6"]),
+        ("AP_IA", ["-q", "-p", "-1"]),
+    ],
+)
+def test_intent_aware_lines_stand_in_the_order_of_ir_measures(folder: Path, measure: str, options: list[str]) -> None:
+    pytest.importorskip("pyndeval")
+    (folder / "items.qrels").write_text("q9 a d1 1\nq2 a d1 1\nq2 b d2 1\nq1 a d1 1\nq1 b d2 1\nq10 a d5 1\n")
+    (folder / "odd.run").write_text("q2 Q0 d2 1 3 s\nq2 Q0 d1 2 2 s\nq3 Q0 d1 1 2 s\nq10 Q0 d6 1 2 s\nq1 Q0 d2 1 3 s\n")
+    theirs = ir_measures_program(folder, "items.qrels", "odd.run", measure, *options)
+    ours = run(folder, "evaluate", "items.qrels", "odd.run", measure, *options)
+    assert ours.stdout == theirs
+
+
 def test_evaluate_rubric_measures_over_records(folder: Path) -> None:
     arguments = ["evaluate", "graded.jsonl.gz", "alpha.run", "RubricCover(rel=4)@20", "--bank", "bank.jsonl"]
     done = run(folder, *arguments)
@@ -185,6 +204,8 @@ BAD: list[tuple[str, list[str], str]] = [
     ("unknown command", ["leaderbord"], "unknown command 'leaderbord': did you mean leaderboard"),
     ("output folder", ["leaderboard", "graded.jsonl.gz", "--output", "no/such/folder/x"], "cannot be written"),
     ("-n alone", ["evaluate", "qrels.txt", "alpha.run", "AP", "-n"], "only makes sense with"),
+    ("places", ["evaluate", "qrels.txt", "alpha.run", "AP", "-p", "-5"], "-p -5: give a number of decimal places"),
+    ("many places", ["leaderboard", "graded.jsonl.gz", "--places", "999"], "--places 999: give a number of decimal"),
     ("compat", ["leaderboard", "graded.jsonl.gz", "--compat", "workbench", "-m", "NuggetA@3"], "knows RubricCover"),
 ]
 

@@ -48,7 +48,7 @@ ALLOWED: dict[str, list[str]] = {
     "run_spool": ["formats"],
     "leaderboard": ["formats", "graded", "selection", "measures", "run_spool"],
     "leaderboard_summary": ["formats", "leaderboard"],
-    "leaderboard_output": ["leaderboard"],
+    "leaderboard_output": ["formats", "leaderboard"],
     "qrels": ["graded"],
     "evaluation": ["formats", "graded", "measures"],
     "workbench": USING,

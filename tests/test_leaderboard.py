@@ -16,6 +16,7 @@ from rubric_measures.leaderboard import (
     OVERALL,
     Cell,
     Leaderboard,
+    collect_cells,
     needed_depth,
     score_records,
     score_run_files,
@@ -24,6 +25,7 @@ from rubric_measures.leaderboard import (
 from rubric_measures.leaderboard_output import FORMATS, render
 from rubric_measures.run_spool import spool_runs
 from rubric_measures.selection import load_records, read_records
+from rubric_measures.signature import Signature
 from tests.example_records import RECORDS, grade_set, passage, write_all, write_lines
 
 COVER = RubricCover(rel=4) @ 20
@@ -230,6 +232,19 @@ def test_trec_eval_lines(folder: Path) -> None:
         f"one\t{name}\tq2\t1.00",
         f"one\t{name}\tq3\t0.00",
         f"one\t{name}\tall\t0.50",
+    ]
+
+
+def test_trec_eval_lines_have_four_columns_whatever_the_names(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    measure = RubricQrels(measure="P(rel=4) @1")
+    values = {"my run": {str(measure): {"q 1": 0.5, "q2": 1.0}}}
+    board = Leaderboard([str(measure)], values, collect_cells(values), Signature({}))
+    name = "RubricQrels(measure='P(rel=4)%20@1')"
+    assert render(board, "trec_eval", 1) == (
+        f"my%20run\t{name}\tq%201\t0.5\nmy%20run\t{name}\tq2\t1.0\nmy%20run\t{name}\tall\t0.8\n"
+    )
+    assert [record.getMessage() for record in caplog.records] == [
+        "trec_eval lines: 3 ids hold spaces and were percent-encoded ('my run' became my%20run)"
     ]
 
 

@@ -59,9 +59,17 @@ def add_grade_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_places_option(parser: argparse.ArgumentParser) -> None:
+class _Places(argparse.Action):
+    def __call__(self, parser: object, options: argparse.Namespace, value: object, option: str | None = None) -> None:
+        if not isinstance(value, int) or not -1 <= value <= 100:
+            raise InputError(f"{option} {value}: give a number of decimal places up to 100, or -1 for all digits")
+        setattr(options, self.dest, value)
+
+
+def add_places_option(parser: argparse.ArgumentParser, default: int = 4, of: str = "") -> None:
     """Adds ir_measures' option for decimal places."""
-    parser.add_argument("-p", "--places", type=int, default=4, help="decimal places (default 4; -1: all digits)")
+    text = f"decimal places{of} (default {default}; -1: all digits)"
+    parser.add_argument("-p", "--places", type=int, action=_Places, default=default, help=text)
 
 
 def bank_of(options: argparse.Namespace) -> TestBank | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rubric_measures.cli.grade_notes import note_limit
 from rubric_measures.cli.grade_support import Interrupts
-from rubric_measures.cli.inputs import progress
+from rubric_measures.cli.inputs import add_places_option, progress
 from rubric_measures.cli.model_options import backend_settings, model_price, named_values
 from rubric_measures.errors import InputError
 from rubric_measures.files import atomic_writer
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-o", "--output-format", default="text", choices=["text", "tsv", "json", "latex", "markdown", "trec_eval"],
         help="for people (default), or a leaderboard; json has everything")  # fmt: skip
     add("--output", metavar="FILE", default="-", help="write there (default: standard output)")
-    add("-p", "--places", type=int, default=1, help="decimal places of ratings (default 1; -1: all digits)")
+    add_places_option(parser, 1, " of ratings")
 
     rating = parser.add_argument_group("ratings").add_argument
     rating("--prior", type=float, default=0.1, help="Bradley-Terry: games against a middling opponent (default 0.1)")
