@@ -63,6 +63,24 @@ def test_labels_constrain(mode: str, field: str, value: object) -> None:
     assert field not in request_body(request((), structured=mode), "m")
 
 
+@pytest.mark.parametrize(
+    ("finish", "expected"),
+    [
+        *((finish, "ok") for finish in ("stop", "eos_token", "stop_sequence", "end_turn", None)),
+        *((finish, "truncated") for finish in ("length", "max_tokens", "MAX_TOKENS", "model_length")),
+        *((finish, "refused") for finish in ("content_filter", "SAFETY", "RECITATION", "PROHIBITED_CONTENT")),
+        *((finish, "failure") for finish in ("abort", "error", "cancelled", "timeout")),
+    ],
+)
+def test_only_a_reply_that_ended_by_itself_is_ok(finish: str | None, expected: str) -> None:
+    """Servers that stop, run out of time or break off say so in this field; half a reply must not be cached."""
+    body = {"choices": [{"message": {"content": "4 of"}, "finish_reason": finish}]}
+    found = reply_of(json.dumps(body), request())
+    assert (found.status if isinstance(found, Reply) else found.kind) == expected
+    if isinstance(found, Trouble):
+        assert found.error == f"the endpoint broke the reply off (finish_reason {finish!r})"
+
+
 def test_a_label_is_taken_out_of_its_object() -> None:
     asked = request(("0", "1"), structured="json_schema")
     schema = request_body(asked, "m")["response_format"]["json_schema"]["schema"]

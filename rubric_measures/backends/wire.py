@@ -23,6 +23,10 @@ _TOO_LONG = re.compile(
     r"exceeds? (the )?(max|limit|context)|input is longer",
     re.IGNORECASE,
 )
+# How endpoints call the ends of a reply, in small letters: cut at the longest length, stopped by a filter, broken off.
+_CUT_ENDS = ("length", "max_tokens", "model_length")
+_FILTER_ENDS = ("content_filter", "safety", "recitation", "prohibited_content", "blocklist", "spii")
+_BROKEN_ENDS = ("abort", "aborted", "error", "cancelled", "canceled", "timeout")
 _FILTERED = re.compile(r"content[_ -](filter|policy)|responsible ?ai", re.IGNORECASE)
 _KEY_LIKE = re.compile(r"\b(sk|rk|pk|hf|gsk)[-_][\w*.\-]{6,}|Bearer\s+[^\s'\"]+|//[^/\s@]+@")
 _MESSAGE_LENGTH = 300
@@ -103,7 +107,8 @@ def reply_of(content: bytes | str, request: Request, secrets: tuple[str, ...] = 
     """Reads the body of a successful answer.
 
     A refusal and a content filter give `refused`; a reply that was cut gives `truncated` with the text so far; a reply
-    without text gives `failed`. What is no reply at all (garbage, an error with status 200, no choices) is trouble.
+    without text gives `failed`. What is no reply at all (garbage, an error with status 200, no choices) is trouble,
+    and so is one that the endpoint broke off.
     """
     try:
         body = json.loads(content)
@@ -148,9 +153,12 @@ def _reply_of_choice(choice: Mapping[str, Any], body: Mapping[str, Any], request
     shown, written = _count(counts.get("prompt_tokens")), _count(counts.get("completion_tokens"))
     if refusal:
         return Reply(text or refusal, "refused", _one_line(f"the model refused: {refusal}"), shown, written, raw)
-    if finish == "content_filter":
+    end = finish.lower() if isinstance(finish, str) else ""
+    if end in _BROKEN_ENDS:
+        return Trouble("failure", f"the endpoint broke the reply off (finish_reason {finish!r})")
+    if end in _FILTER_ENDS:
         return Reply(text, "refused", "a content filter stopped the reply", shown, written, raw)
-    if finish == "length":
+    if end in _CUT_ENDS:
         return Reply(text, "truncated", "the reply was cut at the longest length allowed", shown, written, raw)
     if text is None:
         return Reply(None, "failed", f"the reply has no text (finish_reason {finish!r})", shown, written, raw)
