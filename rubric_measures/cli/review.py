@@ -80,6 +80,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _open(options: argparse.Namespace) -> Review:
+    from rubric_measures.collector import paused_collector
     from rubric_measures.review.asked import checked_person
     from rubric_measures.review.material import load_material
     from rubric_measures.review.session import Review
@@ -90,7 +91,8 @@ def _open(options: argparse.Namespace) -> Review:
     if options.graded == "-":
         raise InputError("review reads a file, because its state lies beside it; give a file")
     measures = rubric_measures_of(parse_measures(options.measures or DEFAULT_MEASURES))
-    material = load_material(options.graded, options.bank, GradeFilter(options.llm, options.prompt_class))
+    with paused_collector():
+        material = load_material(options.graded, options.bank, GradeFilter(options.llm, options.prompt_class))
     path = options.state or f"{options.graded}.review.sqlite"
     person = checked_person(options.person) if options.person else ""
     project = Path(options.graded).resolve().parent

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ir_measures.measures.base import Measure
 
+from rubric_measures.collector import paused_collector
 from rubric_measures.review.agreeing import agreement_rows
 from rubric_measures.review.bank_formats import bank_formats
 from rubric_measures.review.events import Cell, PersonGrade, Snapshot
@@ -93,9 +94,11 @@ class Review:
 
     def prepare(self) -> None:
         """Computes what every screen needs, before the first one is asked for."""
-        for order in ORDERS:
-            self.queue(QueueChoice(order), self.store.snapshot())
-        self.item_impact(self.store.snapshot())
+        # Entries by the hundred thousand, and no cycles among them.
+        with paused_collector():
+            for order in ORDERS:
+                self.queue(QueueChoice(order), self.store.snapshot())
+            self.item_impact(self.store.snapshot())
         # Loads what the other screens compute with, and the templates.
         len(self.material.numbers)
         bank_formats()
