@@ -79,7 +79,6 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--scale", type=int, default=88, help="multiplies 11,400 passages (default: 88, a million)")
     parser.add_argument("--items", type=int, default=20)
-    parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--only", nargs="+", default=[""], metavar="TEXT", help="commands whose name has one of these")
     options = parser.parse_args()
     folder = options.folder / f"x{options.scale}"
@@ -91,7 +90,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         for name, command in commands(folder, Path(temporary) / "output").items():
             if any(part in name for part in options.only):
-                wall, cpu, peak = measure(command, options.repeats)
+                wall, cpu, peak = measure(command)
                 print(f"{name:<66} {wall:>8.2f} {cpu:>7.2f} {peak:>6.0f}", flush=True)
 
 

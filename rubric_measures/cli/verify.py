@@ -242,3 +242,5 @@ def _analyses(
             yield uncovered_section(query, options.min_judgment, options.min_rating)
         if bad:
             yield bad_item_section(query, options.min_judgment, options.min_rating)
+        # Not while the next query is read.
+        del query

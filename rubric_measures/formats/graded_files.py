@@ -19,6 +19,7 @@ from rubric_measures.errors import FormatError, InputError
 from rubric_measures.files import iter_lines, path_name
 from rubric_measures.formats.line_sort import SortedLines, sort_lines
 from rubric_measures.formats.workbench import (
+    GradedPassage,
     PassageStream,
     QueryPassages,
     RepeatedPassageError,
@@ -93,8 +94,10 @@ class GradedFile:
             except RepeatedPassageError:
                 self._whole = True
 
-    def __iter__(self) -> Iterator[QueryPassages]:
-        """The queries with all their passages; the order of the file is looked at before the first is handed out.
+    def __iter__(self) -> Iterator[PassageStream]:
+        """The queries, each read as a whole; the order of the file is looked at before the first is handed out.
+
+        A passage is forgotten here when it was looked at.
 
         Raises:
             InputError: as `consume`.
@@ -103,7 +106,8 @@ class GradedFile:
         if self._sorted is None and not self._is_grouped():
             self._sort()
         notes: Counter[str] = Counter()
-        yield from whole_queries(self._lines(), self.name, notes)
+        for query_id, passages, line in whole_queries(self._lines(), self.name, notes):
+            yield PassageStream(query_id, _handed_out(passages), line)
         self._say(notes)
 
     def _groups(self) -> Iterator[PassageGroup]:
@@ -170,3 +174,10 @@ class GradedFile:
             len(lines.segments),
         )
         self._sorted = lines
+
+
+def _handed_out(passages: list[GradedPassage]) -> Iterator[GradedPassage]:
+    """The passages in order, each taken out of the list."""
+    passages.reverse()
+    while passages:
+        yield passages.pop()

@@ -127,7 +127,9 @@ def whole_queries(lines: Lines, name: str, notes: Counter[str]) -> Iterator[Quer
         del passages
     if not first_line:
         raise FormatError("holds no graded passages", path=name)
-    yield QueryPassages(query_id, list(current.values()), first_line)
+    group = list(current.values())
+    current.clear()
+    yield QueryPassages(query_id, group, first_line)
 
 
 def passage_streams(lines: Lines, name: str, notes: Counter[str]) -> Iterator[PassageStream]:

@@ -136,15 +136,32 @@ def check_records(
     """
     for group in groups:
         texts = {item.item_id: item.text for item in bank.for_query(group.query_id)} if bank is not None else {}
-        chosen: list[tuple[GradedPassage, ItemGradeSet | DirectGrade | None]] = [
-            (passage, selector.choose(passage, frozenset(texts) if bank is not None else None))
-            for passage in group.passages
-        ]
+        bank_ids = frozenset(texts) if bank is not None else None
+        # What is shown of a passage is a small part of its record, which need not be kept.
+        shown = [_shown(group.query_id, passage, selector.choose(passage, bank_ids)) for passage in group.passages]
         if bank is None:
-            texts = dict.fromkeys(sorted({item_id for _, entry in chosen for item_id in _grades(entry)}), "")
-        passages = [_passage(group.query_id, passage, entry, texts) for passage, entry in chosen]
+            texts = dict.fromkeys(sorted({item_id for one in shown for item_id in one.grades}), "")
+        passages = [_passage(group.query_id, one, texts) for one in shown]
         text = bank.query_texts.get(group.query_id, "") if bank is not None else ""
-        yield CheckedQuery(group.query_id, text, texts, passages)
+        query_id = group.query_id
+        del group, shown
+        yield CheckedQuery(query_id, text, texts, passages)
+        del passages
+
+
+class _Shown(NamedTuple):
+    """Of one passage: item_id -> (grade, status), and item_id -> answer."""
+
+    doc_id: str
+    text: str
+    judgment: int | None
+    grades: Mapping[str, tuple[int | None, str]]
+    answers: Mapping[str, str]
+
+
+def _shown(query_id: str, passage: GradedPassage, entry: ItemGradeSet | DirectGrade | None) -> _Shown:
+    judgments = [judgment.relevance for judgment in passage.judgments if judgment.query_id == query_id]
+    return _Shown(passage.doc_id, passage.text, max(judgments, default=None), _grades(entry), _answers(passage, entry))
 
 
 def _grades(entry: ItemGradeSet | DirectGrade | None) -> dict[str, tuple[int | None, str]]:
@@ -163,21 +180,16 @@ def _grades(entry: ItemGradeSet | DirectGrade | None) -> dict[str, tuple[int | N
     return grades
 
 
-def _passage(
-    query_id: str, passage: GradedPassage, entry: ItemGradeSet | DirectGrade | None, texts: Mapping[str, str]
-) -> CheckedPassage:
-    judgments = [judgment.relevance for judgment in passage.judgments if judgment.query_id == query_id]
-    judgment = max(judgments, default=None)
-    answers = _answers(passage, entry)
-    grades = _grades(entry)
+def _passage(query_id: str, shown: _Shown, texts: Mapping[str, str]) -> CheckedPassage:
+    doc_id, passage_text, judgment, grades, answers = shown
     rows = {
         item_id: CheckedGrade(
-            query_id, item_id, text, passage.doc_id, *grades[item_id], answers.get(item_id, ""), judgment, passage.text
+            query_id, item_id, text, doc_id, *grades[item_id], answers.get(item_id, ""), judgment, passage_text
         )
         for item_id, text in texts.items()
         if item_id in grades
     }
-    return CheckedPassage(passage.doc_id, passage.text, judgment, rows)
+    return CheckedPassage(doc_id, passage_text, judgment, rows)
 
 
 def _answers(passage: GradedPassage, entry: ItemGradeSet | DirectGrade | None) -> dict[str, str]:
