@@ -19,7 +19,7 @@ import pytest
 ray = pytest.importorskip("ray")
 
 from rubric_measures.backends import make_backend  # noqa: E402
-from rubric_measures.backends.base import Reply  # noqa: E402
+from rubric_measures.backends.base import Message, Reply, Request  # noqa: E402
 from rubric_measures.backends.cache import ReplyCache  # noqa: E402
 from rubric_measures.cli import main  # noqa: E402
 from rubric_measures.errors import BackendError, InputError  # noqa: E402
@@ -27,7 +27,7 @@ from rubric_measures.formats.workbench import QueryPassages  # noqa: E402
 from rubric_measures.grading import Grader, GradingReport, GradingSettings  # noqa: E402
 from rubric_measures.records import TestBank  # noqa: E402
 from rubric_measures.runners import LocalRunner  # noqa: E402
-from rubric_measures.runners.ray_pool import RaySettings  # noqa: E402
+from rubric_measures.runners.ray_pool import RayPool, RaySettings  # noqa: E402
 from rubric_measures.runners.ray_runner import RayRunner, ray_backend  # noqa: E402
 from rubric_measures.runners.ray_worker import BackendSpec  # noqa: E402
 from tests.grading_data import make_bank, make_groups, write_inputs  # noqa: E402
@@ -153,6 +153,47 @@ def test_retries_replicates_and_failures_are_those_of_the_local_runner(cluster: 
         assert {entry.key for entry in one.entries()} == {entry.key for entry in two.entries()}
 
 
+def test_a_model_behind_http_replies_as_it_does_locally(cluster: Any, tmp_path: Path) -> None:
+    pytest.importorskip("openai")
+    from tests.fault_server import running
+
+    rules = tmp_path / "replies.jsonl"
+    rules.write_text('{"contains": " 1.", "reply": "about 2, or 4"}\n{"contains": "", "reply": "Rating: 5"}\n')
+    groups, bank = make_groups(1, 3), make_bank(1, 3)
+    with running(replies=rules) as server:
+        options = {"base_url": server.url}
+        backend, spec, settings = ray_backend("openai:m", options, RaySettings(actors=2, batch_size=1))
+        local, expected = graded(LocalRunner(backend), groups, bank)
+        mine, report = graded(RayRunner(backend, spec=spec, settings=settings), groups, bank)
+    assert mine == local
+    assert report == expected
+    assert report.run.calls >= 9
+
+
+def test_a_hugging_face_model_replies_as_it_does_locally(cluster: Any, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from tests.hf_models import save_t5
+
+    save_t5(tmp_path)
+    groups, bank = make_groups(2, 3), make_bank(2, 3)
+    asked = RaySettings(actors=2, batch_size=1)
+    backend, spec, settings = ray_backend(f"hf:{tmp_path}", {"device": "cpu", "mode": "labels"}, asked)
+    assert settings.gpus_per_actor == 0
+    assert spec.options["dtype"] == backend.options["dtype"]
+    local, expected = graded(LocalRunner(backend), groups, bank)
+    mine, report = graded(RayRunner(backend, spec=spec, settings=settings), groups, bank)
+    assert mine == local
+    assert report == expected
+
+
+def test_an_actor_needs_the_gpus_that_it_asks_for(cluster: Any, folder: Path) -> None:
+    spec = BackendSpec(str(folder), {}, make_diary)
+    runner = RayRunner(spec.build(), spec=spec, settings=RaySettings(gpus_per_actor=1))
+    with pytest.raises(BackendError, match="an actor needs 1 GPUs"):
+        graded(runner, make_groups(1, 1), make_bank(1, 1))
+
+
 def test_what_is_cached_never_reaches_an_actor(cluster: Any, folder: Path) -> None:
     groups, bank = make_groups(2, 4), make_bank(2, 3)
     with ReplyCache(":memory:") as cache:
@@ -255,6 +296,26 @@ def test_a_node_that_leaves_shrinks_the_pool(cluster: Any, folder: Path, caplog:
     assert mine == local
     assert report == expected
     assert "nodes left the Ray cluster" in caplog.text
+
+
+def test_a_stream_that_breaks_is_begun_anew(cluster: Any, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    spec = BackendSpec(str(folder), {"gate": "wait"}, make_diary)
+    pool = RayPool(spec, {"model": "diary"}, RaySettings(actors=1, gpus_per_actor=0))
+    blocks = [[Request("diary", (Message("user", text),))] for text in ("go", "wait", "later")]
+    try:
+        for block in blocks:
+            pool.submit(block)
+        wait_until((folder / "waiting").exists)
+        # Without the process that keeps the open blocks, Ray Data has no stream.
+        assert pool._stream is not None
+        ray.kill(pool._stream.desk)
+        (folder / "open").touch()
+        found = {request.messages[0].content: reply.text for _ in blocks for request, reply in pool.take()}
+        assert not pool.open
+    finally:
+        pool.close()
+    assert found == {"go": "2", "wait": "4", "later": "5"}
+    assert "the stream of Ray Data broke and is begun anew" in caplog.text
 
 
 def test_limits_stop_and_the_next_run_goes_on(cluster: Any, folder: Path) -> None:
@@ -426,8 +487,6 @@ def test_wrong_options_are_one_line_and_code_2(
 
 
 def test_replies_of_a_block_are_stored_together(tmp_path: Path) -> None:
-    from rubric_measures.backends.base import Message, Request
-
     pairs = [(Request("m", (Message("user", text),)), Reply(text)) for text in "abc"]
     pairs.append((Request("m", (Message("user", "d"),)), Reply(None, "failed", "lost")))
     with ReplyCache(tmp_path / "c") as cache:

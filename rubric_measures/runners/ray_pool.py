@@ -28,6 +28,7 @@ _IN_FLIGHT = 2  # blocks that each actor has: one that it answers, and the next
 _TICK = 0.5  # seconds until a Ctrl-C is noticed
 _LOOK_AROUND = 5.0  # seconds between two looks at the nodes of the cluster, while no block comes
 _RESTARTS = 3  # streams that break one after the other without a block between
+_PROCESSORS = 4  # of an actor without a GPU
 _STORE = 512 << 20  # bytes of shared memory of a Ray of our own: blocks are small
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -254,10 +255,9 @@ class RayPool:
         self._breaks = 0
         return list(zip(self._open.pop(found.block), found.replies, strict=True))
 
-    def _broken(self, error: BaseException) -> None:
+    def _broken(self, reason: str) -> None:
         """Begins the stream anew, unless it keeps breaking."""
         self._breaks += 1
-        reason = " ".join(str(error).split())[:300] or type(error).__name__
         if self._breaks > _RESTARTS or not self._ray.is_initialized():
             raise GradingError(f"Ray keeps failing ({reason}); finished calls are in the cache: run again to continue")
         _LOG.warning("the stream of Ray Data broke and is begun anew: %s", reason)
@@ -290,18 +290,28 @@ def _alive(ray: Any) -> frozenset[str]:
 
 
 def pool_size(ray: Any, settings: RaySettings) -> tuple[int, int, float]:
-    """How many actors there will be, and the processors and GPUs of each."""
+    """How many actors there will be, and the processors and GPUs of each.
+
+    Raises:
+        BackendError: an actor needs more GPUs than this machine has.
+    """
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     gpus = settings.gpus_per_actor or 0.0
+    processors = [int(node.get("CPU", 0)) for node in nodes if node.get("CPU", 0) >= 1] or [1]
     if gpus:
+        cpus = 1
         places = sum(int(node.get("GPU", 0) / gpus) for node in nodes)
-        return settings.actors or max(1, places), 1, gpus
-    cpus = [int(node.get("CPU", 0)) for node in nodes if node.get("CPU", 0) >= 1] or [1]
-    if settings.actors is None:
-        return sum(max(1, count // 4) for count in cpus), min(4, *cpus) if len(cpus) > 1 else min(4, cpus[0]), 0.0
-    # The processors are shared out, so that a model's threads do not stand in each other's way.
-    share = max(1, sum(cpus) // settings.actors)
-    return settings.actors, min(share, *cpus) if len(cpus) > 1 else min(share, cpus[0]), 0.0
+    else:
+        # Processors are shared out, so that the threads of models do not stand in each other's way.
+        share = sum(processors) // settings.actors if settings.actors else _PROCESSORS
+        cpus = max(1, min([share, *processors]))
+        places = sum(count // cpus for count in processors)
+    if not places and not settings.address:
+        raise BackendError(f"an actor needs {gpus:g} GPUs, and this machine has fewer; see --gpus-per-actor")
+    actors = settings.actors or max(1, places)
+    if actors > places:
+        _LOG.warning("there is room for %d of %d actors now; the others wait for nodes", places, actors)
+    return actors, cpus, gpus
 
 
 class _Stream:
@@ -315,7 +325,7 @@ class _Stream:
         # Blocks stay with the driver's node until an actor takes them: another node may leave with what it holds.
         here = {"ray.io/node-id": ray.get_runtime_context().get_node_id()}
         self.desk = ray.remote(Desk).options(max_concurrency=1000, num_cpus=0, label_selector=here).remote()
-        self.results: queue.SimpleQueue[Returned | BaseException] = queue.SimpleQueue()
+        self.results: queue.SimpleQueue[Returned | str] = queue.SimpleQueue()
         dataset = _dataset(ray, self.desk, here).map_batches(
             Worker,
             fn_constructor_args=(spec, expected, __version__, str(Path.cwd()), self.desk),
@@ -333,9 +343,10 @@ class _Stream:
             for table in dataset.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
                 for data in table.column("returned").to_pylist():
                     self.results.put(_unpacked(data))
-            self.results.put(GradingError("the stream is at its end"))
+            self.results.put("it ended")
         except BaseException as error:
-            self.results.put(error)
+            # Not the exception: its frames would keep the actors, and these their processors.
+            self.results.put(" ".join(str(error).split())[:300] or type(error).__name__)
 
     def close(self, ray: Any, at_once: bool) -> None:
         """Ends the execution; `at_once` does not wait for blocks under way."""
@@ -355,9 +366,8 @@ def _unpacked(data: bytes) -> Returned:
 
 def _dataset(ray: Any, desk: Any, here: dict[str, str]) -> Any:
     """The stream of blocks, a row a block."""
-    import pyarrow
-
-    seed = ray.data.from_arrow(pyarrow.table({"seed": [0]}))
+    # Of the ways to begin a dataset, this one needs no task: all processors may be taken.
+    seed = ray.data.from_items([{"seed": 0}], override_num_blocks=1)
     # Every row is a block of Ray Data's: a stream must not be kept until it makes a block of megabytes.
     seed.context.target_max_block_size = 1
     seed.context.enable_progress_bars = False

@@ -10,6 +10,7 @@ import logging
 import os
 import pickle
 import socket
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -21,7 +22,7 @@ from rubric_measures.errors import RubricMeasuresError
 
 __all__ = ["BackendSpec", "Desk", "Order", "Returned", "Worker", "feed", "pack"]
 
-_DEATHS_IN_ROW = 12  # processes that died one after the other, with no reply between, before the run is given up
+_DEATHS_IN_ROW = 12  # and three for each actor: processes that died with no reply between, before the run is given up
 _LOST = "processes of actors died over this passage"
 
 
@@ -63,7 +64,7 @@ class Order(NamedTuple):
 
 
 class Returned(NamedTuple):
-    """What comes back for a block: its replies in order (None: they come from elsewhere), problems and notes."""
+    """What an actor returns for a block: its replies in order (None: they come from elsewhere), problems and notes."""
 
     block: int
     replies: list[Reply] | None = None
@@ -95,12 +96,12 @@ class Desk:
         self._changed = asyncio.Condition()
         self._finished = False
         self._deaths_in_row = 0
-        self._actors: list[Any] = []
+        self._actors: dict[str, Any] = {}
         self.redone = 0
 
-    async def enter(self, actor: Any) -> None:
+    async def enter(self, name: str, actor: Any) -> None:
         """An actor is there (again)."""
-        self._actors.append(actor)
+        self._actors[name] = actor
 
     async def add(self, block: int, data: bytes) -> None:
         """Puts a block at the end of the stream."""
@@ -127,7 +128,7 @@ class Desk:
             block.deaths += 1
             self.redone += 1
             self._deaths_in_row += 1
-            if self._deaths_in_row >= _DEATHS_IN_ROW:
+            if self._deaths_in_row >= _DEATHS_IN_ROW + 3 * len(self._actors):
                 return Order(stop=f"the processes of actors died {self._deaths_in_row} times in a row")
         block.actor, block.node = actor, node
         lost = frozenset(place for place, tries in block.tried.items() if tries > 1 and place not in block.known)
@@ -170,12 +171,17 @@ class Desk:
         return waiting
 
     async def cancel(self) -> list[Any]:
-        """No block is wanted any more; returns all actors."""
+        """No block is wanted any more; returns the actors."""
         async with self._changed:
             self._open.clear()
             self._finished = True
             self._changed.notify_all()
-        return self._actors
+        return list(self._actors.values())
+
+    async def end(self) -> None:
+        """Waits until no block is wanted any more."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._finished)
 
     async def times_redone(self) -> int:
         """How often a block was begun again because a process or a node was gone."""
@@ -231,10 +237,13 @@ class Worker:
 
         context = ray.get_runtime_context()
         self._desk = desk
-        desk.enter.remote(context.current_actor)
         self._who = context.get_actor_id(), context.get_node_id()
+        desk.enter.remote(self._who[0], context.current_actor)
+        threading.Thread(target=_leave_with, args=(desk, context.current_actor), daemon=True).start()
         self._backend: Backend | None = None
         self._problem = ""
+        self._worked = False
+        self._replaceable = spec.model.startswith("hf:")
         self._notes = _Notes()
         logging.getLogger("rubric_measures").addHandler(self._notes)
         with contextlib.suppress(OSError):
@@ -287,7 +296,11 @@ class Worker:
             else:
                 replies = answers(self._backend, requests)
         except RubricMeasuresError as error:
-            return Returned(number, problem=_described(error), notes=self._notes.take())
+            if self._replaceable and (self._worked or order.single):
+                # The model did work: a device that is lost is lost for this process only, or for one passage.
+                os._exit(1)
+            return Returned(number, problem=f"{_described(error)}", notes=self._notes.take())
+        self._worked = True
         return Returned(number, [_plain(reply) for reply in replies], notes=self._notes.take())
 
     def _one_by_one(self, backend: Backend, number: int, requests: Sequence[Request], order: Order) -> list[Reply]:
@@ -306,6 +319,16 @@ class Worker:
                 ray.get(self._desk.answered.remote(number, place, found))
                 replies += found
         return replies
+
+
+def _leave_with(desk: Any, actor: Any) -> None:
+    """Sends an actor away when its desk is gone: it would keep its processors from the actors of the next stream."""
+    import ray
+
+    try:
+        ray.get(desk.end.remote())
+    except ray.exceptions.RayActorError:
+        ray.kill(actor)
 
 
 def answers(backend: Backend, requests: Sequence[Request]) -> list[Reply]:
