@@ -115,7 +115,7 @@ def speedup(passages: int, rounds: int) -> None:
                 options = {"mode": "labels", "dtype": "float32"}
                 backend, spec, settings = ray_backend(f"hf:{folder}", options, settings)
                 runner = RayRunner(backend, ReplyCache(":memory:"), spec=spec, settings=settings)
-                measure(f"{actors} actors, round {number + 1}", runner, passages, 100, number)
+                measure(f"{actors} actors, round {number + 1}", runner, passages, 40, number)
 
 
 def overhead(passages: int) -> None:

@@ -29,7 +29,7 @@ from rubric_measures.records import TestBank  # noqa: E402
 from rubric_measures.runners import LocalRunner  # noqa: E402
 from rubric_measures.runners.ray_pool import RayPool, RaySettings  # noqa: E402
 from rubric_measures.runners.ray_runner import RayRunner, ray_backend  # noqa: E402
-from rubric_measures.runners.ray_worker import BackendSpec  # noqa: E402
+from rubric_measures.runners.ray_worker import BackendSpec, pack_requests, unpack_requests  # noqa: E402
 from tests.grading_data import make_bank, make_groups, write_inputs  # noqa: E402
 from tests.ray_backends import Diary, make_diary  # noqa: E402
 
@@ -484,6 +484,18 @@ def test_wrong_options_are_one_line_and_code_2(
     errors = capsys.readouterr().err
     assert expected in errors
     assert errors.count("\n") == 1
+
+
+def test_requests_are_the_same_on_the_other_side() -> None:
+    from types import MappingProxyType
+
+    options = MappingProxyType({"temperature": 0.5, "seed": [1]})
+    requests = [
+        Request("m", (Message("system", "be brief"), Message("user", text)), options, ("0", "1"), 3, "q\td")
+        for text in ("a", "\ud800", "b" * 1000)
+    ]
+    there = unpack_requests(pack_requests(requests))
+    assert [(one, one.key, one.group) for one in there] == [(one, one.key, one.group) for one in requests]
 
 
 def test_replies_of_a_block_are_stored_together(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 from rubric_measures.backends.base import Reply, Request
 from rubric_measures.errors import BackendError, GradingError, InputError
 from rubric_measures.extras import require
-from rubric_measures.runners.ray_worker import BackendSpec, Desk, Returned, Worker, feed, pack
+from rubric_measures.runners.ray_worker import BackendSpec, Desk, Returned, Worker, feed, pack_requests
 
 __all__ = ["QUIET", "RayPool", "RaySettings", "connected"]
 
@@ -242,7 +242,7 @@ class RayPool:
 
     def _send(self, number: int) -> None:
         assert self._stream is not None
-        self._stream.desk.add.remote(number, pack(self._open[number]))
+        self._stream.desk.add.remote(number, pack_requests(self._open[number]))
 
     def _answered(self, stream: _Stream, found: Returned) -> list[tuple[Request, Reply]] | None:
         for note in found.notes:

@@ -17,10 +17,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from rubric_measures.backends import Backend, make_backend
-from rubric_measures.backends.base import Reply, Request
+from rubric_measures.backends.base import Message, Reply, Request
 from rubric_measures.errors import RubricMeasuresError
 
-__all__ = ["BackendSpec", "Desk", "Order", "Returned", "Worker", "feed", "pack"]
+__all__ = ["BackendSpec", "Desk", "Order", "Returned", "Worker", "feed", "pack_requests"]
 
 _DEATHS_IN_ROW = 12  # and three for each actor: processes that died with no reply between, before the run is given up
 _LOST = "processes of actors died over this passage"
@@ -201,8 +201,34 @@ def feed(_: Any, desk: Any) -> Iterator[Any]:
 
 
 def pack(value: object) -> bytes:
-    """Requests or replies as bytes."""
+    """A value as bytes."""
     return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def pack_requests(requests: Sequence[Request]) -> bytes:
+    """Requests as bytes: what tells them, and not what was computed from it; equal options are written once."""
+    return pack(
+        [
+            (
+                request.model,
+                [(message.role, message.content) for message in request.messages],
+                request.options if type(request.options) is dict else dict(request.options),
+                request.labels,
+                request.replicate,
+                request.group,
+                request.options_json,
+            )
+            for request in requests
+        ]
+    )
+
+
+def unpack_requests(data: bytes) -> list[Request]:
+    """The requests of `pack_requests`."""
+    return [
+        Request(model, tuple(Message(*message) for message in messages), *others)
+        for model, messages, *others in pickle.loads(data)
+    ]
 
 
 class _Notes(logging.Handler):
@@ -289,7 +315,7 @@ class Worker:
             return Returned(number, problem=f"on {socket.gethostname()}: {order.stop}")
         if order.skip or not data:
             return Returned(number)
-        requests: list[Request] = pickle.loads(data)
+        requests = unpack_requests(data)
         try:
             if order.single:
                 replies = self._one_by_one(self._backend, number, requests, order)
