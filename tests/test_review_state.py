@@ -722,3 +722,19 @@ def test_an_export_replaces_an_export_and_nothing_else(folder: Path, material: M
     for _ in range(2):
         export_review(store, material, str(folder / "bank.jsonl"), target)
     assert load_bank(target / "bank.jsonl") == material.bank
+
+
+def test_impact_on_items_of_records_without_rankings(tmp_path: Path) -> None:
+    write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [grade_set({"q1/a": 4, "q1/b": 1})], None, 2)]]])
+    write_lines(tmp_path / "bank.jsonl", BANK)
+    material = load_material(tmp_path / "g.jsonl", tmp_path / "bank.jsonl")
+    store = open_store(tmp_path / "s.sqlite", material.bank)
+    review = Review(material, store, [RubricCover(rel=4) @ 20], str(tmp_path / "bank.jsonl"), tmp_path)
+    # q2 and q3 are in the bank only: what happens to their items is shown, and there is no passage to grade anew.
+    store.edit("ada", "item_retire", {"key": "q3/a"}, {"q3/a": 0})
+    store.edit("ada", "item_add", {"query_id": "q2", "text": "new?"}, {})
+    found = review.item_impact(store.snapshot())
+    assert review.impact(store.snapshot()) == []
+    assert [(row.what, row.redo) for row in found.rows] == [("retired", 0), ("added", 0)]
+    (row, *_) = review.item_impact(store.snapshot(), "q1").rows
+    assert row.after is not None and row.after.by_run.reason == "no run ranks the query"
