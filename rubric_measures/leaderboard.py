@@ -1,8 +1,7 @@
-"""Leaderboards: runs × measures × queries, with means, standard errors, and the share of the grades that exist."""
+"""Scoring runs: runs × measures × queries to a leaderboard, from run files, records or rankings in memory."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from rubric_measures.formats.run_names import distinct_run_names
 from rubric_measures.formats.trec import Ranking, map_run
 from rubric_measures.formats.trec_ids import as_known, spaced_ids, written_id
 from rubric_measures.graded import Grades, OnFailed, QueryGrades, note_lost_penalties
+from rubric_measures.leaderboard_cells import OVERALL, Cell, Leaderboard, Tally, cell_of, collect_cells, make_cell
 from rubric_measures.measures.plan import Coverage, Plan, QueryScorer
 from rubric_measures.signature import Signature, made_by
 
@@ -34,110 +34,6 @@ __all__ = [
     "score_runs",
 ]
 
-# The row of the best score that any run could reach; the name that the Rubric workbench gives it.
-OVERALL = "_overall_"
-# Rows that stand below the runs: the greatest, median and least of their scores (see `leaderboard_summary`).
-BELOW = ("_max_", "_median_", "_min_")
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One run's score by one measure.
-
-    Attributes:
-        mean: the mean over the scored queries; None where no query could be scored.
-        standard_error: sample standard deviation (n - 1) over the square root of n; None for fewer than two queries.
-        queries: the number of queries in the mean.
-        coverage: the share of the grades the value needed (ranked passages in the cutoff × items) that exist, in
-            [0, 1]; None where none was needed.
-        failed: the number of needed grades that failed.
-    """
-
-    mean: float | None
-    standard_error: float | None
-    queries: int
-    coverage: float | None
-    failed: int
-
-
-@dataclass
-class _Tally:
-    needed: int = 0
-    graded: int = 0
-    failed: int = 0
-
-    def add(self, coverage: Coverage) -> None:
-        self.needed += coverage.needed
-        self.graded += coverage.graded
-        self.failed += coverage.failed
-
-
-def cell_of(values: Iterable[float | None]) -> Cell:
-    """Mean and standard error of the values of one run and measure, without counts of grades."""
-    return _cell(values, _Tally())
-
-
-def _cell(values: Iterable[float | None], tally: _Tally) -> Cell:
-    scored = [value for value in values if value is not None]
-    share = tally.graded / tally.needed if tally.needed else None
-    if not scored:
-        return Cell(None, None, 0, share, tally.failed)
-    mean = math.fsum(scored) / len(scored)
-    error = None
-    if len(scored) > 1:
-        error = math.sqrt(math.fsum((value - mean) ** 2 for value in scored) / (len(scored) - 1) / len(scored))
-    return Cell(mean, error, len(scored), share, tally.failed)
-
-
-def collect_cells(values: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> dict[str, dict[str, Cell]]:
-    """Means and standard errors of run_id -> measure -> query_id -> value, without counts of grades."""
-    return {
-        run_id: {name: cell_of(queries.values()) for name, queries in row.items()} for run_id, row in values.items()
-    }
-
-
-@dataclass(frozen=True)
-class Leaderboard:
-    """Scores of runs by measures.
-
-    Attributes:
-        measures: the measures, in the order asked for.
-        values: run_id -> measure -> query_id -> value (None where the grades of all items failed).
-        cells: run_id -> measure -> mean, standard error and coverage.
-        signature: what produced the numbers.
-        missing: run_id -> queries that the run does not rank (scored 0).
-    """
-
-    measures: Sequence[str]
-    values: Mapping[str, Mapping[str, Mapping[str, float | None]]]
-    cells: Mapping[str, Mapping[str, Cell]]
-    signature: Signature
-    missing: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-    def ranking(self, measure: str | None = None) -> list[str]:
-        """The runs, best first by the (first) measure; equal ones by name; the best possible score stands on top, and
-        rows that sum up the runs stand at the end.
-        """
-        name = self.measures[0] if measure is None else measure
-        if name not in self.measures:
-            raise MeasureError(f"the leaderboard has no measure {name}; it has {', '.join(self.measures)}")
-
-        def key(run_id: str) -> tuple[int, float, str]:
-            mean = self.cells[run_id][name].mean
-            place = 0 if run_id == OVERALL else 1 + (run_id in BELOW and BELOW.index(run_id) + 1)
-            return (place, -mean if mean is not None else math.inf, run_id)
-
-        return sorted(self.cells, key=key)
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every value could be scored and no grade that was needed failed."""
-        return all(
-            cell.failed == 0 and cell.mean is not None for row in self.cells.values() for cell in row.values()
-        ) and not any(
-            value is None for row in self.values.values() for queries in row.values() for value in queries.values()
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
@@ -154,7 +50,7 @@ class _RunRow:
     """What one run collects: for each measure query_id -> value, for each cutoff the count of needed grades."""
 
     columns: list[dict[str, float | None]]
-    tallies: dict[int | None, _Tally]
+    tallies: dict[int | None, Tally]
     missing: list[str] = field(default_factory=list)
     lost_penalties: int = 0
 
@@ -190,7 +86,7 @@ class _Scoring:
         self.depth = max(depths) if len(depths) == len(self.cutoffs) else None
 
     def new_row(self) -> _RunRow:
-        return _RunRow([{} for _ in self.names], {cutoff: _Tally() for cutoff in self.cutoffs})
+        return _RunRow([{} for _ in self.names], {cutoff: Tally() for cutoff in self.cutoffs})
 
     def score(self, scorer: QueryScorer, ranking: Sequence[str]) -> _Scored:
         hits = scorer.hits(ranking if self.depth is None else ranking[: self.depth])
@@ -216,7 +112,7 @@ class _Scoring:
             columns = [dict(sorted(column.items())) for column in row.columns]
             values[run_id] = dict(zip(self.names, columns, strict=True))
             cells[run_id] = {
-                name: _cell(column.values(), row.tallies[cutoff])
+                name: make_cell(column.values(), row.tallies[cutoff])
                 for name, column, cutoff in zip(self.names, columns, self.cutoffs, strict=True)
             }
         missing = {run_id: row.missing for run_id, row in rows.items() if row.missing}

@@ -9,7 +9,7 @@ from statistics import median
 
 from rubric_measures.errors import InputError, MeasureError
 from rubric_measures.formats.graded_files import GradedFile, PassageGroup
-from rubric_measures.leaderboard import BELOW, OVERALL, Cell, Leaderboard, collect_cells
+from rubric_measures.leaderboard_cells import BELOW, OVERALL, Cell, Leaderboard, collect_cells
 
 __all__ = ["LENGTH", "lengths_of_records", "with_lengths", "with_summary"]
 
