@@ -16,12 +16,13 @@ from tests.virtual_time import clock, run
 
 @dataclass
 class Limits:
-    """What an endpoint lets pass: calls per second after a burst, calls at once, all but a share at random."""
+    """What an endpoint lets pass: calls per second after a burst, calls at once, calls a minute, all but a share."""
 
     delay: float = 0.05
     rate: float = 0.0
     burst: float = 5.0
     at_once: int = 0
+    a_minute: int = 0
     random: float = 0.0
     asks: float = 0.0
 
@@ -32,14 +33,20 @@ class Endpoint:
     def __init__(self, limits: Limits) -> None:
         self.limits, self.draw = limits, random.Random(1)
         self.tokens, self.refilled = limits.burst, clock()
-        self.rejected = self.answered = self.busy = 0
+        self.rejected = self.answered = self.busy = self.minute = self.used = 0
 
     def turns_away(self) -> bool:
         limits = self.limits
         if (limits.random and self.draw.random() < limits.random) or (limits.at_once and self.busy >= limits.at_once):
             return True
+        now = clock()
+        if limits.a_minute:
+            self.used = self.used if now // 60 == self.minute else 0
+            self.minute = int(now // 60)
+            if self.used == limits.a_minute:
+                return True
+            self.used += 1
         if limits.rate:
-            now = clock()
             self.tokens = min(limits.burst, self.tokens + (now - self.refilled) * limits.rate)
             self.refilled = now
             if self.tokens < 1 - 1e-9:
@@ -81,7 +88,8 @@ async def grade(calls: int, limits: Limits, ceiling: int = 64) -> tuple[float, i
             if await endpoint.call():
                 gate.leave(window, False)
                 continue
-            wait = limits.asks or 0.5 * 2 ** min(attempt, 4)
+            rest = 60 - clock() % 60 if limits.a_minute and limits.asks else 0.0
+            wait = rest or limits.asks or 0.5 * 2 ** min(attempt, 4)
             wait *= endpoint.draw.uniform(1.0, 1.05) if limits.asks else endpoint.draw.uniform(0.5, 1.0)
             gate.leave(window, True, wait, asked=bool(limits.asks))
             loop.call_later(wait, again, attempt + 1)
@@ -110,6 +118,15 @@ def test_a_rate_limit_is_met_and_kept(calls: int, limits: Limits, share: float) 
     assert seconds < (calls - limits.burst) / limits.rate / share
     # Beside what comes at once before anything is known, few calls are made in vain.
     assert rejected < 300 + 0.2 * calls / (1 - limits.random)
+
+
+@pytest.mark.parametrize("asks", [1.0, 0.0])
+def test_after_a_minute_without_capacity_calls_begin_at_once(asks: float) -> None:
+    # 600 calls a minute, then none until the next one begins: 2,000 are done early in the fourth minute. Where the
+    # endpoint says how long it takes (`asks`), nobody tries before; else by pauses that grow.
+    seconds, rejected = run(grade(2000, Limits(a_minute=600, delay=0.5, asks=asks)))
+    assert 180 < seconds < 240
+    assert rejected < 800
 
 
 def test_a_limit_on_calls_at_once_is_met(calls: int = 2000) -> None:

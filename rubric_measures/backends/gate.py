@@ -27,9 +27,10 @@ class Gate:
     Answers are judged in windows (as many answers as calls may be in flight, at least four; with a pace, half a second
     or more). With s the share of rejections in a window and g the calls per second that were not turned away:
 
-    - s > 0: the pace becomes 0.95 g, so that the next calls begin one by one, as fast as the endpoint takes them.
-    - s = 0: the pace is 1.05 times as high; twice as high while it is below half of the last g. When it is higher than
-      calls can begin anyway, there is no pace any more.
+    - s >= 0.15: the pace becomes 0.95 g, so that the next calls begin one by one, as fast as the endpoint takes them
+      (at first an eighth of the ceiling a second at least; where nothing is taken, half of the pace).
+    - s < 0.15: the pace is 1.05 times as high, then 1.1, then 1.2 times; twice as high while it is below half of the
+      last g. When nobody had to wait for it, there is no pace any more.
     - s does not fall by half under the new pace (and is at most 0.7): the endpoint rejects at random, whatever the
       pace. Then there is none, and rejections are let pass for a minute.
     - s > 0.7: everyone pauses for as long as the endpoint asked; where it did not say, each further pause without an
@@ -168,10 +169,17 @@ class Gate:
                 self._believe_from = 0.0
                 self._sure_until = self._clock() + _DISBELIEF
             self._clean = 0
-            # The first answers say little about the rate; it is found from below.
-            least = self.ceiling / 8 if was_open else 1 / max(pause, 1.0)
-            self.pace = max(_BELOW * accepted, least)
-            self._capacity, self._share_before = (inf, 0.0) if was_open else (accepted, share)
+            if was_open:
+                # The first answers say little about the rate; it is found from below.
+                self.pace = max(_BELOW * accepted, self.ceiling / 8)
+            else:
+                # Where nothing is taken, nobody knows what will be after the pause: at least one call a second tells.
+                self.pace = _BELOW * accepted or max(1.0, self.pace / 2)
+            self._share_before = 0.0 if was_open else share
+            if was_open:
+                self._capacity = inf
+            elif share <= _OVERLOAD:
+                self._capacity = accepted  # more rejections than that say that nothing goes now, and nothing of later
         if share > _OVERLOAD and pause > 0:
             self._pause_until = self._clock() + (pause if asked else pause * 2.0 ** min(self._pauses, 6))
             self._pauses += 1
