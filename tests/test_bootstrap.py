@@ -101,6 +101,8 @@ def test_symmetric_interval() -> None:
     # An estimate at the bound is not certain for that.
     assert symmetric_interval(1.0, [0.6, 0.7, 0.8], level=0.5, bounds=(-1.0, 1.0)).low == pytest.approx(0.7)
     assert symmetric_interval(float("nan"), [0.5]).reason == "the statistic is undefined"
+    with pytest.raises(InputError, match="between 0 and 1"):
+        symmetric_interval(0.5, [0.5], level=95)
     assert symmetric_interval(0.5, [float("nan")]).reason == "undefined in every bootstrap round"
 
 

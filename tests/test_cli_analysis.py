@@ -103,6 +103,18 @@ def test_correlate_refuses(boards, capsys) -> None:
         ("correlate", official, scores, "--compat", "workbench"),
         ("correlate", official, wide, "-c", "kendall@0"),
         ("correlate", official, wide, "--seed", -1),
+        ("correlate", official, scores, "--level", 95),
+        (
+            "correlate",
+            official,
+            scores,
+            "-m",
+            "cover",
+            "--plot-kind",
+            "scatter",
+            "--plot",
+            official.with_suffix(".png"),
+        ),
         ("compare", scores, "-m", "cover", "--seed", -1, "--test", "permutation", "--correction", "max-t"),
         ("compare", scores, "-m", "cover", "--alpha", 5),
     ):

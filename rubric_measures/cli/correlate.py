@@ -175,9 +175,10 @@ def _plot(
         lengths, scores_of_runs = ([one.means[run] for run in runs] for one in (official, column))
         save_figure(plot_length(runs, lengths, scores_of_runs, (official.name, name)), options.plot)
         return
-    topics = sorted({topic for one in (official, column) for run in runs for topic in one.topics.get(run, ())})
-    if not topics:
+    sides = [{topic for run in runs for topic in one.topics.get(run, ())} for one in (official, column)]
+    if not all(sides):
         raise InputError("--plot-kind scatter needs per-topic scores on both sides")
+    topics = sorted(sides[0] | sides[1])
     tables = [
         [[one.topics.get(run, {}).get(topic, math.nan) for run in runs] for topic in topics]
         for one in (official, column)

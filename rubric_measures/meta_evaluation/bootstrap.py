@@ -144,8 +144,7 @@ def bca_intervals(
     """
     from scipy.special import ndtr, ndtri
 
-    if not 0.0 < level < 1.0:
-        raise InputError(f"an interval's level is between 0 and 1, not {level}")
+    _check_level(level)
     theta = np.asarray(estimates, dtype=np.float64)
     drawn = np.sort(np.asarray(replicates, dtype=np.float64), axis=0)
     left_out = np.asarray(jackknife, dtype=np.float64)
@@ -164,6 +163,11 @@ def bca_intervals(
         alpha = ndtr(bias + shifted / (1.0 - acceleration * shifted))
         ends.append(np.where(usable, _quantiles(drawn, alpha, defined), np.nan))
     return ends[0], ends[1], undefined
+
+
+def _check_level(level: float) -> None:
+    if not 0.0 < level < 1.0:
+        raise InputError(f"an interval's level is between 0 and 1, not {level}")
 
 
 def _acceleration(left_out: FloatArray) -> FloatArray:
@@ -231,11 +235,15 @@ def symmetric_interval(
         units: how many units were resampled.
         bounds: the range of the statistic.
 
+    Raises:
+        InputError: the level is not between 0 and 1.
+
     Source: Hall, On Symmetric Bootstrap Confidence Intervals (JRSS B 1988).
 
     >>> symmetric_interval(0.5, [0.25, 0.5, 0.75], level=0.5).low
     0.25
     """
+    _check_level(level)
     drawn = np.asarray(replicates, dtype=np.float64)
     defined = drawn[~np.isnan(drawn)]
     missing = len(drawn) - len(defined)

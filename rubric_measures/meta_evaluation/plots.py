@@ -183,7 +183,7 @@ def plot_manual_automatic(
         names: the labels of the axes.
 
     Raises:
-        InputError: the tables differ in shape.
+        InputError: the tables differ in shape, or no topic/run pair has a score on both sides.
         MissingExtraError: matplotlib is not installed.
 
     Source: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), Figure 6.
@@ -192,6 +192,8 @@ def plot_manual_automatic(
     if x.ndim != 2 or x.shape != y.shape:
         raise InputError(f"manual and automatic scores need one shape (topics × runs), not {x.shape} and {y.shape}")
     missing = np.isnan(x) | np.isnan(y)
+    if missing.all():
+        raise InputError("manual and automatic scores have no topic in common")
     x, y = np.where(missing, np.nan, x), np.where(missing, np.nan, y)
     scored = ~missing.all(axis=0)
     x, y = x[:, scored], y[:, scored]
