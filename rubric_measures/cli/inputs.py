@@ -30,6 +30,7 @@ __all__ = [
     "holds_records",
     "is_assignments",
     "is_records",
+    "keep_inputs",
     "parse_measures",
     "progress",
     "rubric_measures_of",
@@ -70,6 +71,17 @@ def add_places_option(parser: argparse.ArgumentParser, default: int = 4, of: str
     """Adds ir_measures' option for decimal places."""
     text = f"decimal places{of} (default {default}; -1: all digits)"
     parser.add_argument("-p", "--places", type=int, action=_Places, default=default, help=text)
+
+
+def keep_inputs(output: str, *inputs: str | None) -> None:
+    """Refuses an output that would replace one of the files it is made of.
+
+    Raises:
+        InputError: it would.
+    """
+    for path in inputs:
+        if path and Path(output).is_file() and Path(path).is_file() and Path(output).samefile(path):
+            raise InputError(f"{output}: is read here, and would be replaced; name another output")
 
 
 def bank_of(options: argparse.Namespace) -> TestBank | None:

@@ -19,6 +19,7 @@ from rubric_measures.cli.inputs import (
     grades_of,
     is_assignments,
     is_records,
+    keep_inputs,
     parse_measures,
     progress,
     rubric_measures_of,
@@ -81,6 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
+    keep_inputs(options.output, options.graded, options.bank, *options.runs)
     beside = options.length or options.summary
     if beside and is_asked_for(options):
         raise InputError("--length and --summary stand beside plain scores; leave the options of the report out")

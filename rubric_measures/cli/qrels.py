@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from rubric_measures.cli.inputs import add_grade_options, bank_of, grades_of, holds_records, wanted_of
+from rubric_measures.cli.inputs import add_grade_options, bank_of, grades_of, holds_records, keep_inputs, wanted_of
 from rubric_measures.errors import InputError
 from rubric_measures.graded import Grades
 from rubric_measures.qrels import UNITS, QrelsSpool, qrels_of
@@ -36,6 +36,7 @@ def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     from rubric_measures.formats.trec import write_qrels
 
+    keep_inputs(options.output, options.graded, options.bank)
     if not holds_records(options.graded):
         grades = grades_of(options.graded, options)
         if not isinstance(grades, Grades):
