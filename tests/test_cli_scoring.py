@@ -6,6 +6,7 @@ import gzip
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -288,6 +289,16 @@ def test_the_order_of_lines_changes_no_output(
         assert main([name.strip(), str(path), *commands[name]]) == 0
         printed.append(sorted(capsys.readouterr().out.splitlines()) if name == "verify" else capsys.readouterr().out)
     assert printed[0] == printed[1] != ""
+
+
+def test_a_run_that_comes_through_a_pipe_is_scored(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    for qrels in ("qrels.txt", "graded.jsonl.gz"):
+        expected = run(folder, "evaluate", qrels, "alpha.run", "P@1", "-q").stdout
+        writer = threading.Thread(target=(folder / "pipe").write_bytes, args=((folder / "alpha.run").read_bytes(),))
+        writer.start()
+        assert run(folder, "evaluate", qrels, "pipe", "P@1", "-q").stdout == expected != ""
+        writer.join()
 
 
 def test_records_from_standard_input_in_any_order(folder: Path) -> None:

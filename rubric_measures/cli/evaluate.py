@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from pathlib import Path
 from typing import Any
 
 import ir_measures
@@ -29,7 +30,7 @@ from rubric_measures.cli.inputs import (
 )
 from rubric_measures.errors import InputError, MeasureError
 from rubric_measures.evaluation import Evaluation, evaluate_run
-from rubric_measures.files import read_text
+from rubric_measures.files import open_binary, read_text
 from rubric_measures.formats.trec import Run, read_run
 from rubric_measures.formats.trec_ids import as_known, spaced_ids
 from rubric_measures.graded import Grades
@@ -115,9 +116,10 @@ def _print_evaluation(evaluation: Evaluation, run: Run, options: argparse.Namesp
 
 def _scored_docs(path: str) -> list[ScoredDoc]:
     """The run in file order, checked: some providers of ir_measures break ties by it."""
-    if path == "-":
-        with tempfile.NamedTemporaryFile() as copy:
-            shutil.copyfileobj(sys.stdin.buffer, copy)
+    if path == "-" or (Path(path).exists() and not Path(path).is_file()):
+        # A pipe can be read only once.
+        with tempfile.NamedTemporaryFile() as copy, open_binary(path) as stream:
+            shutil.copyfileobj(stream, copy)
             copy.flush()
             return _scored_docs(copy.name)
     read_run(path)
