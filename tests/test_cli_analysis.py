@@ -90,6 +90,12 @@ def test_correlate_formats(boards, capsys) -> None:
     (board,) = checked("correlate", out)["leaderboards"]
     assert (status, board["topic_kendall"]["topics"], board["pooled_kendall"]["topics"]) == (0, 8, 8)
     assert board["significant_pairs"]["reference_significant"] >= 0
+    both = ("correlate", scores, scores, "--official-measure", "cover", "-m", "cover", "-c", "kendall", "--rounds", 50)
+    header, row = (line.split("\t") for line in call(capsys, *both, "-o", "tsv")[1].splitlines())
+    found = dict(zip(header, row, strict=True))
+    assert (found["topic_kendall"], found["low:topic_kendall"], found["high:pooled_kendall"]) == ("1.0000",) * 3
+    assert found["pairs:official"] == found["pairs:found"] != "0" and found["pairs:agreement of both"] == "1.0000"
+    assert "significantly different pairs & official & found" in call(capsys, *both, "-o", "latex")[1]
 
 
 def test_correlate_refuses(boards, capsys) -> None:

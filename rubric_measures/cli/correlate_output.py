@@ -16,10 +16,12 @@ from rubric_measures.meta_evaluation.leaderboard_correlation import (
     RunScores,
     best_cells,
 )
+from rubric_measures.meta_evaluation.pair_agreement import PairAgreement
 
 __all__ = ["render_correlations", "say_correlations"]
 
 _LOG = logging.getLogger("rubric_measures")
+_PAIRS = ("official", "found", "opposite", "agreement of both")
 
 
 def _shown(one: CoefficientInterval, places: int) -> str:
@@ -82,24 +84,24 @@ def render_correlations(
         header = [*(["leaderboard"] if several else []), "measure", "runs", *_header(coefficients, is_tsv)]
         topics = any(result.topic_kendall is not None for result in results)
         if topics:
-            header += _header(["topic_kendall", "pooled_kendall"], False)
+            header += _topic_header(is_tsv)
+        tested = is_tsv and any(result.pairs is not None for result in results)
+        if tested:
+            header += [f"pairs:{name}" for name in _PAIRS]
         rows = []
         for path, result in zip(names, results, strict=True):
             row = [*([path] if several else []), result.name, str(len(result.runs))]
             row += _fields(result, set(), options)
             if topics:
-                row += [_topic(result.topic_kendall, options), _topic(result.pooled_kendall, options)]
+                row += [*_topic(result.topic_kendall, options), *_topic(result.pooled_kendall, options)]
+            if tested:
+                row += [""] * len(_PAIRS) if result.pairs is None else _pairs(result.pairs, options)
             rows.append(row)
         parts.append(render_table(header, rows, options.output_format))
     pairs = [(result.name, result.pairs) for result in results if result.pairs is not None]
-    if pairs and options.output_format == "text":
-        header = ["significantly different pairs", "official", "found", "opposite", "agreement of both"]
-        rows = [
-            [name, str(one.reference_significant), str(one.recovered), str(one.active_disagreements),
-             number(one.active_share, options.places)]
-            for name, one in pairs
-        ]  # fmt: skip
-        parts.append(render_table(header, rows, options.output_format))
+    if pairs and not is_tsv:
+        rows = [[name, *_pairs(one, options)] for name, one in pairs]
+        parts.append(render_table(["significantly different pairs", *_PAIRS], rows, options.output_format))
     if grid:
         header = ["measure", "llm", "prompt_class", "kind", "runs", *_header(coefficients, is_tsv)]
         if is_tsv:
@@ -117,13 +119,29 @@ def render_correlations(
     return "\n".join(parts)
 
 
-def _topic(tau: TopicTau | None, options: argparse.Namespace) -> str:
+def _topic_header(tsv: bool) -> list[str]:
+    names = ("topic_kendall", "pooled_kendall")
+    return [f"{prefix}{name}" for name in names for prefix in (("", "low:", "high:") if tsv else ("",))]
+
+
+def _topic(tau: TopicTau | None, options: argparse.Namespace) -> list[str]:
+    """The cells of a τ at topic level: in TSV value, low and high; elsewhere one cell."""
+    if options.output_format == "tsv":
+        values = (None, None, None) if tau is None else (tau.interval.estimate, tau.interval.low, tau.interval.high)
+        return ["" if value is None else number(value, options.places) for value in values]
     if tau is None:
-        return "" if options.output_format == "tsv" else "-"
+        return ["-"]
     value, low, high = tau.interval.estimate, tau.interval.low, tau.interval.high
-    if options.output_format == "tsv" or low is None or high is None:
-        return number(value, options.places)
-    return f"{number(value, options.places)} [{number(low, options.places)}, {number(high, options.places)}]"
+    if low is None or high is None:
+        return [number(value, options.places)]
+    return [f"{number(value, options.places)} [{number(low, options.places)}, {number(high, options.places)}]"]
+
+
+def _pairs(one: PairAgreement, options: argparse.Namespace) -> list[str]:
+    share = one.active_share
+    empty = share is None and options.output_format == "tsv"
+    counts = (one.reference_significant, one.recovered, one.active_disagreements)
+    return [*map(str, counts), "" if empty else number(share, options.places)]
 
 
 def _json(result: LeaderboardCorrelation) -> dict[str, object]:
