@@ -26,7 +26,6 @@ __all__ = [
     "RankedPassage",
     "RecordQuery",
     "consume_records",
-    "direct_value",
     "grade_set_key",
     "grade_sets",
     "load_records",
@@ -144,15 +143,6 @@ def grade_set_key(entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
     return GradeSetKey(entry.llm, prompt_class, kind)
 
 
-def direct_value(entry: DirectGrade) -> int | None:
-    """The label of a passage; None where it has a status in its place."""
-    if entry.status not in ("graded", "truncated"):
-        return None
-    if entry.self_rating is not None:
-        return entry.self_rating
-    return entry.relevance_label if entry.relevance_label is not None else int(entry.correct_answered)
-
-
 @dataclass
 class _Chosen:
     """The grades of one passage: item -> grade, and the items without a valid one."""
@@ -164,7 +154,7 @@ class _Chosen:
 def _read_entry(entry: ItemGradeSet | DirectGrade, lenient: bool = False) -> _Chosen:
     """The grades of an entry; `lenient` reads errors of calls as the workbench does, which is not at all."""
     if isinstance(entry, DirectGrade):
-        value = direct_value(entry)
+        value = int(entry.correct_answered) if lenient and entry.known_status != entry.status else entry.label
         return _Chosen({}, [DIRECT_ITEM]) if value is None else _Chosen({DIRECT_ITEM: value})
     grades = grade_of_items(entry)
     errors = {} if lenient else entry.llm_response_errors or {}

@@ -105,6 +105,10 @@ def test_direct_labels() -> None:
     other = DirectGrade(correct_answered=False, answer="0", self_rating=0, llm="n")
     assert merged(passage(grades=[failed, other]), passage(grades=[one])).grades == [one, other]
     assert merged(passage(grades=[one]), passage(grades=[failed])).grades == [one]
+    # A call of another program that failed has no status, and is no label that could contradict one.
+    foreign = DirectGrade(correct_answered=False, answer="", llm="m", llm_response_error="timeout")
+    assert merged(passage(grades=[foreign]), passage(grades=[one])).grades == [one]
+    assert merged(passage(grades=[one]), passage(grades=[foreign])).grades == [one]
 
 
 @pytest.mark.parametrize(

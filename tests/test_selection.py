@@ -21,7 +21,7 @@ DIRECT = {
 }
 
 
-def levels(path: Path, **wanted: str) -> dict[str, dict[str, dict[int, int]]]:
+def levels(path: Path, **wanted: str | bool) -> dict[str, dict[str, dict[int, int]]]:
     grades = load_records(path, wanted=GradeFilter(**wanted))  # type: ignore[arg-type]
     return {query_id: {d: dict(v) for d, v in query.levels.items()} for query_id, query in grades.queries.items()}
 
@@ -114,6 +114,16 @@ def test_direct_labels_are_grades_of_one_item_where_asked_for_or_alone(tmp_path:
     assert levels(path, prompt_type="direct") == {"q1": {"d1": {2: 1}}}
     alone = write_lines(tmp_path / "d.jsonl", [["q1", [passage("q1", "d1", [], direct=[DIRECT])]]])
     assert levels(alone) == {"q1": {"d1": {2: 1}}}
+
+
+def test_a_direct_call_of_another_program_that_failed_is_no_label(tmp_path: Path) -> None:
+    failed = {**DIRECT, "correctAnswered": False, "self_ratings": None, "llm_response_error": "timeout"}
+    lines = [["q1", [passage("q1", "d1", [], direct=[DIRECT]), passage("q1", "d2", [], direct=[failed])]]]
+    path = write_lines(tmp_path / "g.jsonl", lines)
+    query = load_records(path).queries["q1"]
+    assert (query.levels, query.failed) == ({"d1": {2: 1}, "d2": {}}, {"d2": 1})
+    # The workbench counts it as "no".
+    assert levels(path, prompt_class="Thomas", first=True)["q1"] == {"d1": {2: 1}, "d2": {0: 1}}
 
 
 def test_failed_grades_are_kept_apart_and_a_graded_cut_text_counts(tmp_path: Path) -> None:

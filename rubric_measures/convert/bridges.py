@@ -29,7 +29,7 @@ from rubric_measures.graded import DIRECT_ITEM, Grades, Label
 from rubric_measures.pooling import pool
 from rubric_measures.qrels import qrels_of
 from rubric_measures.records import Grade, TestBank
-from rubric_measures.selection import GradeFilter, direct_value, grade_set_key, load_records
+from rubric_measures.selection import GradeFilter, grade_set_key, load_records
 
 __all__ = ["BRIDGES", "Options", "bridged", "targets_of"]
 
@@ -197,9 +197,7 @@ def _records_to_evaluations(groups: Sequence[QueryPassages], options: Options) -
 
 
 def _evaluation(query_id: str, doc_id: str, entry: DirectGrade) -> Grade:
-    label = direct_value(entry)
-    status = entry.status if label is not None or entry.status != "graded" else "unparsed"
-    return Grade(query_id, doc_id, label, status=status, answer=entry.answer, grader=entry.llm)
+    return Grade(query_id, doc_id, entry.label, status=entry.known_status, answer=entry.answer, grader=entry.llm)
 
 
 def _evaluations_to_qrels(grades: Sequence[Grade], _: Options) -> list[Qrel]:

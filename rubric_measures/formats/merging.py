@@ -174,9 +174,9 @@ class _Merger:
                 labels.append(entry)
                 continue
             known = labels[index]
-            if known.status != "graded" and entry.status == "graded":
+            if known.known_status != "graded" and entry.known_status == "graded":
                 labels[index] = entry
-            elif entry.status == "graded" and _label(known) != _label(entry):
+            elif entry.known_status == "graded" and _label(known) != _label(entry):
                 self._conflict(f"the label by {entry.llm}", _label(known), _label(entry))
         return labels
 

@@ -232,6 +232,24 @@ class DirectGrade(Record):
     relevance_label: int | None = None
     status: GradeStatus = "graded"
 
+    @property
+    def label(self) -> int | None:
+        """The rating, else the relevance label, else 1 or 0 for yes and no; None where the call led to none of them.
+
+        Files of others have no status: there an error of the call stands beside a `correctAnswered` that means nothing.
+        """
+        if self.status not in ("graded", "truncated"):
+            return None
+        for label in (self.self_rating, self.relevance_label):
+            if label is not None:
+                return label
+        return None if self.llm_response_error else int(self.correct_answered)
+
+    @property
+    def known_status(self) -> GradeStatus:
+        """The status; `failed` for an entry of another program that has an error and no label."""
+        return "failed" if self.status == "graded" and self.label is None else self.status
+
 
 class GradedPassage(Record):
     """One passage (or one segment of a generated answer) of a query, with all that is known about it.

@@ -82,13 +82,7 @@ def direct_label(query_id: str, passage: GradedPassage, *, llm: str = "", prompt
             f"query {query_id!r}, passage {passage.doc_id!r}: several direct grades fit ({listed}); "
             "choose one with --prompt-class or --llm"
         )
-    if not entries or entries[0].status not in ("graded", "truncated"):
-        return None
-    entry = entries[0]
-    for label in (entry.self_rating, entry.relevance_label):
-        if label is not None:
-            return label
-    return None if entry.llm_response_error else int(entry.correct_answered)
+    return entries[0].label if entries else None
 
 
 def _class_of(entry: DirectGrade) -> str:

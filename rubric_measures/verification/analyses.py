@@ -169,8 +169,8 @@ def _grades(entry: ItemGradeSet | DirectGrade | None) -> dict[str, tuple[int | N
     if entry is None:
         return {}
     if isinstance(entry, DirectGrade):
-        value = entry.self_rating if entry.self_rating is not None else int(entry.correct_answered)
-        return {"0": (value if entry.status == "graded" else None, entry.status)}
+        status_of = entry.known_status
+        return {"0": (entry.label if status_of == "graded" else None, status_of)}
     status = entry.item_status or {}
     grades: dict[str, tuple[int | None, str]] = {
         item_id: (grade, status.get(item_id, "graded")) for item_id, grade in grade_of_items(entry).items()

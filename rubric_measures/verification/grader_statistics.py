@@ -241,11 +241,8 @@ def grades_of_entry(entry: ItemGradeSet | DirectGrade) -> tuple[dict[str, int], 
     """
     if not isinstance(entry, DirectGrade):
         return grade_of_items(entry), dict(entry.item_status or {})
-    status = {} if entry.status == "graded" else {DIRECT_ITEM: str(entry.status)}
-    if entry.status not in ("graded", "truncated"):
-        return {}, status
-    labels = (entry.self_rating, entry.relevance_label, int(entry.correct_answered))
-    return {DIRECT_ITEM: next(label for label in labels if label is not None)}, status
+    status = {} if entry.known_status == "graded" else {DIRECT_ITEM: str(entry.known_status)}
+    return {} if entry.label is None else {DIRECT_ITEM: entry.label}, status
 
 
 def _count(of_grader: GraderStatistics, grades: Mapping[str, int], status: Mapping[str, str]) -> None:
