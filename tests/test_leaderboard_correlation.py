@@ -18,6 +18,7 @@ from rubric_measures.meta_evaluation.leaderboard_correlation import (
     best_cells,
     correlate_leaderboards,
     scores_of_table,
+    standard_errors,
 )
 
 GOLDEN = (
@@ -123,3 +124,9 @@ def test_the_workbenchs_correlations() -> None:
             for coefficient in ("kendall", "spearman"):
                 assert ours[name].value(coefficient) == pytest.approx(expected[prefix + coefficient], abs=1e-12)
     assert len(cells) == 10
+
+
+def test_standard_errors_of_per_topic_scores() -> None:
+    topics = {"a": {"q1": 0.0, "q2": 1.0}, "one": {"q1": 0.5}, "other": {"q1": 0.0, "q2": 1.0}}
+    # a: s² = (0.25 + 0.25) / 1, so s / √2 = √(0.5 / 2) = 0.5. `other` is no mean of its topics.
+    assert standard_errors(RunScores("m", {"a": 0.5, "one": 0.5, "other": 0.9}, topics)) == pytest.approx({"a": 0.5})

@@ -35,6 +35,8 @@ def test_leaderboards_are_min_max_normalised_with_scaled_errors() -> None:
     assert first.lines[2][0].get_segments()[0][:, 1] == pytest.approx([0.9, 1.1])
     assert second.lines[0].get_ydata()[0] == 0.0
     assert np.isnan(second.lines[0].get_ydata()[1])
+    # A leaderboard without any error has no bars, in the legend neither.
+    assert not plots.plot_leaderboards(RUNS, {"m": {"a": 1.0, "b": 0.5}}, {"m": {}}).axes[0].containers[0].has_yerr
     tied = plots.plot_leaderboards(RUNS, {"m": {"a": 1.0, "b": 1.0, "c": 1.0}})
     assert tied.axes[0].containers[0].lines[0].get_ydata().tolist() == [0.5, 0.5, 0.5]
     with pytest.raises(InputError, match="no leaderboard"):

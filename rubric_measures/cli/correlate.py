@@ -29,6 +29,7 @@ from rubric_measures.meta_evaluation.leaderboard_correlation import (
     RunScores,
     correlate_leaderboards,
     scores_of_table,
+    standard_errors,
 )
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -113,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
             for measure in _columns(table, options.measures, path):
                 names.append(path)
                 columns.append(scores_of_table(table, measure))
-                errors[_label(path, measure, options)] = table.errors(measure)
+                errors[_label(path, measure, options)] = {**standard_errors(columns[-1]), **table.errors(measure)}
                 results.append(
                     correlate_leaderboards(
                         official,
@@ -187,7 +188,7 @@ def _plot(
 
 
 def _official(options: argparse.Namespace) -> tuple[RunScores, dict[str, float]]:
-    """The official column, and the standard errors that its file gives."""
+    """The official column, and the standard errors that its file gives or its per-topic scores have."""
     table = read_leaderboard(options.official, form=options.official_form)
     name = options.official_measure
     if name is None:
@@ -197,7 +198,8 @@ def _official(options: argparse.Namespace) -> tuple[RunScores, dict[str, float]]
             raise InputError(f"{options.official}: several columns, choose one: --official-measure {'|'.join(choice)}")
         name = choice[0]
     name = column_named(name, table.measures, f"(columns of {options.official})")
-    return scores_of_table(table, name, ranks=options.official_ranks), table.errors(name)
+    scores = scores_of_table(table, name, ranks=options.official_ranks)
+    return scores, {**standard_errors(scores), **table.errors(name)}
 
 
 def _topics(scores: RunScores) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,6 +40,7 @@ __all__ = [
     "scores_of_board",
     "scores_of_table",
     "scores_of_workbench",
+    "standard_errors",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -175,6 +177,19 @@ def _table(scores: RunScores, runs: Sequence[str]) -> tuple[FloatArray, list[str
     if np.abs(np.nanmean(table, axis=0) - means).max() > _PRINTED:
         return None
     return table, topics
+
+
+def standard_errors(scores: RunScores) -> dict[str, float]:
+    """Run -> standard error of its mean over topics, s / √n with n − 1 in s.
+
+    Runs with fewer than two topics, and those whose score is not the mean of their topics, are left out.
+    """
+    errors = {}
+    for run, values in scores.topics.items():
+        numbers = list(values.values())
+        if len(numbers) > 1 and run in scores.means and abs(statistics.fmean(numbers) - scores.means[run]) <= _PRINTED:
+            errors[run] = statistics.stdev(numbers) / math.sqrt(len(numbers))
+    return errors
 
 
 def _worst_drop(x: FloatArray, y: FloatArray, runs: Sequence[str]) -> tuple[float | None, str | None]:

@@ -147,7 +147,7 @@ def plot_leaderboards(
     for index, (name, scores) in enumerate(leaderboards.items()):
         values, span = _normalised(scores, order)
         bars = None
-        if errors is not None and name in errors and span:
+        if errors is not None and errors.get(name) and span:
             bars = np.array([errors[name].get(run, 0.0) for run in order]) / span
         style = index % len(_COLOURS)
         axes.errorbar(
