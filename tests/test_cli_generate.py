@@ -128,7 +128,9 @@ def test_nuggets_from_documents(tmp_path: Path, queries: str, capsys: pytest.Cap
     output = str(tmp_path / "nuggets.jsonl")
     command = ["generate", queries, "--target", "nuggets", "--from-documents", str(records), "--model", model]
     assert main([*command, "-o", output]) == 1
-    assert "query q2, documents: none is related to it" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "query q2, documents: none is related to it" in said
+    assert "the bank has 1 of 2 queries; `grade` takes passages of these with --queries q1" in said
     items = list(load_bank(output))
     assert [(item.text, item.importance, item.kind) for item in items] == [
         ("boil water", "vital", "nugget"),

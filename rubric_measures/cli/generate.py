@@ -294,6 +294,11 @@ def _finish_bank(
     }
     entries = made_entries(bank, info=info, test_collection=options.test_collection, sources=sources)
     write_bank(options.output, entries)
+    made = [query_id for query_id, items in bank.items.items() if items]
+    lacking = {failure.query_id for failure in failures} - set(made)
+    if lacking:
+        of_all = (len(made), len(made) + len(lacking), ",".join(made))
+        _LOGGER.info("the bank has %d of %d queries; `grade` takes passages of these with --queries %s", *of_all)
     return bool(failures)
 
 
