@@ -466,3 +466,18 @@ def test_judgments_with_spaces_in_ids_are_encoded_and_said(tmp_path: Path, capsy
     assert main(["convert", str(path), "--to", "judgments", "-o", str(tmp_path / "q")]) == 0
     assert (tmp_path / "q").read_text() == "q%201 0 d%201 1\n"
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_grades_in_reports_become_item_qrels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    grades = {"7/x": {"grade": 3, "reasoning": "r"}, "7/y": {"grade": None}}
+    report = {"metadata": {"run_id": "B", "topic_id": "7"}, "references": [], "responses": [{"text": "One."}]}
+    source, plain, out = tmp_path / "r.jsonl", tmp_path / "p.jsonl", tmp_path / "o"
+    source.write_text(json.dumps({**report, "evaldata": {"nugget_grades": grades}}) + "\n")
+    plain.write_text(json.dumps(report) + "\n")
+    assert main(["convert", str(source), "--to", "item-qrels", "-o", str(out)]) == 0
+    assert out.read_text().split() == ["7", "7/x", "B", "3"]
+    assert "1 entries of evaldata.nugget_grades left out" in capsys.readouterr().err
+    assert main(["convert", str(source), "--to", "records", "-o", str(out)]) == 0
+    assert "2 grades of evaldata.nugget_grades left out; --to item-qrels takes them" in capsys.readouterr().err
+    assert main(["convert", str(plain), "--to", "item-qrels", "-o", str(out)]) == 2
+    assert "hold no evaldata.nugget_grades" in capsys.readouterr().err

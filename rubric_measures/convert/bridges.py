@@ -21,7 +21,7 @@ from rubric_measures.formats.nuggetizer_records import (
     nugget_lines,
     records_of_assignments,
 )
-from rubric_measures.formats.reports import answer_of_report, report_of_answer
+from rubric_measures.formats.reports import Answer, Report, answer_of_report, grades_of_reports, report_of_answer
 from rubric_measures.formats.trec import Qrel, Run, make_run
 from rubric_measures.formats.workbench import DirectGrade, QueryPassages, write_graded
 from rubric_measures.grade_rows import build_grades
@@ -200,6 +200,24 @@ def _evaluation(query_id: str, doc_id: str, entry: DirectGrade) -> Grade:
     return Grade(query_id, doc_id, entry.label, status=entry.known_status, answer=entry.answer, grader=entry.llm)
 
 
+def _reports_to_answers(reports: Sequence[Report], _: Options) -> list[Answer]:
+    grades = sum(len(report.item_grades()) for report in reports)
+    if grades:
+        _LOG.warning("%d grades of evaldata.nugget_grades left out; --to item-qrels takes them", grades)
+    return [answer_of_report(report) for report in reports]
+
+
+def _reports_to_item_qrels(reports: Sequence[Report], _: Options) -> list[Qrel]:
+    """What judges put into `evaldata.nugget_grades`; the document is called after the run."""
+    grades = list(grades_of_reports(reports))
+    if not grades:
+        raise InputError("the reports hold no evaldata.nugget_grades")
+    rows = [Qrel(row.query_id, row.doc_id, row.relevance, row.iteration) for row in grades if row.relevance is not None]
+    if len(rows) < len(grades):
+        _LOG.warning("%d entries of evaldata.nugget_grades left out: they have no grade", len(grades) - len(rows))
+    return rows
+
+
 def _evaluations_to_qrels(grades: Sequence[Grade], _: Options) -> list[Qrel]:
     """The labels without the replies; what has no label is left out and counted."""
     rows = [Qrel(one.query_id, one.doc_id, one.relevance) for one in grades if one.relevance is not None]
@@ -229,7 +247,8 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("runs", "records"): _runs_to_records,
     ("answers", "records"): lambda answers, _: list(pool(answers=answers)),
     ("answers", "reports"): lambda answers, _: [report_of_answer(answer) for answer in answers],
-    ("reports", "answers"): lambda reports, _: [answer_of_report(report) for report in reports],
+    ("reports", "answers"): _reports_to_answers,
+    ("reports", "item qrels"): _reports_to_item_qrels,
     ("assignments", "records"): lambda lines, _: records_of_assignments(lines),
     ("assignments", "bank"): _to_bank(bank_of_nuggets),
     ("nuggets", "bank"): _to_bank(bank_of_nuggets),
