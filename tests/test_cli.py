@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.cli import COMMANDS, one_line
+from rubric_measures.cli import COMMANDS, main, one_line
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -44,3 +44,12 @@ print(sorted(heavy), file=sys.stderr)
 
 def test_ids_cannot_break_or_forge_a_line() -> None:
     assert one_line("query 'a\x0b\x1b[31m\nb' · ü") == "query 'a\\x0b\\x1b[31m\\nb' · ü"
+
+
+@pytest.mark.parametrize("arguments", [["--places", "x"], ["--nonsense"], ["--output"], ["a", "-o", "no\nformat"]])
+def test_wrong_arguments_are_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["leaderboard", *arguments])
+    said = capsys.readouterr().err
+    assert stopped.value.code == 2
+    assert said.startswith("rubric_measures leaderboard: error: ") and said.count("\n") == 1 and "--help" in said

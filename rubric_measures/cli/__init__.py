@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 __all__ = ["COMMANDS", "main", "one_line", "run_command"]
 
@@ -31,10 +32,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says in one line what is wrong with the arguments, without the usage before it."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, one_line(f"{self.prog}: error: {message}; --help lists the options") + "\n")
+
+
 def _overview() -> argparse.ArgumentParser:
     width = max((len(name) for name in COMMANDS), default=0)
     listing = "\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items())
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="rubric_measures",
         description="Grade passages and answers against a test bank, score runs, compare leaderboards.",
         epilog=f"commands:\n{listing}\n\n`rubric_measures COMMAND --help` explains a command, with an example.",
@@ -48,7 +56,7 @@ def _overview() -> argparse.ArgumentParser:
 def _command_parser(name: str) -> tuple[argparse.ArgumentParser, object]:
     module_name, text = COMMANDS[name]
     module = importlib.import_module(module_name)
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=f"rubric_measures {name}",
         description=text,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -25,6 +25,7 @@ __all__ = [
     "add_places_option",
     "assigned_answers",
     "bank_of",
+    "chosen_places",
     "column_named",
     "grades_of",
     "holds_records",
@@ -67,10 +68,18 @@ class _Places(argparse.Action):
         setattr(options, self.dest, value)
 
 
-def add_places_option(parser: argparse.ArgumentParser, default: int = 4, of: str = "") -> None:
-    """Adds ir_measures' option for decimal places."""
-    text = f"decimal places{of} (default {default}; -1: all digits)"
+def add_places_option(parser: argparse.ArgumentParser, default: int | None = 4, of: str = "") -> None:
+    """Adds ir_measures' option for decimal places; without a default it is for `chosen_places`."""
+    usual = "4, in JSON -1" if default is None else default
+    text = f"decimal places{of} (default {usual}; -1: all digits)"
     parser.add_argument("-p", "--places", type=int, action=_Places, default=default, help=text)
+
+
+def chosen_places(options: argparse.Namespace) -> int:
+    """The decimal places of a board: what the user chose, else 4, and all digits in JSON."""
+    if options.places is not None:
+        return int(options.places)
+    return -1 if options.output_format == "json" else 4
 
 
 def keep_inputs(output: str, *inputs: str | None) -> None:

@@ -16,6 +16,7 @@ from rubric_measures.cli.inputs import (
     add_places_option,
     assigned_answers,
     bank_of,
+    chosen_places,
     grades_of,
     is_assignments,
     is_records,
@@ -56,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--output-format", choices=list(FORMATS), default="tsv", help="default: tsv")
     parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
-    add_places_option(parser)
+    add_places_option(parser, None)
     parser.add_argument("--no-overall", action="store_true", help="leave out the best score that any run could reach")
     parser.add_argument("--length", action="store_true", help="add L, the length of answers in whitespace words")
     parser.add_argument("--summary", action="store_true", help="add the greatest, median and least score of the runs")
@@ -103,10 +104,10 @@ def run(options: argparse.Namespace) -> int:
         from rubric_measures.cli.leaderboard_report import build_report, render_report, say_report
 
         report = build_report(board, options, lambda: _checks(board, options))
-        text = render_report(report, options.output_format, options.places)
+        text = render_report(report, options.output_format, chosen_places(options))
         say_report(report)
     else:
-        text = render(board, options.output_format, options.places)
+        text = render(board, options.output_format, chosen_places(options))
     with atomic_writer(options.output) as stream:
         stream.write(text)
     return _say(scored)
