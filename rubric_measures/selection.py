@@ -157,13 +157,15 @@ def _read_entry(entry: ItemGradeSet | DirectGrade, lenient: bool = False) -> _Ch
         value = int(entry.correct_answered) if lenient and entry.known_status != entry.status else entry.label
         return _Chosen({}, [DIRECT_ITEM]) if value is None else _Chosen({DIRECT_ITEM: value})
     grades = grade_of_items(entry)
-    errors = {} if lenient else entry.llm_response_errors or {}
-    if not entry.item_status and not errors:
+    statuses = entry.item_status or {}
+    # An item with a status is one of ours: the error is its note, and a cut text may have a grade, 0 as well as 1.
+    errors = [] if lenient else [item_id for item_id in entry.llm_response_errors or {} if item_id not in statuses]
+    if not statuses and not errors:
         return _Chosen(grades)
     if not entry.self_ratings:
         # Foreign files list an item whose call failed as answered wrongly; a failure is no grade.
         grades = {item_id: grade for item_id, grade in grades.items() if grade or item_id not in errors}
-    failed = dict.fromkeys([*(entry.item_status or ()), *errors])
+    failed = dict.fromkeys([*statuses, *errors])
     return _Chosen(grades, [item_id for item_id in failed if item_id not in grades])
 
 

@@ -137,6 +137,8 @@ def test_failed_grades_are_kept_apart_and_a_graded_cut_text_counts(tmp_path: Pat
 def test_a_cut_text_that_was_verified_counts_too(tmp_path: Path) -> None:
     entry = grade_set({"q1/a": 1, "q1/b": 0}, status={"q1/a": "truncated", "q1/b": "truncated", "q1/c": "truncated"})
     verified = {name: value for name, value in entry.items() if name != "self_ratings"}
+    # As the grader writes it: the note of a cut text is among the errors, and its grade 0 is a grade all the same.
+    verified["llm_response_errors"] = dict.fromkeys(("q1/a", "q1/b", "q1/c"), "the passage was cut")
     path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [verified])]]])
     query = load_records(path).queries["q1"]
     # Items a, b, c: c has no grade at all.
