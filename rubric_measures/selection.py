@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, TypeVar
 from rubric_measures.collector import paused_collector
 from rubric_measures.errors import InputError, UnknownNameError
 from rubric_measures.formats.graded_files import GradedFile, PassageGroup
-from rubric_measures.formats.workbench import DirectGrade, GradedPassage, ItemGradeSet, grade_of_items
+from rubric_measures.formats.workbench import DirectGrade, GradedPassage, ItemGradeSet, items_of_entry
 from rubric_measures.graded import DIRECT_ITEM, Grades, OnFailed, QueryGrades, note_left_out
 from rubric_measures.records import RubricItem, TestBank
 from rubric_measures.signature import describe, made_by
@@ -156,17 +156,8 @@ def _read_entry(entry: ItemGradeSet | DirectGrade, lenient: bool = False) -> _Ch
     if isinstance(entry, DirectGrade):
         value = int(entry.correct_answered) if lenient and entry.known_status != entry.status else entry.label
         return _Chosen({}, [DIRECT_ITEM]) if value is None else _Chosen({DIRECT_ITEM: value})
-    grades = grade_of_items(entry)
-    statuses = entry.item_status or {}
-    # An item with a status is one of ours: the error is its note, and a cut text may have a grade, 0 as well as 1.
-    errors = [] if lenient else [item_id for item_id in entry.llm_response_errors or {} if item_id not in statuses]
-    if not statuses and not errors:
-        return _Chosen(grades)
-    if not entry.self_ratings:
-        # Foreign files list an item whose call failed as answered wrongly; a failure is no grade.
-        grades = {item_id: grade for item_id, grade in grades.items() if grade or item_id not in errors}
-    failed = dict.fromkeys([*statuses, *errors])
-    return _Chosen(grades, [item_id for item_id in failed if item_id not in grades])
+    grades, statuses = items_of_entry(entry, lenient)
+    return _Chosen(grades, [item_id for item_id in statuses if item_id not in grades])
 
 
 @dataclass
@@ -229,8 +220,8 @@ class GradeSetSelector:
                 f"{self.source}: passage {doc_id!r} has two grade sets over different items ({grade_set_key(later)}); "
                 "choose one with --bank or --question-set"
             )
-        grades = {**grade_of_items(earlier), **grade_of_items(later)}
-        failed = {**(earlier.item_status or {}), **(later.item_status or {})}
+        (grades, statuses), (later_grades, later_statuses) = items_of_entry(earlier), items_of_entry(later)
+        grades, failed = {**grades, **later_grades}, {**statuses, **later_statuses}
         return ItemGradeSet.build(
             grades,
             answers=(),

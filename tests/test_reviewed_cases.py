@@ -13,7 +13,9 @@ from rubric_measures.cli import main
 from rubric_measures.errors import InputError
 from rubric_measures.formats.trec import Qrel as TrecQrel
 from rubric_measures.formats.trec import write_qrels
+from rubric_measures.formats.workbench import load_graded
 from rubric_measures.selection import GradeFilter, load_records
+from rubric_measures.verification.grader_statistics import grader_statistics
 from tests.example_records import grade_set, passage, write_all, write_lines
 
 ROWS = [Qrel("q", "d1", 5, "a"), Qrel("q", "d1", 0, "b"), Qrel("q", "d2", 0, "a"), Qrel("q", "d2", 1, "b")]
@@ -53,6 +55,13 @@ def test_errors_of_calls_in_foreign_records_are_failures(tmp_path: Path) -> None
         assert ([item.item_id for item in query.items], query.failed) == (["q/a", "q/b"], {"d": 0b10})
         # The workbench's program takes no notice of them.
         assert load_records(path, wanted=GradeFilter(first=True)).queries["q"].failed == {}
+        (grader,) = grader_statistics(load_graded(path)).graders.values()
+        assert (grader.statuses, grader.grades.total()) == ({"graded": 1, "failed": 1}, 1)
+    # Nor does an entry that stands beside another of the same grader make a 0 of them.
+    second = {**listed, "correctAnswered": ["q/c"], "wrongAnswered": [], "llm_response_errors": {}}
+    bank = TestBank.from_items([RubricItem(f"q/{item}", "q", "") for item in "abc"])
+    write_lines(path, [["q", [passage("q", "d", [listed, second], {"s": 1})]]])
+    assert load_records(path, bank).queries["q"].failed == {"d": 0b10}
 
 
 def test_a_run_may_not_be_called_as_the_best_possible_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ from rubric_measures.formats.workbench import (
     PassageData,
     QueryPassages,
     Ranking,
-    grade_of_items,
+    items_of_entry,
 )
 from rubric_measures.formats.workbench_models import Record
 from rubric_measures.records import ItemKind
@@ -196,8 +196,8 @@ def _grader(entry: ItemGradeSet | DirectGrade) -> str:
 
 def _items(entry: ItemGradeSet) -> dict[str, int | None]:
     """item id -> grade, None where it failed."""
-    failed: dict[str, int | None] = dict.fromkeys(entry.item_status or ())
-    return {**failed, **grade_of_items(entry)}
+    grades, statuses = items_of_entry(entry)
+    return {**dict.fromkeys(statuses), **grades}
 
 
 def add_runs(groups: Iterable[QueryPassages], runs: Iterable[Run], depth: int | None = None) -> list[QueryPassages]:

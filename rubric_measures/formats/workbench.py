@@ -28,6 +28,7 @@ from rubric_measures.formats.workbench_models import (
     Ranking,
     SelfRating,
     grade_of_items,
+    items_of_entry,
     repeated_items,
 )
 
@@ -45,6 +46,7 @@ __all__ = [
     "SelfRating",
     "UngroupedError",
     "grade_of_items",
+    "items_of_entry",
     "load_graded",
     "passage_streams",
     "read_graded",

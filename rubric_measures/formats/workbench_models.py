@@ -27,6 +27,7 @@ __all__ = [
     "Record",
     "SelfRating",
     "grade_of_items",
+    "items_of_entry",
     "repeated_items",
 ]
 
@@ -315,6 +316,27 @@ def grade_of_items(entry: ItemGradeSet) -> dict[str, int]:
             if status not in ("graded", "truncated"):
                 grades.pop(item_id, None)
     return grades
+
+
+def items_of_entry(entry: ItemGradeSet, lenient: bool = False) -> tuple[dict[str, int], dict[str, GradeStatus]]:
+    """The grades of one grade set, and the statuses of its items that are not simply graded.
+
+    Foreign programs note a failed call in `llm_response_errors` alone, and list its item as answered wrongly: it is
+    `failed` here, and has no grade. An item with a status is one of ours: there the error is only its note.
+
+    Args:
+        entry: the grade set.
+        lenient: read errors of calls as the workbench does, which is not at all.
+
+    Returns:
+        item_id -> grade, as `grade_of_items` has it; item_id -> status. A truncated item may be in both.
+    """
+    grades, statuses = grade_of_items(entry), dict(entry.item_status or {})
+    for item_id in () if lenient else entry.llm_response_errors or ():
+        if item_id not in statuses and (item_id not in grades or not (entry.self_ratings or grades[item_id])):
+            grades.pop(item_id, None)
+            statuses[item_id] = "failed"
+    return grades, statuses
 
 
 def repeated_items(entry: ItemGradeSet) -> int:

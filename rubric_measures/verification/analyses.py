@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rubric_measures.formats.graded_files import PassageGroup
-from rubric_measures.formats.workbench import DirectGrade, GradedPassage, ItemGradeSet, grade_of_items
+from rubric_measures.formats.workbench import DirectGrade, GradedPassage, ItemGradeSet, items_of_entry
 from rubric_measures.records import TestBank
 from rubric_measures.selection import GradeSetSelector
 
@@ -171,9 +171,9 @@ def _grades(entry: ItemGradeSet | DirectGrade | None) -> dict[str, tuple[int | N
     if isinstance(entry, DirectGrade):
         status_of = entry.known_status
         return {"0": (entry.label if status_of == "graded" else None, status_of)}
-    status = entry.item_status or {}
+    found, status = items_of_entry(entry)
     grades: dict[str, tuple[int | None, str]] = {
-        item_id: (grade, status.get(item_id, "graded")) for item_id, grade in grade_of_items(entry).items()
+        item_id: (grade, status.get(item_id, "graded")) for item_id, grade in found.items()
     }
     for item_id, why in status.items():
         grades.setdefault(item_id, (None, why))

@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from rubric_measures.formats.graded_files import PassageGroup
-from rubric_measures.formats.workbench import DirectGrade, GradedPassage, ItemGradeSet, PassageStream, grade_of_items
+from rubric_measures.formats.workbench import DirectGrade, GradedPassage, ItemGradeSet, PassageStream, items_of_entry
 from rubric_measures.graded import DIRECT_ITEM
 from rubric_measures.meta_evaluation.agreement import kappa_of_confusion
 from rubric_measures.selection import GradeFilter, GradeSetKey, grade_set_key
@@ -227,7 +227,7 @@ class GraderCounter:
         return GraderReport(graders, pairs, tuple(self._disagreements), self._disagreed)
 
 
-def grades_of_entry(entry: ItemGradeSet | DirectGrade) -> tuple[dict[str, int], dict[str, str]]:
+def grades_of_entry(entry: ItemGradeSet | DirectGrade) -> tuple[dict[str, int], Mapping[str, str]]:
     """What one grade set says about each item of its passage.
 
     An item may be in both: a truncated passage can have a grade, and its status says that only a part was graded. Of a
@@ -240,7 +240,7 @@ def grades_of_entry(entry: ItemGradeSet | DirectGrade) -> tuple[dict[str, int], 
         item_id -> grade of the items that have one; item_id -> status of all items that are not simply `graded`.
     """
     if not isinstance(entry, DirectGrade):
-        return grade_of_items(entry), dict(entry.item_status or {})
+        return items_of_entry(entry)
     status = {} if entry.known_status == "graded" else {DIRECT_ITEM: str(entry.known_status)}
     return {} if entry.label is None else {DIRECT_ITEM: entry.label}, status
 
