@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from rubric_measures.cli import main
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.workbench import load_graded
 from tests.example_records import BANK, grade_set, passage, write_lines
@@ -379,3 +380,54 @@ def test_a_queue_page_goes_out_and_its_grades_come_in(server: Server, tmp_path: 
     write_lines(tmp_path / "in.jsonl", [{**line, "uid": "2", "item_id": "q1/zzz", "grade": 4}])
     result = subprocess.run([sys.executable, *command], capture_output=True, text=True)
     assert result.returncode == 2 and "in.jsonl:1" in result.stderr
+
+
+def test_impact_hides_grades_from_those_who_have_not_graded(server: Server) -> None:
+    ada, bob = Person(server, "ada"), Person(server, "bob")
+    ada.post("/grade", **CELL, grade="2")
+    ada.post("/decide", **CELL, decision="override", reason="only half of it")
+    assert '<td class="number">4</td><td class="number">2</td>' in ada.get("/impact")
+    page = bob.get("/impact")
+    assert (
+        "hidden until you have graded it" in page and '<td class="number">4</td><td class="number">2</td>' not in page
+    )
+    bob.post("/grade", **CELL, grade="3")
+    assert "hidden until you have graded it" not in bob.get("/impact")
+
+
+def test_no_output_replaces_what_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = make_project(tmp_path)
+    graded, bank = str(folder / "graded.jsonl.gz"), str(folder / "bank.jsonl")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    review, verify = ["review", graded, "--bank", bank], ["verify", graded, "--bank", bank]
+    for arguments in (
+        [*review, "--export-queue", bank],
+        [*review, "--export-queue", graded],
+        [*review, "--export-queue", f"{graded}.review.sqlite"],
+        [*verify, "--bad-question", "--output", bank],
+        [*verify, "--bad-question", "--output", graded],
+        [*verify, "--item-statistics", "--plot", str(tmp_path / "x.svg"), "--output", str(tmp_path / "x.svg")],
+        [
+            *verify,
+            "--item-statistics",
+            "--plot",
+            str(tmp_path / "y" / ".." / "x.svg"),
+            "--output",
+            str(tmp_path / "x.svg"),
+        ],
+    ):
+        assert main(arguments) == 2, arguments
+        assert capsys.readouterr().err.count("\n") == 1
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("more", "said"), [(["--size", "-1"], "--size -1"), (["--size", "0"], "--size 0"), (["--query", "q9"], "q9")]
+)
+def test_queue_pages_name_the_wrong_value(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], said: str
+) -> None:
+    folder = make_project(tmp_path)
+    command = ["review", str(folder / "graded.jsonl.gz"), "--bank", str(folder / "bank.jsonl")]
+    assert main([*command, "--export-queue", str(tmp_path / "q.html"), *more]) == 2
+    assert said in capsys.readouterr().err and not (tmp_path / "q.html").exists()

@@ -89,7 +89,10 @@ def keep_inputs(output: str, *inputs: str | None) -> None:
         InputError: it would.
     """
     for path in inputs:
-        if path and Path(output).is_file() and Path(path).is_file() and Path(output).samefile(path):
+        if not path or "-" in (output, path):
+            continue
+        one, other = Path(output), Path(path)
+        if one.resolve() == other.resolve() or (one.is_file() and other.is_file() and one.samefile(other)):
             raise InputError(f"{output}: is read here, and would be replaced; name another output")
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from rubric_measures.cli.inputs import parse_measures, rubric_measures_of
-from rubric_measures.errors import InputError
+from rubric_measures.cli.inputs import keep_inputs, parse_measures, rubric_measures_of
+from rubric_measures.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
     from rubric_measures.review.session import Review
@@ -66,6 +66,11 @@ def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     from rubric_measures.review.safety import check_bind
 
+    if options.size < 1:
+        raise InputError(f"--size {options.size}: a page holds 1 grade or more")
+    if options.export_queue:
+        state = _state_path(options)
+        keep_inputs(options.export_queue, options.graded, options.bank, options.import_file, state)
     if options.bank_format and not options.export:
         raise InputError("--bank-format names formats of the exported bank; add --export")
     hosts = check_bind(options.bind, options.allow_remote, options.host_name)
@@ -77,6 +82,10 @@ def run(options: argparse.Namespace) -> int:
         return _serve(review, options, hosts)
     finally:
         review.store.close()
+
+
+def _state_path(options: argparse.Namespace) -> str:
+    return str(options.state or f"{options.graded}.review.sqlite")
 
 
 def _open(options: argparse.Namespace) -> Review:
@@ -93,7 +102,7 @@ def _open(options: argparse.Namespace) -> Review:
     measures = rubric_measures_of(parse_measures(options.measures or DEFAULT_MEASURES))
     with paused_collector():
         material = load_material(options.graded, options.bank, GradeFilter(options.llm, options.prompt_class))
-    path = options.state or f"{options.graded}.review.sqlite"
+    path = _state_path(options)
     person = checked_person(options.person) if options.person else ""
     project = Path(options.graded).resolve().parent
     store = ReviewStore(path, material.bank)
@@ -121,6 +130,8 @@ def _files(review: Review, options: argparse.Namespace) -> None:
         new, lines = import_grades(options.import_file, review.store, review.material)
         log.info("%d grades taken in; %d of the file were there already", new, lines - new)
     if options.export_queue:
+        if options.query and options.query not in review.material.bank.items:
+            raise UnknownNameError("query", options.query, review.material.bank.items)
         entries = make_queue(
             review.material,
             options.order,

@@ -252,7 +252,17 @@ def impact(review: Review, asked: Asked) -> Answer:
         asked,
         title="Impact",
         impacts=review.impact(snapshot),
-        changed=[(cell, review.material.grade(cell).item_text, old, new) for cell, old, new in changed[:200]],
+        # Whoever has not graded a cell yet shall do it blind, and sees neither of its grades.
+        changed=[
+            (
+                cell,
+                review.material.grade(cell).item_text,
+                old,
+                new,
+                not review.blind or asked.person in snapshot.grades[cell],
+            )
+            for cell, old, new in changed[:200]
+        ],
         changed_total=len(changed),
         items=items,
         query_id=query_id,
