@@ -371,6 +371,32 @@ def test_agreement_counts_blind_first_grades(material: Material, store: ReviewSt
     assert [tuple(row) for row in progress_rows(store.snapshot())] == [("ada", 3, 0, 0, 0, 1), ("bob", 4, 1, 0, 0, 0)]
 
 
+def test_a_changed_grade_leaves_the_first_blind_one_to_agreement(material: Material, store: ReviewStore) -> None:
+    """The reviewer's case: 5 given blindly where the grader says 1, then changed to 2."""
+    store.grade("zoe", B, 5, 1)
+    store.grade("zoe", B, 2, 1, blind=False)
+    said = store.snapshot().grades[B]["zoe"]
+    assert (said.first, said.blind, said.grade, said.final) == (5, True, 2, None)
+    assert [(row.pairs, row.exact) for row in agreement_rows(material, store.snapshot())] == [(1, 0.0)]
+    store.decide("zoe", B, "override", 2, "half of it")
+    said = store.snapshot().grades[B]["zoe"]
+    assert (said.first, said.blind, said.grade, said.final) == (5, True, 2, 2)
+    # Undecided is no grade: the first one comes after it, and is as blind as both are.
+    store.grade("ada", B, None, 1)
+    store.grade("ada", B, 3, 1)
+    store.grade("bob", B, None, 1, blind=False)
+    store.grade("bob", B, 3, 1)
+    people = store.snapshot().grades[B]
+    assert (people["ada"].first, people["ada"].blind) == (3, True)
+    assert (people["bob"].first, people["bob"].blind) == (3, False)
+    # Taking the later grade back leaves the first one.
+    store.grade("eve", A, 0, 4)
+    store.grade("eve", A, 4, 4, blind=False)
+    store.undo("eve")
+    said = store.snapshot().grades[A]["eve"]
+    assert (said.first, said.blind, said.grade, said.final) == (0, True, 0, None)
+
+
 def test_export_appends_and_a_second_export_repeats_nothing(
     folder: Path, material: Material, store: ReviewStore
 ) -> None:

@@ -57,13 +57,13 @@ def progress_rows(snapshot: Snapshot) -> list[PersonRow]:
     rows = []
     for person in sorted({person for person, _ in said}):
         mine = [one for name, one in said if name == person]
-        undecided = sum(one.first is None and one.final is None for one in mine)
+        undecided = sum(one.grade is None and one.final is None for one in mine)
         rows.append(
             PersonRow(
                 person,
                 len(mine),
                 undecided,
-                sum(one.final is None and one.first is not None for one in mine),
+                sum(one.final is None and one.grade is not None for one in mine),
                 sum(one.decision == "override" for one in mine),
                 sum(one.decision == "accept" for one in mine),
             )

@@ -59,8 +59,9 @@ class PersonGrade:
     """What one person says about one cell.
 
     Attributes:
-        first: the grade that the person gave before seeing the grader's; None is undecided.
-        blind: whether it was given before the grader's grade was shown.
+        grade: the person's own grade, as changed last; None is undecided.
+        first: the first grade that the person gave; stays when it is changed. None while there was none.
+        blind: whether the first grade was given before the grader's grade was shown.
         final: the grade after the decision; None while undecided.
         decision: `agree`, `accept` (the grader's grade), `override` (the person's), or empty while open.
         reason: why the grader was overridden.
@@ -68,6 +69,7 @@ class PersonGrade:
         time: of that event.
     """
 
+    grade: int | None
     first: int | None
     blind: bool
     final: int | None
@@ -231,20 +233,28 @@ def _grade(snapshot: Snapshot, event: Event) -> None:
     cell = Cell(say["query_id"], say["doc_id"], say["item_id"])
     # A new one: other snapshots may hold the old one.
     of_cell = snapshot.grades[cell] = dict(snapshot.grades.get(cell, {}))
+    before = of_cell.get(event.person)
     grade = say.get("grade")
     if event.kind == "grade":
+        first, blind = _first(before, grade, bool(say.get("blind", True)))
         agrees = grade is not None and grade == say.get("grader_grade")
         final = grade if agrees or say.get("grader_grade") is None else None
         decision = "agree" if agrees else ""
-        of_cell[event.person] = PersonGrade(
-            grade, bool(say.get("blind", True)), final, decision, str(say.get("note", "")), event.event_id, event.time
-        )
-        return
-    before = of_cell.get(event.person)
-    first = before.first if before else None
-    of_cell[event.person] = PersonGrade(
-        first, before.blind if before else False, grade, say["decision"], say["reason"], event.event_id, event.time
-    )
+        note = str(say.get("note", ""))
+        made = PersonGrade(grade, first, blind, final, decision, note, event.event_id, event.time)
+    else:
+        mine, first, blind = (before.grade, before.first, before.blind) if before else (None, None, False)
+        made = PersonGrade(mine, first, blind, grade, say["decision"], say["reason"], event.event_id, event.time)
+    of_cell[event.person] = made
+
+
+def _first(before: PersonGrade | None, grade: int | None, blind: bool) -> tuple[int | None, bool]:
+    """The first grade and whether it was blind: a grade that is changed later was given knowing the grader's."""
+    if before is None:
+        return grade, blind
+    if before.first is not None:
+        return before.first, before.blind
+    return grade, blind and before.blind and before.final is None
 
 
 def _next(state: ItemState, event: Event, what: str, item: RubricItem, **changes: Any) -> ItemState:

@@ -75,7 +75,7 @@ def _check_url(choice: QueueChoice, cell: Cell) -> str:
 
 
 def _is_done(said: PersonGrade | None) -> bool:
-    return said is not None and (said.first is not None or said.final is not None)
+    return said is not None and (said.grade is not None or said.final is not None)
 
 
 def _next_open(review: Review, asked: Asked, queue: Queue, after: int) -> Cell | None:
@@ -141,7 +141,7 @@ def _state(said: PersonGrade | None) -> str:
         return "open"
     if said.final is not None:
         return {"override": "overridden", "accept": "accepted"}.get(said.decision, "done")
-    return "to decide" if said.first is not None else "undecided"
+    return "to decide" if said.grade is not None else "undecided"
 
 
 def _cell(asked: Asked) -> Cell:
@@ -228,7 +228,7 @@ def post_decide(review: Review, asked: Asked) -> Answer:
     row = review.material.grade(cell)
     said = review.store.snapshot().grades.get(cell, {}).get(asked.person)
     decision = asked.get("decision")
-    grade = row.grade if decision == "accept" else (said.first if said else None)
+    grade = row.grade if decision == "accept" else (said.grade if said else None)
     if grade is None:
         raise InputError("there is no grade to decide about; give your own grade first")
     review.store.decide(asked.person, cell, decision, grade, asked.get("reason"))
