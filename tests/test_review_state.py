@@ -498,6 +498,32 @@ def test_grades_of_a_page_are_checked_all_or_none(
     assert import_grades(folder / "in.jsonl", store, material) == (0, 2)
 
 
+def test_grades_of_a_page_replace_nothing_that_was_done_later(
+    folder: Path, material: Material, store: ReviewStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.grade("zoe", B, 5, 1)
+    store.decide("zoe", B, "override", 5, "stated twice")
+    store.grade("zoe", A, 2, 4)
+    store.undo("zoe")
+    line = {"person": "zoe", "time": "2020-01-01T00:00:00+02:00", "grade": 0}
+    write_lines(folder / "in.jsonl", [{**line, **B._asdict(), "uid": "1"}, {**line, **A._asdict(), "uid": "2"}])
+    assert import_grades(folder / "in.jsonl", store, material) == (2, 2)
+    assert [record.getMessage().split(" than")[0] for record in caplog.records] == ["1 grades are older"]
+    said = store.snapshot().grades
+    assert (said[B]["zoe"].final, said[B]["zoe"].reason, said[B]["zoe"].first) == (5, "stated twice", 5)
+    # What was taken back is not in the way, but the person has seen the grader's grade.
+    assert (said[A]["zoe"].grade, said[A]["zoe"].blind) == (0, False)
+    assert [event.payload["blind"] for event in store.events()[-2:]] == [False, False]
+    assert fold(store.events(), material.bank).grades == said
+    # Later ones are the person's grade, also without a zone; the first one stays the first.
+    later = {**line, **B._asdict(), "uid": "3", "time": "2999-01-01T00:00:00"}
+    write_lines(folder / "in.jsonl", [later])
+    assert import_grades(folder / "in.jsonl", store, material) == (1, 1)
+    now = store.snapshot().grades[B]["zoe"]
+    assert (now.first, now.blind, now.grade, now.final) == (5, True, 0, None)
+    assert len(caplog.records) == 1
+
+
 def test_files_can_be_made_without_a_server(
     folder: Path, store: ReviewStore, capsys: pytest.CaptureFixture[str]
 ) -> None:

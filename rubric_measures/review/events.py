@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from rubric_measures.errors import InputError
 from rubric_measures.records import RubricItem, TestBank, make_item_id
 
 __all__ = [
+    "PAGE",
     "Cell",
     "Event",
     "ItemState",
@@ -18,11 +20,14 @@ __all__ = [
     "Version",
     "extend",
     "fold",
+    "is_earlier",
     "item_of",
     "last_undoable",
 ]
 
 EDITS = ("item_add", "item_edit", "item_retire", "item_split", "item_merge")
+# The source of grades that come from a page without a server; their times are the page's.
+PAGE = "static page"
 _FIELDS = ("text", "importance", "weight", "gold_answers")
 
 
@@ -231,9 +236,12 @@ def _apply(snapshot: Snapshot, event: Event) -> None:
 def _grade(snapshot: Snapshot, event: Event) -> None:
     say = event.payload
     cell = Cell(say["query_id"], say["doc_id"], say["item_id"])
+    before = snapshot.grades.get(cell, {}).get(event.person)
+    if say.get("source") == PAGE and before is not None and is_earlier(event.time, before.time):
+        # It came in late: what the person did since stands.
+        return
     # A new one: other snapshots may hold the old one.
     of_cell = snapshot.grades[cell] = dict(snapshot.grades.get(cell, {}))
-    before = of_cell.get(event.person)
     grade = say.get("grade")
     if event.kind == "grade":
         first, blind = _first(before, grade, bool(say.get("blind", True)))
@@ -246,6 +254,13 @@ def _grade(snapshot: Snapshot, event: Event) -> None:
         mine, first, blind = (before.grade, before.first, before.blind) if before else (None, None, False)
         made = PersonGrade(mine, first, blind, grade, say["decision"], say["reason"], event.event_id, event.time)
     of_cell[event.person] = made
+
+
+def is_earlier(time: str, other: str) -> bool:
+    """Whether a time lies before another; both ISO 8601, in UTC where they name no zone."""
+    one, two = (datetime.fromisoformat(text) for text in (time, other))
+    one, two = (made if made.tzinfo else made.replace(tzinfo=UTC) for made in (one, two))
+    return one < two
 
 
 def _first(before: PersonGrade | None, grade: int | None, blind: bool) -> tuple[int | None, bool]:

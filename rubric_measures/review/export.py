@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -22,7 +23,7 @@ from rubric_measures.formats.workbench import (
 from rubric_measures.records import ItemKind, TestBank
 from rubric_measures.review.asked import checked_person
 from rubric_measures.review.bank_formats import made_banks, write_banks
-from rubric_measures.review.events import Cell, Event, Snapshot
+from rubric_measures.review.events import PAGE, Cell, Event, Snapshot
 from rubric_measures.review.material import HUMAN, Material
 from rubric_measures.review.store import ReviewStore
 from rubric_measures.signature import content_hash
@@ -242,6 +243,9 @@ class _Row(NamedTuple):
 def import_grades(path: str | os.PathLike[str], store: ReviewStore, material: Material) -> tuple[int, int]:
     """Takes in the grades that a static page saved; grades that are there already are passed over.
 
+    A grade that is older than what its person did on the same cell since is kept as an event and replaces nothing; how
+    many there are is said.
+
     Returns:
         (how many were new, how many lines the file has).
 
@@ -252,7 +256,12 @@ def import_grades(path: str | os.PathLike[str], store: ReviewStore, material: Ma
     rows = [_row(name, line, data, material) for line, data in iter_lines(name)]
     if not rows:
         raise FormatError("holds no grades", path=name)
-    return store.take_in(rows), len(rows)
+    taken = store.take_in(rows)
+    if taken.older:
+        logging.getLogger("rubric_measures").warning(
+            "%d grades are older than what the same person did there since: kept in the audit trail only", taken.older
+        )
+    return taken.new, len(rows)
 
 
 def _row(name: str, line: int, data: bytes, material: Material) -> _Row:
@@ -277,7 +286,7 @@ def _row(name: str, line: int, data: bytes, material: Material) -> _Row:
         raise FormatError(str(error), path=name, line=line) from None
     except ValueError:
         raise FormatError("expected a time as in ISO 8601", path=name, line=line, field="time") from None
-    payload = {**cell._asdict(), "grade": grade, "grader_grade": grader, "blind": True, "source": "static page"}
+    payload = {**cell._asdict(), "grade": grade, "grader_grade": grader, "blind": True, "source": PAGE}
     if isinstance(value.get("note"), str) and value["note"].strip():
         # Half surrogate pairs can stand in JSON, but not in a file.
         payload["note"] = value["note"].strip().encode("utf-8", "replace").decode("utf-8")

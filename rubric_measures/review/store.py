@@ -12,14 +12,14 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from rubric_measures.errors import InputError
 from rubric_measures.files import path_name
 from rubric_measures.records import RubricItem, TestBank, make_item_id
-from rubric_measures.review.events import EDITS, Cell, Event, Snapshot, extend, fold, last_undoable
+from rubric_measures.review.events import EDITS, Cell, Event, Snapshot, extend, fold, is_earlier, last_undoable
 
-__all__ = ["ConflictError", "ReviewStore"]
+__all__ = ["ConflictError", "ReviewStore", "TakenIn"]
 
 _SCHEMA = """
 create table if not exists events (
@@ -44,6 +44,18 @@ class ConflictError(InputError):
     def __init__(self, keys: Sequence[str]) -> None:
         self.keys = tuple(keys)
         super().__init__(f"{len(keys)} items were changed by somebody else meanwhile: {', '.join(keys)}")
+
+
+class TakenIn(NamedTuple):
+    """What came of grades that were given elsewhere.
+
+    Attributes:
+        new: how many were added.
+        older: of these, those that replace nothing, because their person did something later on the same cell.
+    """
+
+    new: int
+    older: int
 
 
 class ReviewStore:
@@ -216,28 +228,34 @@ class ReviewStore:
         self._write(person, "undo", check)
         return taken[0] if taken else None
 
-    def take_in(self, rows: Sequence[tuple[str, str, str, Mapping[str, Any]]]) -> int:
+    def take_in(self, rows: Sequence[tuple[str, str, str, Mapping[str, Any]]]) -> TakenIn:
         """Adds grades that were given elsewhere, all or none; those that are there already are passed over.
+
+        A grade is not blind where its person was shown the grader's here before.
 
         Args:
             rows: (uid, person, time, payload of a `grade`).
-
-        Returns:
-            how many were new.
         """
+        new = older = 0
         with self._lock:
-            before = self._connection.total_changes
             self._connection.execute("begin immediate")
             try:
-                self._connection.executemany(
-                    "insert or ignore into events (uid, person, time, kind, payload) values (?, ?, ?, 'grade', ?)",
-                    [(uid, person, time, json.dumps(payload)) for uid, person, time, payload in rows],
-                )
+                grades, seen = self.snapshot().grades, _seen(self._events)
+                for uid, person, time, payload in rows:
+                    cell = Cell(payload["query_id"], payload["doc_id"], payload["item_id"])
+                    blind = bool(payload.get("blind", True)) and (person, cell) not in seen
+                    cursor = self._connection.execute(
+                        "insert or ignore into events (uid, person, time, kind, payload) values (?, ?, ?, 'grade', ?)",
+                        (uid, person, time, json.dumps({**payload, "blind": blind})),
+                    )
+                    if cursor.rowcount:
+                        said = grades.get(cell, {}).get(person)
+                        new, older = new + 1, older + (said is not None and is_earlier(time, said.time))
             except BaseException:
                 self._connection.execute("rollback")
                 raise
             self._connection.execute("commit")
-            return self._connection.total_changes - before
+        return TakenIn(new, older)
 
     def _write(self, person: str, kind: str, check: Callable[[Snapshot], Mapping[str, Any] | None]) -> Event:
         """Checks and adds an event in one transaction: no other writer comes between the check and the event."""
@@ -270,6 +288,17 @@ class ReviewStore:
             if event.kind == "undo":
                 raise InputError(f"later changes build on it, so it cannot be taken back ({error})") from None
             raise
+
+
+def _seen(events: Sequence[Event]) -> set[tuple[str, Cell]]:
+    """Who was shown the grader's grade of what: by a grade of their own (also one that was taken back), or at once."""
+    return {
+        (event.person, Cell(say["query_id"], say["doc_id"], say["item_id"]))
+        for event in events
+        for say in (event.payload,)
+        if event.kind == "decide"
+        or (event.kind == "grade" and (say["grade"] is not None or not say.get("blind", True)))
+    }
 
 
 def _checked(grade: int | None) -> int | None:

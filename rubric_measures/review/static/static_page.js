@@ -60,12 +60,16 @@
     show();
   }
 
+  function now() {
+    return new Date().toISOString().replace(/\.\d+Z$/, "+00:00");
+  }
+
   function grade(value) {
     const cell = cells[place];
     if (!cell) return;
     said[key(cell)] = {
       uid: uid(),
-      time: new Date().toISOString().replace(/\.\d+Z$/, "+00:00"),
+      time: now(),
       grade: value === "u" ? null : Number(value),
       note: find("note").value.trim(),
     };
@@ -116,6 +120,7 @@
     if (cell && said[key(cell)] !== undefined) {
       said[key(cell)].note = find("note").value.trim();
       said[key(cell)].uid = uid();
+      said[key(cell)].time = now();
       keep();
     }
   });
