@@ -508,7 +508,8 @@ def test_grades_of_a_page_replace_nothing_that_was_done_later(
     line = {"person": "zoe", "time": "2020-01-01T00:00:00+02:00", "grade": 0}
     write_lines(folder / "in.jsonl", [{**line, **B._asdict(), "uid": "1"}, {**line, **A._asdict(), "uid": "2"}])
     assert import_grades(folder / "in.jsonl", store, material) == (2, 2)
-    assert [record.getMessage().split(" than")[0] for record in caplog.records] == ["1 grades are older"]
+    older, waiting = (record.getMessage() for record in caplog.records)
+    assert older.startswith("1 grades are older than") and waiting.startswith("1 grades wait for a decision (zoe: 1)")
     said = store.snapshot().grades
     assert (said[B]["zoe"].final, said[B]["zoe"].reason, said[B]["zoe"].first) == (5, "stated twice", 5)
     # What was taken back is not in the way, but the person has seen the grader's grade.
@@ -521,7 +522,44 @@ def test_grades_of_a_page_replace_nothing_that_was_done_later(
     assert import_grades(folder / "in.jsonl", store, material) == (1, 1)
     now = store.snapshot().grades[B]["zoe"]
     assert (now.first, now.blind, now.grade, now.final) == (5, True, 0, None)
-    assert len(caplog.records) == 1
+    assert [record.getMessage()[:29] for record in caplog.records[2:]] == ["2 grades wait for a decision "]
+
+
+def test_a_note_of_a_page_overrides_and_open_grades_are_said(
+    folder: Path, material: Material, store: ReviewStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    line = {"person": "zoe", "time": "2026-01-01T00:00:00+00:00"}
+    cells = [A, B, Cell("q1", "d2", "q1/b"), Cell("q1", "d2", "q1/a"), Cell("q1", "d1", "q1/c")]
+    # The grader says 4, 1, 5, 0, 0: an override, an open grade, agreement, undecided, and a note that is no reason.
+    grades: list[tuple[int | None, str]] = [(2, " only half "), (3, ""), (5, "sure"), (None, "unclear"), (1, "  ")]
+    lines = [
+        {**line, **cell._asdict(), "uid": str(number), "grade": grade, "note": note}
+        for number, (cell, (grade, note)) in enumerate(zip(cells, grades, strict=True))
+    ]
+    write_lines(folder / "in.jsonl", lines)
+    import_grades(folder / "in.jsonl", store, material)
+    said = [store.snapshot().grades[cell]["zoe"] for cell in cells]
+    assert [(one.decision, one.final) for one in said] == [
+        ("override", 2),
+        ("", None),
+        ("agree", 5),
+        ("", None),
+        ("", None),
+    ]
+    assert said[0].reason == "only half" and said[0].first == 2 and said[0].blind
+    store.grade("ada", A, 0, 4)
+    made = export_review(store, material, str(folder / "bank.jsonl"), folder / "out")
+    assert [note.split(":")[0] for note in made.notes] == ["3 grades wait for a decision (ada"]
+    assert "(ada: 1, zoe: 2)" in made.notes[0]
+    assert [record.getMessage().split(")")[0] for record in caplog.records] == ["2 grades wait for a decision (zoe: 2"]
+    people = [
+        (one.llm, {grade.question_id: grade.self_rating for grade in one.self_ratings or ()})
+        for group in load_graded(made.paths[0])
+        for passage in group.passages
+        for one in passage.exam_grades or ()
+        if one.llm.startswith("human:")
+    ]
+    assert people == [("human:zoe", {"q1/a": 2}), ("human:zoe", {"q1/b": 5})]
 
 
 def test_files_can_be_made_without_a_server(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rubric_measures.review.events import Cell, Snapshot
 from rubric_measures.review.material import Material
 
-__all__ = ["AgreementRow", "PersonRow", "agreement_rows", "progress_rows"]
+__all__ = ["AgreementRow", "PersonRow", "agreement_rows", "open_note", "progress_rows"]
 
 
 class PersonRow(NamedTuple):
@@ -69,6 +69,18 @@ def progress_rows(snapshot: Snapshot) -> list[PersonRow]:
             )
         )
     return rows
+
+
+def open_note(snapshot: Snapshot) -> str:
+    """How many grades differ from the grader's and wait for a decision, by person; empty where none does."""
+    waiting = {row.person: row.open for row in progress_rows(snapshot) if row.open}
+    if not waiting:
+        return ""
+    people = ", ".join(f"{person}: {count}" for person, count in waiting.items())
+    return (
+        f"{sum(waiting.values())} grades wait for a decision ({people}): they differ from the grader's and are in no "
+        "export until the person accepts or overrides on the page"
+    )
 
 
 def agreement_rows(material: Material, snapshot: Snapshot) -> list[AgreementRow]:

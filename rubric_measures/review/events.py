@@ -248,6 +248,8 @@ def _grade(snapshot: Snapshot, event: Event) -> None:
         agrees = grade is not None and grade == say.get("grader_grade")
         final = grade if agrees or say.get("grader_grade") is None else None
         decision = "agree" if agrees else ""
+        if say.get("decision") == "override" and not agrees:
+            final, decision = grade, "override"
         note = str(say.get("note", ""))
         made = PersonGrade(grade, first, blind, final, decision, note, event.event_id, event.time)
     else:

@@ -21,6 +21,7 @@ from rubric_measures.formats.workbench import (
     write_graded,
 )
 from rubric_measures.records import ItemKind, TestBank
+from rubric_measures.review.agreeing import open_note
 from rubric_measures.review.asked import checked_person
 from rubric_measures.review.bank_formats import made_banks, write_banks
 from rubric_measures.review.events import PAGE, Cell, Event, Snapshot
@@ -65,7 +66,7 @@ class Exported(NamedTuple):
 
     Attributes:
         paths: the files.
-        notes: what a format of the bank cannot hold, a line a format.
+        notes: what a format of the bank cannot hold, a line a format; how many grades wait for a decision.
         waiting: items in the bank that need grades.
     """
 
@@ -118,6 +119,7 @@ def export_review(
         for line in audit_lines(events, snapshot):
             stream.write(line)
     notes = [f"{bank.file_name} cannot hold: {bank.note}" for bank in banks if bank.note]
+    notes += [note for note in (open_note(snapshot),) if note]
     waiting = sum(state.regrade and not state.retired for state in snapshot.items.values())
     return Exported([str(path) for path in paths], notes, waiting)
 
@@ -243,8 +245,9 @@ class _Row(NamedTuple):
 def import_grades(path: str | os.PathLike[str], store: ReviewStore, material: Material) -> tuple[int, int]:
     """Takes in the grades that a static page saved; grades that are there already are passed over.
 
-    A grade that is older than what its person did on the same cell since is kept as an event and replaces nothing; how
-    many there are is said.
+    A note with a grade that differs from the grader's is the reason of an override; without one the grade waits for a
+    decision, and how many do is said. A grade that is older than what its person did on the same cell since is kept as
+    an event and replaces nothing; how many there are is said.
 
     Returns:
         (how many were new, how many lines the file has).
@@ -257,10 +260,13 @@ def import_grades(path: str | os.PathLike[str], store: ReviewStore, material: Ma
     if not rows:
         raise FormatError("holds no grades", path=name)
     taken = store.take_in(rows)
+    log = logging.getLogger("rubric_measures")
     if taken.older:
-        logging.getLogger("rubric_measures").warning(
+        log.warning(
             "%d grades are older than what the same person did there since: kept in the audit trail only", taken.older
         )
+    if note := open_note(store.snapshot()):
+        log.warning("%s", note)
     return taken.new, len(rows)
 
 
@@ -290,6 +296,8 @@ def _row(name: str, line: int, data: bytes, material: Material) -> _Row:
     if isinstance(value.get("note"), str) and value["note"].strip():
         # Half surrogate pairs can stand in JSON, but not in a file.
         payload["note"] = value["note"].strip().encode("utf-8", "replace").decode("utf-8")
+        if None not in (grade, grader) and grade != grader:
+            payload["decision"] = "override"
     return _Row(f"page-{value['uid']}", person, value["time"], payload)
 
 
