@@ -282,6 +282,13 @@ def select_query(
             if judgment.query_id == query_id:
                 judgments[doc_id] = max(judgment.relevance, judgments.get(doc_id, judgment.relevance))
     rankings = {method: _best_first(of_method) for method, of_method in places.items()}
+    for method, of_method in rankings.items():
+        if len(set(of_method)) < len(of_method):
+            twice = next(doc_id for doc_id, count in Counter(of_method).items() if count > 1)
+            raise InputError(
+                f"{selector.source}: query {query_id!r}: passage {twice!r} occurs twice in the ranking of {method!r}; "
+                "keep one of them"
+            )
     grades = _compile(query_id, chosen, items, selector.left_out)
     return RecordQuery(grades, rankings, ranks, judgments, doc_ids, frozenset(selector.found), frozenset(selector.made))
 

@@ -82,6 +82,12 @@ RATINGS: list[tuple[str, int | None]] = [
     ('{"score": 2, "why": "a rating: 5 needs more"}', 2),
     # the last verdict counts
     ("Rating: 2\nOn reflection, rating: 3.", 3),
+    ("Rating: 4. However, upon reflection, 2.", 2),
+    ("I'd rate it 3. Actually, 4.", 4),
+    ("Rating: 4. Actually, 2 topics are missing.", 4),
+    ("Rating: 4. However, 2 of the claims are missing.", 4),
+    ("Relevance: 3\nCompleteness: 2\nFinal: 4", 4),
+    ("Rating: 3 -> 4", None),
     ("It covers most aspects.\n\n4", 4),
     ("The passage was written in 1999, so I rate it 2 out of 5.", 2),
     ("Step 1: read. Step 2: compare. Rating: 1", 1),

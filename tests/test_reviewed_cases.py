@@ -102,3 +102,28 @@ def test_a_label_that_gdeval_does_not_know_is_one_line(tmp_path: Path, capfd: py
     captured = capfd.readouterr()
     assert (status, captured.out) == (2, "")
     assert "Traceback" not in captured.err
+
+
+def test_a_passage_twice_in_a_ranking_of_records_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    entry = passage("q", "d", [grade_set({"q/a": 5})], {"s": 1})
+    entry["paragraph_data"]["rankings"] *= 2
+    path = write_lines(tmp_path / "g.jsonl", [["q", [entry]]])
+    assert main(["leaderboard", str(path), "-m", "RubricQrels(measure='nDCG@10')"]) == 2
+    assert "passage 'd' occurs twice in the ranking of 's'" in capsys.readouterr().err
+
+
+def test_commands_do_not_write_over_what_they_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_all(tmp_path)
+    graded, bank, run = (str(folder / name) for name in ("graded.jsonl.gz", "bank.jsonl", "alpha.run"))
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for arguments in (
+        ["pool", run, "-c", graded, "-o", run],
+        ["pool", run, "-c", graded, "-o", graded],
+        ["grade", graded, "--bank", bank, "--model", "lexical", "-o", bank],
+        ["grade", graded, "--bank", bank, "--model", "lexical", "--queries", "q1", "-o", graded],
+        ["convert", graded, "--to", "qrels", "-o", graded],
+        ["convert", graded, "--add-run", run, "-o", run],
+    ):
+        assert main(arguments) == 2, arguments
+        assert "is read here, and would be replaced" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

@@ -10,7 +10,7 @@ import pytest
 
 from rubric_measures.backends.base import Message, Reply, Request
 from rubric_measures.backends.cache import ReplyCache
-from rubric_measures.errors import GradingError
+from rubric_measures.errors import GradingError, InputError
 from rubric_measures.runners import Job, LocalRunner, RunStats
 
 
@@ -22,6 +22,7 @@ class Echo:
     seen: list[str] = field(default_factory=list)
     failing: frozenset[str] = frozenset()
     threaded: bool = False
+    tokens: tuple[int, int] = (3, 1)
 
     model = "echo"
     options: Mapping[str, object] = field(default_factory=dict)
@@ -55,7 +56,7 @@ class Echo:
                 failed = text in self.failing
                 yield (
                     request,
-                    Reply(None, "failed", "lost") if failed else Reply(text, prompt_tokens=3, completion_tokens=1),
+                    Reply(None, "failed", "lost") if failed else Reply(text, "ok", "", *self.tokens),
                 )
 
 
@@ -199,6 +200,17 @@ def test_the_limit_on_cost_stops_before_it_is_passed(window: int) -> None:
     assert echo.seen == ["a", "b"]
     assert results == {"a": "a", "b": "b", **dict.fromkeys("cdef")}
     assert (stats.limit, stats.missing) == ("the limit of 5 on the cost was reached", 4)
+
+
+def test_a_cost_that_nobody_knows_is_not_0() -> None:
+    # The replies carry no counts of tokens, so a price a token cannot say what they cost.
+    echo, stats = Echo(tokens=(0, 0)), RunStats()
+    runner = LocalRunner(echo, None, max_cost=5, price=lambda reply: 2.0 * reply.completion_tokens)
+    results = dict(runner.run(((text, once(text)) for text in "abc"), stats))
+    assert (results, stats.missing) == ({"a": "a", "b": None, "c": None}, 2)
+    assert "its cost is unknown (use --max-calls)" in stats.limit
+    with pytest.raises(InputError, match="the limit of -1 calls is below 0"):
+        LocalRunner(echo, None, max_calls=-1)
 
 
 @pytest.mark.parametrize("threaded", [False, True])

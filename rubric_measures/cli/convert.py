@@ -43,9 +43,11 @@ examples:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
-    from rubric_measures.cli.inputs import bank_of, wanted_of
+    from rubric_measures.cli.inputs import bank_of, keep_inputs, wanted_of
     from rubric_measures.convert import Options, convert
 
+    read = (*options.inputs, *options.add_run, *options.add_qrels, options.bank, options.collection)
+    keep_inputs(options.output, *read)
     convert(
         options.inputs,
         options.output,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rubric_measures.cli.grade_notes import say_report
 from rubric_measures.cli.grade_support import Interrupts, fewer_collections, progress_bar, say_amended
+from rubric_measures.cli.inputs import keep_inputs
 from rubric_measures.cli.model_options import backend_settings, model_price, named_values, print_estimates
 from rubric_measures.cli.runner_options import add_runner_options, choose_runner
 from rubric_measures.errors import InputError, UnknownNameError
@@ -94,6 +95,10 @@ def run(args: argparse.Namespace) -> int:
 
     if args.output is None and not args.dry_run:
         raise InputError("name the output with -o (or ask for --dry-run)")
+    if args.output is not None:
+        # Grades may be added to the file that is graded, but not to a part of it: the rest would be lost.
+        part = args.passages if args.queries or args.limit is not None else None
+        keep_inputs(args.output, args.bank, args.old_bank, args.documents, args.prices, part)
     bank = _bank(args)
     change = _change(args, bank)
     backend, make_runner = choose_runner(args, backend_settings(args.model_option, args.base_url))

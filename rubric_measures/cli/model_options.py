@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,8 @@ def model_price(path: str | None, backend: Backend, max_cost: float | None) -> P
     """
     from rubric_measures.grading import load_prices, price_of
 
+    if max_cost is not None and not 0 <= max_cost < math.inf:
+        raise InputError(f"--max-cost {max_cost}: give a sum of money, 0 or more")
     price = price_of(backend.model, load_prices(path)) if path else None
     if max_cost is not None and price is None:
         raise InputError(f"--max-cost needs a price for {backend.model}; give --prices with an entry for it")

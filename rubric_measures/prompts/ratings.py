@@ -45,7 +45,7 @@ _N = r"(?P<n>[-−]?\d+(?:\.\d+)?)"
 _N_OR_WORD = r"(?P<n>[-−]?\d+(?:\.\d+)?|" + "|".join(_WORDS) + ")"
 _OF = r"(?:\s*/\s*(?P<max>\d+)|\s+(?:out\s+)?of\s+(?P<max2>\d+|five|three|two|ten))?"
 _OUT_OF = r"(?:\s*/\s*(?P<max>\d+)|\s+out\s+of\s+(?P<max2>\d+|five|three|two|ten))"
-_RANGE = r"(?P<range>\s*(?:-|–|—|to|or|and)\s*\d+(?!\d))?"
+_RANGE = r"(?P<range>\s*(?:-+>|=>|→|-|–|—|to|or|and)\s*\d+(?!\d))?"
 # After a verdict: the end, punctuation, or a word that goes on about it. "3 topics", "5 %", "3rd" are no verdicts.
 _TAIL = (
     r"(?![\w%°€$]|\.\d|,\d|/\d|:\d|-\w)(?=\s*(?:\Z|[\n.,;:!?)\]}\"'<>|(–—+=\\-])"
@@ -54,7 +54,7 @@ _TAIL = (
 )
 _OPEN = r"[\s\"'(\[{<]*"
 _KEYWORD = re.compile(
-    r"(?:\b|_)(?:rating|rate|score|grade|label|verdict|mark|relevance|coverage|level|final\s+answer|my\s+answer|(?:answer|output|result|choice|response|so)(?=\s*:)|"
+    r"(?:\b|_)(?:rating|rate|score|grade|label|verdict|mark|relevance|coverage|level|final\s+answer|my\s+answer|(?:answer|output|result|choice|response|so|final)(?=\s*:)|"
     r"judg(?:e)?ment|overall|option|therefore|thus|hence|conclusion)\b[\"'\])>}]*\s*(?:\([^()\n]{0,40}\)|\[[^\[\]\n]{0,40}\])?\s*"
     r"(?:(?:is|was|of|as|would|should|will|be|it|this|at|to|a|an|the|therefore|thus|[:=|→,]|->|[-–—](?=\s))\s*)*"
     + _OPEN + _N_OR_WORD + _RANGE + _OF + _TAIL,
@@ -67,6 +67,13 @@ _VERB = re.compile(
     r"level|number|choice)\b:?\s+){0,6}" + _OPEN + _N + _RANGE + _OF + _TAIL,
     re.IGNORECASE,
 )
+# "Rating: 4. Actually, 3." takes back the verdict before it.
+_REVISED = re.compile(
+    r"\b(?:actually|correction|however|wait|no|(?:up)?on\s+(?:further\s+|second\s+)?(?:reflection|thoughts?))\s*[,:–—-]\s*"
+    r"(?:(?:up)?on\s+(?:further\s+)?reflection\s*,\s*)?(?:(?:it|that|is|it's|rather|make|a|an)\s+){0,3}"
+    + _OPEN + _N + _RANGE + _OF + r"(?=\s*(?:\Z|[.!\n]))(?!\.\d)",
+    re.IGNORECASE,
+)  # fmt: skip
 # "I would not give it a 5", "rather than a 4": the number after these is not the verdict.
 _NEGATED = re.compile(r"(?:\b(?:not|never|cannot|than|instead of)|n't) +(?:[\w']+ +){0,2}\Z", re.IGNORECASE)
 _BARE_IS = re.compile(r"(?:\bis|it's|that's)\s+[\"'(\[{<]*[-−]?\d", re.IGNORECASE)
@@ -154,7 +161,7 @@ def _last_number(text: str, scale: tuple[int, int]) -> tuple[float, str] | None:
     if text.lower().strip(" .!\n") in _WORDS:
         return _number(text.strip(" .!\n")), ""
     found: list[tuple[int, tuple[float, str]]] = []
-    for pattern in (_KEYWORD, _VERB, _FRACTION, _BOXED):
+    for pattern in (_KEYWORD, _VERB, _FRACTION, _BOXED, _REVISED):
         for match in pattern.finditer(text):
             if pattern is _VERB and _BARE_IS.match(match[0]):
                 continue  # "The answer is 4." may answer the question itself

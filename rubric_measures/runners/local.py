@@ -10,7 +10,7 @@ from typing import Generic, TypeVar, cast
 
 from rubric_measures.backends.base import Backend, Reply, Request
 from rubric_measures.backends.cache import ReplyCache
-from rubric_measures.errors import GradingError
+from rubric_measures.errors import GradingError, InputError
 from rubric_measures.runners.stats import RunStats
 
 __all__ = ["Job", "LocalRunner", "RunState", "RunStats"]
@@ -64,6 +64,10 @@ class LocalRunner:
     price: Callable[[Reply], float] | None = None
     progress: Callable[[RunStats], None] | None = None
     stop: threading.Event | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_calls is not None and self.max_calls < 0:
+            raise InputError(f"the limit of {self.max_calls} calls is below 0")
 
     def run(self, jobs: Iterable[tuple[K, Job[T]]], stats: RunStats | None = None) -> Iterator[tuple[K, T]]:
         """Runs the jobs and yields (name, result) of each as it is done, in no particular order.
@@ -175,7 +179,13 @@ class RunState(Generic[K, T]):
 
     def _settle(self, request: Request, reply: Reply, kept: Reply) -> None:
         self.handed.remove(request.key)
-        self.stats.count_call(reply, self.runner.price(reply) if self.runner.price else 0.0)
+        cost = self.runner.price(reply) if self.runner.price else 0.0
+        self.stats.count_call(reply, cost)
+        if self.runner.max_cost is not None and reply.status == "ok" and not cost + reply.prompt_tokens:
+            # What it cost is unknown, which is not 0: the limit could not be held.
+            self.stats.limit = self.stats.limit or (
+                "the model does not say how many tokens a call took, so its cost is unknown (use --max-calls)"
+            )
         for job, place in self.waiting.pop(request.key):
             self._deliver(job, place, kept)
 
