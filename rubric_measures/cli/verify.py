@@ -83,11 +83,12 @@ def run(options: argparse.Namespace) -> int:
     bank = bank_of(options)
     if not options.canary:
         refuse_without_canary(options)
-    keep_inputs(options.output, options.graded, options.bank, *(options.run or ()), options.prices, options.cache)
+    read = (options.graded, options.bank, *(options.run or ()))
+    keep_inputs(options.output, *read, options.prices, options.cache)
     if options.plot and options.output != "-" and Path(options.plot).resolve() == Path(options.output).resolve():
         raise InputError(f"{options.output}: is the name of the report and of the plot; name another one")
     if options.plot:
-        keep_inputs(options.plot, options.graded, options.bank, *(options.run or ()))
+        keep_inputs(options.plot, *read)
     with GradedFile(options.graded) as source:
         if options.canary:
             canaries, complete = run_canaries(options, _Chosen(source, options), bank)

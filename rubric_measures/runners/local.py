@@ -165,7 +165,7 @@ class RunState(Generic[K, T]):
         with self.lock:
             if request.key in self.handed:  # a backend that answers twice is not paid twice
                 cache = self.runner.cache
-                kept = cache.put(request, reply) if cache is not None and reply.status == "ok" else reply
+                kept = cache.put(request, reply) if cache is not None else reply
                 self._settle(request, reply, kept)
 
     def settle_block(self, answered: Sequence[tuple[Request, Reply]]) -> None:

@@ -171,13 +171,8 @@ def _grades(entry: ItemGradeSet | DirectGrade | None) -> dict[str, tuple[int | N
     if isinstance(entry, DirectGrade):
         status_of = entry.known_status
         return {"0": (entry.label if status_of == "graded" else None, status_of)}
-    found, status = items_of_entry(entry)
-    grades: dict[str, tuple[int | None, str]] = {
-        item_id: (grade, status.get(item_id, "graded")) for item_id, grade in found.items()
-    }
-    for item_id, why in status.items():
-        grades.setdefault(item_id, (None, why))
-    return grades
+    grades, statuses = items_of_entry(entry)
+    return {item_id: (grades.get(item_id), statuses.get(item_id, "graded")) for item_id in {**grades, **statuses}}
 
 
 def _passage(query_id: str, shown: _Shown, texts: Mapping[str, str]) -> CheckedPassage:
