@@ -28,9 +28,9 @@ from rubric_measures.files import open_binary
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.reports import Answer
 from rubric_measures.formats.trec import Qrel, Run
+from rubric_measures.grade_sets import GradeFilter
 from rubric_measures.graded import Grades
 from rubric_measures.records import TestBank
-from rubric_measures.selection import GradeFilter
 
 __all__ = ["Collection", "UnknownCollectionError", "example_folder", "load_collection", "main", "register"]
 

@@ -16,9 +16,10 @@ from rubric_measures.formats.reports import Answer, read_answers
 from rubric_measures.formats.run_names import distinct_run_names
 from rubric_measures.formats.trec import Qrel, Run, make_run, read_qrels, read_run
 from rubric_measures.formats.workbench import load_graded, read_graded
+from rubric_measures.grade_sets import GradeFilter
 from rubric_measures.graded import BANK_DOC, Grades
 from rubric_measures.records import TestBank
-from rubric_measures.selection import GradeFilter, load_records
+from rubric_measures.selection import load_records
 
 __all__ = ["DatasetSource", "FolderSource", "RecordsSource", "Source"]
 

@@ -13,9 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from ir_measures.measures.base import Measure
 
 from rubric_measures.errors import InputError, MeasureError
+from rubric_measures.grade_sets import GradeFilter
 from rubric_measures.graded import QueryGrades
 from rubric_measures.leaderboard import OVERALL, Leaderboard, collect_cells
-from rubric_measures.selection import GradeFilter, RankedPassage, RecordQuery
+from rubric_measures.selection import RankedPassage, RecordQuery
 from rubric_measures.signature import Signature
 
 __all__ = ["DEFAULT_RANK", "score_workbench", "workbench_filter"]

@@ -17,7 +17,7 @@ from rubric_measures.collection import UnknownCollectionError, example_folder, l
 from rubric_measures.errors import FormatError, InputError
 from rubric_measures.formats.bank import BankEntry, BankItem, write_bank
 from rubric_measures.formats.workbench import GradedPassage, ItemGradeSet, QueryPassages, write_graded
-from rubric_measures.selection import GradeFilter
+from rubric_measures.grade_sets import GradeFilter
 
 
 def graded(tmp_path: Path) -> list[QueryPassages]:

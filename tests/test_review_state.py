@@ -17,6 +17,7 @@ from rubric_measures.errors import FormatError, InputError, UnknownNameError
 from rubric_measures.formats.autojudge import bank_of_nugget_banks, read_nugget_banks
 from rubric_measures.formats.bank import bank_entries, load_bank, read_bank
 from rubric_measures.formats.workbench import load_graded
+from rubric_measures.grade_sets import GradeFilter
 from rubric_measures.records import RubricItem, TestBank, make_item_id
 from rubric_measures.review.agreeing import agreement_rows, progress_rows
 from rubric_measures.review.bank_formats import bank_formats
@@ -37,7 +38,6 @@ from rubric_measures.review.queues import (
 from rubric_measures.review.safety import Access, check_bind, host_name, is_loopback
 from rubric_measures.review.session import QueueChoice, Review
 from rubric_measures.review.store import ConflictError, ReviewStore
-from rubric_measures.selection import GradeFilter
 from tests.example_records import BANK, grade_set, passage, write_lines
 
 A, B = Cell("q1", "d1", "q1/a"), Cell("q1", "d1", "q1/b")

@@ -14,7 +14,8 @@ from rubric_measures.errors import InputError
 from rubric_measures.formats.trec import Qrel as TrecQrel
 from rubric_measures.formats.trec import write_qrels
 from rubric_measures.formats.workbench import load_graded
-from rubric_measures.selection import GradeFilter, load_records
+from rubric_measures.grade_sets import GradeFilter
+from rubric_measures.selection import load_records
 from rubric_measures.verification.grader_statistics import grader_statistics
 from tests.example_records import grade_set, passage, write_all, write_lines
 

@@ -8,7 +8,8 @@ import pytest
 
 from rubric_measures.errors import InputError, UnknownNameError
 from rubric_measures.formats.bank import load_bank
-from rubric_measures.selection import GradeFilter, load_records, read_records
+from rubric_measures.grade_sets import GradeFilter
+from rubric_measures.selection import load_records, read_records
 from tests.example_records import RECORDS, grade_set, passage, write_all, write_lines
 
 TWO = [grade_set({"q1/a": 4}), grade_set({"q1/n": 2}, kind="nugget", prompt="NuggetSelfRatedPrompt", llm="other")]

@@ -11,7 +11,7 @@ from rubric_measures.cli import main
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.formats.workbench import load_graded
-from rubric_measures.selection import GradeFilter, GradeSetSelector
+from rubric_measures.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.verification.analyses import (
     BadItem,
     CheckedQuery,
@@ -175,3 +175,14 @@ def test_the_programs_own_qrels_say_the_same(capsys: pytest.CaptureFixture[str])
     grid = {(row["title"].partition(":")[0], row["doc_id"]): (row["best"], row["judgment"]) for row in rows}
     assert {pair: best for pair, (best, _) in grid.items() if best is not None} == rated
     assert {pair: label for pair, (_, label) in grid.items() if label is not None} == judged
+
+
+def test_a_direct_label_of_a_cut_passage_is_shown_with_its_status(tmp_path: Path) -> None:
+    label = {
+        **{"correctAnswered": True, "answer": "2", "self_ratings": 2, "llm": "model", "status": "truncated"},
+        "prompt_info": {"prompt_class": "Thomas"},
+    }
+    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [], direct=[label])]]])
+    query = next(check_records(load_graded(path), GradeSetSelector(GradeFilter(), str(path))))
+    # As the measures count it, and as a cut passage's grades of items are shown.
+    assert [(row.item_id, row.grade, row.status) for row in query.rows()] == [("0", 2, "truncated")]

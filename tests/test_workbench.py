@@ -11,9 +11,10 @@ import pytest
 from rubric_measures import RubricCover, nRubricCover
 from rubric_measures.errors import MeasureError
 from rubric_measures.formats.trec import read_qrels
+from rubric_measures.grade_sets import GradeFilter
 from rubric_measures.leaderboard import Leaderboard
 from rubric_measures.qrels import qrels_of
-from rubric_measures.selection import GradeFilter, consume_records, load_records
+from rubric_measures.selection import consume_records, load_records
 from rubric_measures.workbench import score_workbench, workbench_filter
 from tests.shared_data import shared_data
 

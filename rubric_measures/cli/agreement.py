@@ -11,6 +11,7 @@ from rubric_measures.cli.inputs import add_grade_options, add_places_option, ban
 from rubric_measures.cli.tables import as_json, number, render_table
 from rubric_measures.errors import InputError
 from rubric_measures.files import atomic_writer
+from rubric_measures.grade_sets import GradeFilter
 from rubric_measures.meta_evaluation.label_sources import (
     LabelSource,
     SourceAgreement,
@@ -26,7 +27,6 @@ from rubric_measures.meta_evaluation.workbench_tables import (
     tables_as_tsv,
     workbench_tables,
 )
-from rubric_measures.selection import GradeFilter
 
 __all__ = ["HELP", "add_arguments", "run"]
 

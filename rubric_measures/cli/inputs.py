@@ -40,7 +40,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from rubric_measures.assignments import AssignedAnswers
-    from rubric_measures.selection import GradeFilter
+    from rubric_measures.grade_sets import GradeFilter
 
 T = TypeVar("T")
 
@@ -107,7 +107,7 @@ def bank_of(options: argparse.Namespace) -> TestBank | None:
 
 def wanted_of(options: argparse.Namespace) -> GradeFilter:
     """The filter over grade sets."""
-    from rubric_measures.selection import GradeFilter
+    from rubric_measures.grade_sets import GradeFilter
 
     return GradeFilter(options.llm, options.prompt_class, options.prompt_type, options.question_set)
 

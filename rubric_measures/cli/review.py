@@ -90,11 +90,11 @@ def _state_path(options: argparse.Namespace) -> str:
 
 def _open(options: argparse.Namespace) -> Review:
     from rubric_measures.collector import paused_collector
+    from rubric_measures.grade_sets import GradeFilter
     from rubric_measures.review.asked import checked_person
     from rubric_measures.review.material import load_material
     from rubric_measures.review.session import Review
     from rubric_measures.review.store import ReviewStore
-    from rubric_measures.selection import GradeFilter
     from rubric_measures.signature import bank_hash
 
     if options.graded == "-":

@@ -129,7 +129,7 @@ def _chosen(groups: Iterator[PassageGroup], options: argparse.Namespace) -> Iter
 def _queries(
     options: argparse.Namespace, groups: Iterable[PassageGroup], bank: TestBank | None
 ) -> Iterator[CheckedQuery]:
-    from rubric_measures.selection import GradeSetSelector
+    from rubric_measures.grade_sets import GradeSetSelector
     from rubric_measures.verification.analyses import check_records
 
     selector = GradeSetSelector(wanted_of(options), options.graded)
@@ -167,8 +167,9 @@ def _statistics(
 
 
 def _item_report(options: argparse.Namespace, groups: Iterator[PassageGroup], bank: TestBank | None) -> ItemReport:
+    from rubric_measures.grade_sets import GradeSetSelector
     from rubric_measures.graded import note_left_out
-    from rubric_measures.selection import GradeSetSelector, RecordQuery, select_query
+    from rubric_measures.selection import RecordQuery, select_query
     from rubric_measures.verification.bank_stability import ranked_by_files
     from rubric_measures.verification.item_statistics import item_report
 

@@ -25,11 +25,12 @@ from rubric_measures.formats.reports import Answer, Report, answer_of_report, gr
 from rubric_measures.formats.trec import Qrel, Run, make_run
 from rubric_measures.formats.workbench import DirectGrade, QueryPassages, write_graded
 from rubric_measures.grade_rows import build_grades
+from rubric_measures.grade_sets import GradeFilter, grade_set_key
 from rubric_measures.graded import DIRECT_ITEM, Grades, Label
 from rubric_measures.pooling import pool
 from rubric_measures.qrels import qrels_of
 from rubric_measures.records import Grade, TestBank
-from rubric_measures.selection import GradeFilter, grade_set_key, load_records
+from rubric_measures.selection import load_records
 
 __all__ = ["BRIDGES", "Options", "bridged", "targets_of"]
 

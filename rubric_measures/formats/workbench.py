@@ -29,6 +29,7 @@ from rubric_measures.formats.workbench_models import (
     SelfRating,
     grade_of_items,
     items_of_entry,
+    kind_of_entry,
     repeated_items,
 )
 
@@ -47,6 +48,7 @@ __all__ = [
     "UngroupedError",
     "grade_of_items",
     "items_of_entry",
+    "kind_of_entry",
     "load_graded",
     "passage_streams",
     "read_graded",

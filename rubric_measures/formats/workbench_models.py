@@ -28,6 +28,7 @@ __all__ = [
     "SelfRating",
     "grade_of_items",
     "items_of_entry",
+    "kind_of_entry",
     "repeated_items",
 ]
 
@@ -337,6 +338,13 @@ def items_of_entry(entry: ItemGradeSet, lenient: bool = False) -> tuple[dict[str
             grades.pop(item_id, None)
             statuses[item_id] = "failed"
     return grades, statuses
+
+
+def kind_of_entry(entry: ItemGradeSet) -> str:
+    """What the items of a grade set are: its `prompt_type`, else what its ratings name."""
+    if entry.prompt_type is not None:
+        return entry.prompt_type
+    return "nugget" if entry.self_ratings and entry.self_ratings[0].nugget_id is not None else "question"
 
 
 def repeated_items(entry: ItemGradeSet) -> int:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from rubric_measures.errors import InputError
 from rubric_measures.formats.bank import BankEntry
-from rubric_measures.formats.workbench import GradedPassage, ItemGradeSet, SelfRating, grade_of_items
+from rubric_measures.formats.workbench import GradedPassage, ItemGradeSet, SelfRating, grade_of_items, kind_of_entry
 from rubric_measures.grading.entries import EntryMaker
 from rubric_measures.grading.outcomes import Outcome
 from rubric_measures.records import RubricItem, TestBank, make_item_id
@@ -127,12 +127,6 @@ def _made(entry: ItemGradeSet) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _kind(entry: ItemGradeSet) -> str:
-    if entry.prompt_type is not None:
-        return entry.prompt_type
-    return "nugget" if entry.self_ratings and entry.self_ratings[0].nugget_id is not None else "question"
-
-
 @dataclass(frozen=True)
 class AmendingMaker(EntryMaker):
     """The maker of a style that goes on from the grades which the same style gave to an earlier state of the bank.
@@ -158,7 +152,9 @@ class AmendingMaker(EntryMaker):
     def named_alike(self, entry: ItemGradeSet, kind: str) -> bool:
         """Whether an entry has this model, prompt and kind of items; perhaps with other settings."""
         prompt = entry.prompt_info.prompt_class if entry.prompt_info else ""
-        return entry.llm == self._llm["llm"] and prompt == self.style.prompt.prompt_class and _kind(entry) == kind
+        return (
+            entry.llm == self._llm["llm"] and prompt == self.style.prompt.prompt_class and kind_of_entry(entry) == kind
+        )
 
     def belongs(self, entry: ItemGradeSet, kind: str) -> bool:
         """Whether an entry is of this style, whatever the state of the bank then was.

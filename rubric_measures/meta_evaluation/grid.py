@@ -11,6 +11,7 @@ from ir_measures.measures.base import Measure
 
 from rubric_measures.errors import InputError, MeasureError
 from rubric_measures.formats.graded_files import GradedFile
+from rubric_measures.grade_sets import GradeFilter, GradeSetKey, grade_sets
 from rubric_measures.graded import OnFailed
 from rubric_measures.leaderboard import Leaderboard, score_records
 from rubric_measures.meta_evaluation.bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED
@@ -23,7 +24,7 @@ from rubric_measures.meta_evaluation.leaderboard_correlation import (
     scores_of_workbench,
 )
 from rubric_measures.records import TestBank
-from rubric_measures.selection import GradeFilter, GradeSetKey, RecordQuery, consume_records, grade_sets
+from rubric_measures.selection import RecordQuery, consume_records
 from rubric_measures.workbench import score_workbench, workbench_filter
 
 __all__ = ["DEFAULT_RELS", "correlate_grid", "expand_measures"]

@@ -14,6 +14,7 @@ from rubric_measures.errors import InputError
 from rubric_measures.formats.graded_files import GradedFile, PassageGroup
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.grade_rows import build_grades
+from rubric_measures.grade_sets import GradeFilter
 from rubric_measures.graded import BANK_DOC, Grades, Label
 from rubric_measures.meta_evaluation.agreement import (
     Agreement,
@@ -31,7 +32,7 @@ from rubric_measures.meta_evaluation.bootstrap import DEFAULT_ROUNDS, DEFAULT_SE
 from rubric_measures.meta_evaluation.krippendorff import krippendorff_alpha
 from rubric_measures.meta_evaluation.workbench_tables import JudgedPassage
 from rubric_measures.records import TestBank
-from rubric_measures.selection import GradeFilter, load_records
+from rubric_measures.selection import load_records
 
 __all__ = [
     "LabelSource",

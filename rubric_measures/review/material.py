@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from rubric_measures.errors import InputError, UnknownNameError
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.workbench import GradedPassage, QueryPassages, grade_of_items, load_graded
+from rubric_measures.grade_sets import GradeFilter, GradeSetSelector, grade_sets
 from rubric_measures.records import RubricItem, TestBank
 from rubric_measures.review.events import Cell
-from rubric_measures.selection import GradeFilter, GradeSetSelector, RecordQuery, grade_sets, select_query
+from rubric_measures.selection import RecordQuery, select_query
 from rubric_measures.verification.analyses import CheckedGrade, CheckedPassage, check_records
 
 __all__ = ["HUMAN", "Material", "QueryMaterial", "cell_digests", "grader_name", "load_material"]

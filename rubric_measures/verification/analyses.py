@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rubric_measures.formats.graded_files import PassageGroup
-from rubric_measures.formats.workbench import DirectGrade, GradedPassage, ItemGradeSet, items_of_entry
+from rubric_measures.formats.workbench import DirectGrade, GradedPassage, ItemGradeSet
+from rubric_measures.grade_sets import GradeSetSelector, grades_of_entry
 from rubric_measures.records import TestBank
-from rubric_measures.selection import GradeSetSelector
 
 __all__ = [
     "BadItem",
@@ -168,10 +168,7 @@ def _grades(entry: ItemGradeSet | DirectGrade | None) -> dict[str, tuple[int | N
     """item_id -> (grade, status)."""
     if entry is None:
         return {}
-    if isinstance(entry, DirectGrade):
-        status_of = entry.known_status
-        return {"0": (entry.label if status_of == "graded" else None, status_of)}
-    grades, statuses = items_of_entry(entry)
+    grades, statuses = grades_of_entry(entry)
     return {item_id: (grades.get(item_id), statuses.get(item_id, "graded")) for item_id in {**grades, **statuses}}
 
 

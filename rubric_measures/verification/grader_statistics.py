@@ -10,10 +10,9 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from rubric_measures.formats.graded_files import PassageGroup
-from rubric_measures.formats.workbench import DirectGrade, GradedPassage, ItemGradeSet, PassageStream, items_of_entry
-from rubric_measures.graded import DIRECT_ITEM
+from rubric_measures.formats.workbench import DirectGrade, GradedPassage, ItemGradeSet, PassageStream
+from rubric_measures.grade_sets import GradeFilter, GradeSetKey, grade_set_key, grades_of_entry
 from rubric_measures.meta_evaluation.agreement import kappa_of_confusion
-from rubric_measures.selection import GradeFilter, GradeSetKey, grade_set_key
 
 __all__ = [
     "Disagreement",
@@ -22,7 +21,6 @@ __all__ = [
     "GraderReport",
     "GraderStatistics",
     "grader_statistics",
-    "grades_of_entry",
 ]
 
 
@@ -178,8 +176,8 @@ class GraderCounter:
             of_grader.rated |= ratings is not None
             rated.update(((key, item_id), ratings is not None) for item_id in grades)
             _count_replicates(entry, grades, of_grader)
-        for key, (grades, status) in merged.items():
-            _count(self._graders[key], grades, status)
+        for key, found in merged.items():
+            _count(self._graders[key], *found)
         if len(merged) > 1:
             self._compare(query_id, passage.doc_id, {key: merged[key][0] for key in sorted(merged)}, rated)
 
@@ -225,24 +223,6 @@ class GraderCounter:
             for first, second in combinations(graders, 2)
         )
         return GraderReport(graders, pairs, tuple(self._disagreements), self._disagreed)
-
-
-def grades_of_entry(entry: ItemGradeSet | DirectGrade) -> tuple[dict[str, int], Mapping[str, str]]:
-    """What one grade set says about each item of its passage.
-
-    An item may be in both: a truncated passage can have a grade, and its status says that only a part was graded. Of a
-    direct label, the item is "0", and the label is the rating, else the relevance label, else 1 or 0 for yes and no.
-
-    Args:
-        entry: a grade set over items, or a direct label.
-
-    Returns:
-        item_id -> grade of the items that have one; item_id -> status of all items that are not simply `graded`.
-    """
-    if not isinstance(entry, DirectGrade):
-        return items_of_entry(entry)
-    status = {} if entry.known_status == "graded" else {DIRECT_ITEM: str(entry.known_status)}
-    return {} if entry.label is None else {DIRECT_ITEM: entry.label}, status
 
 
 def _count(of_grader: GraderStatistics, grades: Mapping[str, int], status: Mapping[str, str]) -> None:
