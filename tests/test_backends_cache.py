@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import pickle
@@ -17,6 +18,7 @@ import pytest
 
 from rubric_measures.backends.base import Message, Reply, Request
 from rubric_measures.backends.cache import ReplyCache, messages_hash
+from rubric_measures.backends.scripted import ScriptedBackend
 from rubric_measures.errors import FormatError, InputError
 from rubric_measures.signature import canonical_json, content_hash
 
@@ -79,12 +81,40 @@ def test_a_reply_comes_back_whole_after_reopening(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "reply", [Reply(None), Reply("5", "truncated"), Reply("no", "refused"), Reply(None, "failed", "timeout")]
+    "reply",
+    [Reply(None), Reply(None, "truncated", "too long"), Reply("no", "refused"), Reply(None, "failed", "timeout")],
 )
-def test_only_complete_replies_are_stored(reply: Reply) -> None:
+def test_only_answers_are_stored(reply: Reply) -> None:
+    assert not reply.is_answer
     with ReplyCache(":memory:") as cache:
         assert cache.put(request("a"), reply) is reply
+        assert cache.put_many([(request("a"), reply)]) == [reply]
         assert len(cache) == 0
+
+
+def test_a_cut_reply_is_an_answer_and_comes_back_cut(tmp_path: Path) -> None:
+    """The same request would be cut, and paid, again: the longest reply is in its key."""
+    cut = Reply("5 because the", "truncated", "the reply was cut after 64 tokens", 30, 64, {"finish_reason": "length"})
+    nothing_yet = Reply("", "truncated", "cut", 30, 64)
+    with ReplyCache(tmp_path / "c.sqlite") as cache:
+        assert cache.put(request("a"), cut) is cut
+        assert cache.put_many([(request("b"), nothing_yet), (request("c"), Reply("4"))]) == [nothing_yet, Reply("4")]
+    with ReplyCache(tmp_path / "c.sqlite") as cache:
+        assert [cache.get(request(text).key) for text in "abc"] == [cut, nothing_yet, Reply("4")]
+        # Of another process that asked the same, the first reply wins, whatever became of it.
+        assert cache.put(request("a"), Reply("3")) == cut
+        assert [(count.replies, count.truncated) for count in cache.counts()] == [(3, 2)]
+        assert cache.export(tmp_path / "out.jsonl") == 3
+    replay = ScriptedBackend.from_file(tmp_path / "out.jsonl")
+    assert [reply for _, reply in replay.complete([request(text) for text in "abc"])] == [cut, nothing_yet, Reply("4")]
+
+
+def test_replies_of_caches_made_before_cut_ones_were_kept_are_whole(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    with ReplyCache(path) as cache:
+        cache.put(request("a"), Reply("4", prompt_tokens=7))
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT reply FROM replies").fetchall() == [('{"prompt_tokens":7,"text":"4"}',)]
 
 
 def test_a_cache_is_made_with_its_first_reply(tmp_path: Path) -> None:

@@ -88,6 +88,24 @@ def test_costs_before_and_while_spending(tmp_path: Path, queries: str, capsys: p
     assert "--max-cost needs a price" in capsys.readouterr().err
 
 
+def test_lists_that_were_cut_say_what_helps(tmp_path: Path, queries: str, capsys: pytest.CaptureFixture[str]) -> None:
+    cut: dict[str, object] = {
+        "contains": ["tea"],
+        "reply": '["Which leaf?", "How',
+        "status": "truncated",
+        "error": "cut",
+    }
+    model = script(tmp_path, cut, {"reply": '["When?"]'})
+    command = ["generate", queries, "--model", model, "-o", str(tmp_path / "bank.jsonl")]
+    for calls in ("2 calls (1 truncated), 0 replies", "no calls, 2 replies"):
+        assert main(command) == 1
+        errors = capsys.readouterr().err
+        assert calls in errors
+        assert "query q1, query: truncated: cut" in errors
+        assert "replies that were cut need a higher --max-tokens" in errors
+        assert "--retries" not in errors
+
+
 def test_an_interrupted_command_continues(tmp_path: Path, queries: str, capsys: pytest.CaptureFixture[str]) -> None:
     model = script(tmp_path, {"contains": ["tea"], "reply": '["Which leaf?"]'}, {"reply": '["When?"]'})
     whole, parts = tmp_path / "whole.jsonl", tmp_path / "parts.jsonl"

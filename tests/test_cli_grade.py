@@ -248,6 +248,31 @@ def test_cut_replies_say_what_helps(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "24 truncated; replies that were cut need a higher --max-tokens" in capsys.readouterr().err
 
 
+def test_cut_replies_are_paid_for_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    passages, bank = write_inputs(tmp_path)
+    model = table(tmp_path / "t.jsonl", {"reply": "4 because", "status": "truncated", "error": "cut after 2 tokens"})
+    cache = tmp_path / "c"
+    more = ["--prompt", RATING, "--cache", str(cache)]
+    assert main(arguments(passages, bank, tmp_path / "1.jsonl", *more, model=model)) == 0
+    captured = capsys.readouterr().err
+    assert "24 grades of 8 passages: 24 calls (24 truncated), 0 replies from the cache" in captured
+    assert "24 grades are of passages or replies that were cut" in captured
+    calls = json.loads((tmp_path / "1.jsonl.manifest.json").read_text())["calls"]
+    assert (calls["made"], calls["failed"], calls["truncated"]) == (24, 0, 24)
+    for name, extra in (("2.jsonl", []), ("3.jsonl", ["--cache-only"])):
+        assert main(arguments(passages, bank, tmp_path / name, *more, *extra, model=model)) == 0
+        assert "no calls, 24 replies from the cache" in capsys.readouterr().err
+        assert (tmp_path / name).read_bytes() == (tmp_path / "1.jsonl").read_bytes()
+    # Another longest reply is another request.
+    assert main(arguments(passages, bank, tmp_path / "4.jsonl", *more, "--max-tokens", "9", model=model)) == 0
+    assert "24 calls (24 truncated)" in capsys.readouterr().err
+    assert main(["cache", "list", str(cache)]) == 0
+    assert [line.split("\t")[2:] for line in capsys.readouterr().out.splitlines()] == [["truncated", "4 because"]] * 48
+    assert main(["cache", "size", str(cache)]) == 0
+    header, row, _ = (line.split("\t") for line in capsys.readouterr().out.splitlines())
+    assert dict(zip(header, row, strict=True))["truncated"] == "48"
+
+
 def test_a_dry_run_of_the_embedded_grader(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     passages, bank = write_inputs(tmp_path)
     assert main(arguments(passages, bank, tmp_path / "o.jsonl", "--dry-run")) == 0

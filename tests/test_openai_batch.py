@@ -55,11 +55,12 @@ def test_every_request_is_answered_once(server: Running, tmp_path: Path) -> None
 
 
 def test_failures_are_records(server: Running, tmp_path: Path) -> None:
-    asked = requests(["id=1", "faults=400 id=2", "faults=lost id=3"])
+    asked = requests(["id=1", "faults=400 id=2", "faults=lost id=3", "faults=length id=4"])
     replies = {one.messages[0].content: reply for one, reply in batching(server, tmp_path / "b").complete(asked)}
     assert replies["id=1"].text == "echo 1"
     assert (replies["faults=400 id=2"].status, replies["faults=400 id=2"].text) == ("truncated", None)
     assert replies["faults=lost id=3"].status == "failed" and "run the same" in replies["faults=lost id=3"].error
+    assert (replies["faults=length id=4"].status, replies["faults=length id=4"].is_answer) == ("truncated", True)
 
 
 def test_a_killed_run_goes_on_with_its_batch(server: Running, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ class Echo:
     window: int = 1
     seen: list[str] = field(default_factory=list)
     failing: frozenset[str] = frozenset()
+    cut: frozenset[str] = frozenset()
     threaded: bool = False
     tokens: tuple[int, int] = (3, 1)
 
@@ -53,11 +54,12 @@ class Echo:
             for request in reversed(block):
                 text = request.messages[0].content
                 self.seen.append(text)
-                failed = text in self.failing
-                yield (
-                    request,
-                    Reply(None, "failed", "lost") if failed else Reply(text, "ok", "", *self.tokens),
-                )
+                if text in self.failing:
+                    yield request, Reply(None, "failed", "lost")
+                elif text in self.cut:
+                    yield request, Reply(text, "truncated", "cut", *self.tokens)
+                else:
+                    yield request, Reply(text, "ok", "", *self.tokens)
 
 
 def ask(text: str, replicate: int = 0) -> Request:
@@ -112,6 +114,23 @@ def test_failures_are_not_cached_and_are_asked_again() -> None:
     assert first == {"a": "a", "b": None, "c": "c"}
     assert second == {"a": "a", "b": "b", "c": "c"}
     assert echo.seen == ["b"]
+
+
+def test_cut_replies_are_paid_once_and_are_no_failures() -> None:
+    """Replies longer than allowed are the rule with models that explain themselves; their grades were read."""
+    stats, again = RunStats(), RunStats()
+    with ReplyCache(":memory:") as cache:
+        echo = Echo(window=2, cut=frozenset("abcde"))
+        runner = LocalRunner(echo, cache, max_cost=100, price=lambda reply: 2.0)
+        first = dict(runner.run(((text, once(text)) for text in "abcdef"), stats))
+        second = dict(LocalRunner(echo, cache, cache_only=True).run(((text, once(text)) for text in "abcdef"), again))
+    assert first == second == {text: text for text in "abcdef"}
+    # The first call tells the cost, though it was cut; then two at a time are asked, and answered last one first.
+    assert echo.seen == ["a", "c", "b", "e", "d", "f"]
+    assert (stats.calls, stats.failed, stats.truncated, stats.cost) == (6, 0, 5, 12.0)
+    assert str(stats) == "6 calls (5 truncated), 0 replies from the cache"
+    assert stats.progress == {"calls": 6, "cached": 0, "failed": 0, "truncated": 5, "tokens": 24}
+    assert (again.calls, again.cached, again.missing) == (0, 6, 0)
 
 
 def test_calls_are_in_the_cache_before_progress_and_results_hear_of_them() -> None:

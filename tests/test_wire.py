@@ -81,6 +81,15 @@ def test_only_a_reply_that_ended_by_itself_is_ok(finish: str | None, expected: s
         assert found.error == f"the endpoint broke the reply off (finish_reason {finish!r})"
 
 
+def test_a_reply_that_was_cut_before_its_text_began_was_paid_for() -> None:
+    """Models that think first may use up the longest reply on it; `content` is null then, and asking again no use."""
+    body = {"choices": [{"message": {"content": None}, "finish_reason": "length"}], "usage": {"completion_tokens": 64}}
+    found = reply_of(json.dumps(body), request())
+    assert isinstance(found, Reply)
+    assert (found.text, found.status, found.is_answer, found.completion_tokens) == ("", "truncated", True, 64)
+    assert found.error == "the reply was cut at the longest length allowed before its text began"
+
+
 def test_a_label_is_taken_out_of_its_object() -> None:
     asked = request(("0", "1"), structured="json_schema")
     schema = request_body(asked, "m")["response_format"]["json_schema"]["schema"]

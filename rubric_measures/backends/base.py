@@ -101,7 +101,7 @@ class Reply:
     Attributes:
         text: the reply as the model gave it; None when there is none (never the text "None").
         status: `ok`; `refused` (the model or a filter declined); `truncated` (the reply or the prompt was cut);
-            `failed` (no reply after all retries). Only `ok` replies are cached.
+            `failed` (no reply after all retries). What is cached: see `is_answer`.
         error: the reason of a status other than `ok`, in one line.
         prompt_tokens: tokens shown to the model; 0 when unknown.
         completion_tokens: tokens written by the model; 0 when unknown.
@@ -114,6 +114,15 @@ class Reply:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     raw: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether the model answered: a whole reply, or the text as far as the longest reply allowed.
+
+        Only answers are cached, and calls without one have failed. A cut text is one, since the same request would be
+        cut again: the longest reply is in its key. A prompt that the endpoint found too long has no text and is none.
+        """
+        return self.text is not None and self.status in ("ok", "truncated")
 
 
 @runtime_checkable

@@ -57,6 +57,7 @@ class CacheEntry(NamedTuple):
             "messages_hash": self.messages,
             "replicate": self.replicate,
             "reply": reply.text,
+            **_cut_fields(reply),
             "prompt_tokens": reply.prompt_tokens,
             "completion_tokens": reply.completion_tokens,
             "raw": dict(reply.raw),
@@ -64,10 +65,11 @@ class CacheEntry(NamedTuple):
 
 
 class ModelCount(NamedTuple):
-    """How much of a cache belongs to one model; `characters` is the size of the stored replies."""
+    """How much of a cache belongs to one model; `truncated` replies were cut, `characters` is the size of all."""
 
     model: str
     replies: int
+    truncated: int
     prompt_tokens: int
     completion_tokens: int
     characters: int
@@ -80,7 +82,7 @@ def messages_hash(request: Request) -> str:
 
 
 class ReplyCache:
-    """Replies by request key. Only `ok` replies are stored, raw: neither grades nor errors.
+    """Replies by request key. Only answers are stored (`Reply.is_answer`), raw: neither grades nor failed calls.
 
     Every `put` is a transaction of its own, so a reply that was put survives the death of the process at any moment
     (write-ahead log, synchronous=NORMAL: a power cut may cost the last ones, never the file). Threads may share an
@@ -200,23 +202,23 @@ class ReplyCache:
         return self.get_many([key]).get(key)
 
     def put(self, request: Request, reply: Reply) -> Reply:
-        """Stores an `ok` reply and returns the stored one: of two processes that asked the same, the first wins.
+        """Stores an answer and returns the stored one: of two processes that asked the same, the first wins.
 
-        Replies of another status, or without a text, are returned as they are and not stored.
+        Other replies (`Reply.is_answer`) are returned as they are and not stored.
         """
-        if reply.status != "ok" or reply.text is None:
+        if not reply.is_answer:
             return reply
         row = _row(request, reply)
         with self._lock, self._explained():
             return self._insert(reply, row)
 
     def put_many(self, answered: Sequence[tuple[Request, Reply]]) -> list[Reply]:
-        """Stores the `ok` replies of a block in one transaction: all or none of them; see `put`.
+        """Stores the answers of a block in one transaction: all or none of them; see `put`.
 
         Returns:
-            the stored replies in the same order (those of another status as they are).
+            the stored replies in the same order (those that are no answers as they are).
         """
-        rows = [_row(*pair) if pair[1].status == "ok" and pair[1].text is not None else None for pair in answered]
+        rows = [_row(request, reply) if reply.is_answer else None for request, reply in answered]
         if not any(rows):
             return [reply for _, reply in answered]
         with self._lock, self._explained(), _transaction(self._connection):
@@ -268,7 +270,8 @@ class ReplyCache:
             return []
         with self._lock, self._explained():
             rows = self._connection.execute(
-                "SELECT model, count(*), sum(coalesce(json_extract(reply, '$.prompt_tokens'), 0)), "
+                "SELECT model, count(*), sum(json_extract(reply, '$.status') IS 'truncated'), "
+                "sum(coalesce(json_extract(reply, '$.prompt_tokens'), 0)), "
                 "sum(coalesce(json_extract(reply, '$.completion_tokens'), 0)), sum(length(reply)) "
                 "FROM replies GROUP BY model ORDER BY model"
             ).fetchall()
@@ -337,10 +340,13 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 def _decoded(text: str) -> Reply:
     """A stored reply; equal ones, and of grades there are few, are one object."""
     fields = json.loads(text)
-    if not isinstance(fields["text"], str):
+    status = fields.get("status", "ok")
+    if not isinstance(fields["text"], str) or status not in ("ok", "truncated"):
         raise TypeError
     return Reply(
         fields["text"],
+        status,
+        fields.get("error", ""),
         prompt_tokens=fields.get("prompt_tokens", 0),
         completion_tokens=fields.get("completion_tokens", 0),
         raw=MappingProxyType(fields.get("raw", {})),
@@ -352,8 +358,13 @@ def _row(request: Request, reply: Reply) -> _Row:
     return bytes.fromhex(request.key), request.model, digest, request.replicate, _encode(reply)
 
 
+def _cut_fields(reply: Reply) -> dict[str, object]:
+    """What says that a reply was cut. Whole replies go without, as in the files made before cut ones were kept."""
+    return {} if reply.status == "ok" else {"status": reply.status, "error": reply.error}
+
+
 def _encode(reply: Reply) -> str:
-    fields: dict[str, object] = {"text": reply.text}
+    fields: dict[str, object] = {"text": reply.text, **_cut_fields(reply)}
     if reply.prompt_tokens:
         fields["prompt_tokens"] = reply.prompt_tokens
     if reply.completion_tokens:

@@ -106,9 +106,10 @@ def _constraint(mode: str, labels: tuple[str, ...]) -> dict[str, Any]:
 def reply_of(content: bytes | str, request: Request, secrets: tuple[str, ...] = ()) -> Reply | Trouble:
     """Reads the body of a successful answer.
 
-    A refusal and a content filter give `refused`; a reply that was cut gives `truncated` with the text so far; a reply
-    without text gives `failed`. What is no reply at all (garbage, an error with status 200, no choices) is trouble,
-    and so is one that the endpoint broke off.
+    A refusal and a content filter give `refused`; a reply that was cut gives `truncated` with the text so far (empty
+    where a model still thought and had written nothing: it was paid for); any other reply without text gives `failed`.
+    What is no reply at all (garbage, an error with status 200, no choices) is trouble, and so is one that the endpoint
+    broke off.
     """
     try:
         body = json.loads(content)
@@ -159,7 +160,8 @@ def _reply_of_choice(choice: Mapping[str, Any], body: Mapping[str, Any], request
     if end in _FILTER_ENDS:
         return Reply(text, "refused", "a content filter stopped the reply", shown, written, raw)
     if end in _CUT_ENDS:
-        return Reply(text, "truncated", "the reply was cut at the longest length allowed", shown, written, raw)
+        reason = f"the reply was cut at the longest length allowed{'' if text else ' before its text began'}"
+        return Reply(text or "", "truncated", reason, shown, written, raw)
     if text is None:
         return Reply(None, "failed", f"the reply has no text (finish_reason {finish!r})", shown, written, raw)
     return Reply(text, "ok", "", shown, written, raw)

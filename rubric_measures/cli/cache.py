@@ -54,7 +54,8 @@ def run(args: argparse.Namespace) -> int:
             _print_size(cache)
         elif args.action == "list":
             for entry in cache.entries(args.model):
-                print(entry.key, entry.model, " ".join((entry.reply.text or "").split())[:80], sep="\t")
+                reply = entry.reply
+                print(entry.key, entry.model, reply.status, " ".join((reply.text or "").split())[:80], sep="\t")
         elif args.action == "export":
             log.info("%d replies exported", cache.export(args.output, args.model))
         else:
@@ -75,7 +76,7 @@ def _check_keys(keys: list[str]) -> None:
 
 
 def _print_size(cache: ReplyCache) -> None:
-    print("model", "replies", "prompt_tokens", "completion_tokens", "characters", sep="\t")
+    print("model", "replies", "truncated", "prompt_tokens", "completion_tokens", "characters", sep="\t")
     for count in cache.counts():
         print(*count, sep="\t")
     print("file bytes", cache.file_bytes(), sep="\t")

@@ -367,7 +367,9 @@ def _say(failures: Sequence[Failure]) -> None:
         _LOGGER.warning("query %s, %s: %s", *failure)
     if len(failures) > _SHOWN:
         _LOGGER.warning("and %d more calls that led to nothing", len(failures) - _SHOWN)
-    if any(not failure.reason.startswith(("failed", "refused", "none is")) for failure in failures):
+    if any(failure.reason.startswith("truncated") for failure in failures):
+        _LOGGER.info("replies that were cut need a higher --max-tokens")
+    if any(not failure.reason.startswith(("failed", "refused", "truncated", "none is")) for failure in failures):
         # Such a reply is in the cache: the same command would read it again.
         _LOGGER.info("replies that cannot be read are drawn again with a higher --retries")
 

@@ -120,7 +120,8 @@ def run(args: argparse.Namespace) -> int:
         try:
             write_graded(args.output, grader.grade_records(itertools.chain(first, groups), bank, report))
         except KeyboardInterrupt:
-            _LOG.warning("interrupted; %d calls of this run are in the cache: run again to continue", report.run.calls)
+            kept = report.run.calls - report.run.failed
+            _LOG.warning("interrupted; %d calls of this run are in the cache: run again to continue", kept)
             return 130
         if args.output != "-":
             files = {"passages": args.passages, "bank": args.bank or "", "output": args.output}

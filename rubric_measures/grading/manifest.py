@@ -70,6 +70,7 @@ def make_manifest(
             "prompt_tokens": run.prompt_tokens,
             "retries_of_unparsed": report.unparsed_retries,
             "shared": run.shared,
+            "truncated": run.truncated,
         },
         "files": files or {},
         "flip_rate": report.flip_rate,

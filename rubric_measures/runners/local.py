@@ -181,7 +181,7 @@ class RunState(Generic[K, T]):
         self.handed.remove(request.key)
         cost = self.runner.price(reply) if self.runner.price else 0.0
         self.stats.count_call(reply, cost)
-        if self.runner.max_cost is not None and reply.status == "ok" and not cost + reply.prompt_tokens:
+        if self.runner.max_cost is not None and reply.is_answer and not cost + reply.prompt_tokens:
             # What it cost is unknown, which is not 0: the limit could not be held.
             self.stats.limit = self.stats.limit or (
                 "the model does not say how many tokens a call took, so its cost is unknown (use --max-calls)"

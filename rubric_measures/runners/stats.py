@@ -20,7 +20,8 @@ class RunStats:
         cached: requests answered from the cache.
         shared: requests answered by an equal one in flight.
         calls: requests answered by the backend.
-        failed: of these, those without an `ok` reply.
+        failed: of these, those without an answer.
+        truncated: of these, those whose reply was cut; they are answers.
         cached_prompt_tokens: tokens that were shown when the cached replies were made.
         cached_completion_tokens: tokens that were written then.
         missing: requests that were not in the cache when no call, or no further one, was allowed.
@@ -36,6 +37,7 @@ class RunStats:
     shared: int = 0
     calls: int = 0
     failed: int = 0
+    truncated: int = 0
     cached_prompt_tokens: int = 0
     cached_completion_tokens: int = 0
     missing: int = 0
@@ -54,7 +56,8 @@ class RunStats:
     def count_call(self, reply: Reply, cost: float = 0.0) -> None:
         """Counts a call by its reply."""
         self.calls += 1
-        self.failed += reply.status != "ok"
+        self.failed += not reply.is_answer
+        self.truncated += reply.is_answer and reply.status == "truncated"
         self.prompt_tokens += reply.prompt_tokens
         self.completion_tokens += reply.completion_tokens
         self.cost += cost
@@ -79,8 +82,10 @@ class RunStats:
     def progress(self) -> dict[str, int]:
         """What a progress bar shows beside its length."""
         tokens = self.prompt_tokens + self.completion_tokens
-        return {"calls": self.calls, "cached": self.cached, "failed": self.failed, "tokens": tokens}
+        cut = {"truncated": self.truncated} if self.truncated else {}
+        return {"calls": self.calls, "cached": self.cached, "failed": self.failed, **cut, "tokens": tokens}
 
     def __str__(self) -> str:
-        failed = f" ({self.failed} failed)" if self.failed else ""
-        return f"{self.calls or 'no'} calls{failed}, {self.cached} replies from the cache"
+        counts = {"failed": self.failed, "truncated": self.truncated}
+        said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+        return f"{self.calls or 'no'} calls{f' ({said})' if said else ''}, {self.cached} replies from the cache"
