@@ -246,6 +246,8 @@ class FaultServer:
                     bad.append({**row, "response": {"status_code": 400, "body": body}})
                 elif "faults=lost" not in text:
                     body = reply_body(call["body"], text, False, self.said(text, 1))
+                    if "faults=length" in text:
+                        body["choices"][0]["finish_reason"] = "length"
                     good.append({**row, "response": {"status_code": 200, "body": body}})
             # Results come in any order.
             self.random.shuffle(good)

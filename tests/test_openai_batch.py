@@ -60,7 +60,7 @@ def test_failures_are_records(server: Running, tmp_path: Path) -> None:
     assert replies["id=1"].text == "echo 1"
     assert (replies["faults=400 id=2"].status, replies["faults=400 id=2"].text) == ("truncated", None)
     assert replies["faults=lost id=3"].status == "failed" and "run the same" in replies["faults=lost id=3"].error
-    assert (replies["faults=length id=4"].status, replies["faults=length id=4"].is_answer) == ("truncated", True)
+    assert (replies["faults=length id=4"].status, replies["faults=length id=4"].text) == ("truncated", "echo 4")
 
 
 def test_a_killed_run_goes_on_with_its_batch(server: Running, tmp_path: Path) -> None:
