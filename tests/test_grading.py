@@ -408,6 +408,28 @@ def test_regrading_completes_a_set_and_touches_no_grade() -> None:
     assert (report.run.calls, report.kept) == (1, 2)
 
 
+def test_regrading_asks_again_what_was_cut_only_where_no_grade_was_read() -> None:
+    """The same request would be cut again; the grade in front of the cut stays, and stays marked."""
+    bank = bank_of("one?", "two?", "three?")
+    ill = Flaky([rule("4: it", "one?", status="truncated"), rule("It", "two?", status="truncated"), rule("1")])
+    first = grade(ill, bank, RATING)
+    well = Flaky([rule("3", "two?"), rule("0")])
+    report = GradingReport()
+    entry = only_set(grade(well, bank, RATING, source=first, report=report))
+    assert grade_of_items(entry) == {"q/one?": 4, "q/two?": 3, "q/three?": 1}
+    assert (entry.item_status, entry.llm_response_errors) == ({"q/one?": "truncated"}, {"q/one?": "said"})
+    assert (report.run.calls, report.kept) == (1, 2)
+
+
+def test_a_direct_label_that_was_cut_is_not_asked_again() -> None:
+    first = grade(Flaky([rule("Yes, it", status="truncated")]), bank_of("one?"), "FagB")
+    report = GradingReport()
+    again = grade(Flaky([rule("No")]), bank_of("one?"), "FagB", source=first, report=report)
+    assert again == first
+    assert [(entry.label, entry.status) for entry in again.grades or ()] == [(1, "truncated")]
+    assert (report.run.calls, report.kept) == (0, 1)
+
+
 def test_another_bank_is_another_set() -> None:
     backend = ScriptedBackend([rule("4")])
     first = grade(backend, bank_of("one?"), RATING)

@@ -238,7 +238,7 @@ class AmendingMaker(EntryMaker):
                 added = new if entry is mine[-1] else {}
                 before = _ids(entry)
                 counts.taken_out += len(before.graded.keys() - kept)
-                counts.failures_left += len((entry.item_status or {}).keys() & kept)
+                counts.failures_left += len((entry.item_status or {}).keys() & kept - before.graded.keys())
                 place = next(place for place, one in enumerate(made) if one is entry)
                 if before.all == kept and not added:
                     counts.untouched += 1

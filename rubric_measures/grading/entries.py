@@ -146,11 +146,14 @@ class EntryMaker:
         return next((entry for entry in passage.grades or () if self.is_mine(entry)), None)
 
     def missing(self, passage: GradedPassage, items: Sequence[RubricItem]) -> tuple[RubricItem, ...]:
-        """The items that still need a grade (or, for extraction, an answer) by this style."""
+        """The items that still need a grade (or, for extraction, an answer) by this style.
+
+        A grade that was read in a cut reply, or given to a cut passage, is one: asking the same again changes nothing.
+        """
         done: set[str] = set()
         for kind in self.style.item_kinds:
             if (entry := self.present(passage, kind)) is not None:  # type: ignore[arg-type]
-                failed = entry.item_status or {}
+                failed = (entry.item_status or {}).keys() - grade_of_items(entry).keys()
                 done |= {item_id for item_id, _ in entry.answers if item_id not in failed}
         return tuple(item for item in items if item.item_id not in done)
 
@@ -178,12 +181,17 @@ class EntryMaker:
         errors: dict[str, str] = {}
         old_grades = grade_of_items(old) if old is not None else {}
         old_answers = dict(old.answers) if old is not None else {}
+        old_status = (old.item_status if old is not None else None) or {}
+        old_errors = (old.llm_response_errors if old is not None else None) or {}
         for item in items:
             outcome = outcomes.get(item.item_id)
             if outcome is None:
                 if item.item_id in old_grades:
                     grades[item.item_id] = old_grades[item.item_id]
                 answers.append((item.item_id, old_answers[item.item_id]))
+                if item.item_id in old_status:
+                    status[item.item_id] = old_status[item.item_id]
+                    errors[item.item_id] = old_errors.get(item.item_id, "")
                 continue
             answers.append((item.item_id, outcome.answer))
             if outcome.grade is not None:

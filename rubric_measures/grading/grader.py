@@ -212,7 +212,7 @@ class Grader:
             raise InputError(f"prompt {style.prompt.prompt_class} shows the query; {unit.query_id!r} has no text")
         if style.direct:
             old = maker.present_direct(passage)
-            if old is not None and old.status == "graded":
+            if old is not None and old.label is not None:
                 report.kept += 1
             else:
                 yield unit
