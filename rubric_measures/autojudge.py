@@ -21,10 +21,12 @@ from rubric_measures.extras import require
 from rubric_measures.formats.autojudge import ListBank, NuggetBank, bank_of_nugget_banks, nugget_banks
 from rubric_measures.formats.nuggetizer import NuggetLine
 from rubric_measures.formats.nuggetizer_records import bank_of_nuggets
+from rubric_measures.formats.record_runs import runs_of_records
 from rubric_measures.formats.reports import answer_doc_id
 from rubric_measures.formats.workbench import QueryPassages, grade_of_items, write_graded
 from rubric_measures.graded import Grades, Label
 from rubric_measures.records import ItemKind, TestBank
+from rubric_measures.sorting import Gap
 
 __all__ = ["JudgeSettings", "RubricJudge"]
 
@@ -366,24 +368,19 @@ def _answers(reports: Iterable[Any], topics: set[str]) -> list[Answer]:
     return answers
 
 
-def _rankings(judged: _Judged) -> dict[str, dict[str, list[str]]]:
+def _rankings(judged: _Judged) -> dict[str, Mapping[str, Sequence[str]]]:
     """Run -> topic -> the passages of its answer, in order; a run of empty answers is there too."""
-    places: dict[str, dict[str, list[tuple[int, str]]]] = {answer.run_id: {} for answer in judged.answers}
-    for group in judged.records:
-        for passage in group.passages:
-            for ranking in passage.rankings:
-                of_run = places[ranking.method].setdefault(group.query_id, [])
-                of_run.append((ranking.rank, passage.doc_id))
+    found = {run.run_id: run.rankings for run in runs_of_records(judged.records)}
     return {
-        run_id: {query_id: [doc_id for _, doc_id in sorted(found)] for query_id, found in of_run.items()}
-        for run_id, of_run in places.items()
+        answer.run_id: {query_id: ranking.doc_ids for query_id, ranking in found.get(answer.run_id, {}).items()}
+        for answer in judged.answers
     }
 
 
 def _passages_of(judged: _Judged) -> Iterator[tuple[Answer, list[str]]]:
     rankings = _rankings(judged)
     for answer in judged.answers:
-        yield answer, rankings[answer.run_id].get(answer.query_id, [])
+        yield answer, [one for one in rankings[answer.run_id].get(answer.query_id, ()) if not isinstance(one, Gap)]
 
 
 def _write_grades(reports: Iterable[Any], judged: _Judged) -> None:

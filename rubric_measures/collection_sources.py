@@ -12,9 +12,10 @@ from ir_datasets.formats import GenericQrel, TrecQrel
 
 from rubric_measures.errors import InputError, UnknownNameError
 from rubric_measures.formats.bank import load_bank
+from rubric_measures.formats.record_runs import runs_of_records
 from rubric_measures.formats.reports import Answer, read_answers
 from rubric_measures.formats.run_names import distinct_run_names
-from rubric_measures.formats.trec import Qrel, Run, make_run, read_qrels, read_run
+from rubric_measures.formats.trec import Qrel, Run, read_qrels, read_run
 from rubric_measures.formats.workbench import load_graded, read_graded
 from rubric_measures.grade_sets import GradeFilter
 from rubric_measures.graded import BANK_DOC, Grades
@@ -162,13 +163,7 @@ class RecordsSource(Source):
     @cached_property
     def runs(self) -> Mapping[str, Run]:  # type: ignore[override]
         """The rankings inside the records, by system."""
-        rows: dict[str, list[tuple[str, str, float]]] = {}
-        for group in self.groups:
-            for passage in group.passages:
-                for place in passage.rankings:
-                    if place.query_id == group.query_id:
-                        rows.setdefault(place.method, []).append((group.query_id, passage.doc_id, place.score))
-        return {run_id: make_run(run_id, members) for run_id, members in sorted(rows.items())}
+        return {run.run_id: run for run in runs_of_records(self.groups, str(self.path))}
 
     @cached_property
     def grades(self) -> Grades | None:  # type: ignore[override]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ir_measures.measures.base import Measure
@@ -17,6 +17,7 @@ from rubric_measures.graded import Grades, OnFailed, QueryGrades, note_lost_pena
 from rubric_measures.leaderboard_cells import OVERALL, Cell, Leaderboard, Tally, cell_of, collect_cells, make_cell
 from rubric_measures.measures.plan import Coverage, Plan, QueryScorer
 from rubric_measures.signature import Signature, made_by
+from rubric_measures.sorting import Placed, RankNotes
 
 if TYPE_CHECKING:
     from rubric_measures.run_spool import RunSpool
@@ -305,12 +306,18 @@ def score_records(
     empty: dict[str, QueryScorer] = {}
     grade_sets: set[str] = set()
     made: set[str] = set()
+    notes, noted = RankNotes(), ""
     for query in queries:
         grade_sets.update(map(str, query.grade_sets))
         made |= query.made
         name = query.part or query.query_id
         scorer = scoring.plan.for_query(query.grades, on_failed)
         rankings = query.rankings if runs is None else _ranked_by(runs, query.grades)
+        if runs is None and query.query_id != noted:
+            # The facets of a query have the same rankings, one after the other.
+            noted = query.query_id
+            for run_id, ranking in rankings.items():
+                notes = notes.adding(Placed(ranking, query.disagreements.get(run_id, 0)))
         for run_id, ranking in rankings.items():
             row = rows.get(run_id)
             if row is None:
@@ -328,6 +335,7 @@ def score_records(
                 scoring.add(row, query_id, scorer, ())
     if overall:
         rows[OVERALL] = best
-    return scoring.finish(
-        rows, _settings(on_failed, {"grades": sorted(grade_sets), **made_by(made), **(settings or {})})
-    )
+    said = {"grades": sorted(grade_sets), **made_by(made), **(settings or {})}
+    if runs is None:
+        said["sort"] = "rank,score,doc_id"
+    return replace(scoring.finish(rows, _settings(on_failed, said)), ranks=notes)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from rubric_measures.errors import MeasureError
 from rubric_measures.measures.plan import Coverage
 from rubric_measures.signature import Signature
+from rubric_measures.sorting import RankNotes
 
 __all__ = ["BELOW", "OVERALL", "Cell", "Leaderboard", "Tally", "cell_of", "collect_cells", "make_cell"]
 
@@ -88,6 +89,8 @@ class Leaderboard:
         cells: run_id -> measure -> mean, standard error and coverage.
         signature: what produced the numbers.
         missing: run_id -> queries that the run does not rank (scored 0).
+        unknown: run_id -> queries that the run ranks and nobody graded (left out).
+        ranks: what is to be said of rankings inside records.
     """
 
     measures: Sequence[str]
@@ -95,6 +98,8 @@ class Leaderboard:
     cells: Mapping[str, Mapping[str, Cell]]
     signature: Signature
     missing: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    unknown: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    ranks: RankNotes = field(default_factory=RankNotes)
 
     def ranking(self, measure: str | None = None) -> list[str]:
         """The runs, best first by the (first) measure; equal ones by name; the best possible score stands on top, and

@@ -24,6 +24,7 @@ from rubric_measures.formats.run_names import distinct_run_names
 from rubric_measures.formats.topics import Topic, read_topics
 from rubric_measures.formats.trec import Qrel, Run, read_qrels, read_run
 from rubric_measures.formats.workbench import GradedPassage, Judgment, PassageData, QueryPassages, Ranking
+from rubric_measures.sorting import Gap
 
 __all__ = ["DocStore", "Missing", "pool", "pool_files"]
 
@@ -134,6 +135,8 @@ def pool(
         for query_id, ranking in run.rankings.items():
             members = wanted.setdefault(query_id, {})
             for rank, (doc_id, score) in enumerate(zip(ranking.doc_ids[:depth], ranking.scores, strict=False), 1):
+                if isinstance(doc_id, Gap):
+                    continue
                 place = Ranking(method=run.run_id, doc_id=doc_id, query_id=query_id, rank=rank, score=score)
                 members.setdefault(doc_id, []).append(place)
     if judged:

@@ -6,8 +6,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from operator import itemgetter
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from rubric_measures.collector import paused_collector
@@ -18,6 +17,7 @@ from rubric_measures.grade_sets import GradeFilter, GradeSetKey, GradeSetSelecto
 from rubric_measures.graded import Grades, OnFailed, QueryGrades, note_left_out
 from rubric_measures.records import RubricItem, TestBank
 from rubric_measures.signature import describe, made_by
+from rubric_measures.sorting import by_rank
 
 __all__ = [
     "RankedPassage",
@@ -46,13 +46,14 @@ class RecordQuery:
 
     Attributes:
         grades: the compiled grades of the one grade set that was selected.
-        rankings: system -> doc_ids by rank, then score descending, then doc_id descending.
+        rankings: system -> doc_ids by rank; a `sorting.Gap` where a document has no record (see `sorting.by_rank`).
         ranks: system -> all its places as the file has them, whatever query they name; only where asked for.
         judgments: doc_id -> the highest judgment of the passage for the query.
         passages: all doc_ids, in file order.
         grade_sets: the grade sets that its grades are of; one, unless the first of several was asked for.
         made: the signatures of the graders that made them, where the records have any.
         part: the name of the part of the query (`query_id/facet_id`) whose items these are; None for all of them.
+        disagreements: system -> places where its scores say another order than its ranks.
     """
 
     grades: QueryGrades
@@ -63,6 +64,7 @@ class RecordQuery:
     grade_sets: frozenset[GradeSetKey] = frozenset()
     made: frozenset[str] = frozenset()
     part: str | None = None
+    disagreements: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def query_id(self) -> str:
@@ -123,22 +125,21 @@ def select_query(
         for judgment in passage.judgments:
             if judgment.query_id == query_id:
                 judgments[doc_id] = max(judgment.relevance, judgments.get(doc_id, judgment.relevance))
-    rankings = {method: _best_first(of_method) for method, of_method in places.items()}
-    for method, of_method in rankings.items():
-        if len(set(of_method)) < len(of_method):
-            twice = next(doc_id for doc_id, count in Counter(of_method).items() if count > 1)
-            raise InputError(
-                f"{selector.source}: query {query_id!r}: passage {twice!r} occurs twice in the ranking of {method!r}; "
-                "keep one of them"
-            )
+    where = f"{selector.source}: query {query_id!r}"
+    placed = {method: by_rank(of_method, doc_ids, where, method) for method, of_method in places.items()}
     grades = _compile(query_id, chosen, items, selector.left_out)
-    return RecordQuery(grades, rankings, ranks, judgments, doc_ids, frozenset(selector.found), frozenset(selector.made))
-
-
-def _best_first(places: list[tuple[int, float, str]]) -> list[str]:
-    places.sort(key=itemgetter(1, 2), reverse=True)
-    places.sort(key=itemgetter(0))
-    return [doc_id for _, _, doc_id in places]
+    rankings = {method: one.doc_ids for method, one in placed.items()}
+    disagreements = {method: one.disagreements for method, one in placed.items() if one.disagreements}
+    return RecordQuery(
+        grades,
+        rankings,
+        ranks,
+        judgments,
+        doc_ids,
+        frozenset(selector.found),
+        frozenset(selector.made),
+        disagreements=disagreements,
+    )
 
 
 def _compile(

@@ -279,3 +279,8 @@ def test_the_signature_tells_who_made_the_grades(tmp_path: Path) -> None:
         texts.append(str(board.signature))
     assert ["graders:" in text for text in texts] == [True, True, False]
     assert len(set(texts)) == 3
+
+
+def test_a_measure_that_no_program_computes_is_one_line(folder: Path) -> None:
+    with pytest.raises(MeasureError, match=r"^RubricQrels\(measure='RBP\(rel=3\)@6'\): Unsupported measures"):
+        record_board(folder, RubricQrels(measure="RBP(rel=3)@6"))

@@ -331,6 +331,17 @@ def test_influence_counts_pairs_of_runs_that_a_grade_moves(material: Material) -
     }
 
 
+def test_influence_passes_over_ranks_without_a_record(tmp_path: Path) -> None:
+    # One ranks d2 third, two ranks d4 second; what stands above them has no record.
+    lines = [["q1", [passage("q1", "d2", [grade_set({"q1/a": 5})], {"one": 3})]]]
+    lines[0][1].append(passage("q1", "d4", [grade_set({"q1/a": 0})], {"two": 2}))
+    write_lines(tmp_path / "graded.jsonl", lines)
+    write_lines(tmp_path / "bank.jsonl", BANK)
+    found = by_influence(load_material(tmp_path / "graded.jsonl", tmp_path / "bank.jsonl"))
+    # Each grade decides one run of two: 1 * 1 / 4.
+    assert {entry.cell.doc_id: entry.score for entry in found} == {"d2": 0.25, "d4": 0.25}
+
+
 def test_impact_before_and_after(material: Material, store: ReviewStore) -> None:
     scores = Scores(material, [RubricCover(rel=4) @ 20])
     # one: q1 2/4, q2 1/1, q3 0 (one item, nothing graded): 1.5 / 3. two: q1 1/4, else 0: 0.25 / 3.

@@ -282,6 +282,7 @@ def _from_records(options: argparse.Namespace, measures: Sequence[Measure], runs
 def _say(board: Leaderboard) -> int:
     """Says on standard error what a table of means hides; 1 when something needed could not be scored."""
     log = logging.getLogger("rubric_measures")
+    board.ranks.say()
     for run_id, queries in sorted(board.missing.items()):
         log.warning("run %s does not rank %d queries (such as %s); they score 0", run_id, len(queries), min(queries))
     unscored = sum(

@@ -21,8 +21,9 @@ from rubric_measures.formats.nuggetizer_records import (
     nugget_lines,
     records_of_assignments,
 )
+from rubric_measures.formats.record_runs import runs_of_records
 from rubric_measures.formats.reports import Answer, Report, answer_of_report, grades_of_reports, report_of_answer
-from rubric_measures.formats.trec import Qrel, Run, make_run
+from rubric_measures.formats.trec import Qrel, Run
 from rubric_measures.formats.workbench import DirectGrade, QueryPassages, write_graded
 from rubric_measures.grade_rows import build_grades
 from rubric_measures.grade_sets import GradeFilter, grade_set_key
@@ -100,17 +101,12 @@ def _records_to_judgments(groups: Sequence[QueryPassages], _: Options) -> list[Q
 
 
 def _records_to_runs(groups: Sequence[QueryPassages], options: Options) -> list[Run]:
-    rows: dict[str, list[tuple[str, str, float]]] = {}
-    for group in groups:
-        for passage in group.passages:
-            for place in passage.rankings:
-                rows.setdefault(place.method, []).append((place.query_id, passage.doc_id, place.score))
-    if not rows:
+    runs = {run.run_id: run for run in runs_of_records(groups)}
+    if not runs:
         raise InputError("the records hold no rankings")
-    if options.run is not None and options.run not in rows:
-        raise UnknownNameError("run", options.run, rows)
-    chosen = sorted(rows) if options.run is None else [options.run]
-    return [make_run(run_id, rows[run_id]) for run_id in chosen]
+    if options.run is not None and options.run not in runs:
+        raise UnknownNameError("run", options.run, runs)
+    return list(runs.values()) if options.run is None else [runs[options.run]]
 
 
 def _item_qrels_to_qrels(rows: Sequence[Qrel], options: Options) -> list[Any]:

@@ -203,7 +203,11 @@ class QueryScorer:
         qrels = [ir_measures.Qrel(query_id, doc_id, label) for doc_id, label in labels.items()]
         if not qrels:
             return lambda ranking: float(inner.DEFAULT)
-        evaluator = ir_measures.evaluator([inner], qrels)
+        try:
+            evaluator = ir_measures.evaluator([inner], qrels)
+        except ValueError as error:
+            # Says which program could compute it.
+            raise MeasureError(f"{measure}: {' '.join(str(error).split())}") from None
 
         def delegate(ranking: Sequence[str]) -> float:
             # Scores that say the rank: every provider then sees the order of the one sort, without ties.

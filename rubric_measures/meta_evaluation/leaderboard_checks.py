@@ -15,6 +15,7 @@ from rubric_measures.formats.trec import columns_of, read_run
 from rubric_measures.graded import Grades, OnFailed, QueryGrades
 from rubric_measures.leaderboard import OVERALL, Leaderboard, needed_depth, score_records, score_runs
 from rubric_measures.selection import RecordQuery
+from rubric_measures.sorting import Gap
 
 __all__ = ["LeaderboardChecks", "RawRun", "RunCheck", "TopRun", "check_leaderboard", "check_records", "raw_runs"]
 
@@ -103,12 +104,20 @@ def raw_runs(paths: Iterable[str | os.PathLike[str]]) -> Iterator[RawRun]:
 
 
 def _rows_of_records(query: RecordQuery) -> dict[str, list[tuple[str, float]]]:
-    """The rankings inside graded records: passages in file order, scored by rank (passages of one rank are tied)."""
+    """The rankings inside graded records: passages in file order, scored by rank (passages of one rank are tied).
+
+    Documents without a record stand at the end of the rows, with the ranks that they keep.
+    """
     runs: dict[str, list[tuple[str, float]]] = {}
     for run_id, places in query.ranks.items():
         own = set(query.rankings.get(run_id, ()))
         ranks = {place.doc_id: place.rank for place in places if place.doc_id in own}
         runs[run_id] = [(doc_id, -float(ranks[doc_id])) for doc_id in query.passages if doc_id in ranks]
+        below = 0
+        for doc_id in reversed(query.rankings.get(run_id, ())):
+            below = below - 1 if isinstance(doc_id, Gap) else ranks[doc_id]
+            if isinstance(doc_id, Gap):
+                runs[run_id].append((doc_id, -float(below)))
     return runs
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rubric_measures.review.events import Cell, PersonGrade
 from rubric_measures.review.material import Material, QueryMaterial, cell_digests
+from rubric_measures.sorting import Gap
 
 __all__ = [
     "ORDERS",
@@ -100,6 +101,8 @@ def _moved(query: QueryMaterial, rel: int, cutoff: int) -> dict[tuple[str, str],
             twice |= once & mask
             once |= mask
         for doc_id in ranking[:cutoff]:
+            if isinstance(doc_id, Gap):
+                continue
             # A grade matters where nothing covers the item, or only this passage does.
             matters = ~once | (covered.get(doc_id, 0) & ~twice)
             for item_id in query.passages[doc_id].grades:
