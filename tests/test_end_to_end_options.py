@@ -190,10 +190,11 @@ def test_a_cache_is_looked_into_replayed_and_pruned(tmp_path: Path, capsys: pyte
         name = f"openai:m@{server.url}"
     capsys.readouterr()
     assert main(["cache", "size", cache]) == 0
-    # Every reply says that 11 tokens were shown and 3 written.
-    assert capsys.readouterr().out.splitlines()[1].split("\t")[:4] == [name, "2", "22", "6"]
+    # Two replies, none of them cut; each says that 11 tokens were shown and 3 written.
+    assert capsys.readouterr().out.splitlines()[1].split("\t")[:5] == [name, "2", "0", "22", "6"]
     assert main(["cache", "list", cache, "--model", name]) == 0
-    assert sorted(line.split("\t")[1:] for line in capsys.readouterr().out.splitlines()) == [[name, "2"], [name, "5"]]
+    listed = sorted(line.split("\t")[1:] for line in capsys.readouterr().out.splitlines())
+    assert listed == [[name, "ok", "2"], [name, "ok", "5"]]
     replies = str(tmp_path / "exported.jsonl")
     assert main(["cache", "export", cache, "-o", replies]) == 0
     replayed = ["grade", passages, "--bank", bank, "--model", f"scripted:{replies}", "--prompt", RATING]

@@ -12,6 +12,8 @@ import pytest
 from rubric_measures.backends import Message, Reply, Request
 from rubric_measures.backends.openai_compatible import OpenAICompatible
 from rubric_measures.errors import BackendError, FormatError, InputError
+from rubric_measures.grading import Price
+from rubric_measures.runners import Job, LocalRunner, RunStats
 from tests.fault_server import Running, running
 
 openai = pytest.importorskip("openai")
@@ -109,6 +111,26 @@ def test_many_requests_are_several_batches(server: Running, tmp_path: Path) -> N
         answered = texts_of(run.complete(requests([f"id={number}" for number in range(20)])))
         assert answered == {f"id={number}": f"echo {number}" for number in range(20)}
         assert len(list(client.batches.list())) == 3
+
+
+def test_a_limit_on_the_cost_sizes_the_first_batch(server: Running, tmp_path: Path) -> None:
+    """A batch takes hours, so the first one is no single request that finds out what a call costs."""
+
+    def once(number: int) -> Job[str | None]:
+        asked = Request("openai:m", (Message("user", f"id={number}"),), {"max_tokens": 4})
+        [reply] = yield [asked]
+        return reply.text
+
+    stats = RunStats()
+    price = Price(1e6, 1e6)  # 1 for each token
+    runner = LocalRunner(batching(server, tmp_path / "b"), None, max_cost=300, price=price)
+    results = dict(runner.run(((number, once(number)) for number in range(10, 100)), stats))
+    # 5 bytes, a frame of 16 and 4 tokens written are 25 at most: 12 requests surely fit. Each costs 11 + 3 = 14; after
+    # these 168, 9 more may be made (168 + 9 * 14 = 294).
+    assert [number for number in results if results[number] is not None] == list(range(10, 31))
+    assert (stats.calls, stats.cost, stats.missing) == (21, 294, 69)
+    with openai.OpenAI(api_key="k", base_url=server.url) as client:
+        assert len(list(client.batches.list())) == 2
 
 
 def test_a_damaged_state_file_is_said_to_be(server: Running, tmp_path: Path) -> None:

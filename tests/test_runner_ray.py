@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import subprocess
@@ -318,6 +319,16 @@ def test_a_stream_that_breaks_is_begun_anew(cluster: Any, folder: Path, caplog: 
     assert "the stream of Ray Data broke and is begun anew" in caplog.text
 
 
+class Two:
+    """Every call costs 2, which only its reply tells."""
+
+    def of_reply(self, reply: Reply) -> float:
+        return 2.0
+
+    def most_of(self, request: Request) -> float:
+        return math.inf
+
+
 def test_limits_stop_and_the_next_run_goes_on(cluster: Any, folder: Path) -> None:
     groups, bank = make_groups(1, 4), make_bank(1, 3)
     with ReplyCache(":memory:") as cache:
@@ -325,7 +336,7 @@ def test_limits_stop_and_the_next_run_goes_on(cluster: Any, folder: Path) -> Non
         assert report.run.limit == "the limit of 5 calls was reached"
         assert len(cache) == len(calls(folder)) == report.run.calls == 5
         # The first call shows that one costs 2; two of them cost 4, and a third would pass the limit.
-        _, report = graded(diary(folder, cache, max_cost=5, price=lambda reply: 2.0), groups, bank)
+        _, report = graded(diary(folder, cache, max_cost=5, price=Two()), groups, bank)
         assert report.run.limit == "the limit of 5 on the cost was reached"
         assert len(cache) == len(calls(folder)) == 7
         _, report = graded(diary(folder, cache, cache_only=True), groups, bank)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -60,6 +61,20 @@ class Echo:
                     yield request, Reply(text, "truncated", "cut", *self.tokens)
                 else:
                     yield request, Reply(text, "ok", "", *self.tokens)
+
+
+@dataclass(frozen=True)
+class Flat:
+    """Every call costs the same, for each token of its reply; how much it may cost at most."""
+
+    cost: float
+    most: float = math.inf
+
+    def of_reply(self, reply: Reply) -> float:
+        return self.cost * reply.completion_tokens
+
+    def most_of(self, request: Request) -> float:
+        return self.most
 
 
 def ask(text: str, replicate: int = 0) -> Request:
@@ -121,7 +136,7 @@ def test_cut_replies_are_paid_once_and_are_no_failures() -> None:
     stats, again = RunStats(), RunStats()
     with ReplyCache(":memory:") as cache:
         echo = Echo(window=2, cut=frozenset("abcde"))
-        runner = LocalRunner(echo, cache, max_cost=100, price=lambda reply: 2.0)
+        runner = LocalRunner(echo, cache, max_cost=100, price=Flat(2))
         first = dict(runner.run(((text, once(text)) for text in "abcdef"), stats))
         second = dict(LocalRunner(echo, cache, cache_only=True).run(((text, once(text)) for text in "abcdef"), again))
     assert first == second == {text: text for text in "abcdef"}
@@ -214,17 +229,34 @@ def test_the_limit_on_cost_stops_before_it_is_passed(window: int) -> None:
     echo = Echo(window)
     stats = RunStats()
     with ReplyCache(":memory:") as cache:
-        runner = LocalRunner(echo, cache, max_cost=5, price=lambda reply: 2.0)
+        runner = LocalRunner(echo, cache, max_cost=5, price=Flat(2))
         results = dict(runner.run(((text, once(text)) for text in "abcdef"), stats))
     assert echo.seen == ["a", "b"]
     assert results == {"a": "a", "b": "b", **dict.fromkeys("cdef")}
     assert (stats.limit, stats.missing) == ("the limit of 5 on the cost was reached", 4)
 
 
+def test_calls_that_surely_fit_the_limit_are_made_together() -> None:
+    """Nothing is known yet, but each call costs 4 at most: three of them fit 14, a batch of three is sent."""
+    echo, stats = Echo(window=100), RunStats()
+    runner = LocalRunner(echo, None, max_cost=14, price=Flat(2, most=4))
+    results = dict(runner.run(((text, once(text)) for text in "abcdefgh"), stats))
+    # The first batch costs 6; then three more fit at 2 each (12 < 14 <= 6 + 2 * 4).
+    assert echo.seen == ["c", "b", "a", "f", "e", "d"]
+    assert [text for text in "abcdefgh" if results[text] is None] == ["g", "h"]
+    assert stats.cost == 12
+    # Calls that failed tell nothing: the second three are sent by what they cost at most, too.
+    echo, stats = Echo(window=100, failing=frozenset("abc")), RunStats()
+    runner = LocalRunner(echo, None, max_cost=14, price=Flat(2, most=4))
+    assert len(dict(runner.run(((text, once(text)) for text in "abcdefgh"), stats))) == 8
+    assert echo.seen == ["c", "b", "a", "f", "e", "d", "h", "g"]
+    assert (stats.failed, stats.cost) == (3, 10)
+
+
 def test_a_cost_that_nobody_knows_is_not_0() -> None:
     # The replies carry no counts of tokens, so a price a token cannot say what they cost.
     echo, stats = Echo(tokens=(0, 0)), RunStats()
-    runner = LocalRunner(echo, None, max_cost=5, price=lambda reply: 2.0 * reply.completion_tokens)
+    runner = LocalRunner(echo, None, max_cost=5, price=Flat(2))
     results = dict(runner.run(((text, once(text)) for text in "abc"), stats))
     assert (results, stats.missing) == ({"a": "a", "b": None, "c": None}, 2)
     assert "its cost is unknown (use --max-calls)" in stats.limit

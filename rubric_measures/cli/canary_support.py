@@ -81,7 +81,7 @@ def run_canaries(
     limits = {
         "max_calls": options.max_calls,
         "max_cost": options.max_cost,
-        "price": price.of_reply if price else None,
+        "price": price,
     }
 
     def grader(cache: ReplyCache | None, **more: Any) -> Grader:

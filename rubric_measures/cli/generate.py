@@ -179,7 +179,7 @@ def _caller(
         cache_only=options.cache_only and not options.dry_run,
         max_calls=None if options.dry_run else options.max_calls,
         max_cost=None if options.dry_run else options.max_cost,
-        price=price.of_reply if price else None,
+        price=price,
         progress=None if options.dry_run else _progress(stack, spec),
         stop=stop,
     )

@@ -159,7 +159,7 @@ def _grader(args: argparse.Namespace, make_runner: Callable[..., LocalRunner], c
         cache_only=args.cache_only,
         max_calls=args.max_calls,
         max_cost=args.max_cost,
-        price=price.of_reply if price else None,
+        price=price,
         **limits,
     )
     return Grader(runner, tuple(args.prompt), _settings(args), change)

@@ -252,7 +252,7 @@ def _grader(
         cache_only=options.cache_only,
         max_calls=options.max_calls,
         max_cost=options.max_cost,
-        price=price.of_reply if price else None,
+        price=price,
         stop=stop,
     )
     csv = options.queries.removesuffix(".gz").endswith(".csv")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rubric_measures.backends.base import Reply
+from rubric_measures.backends.base import Reply, Request
 from rubric_measures.backends.counting import CountingBackend
 from rubric_measures.errors import FormatError
 from rubric_measures.files import path_name, read_text
@@ -21,6 +21,10 @@ from rubric_measures.records import TestBank
 from rubric_measures.runners import LocalRunner
 
 __all__ = ["Estimate", "Price", "estimate", "load_prices", "price_of"]
+
+
+# The most tokens that a chat template puts around a message.
+_FRAME = 16
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,21 @@ class Price:
     def of_reply(self, reply: Reply) -> float:
         """The cost of one reply, by the tokens that it reports."""
         return self.of(reply.prompt_tokens, reply.completion_tokens)
+
+    def most_of(self, request: Request) -> float:
+        """The most that a request can cost, whatever the tokenizer; infinity when its reply has no longest length.
+
+        Of a text there are at most as many tokens as it has bytes (UTF-8), and a frame for each message.
+
+        >>> from rubric_measures.backends.base import Message
+        >>> Price(1e6, 1e6).most_of(Request("m", (Message("user", "ä?"),), {"max_tokens": 5}))
+        24.0
+        """
+        longest = request.options.get("max_tokens")
+        if not isinstance(longest, int):
+            return math.inf
+        shown = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
+        return self.of(shown + _FRAME * len(request.messages), longest)
 
 
 def load_prices(path: str | os.PathLike[str]) -> dict[str, Price]:

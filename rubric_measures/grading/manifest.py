@@ -62,8 +62,7 @@ def make_manifest(
             "cached_completion_tokens": run.cached_completion_tokens,
             "cached_prompt_tokens": run.cached_prompt_tokens,
             "completion_tokens": run.completion_tokens,
-            # Without token counts the cost is unknown, which is not 0.
-            "cost": run.cost if grader.runner.price and (run.cost or run.prompt_tokens or not run.calls) else None,
+            "cost": run.cost if grader.runner.price and not run.unpriced else None,
             "failed": run.failed,
             "limit": run.limit or None,
             "made": run.calls,

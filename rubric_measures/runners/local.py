@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar, cast
+from typing import Generic, Protocol, TypeVar, cast
 
 from rubric_measures.backends.base import Backend, Reply, Request
 from rubric_measures.backends.cache import ReplyCache
 from rubric_measures.errors import GradingError, InputError
 from rubric_measures.runners.stats import RunStats
 
-__all__ = ["Job", "LocalRunner", "RunState", "RunStats"]
+__all__ = ["Job", "LocalRunner", "Pricing", "RunState", "RunStats"]
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -24,6 +25,18 @@ Job = Generator[Sequence[Request], Sequence[Reply], T]
 
 _BLOCK = 256  # requests that are looked up in the cache together
 _BACKLOG = 1024  # results that may wait for their reader before the backend is given a pause
+
+
+class Pricing(Protocol):
+    """What a model costs, for limits and counts."""
+
+    def of_reply(self, reply: Reply) -> float:
+        """The cost of a call, by the tokens that its reply reports."""
+        ...
+
+    def most_of(self, request: Request) -> float:
+        """What a call can cost at most, before it is made; infinity where nobody can say."""
+        ...
 
 
 @dataclass
@@ -50,8 +63,10 @@ class LocalRunner:
         cache: where replies are kept; None keeps none.
         cache_only: make no call; what is not in the cache fails.
         max_calls: make so many calls at most; what they do not answer is a failed reply that says so.
-        max_cost: make no call that would cost more than this in all, likewise.
-        price: what a reply costs; needed for `max_cost`.
+        max_cost: make no call that would cost more than this in all, likewise. Until a first call was answered, calls
+            are made together only as long as the most that they can cost is within the limit (one is always made);
+            then as long as they are, if each costs what the others did on average.
+        price: what calls cost; needed for `max_cost`.
         progress: is called now and then with the counts.
         stop: when it is set, no further call begins; those in flight are finished, then `KeyboardInterrupt` is raised.
     """
@@ -61,7 +76,7 @@ class LocalRunner:
     cache_only: bool = False
     max_calls: int | None = None
     max_cost: float | None = None
-    price: Callable[[Reply], float] | None = None
+    price: Pricing | None = None
     progress: Callable[[RunStats], None] | None = None
     stop: threading.Event | None = None
 
@@ -114,6 +129,7 @@ class RunState(Generic[K, T]):
         self.misses: deque[Request] = deque()  # not in the cache, not yet handed to the backend
         self.waiting: dict[str, list[tuple[_Started[K, T], int]]] = {}  # key -> who waits for its reply
         self.handed: set[str] = set()
+        self.reserved = 0.0  # the most that these can cost, where there is a limit on the cost
         self.done: deque[tuple[K, T]] = deque()
         self.stopped = False
 
@@ -133,6 +149,7 @@ class RunState(Generic[K, T]):
     def hand(self, request: Request) -> None:
         """Notes that a request is with the backend."""
         self.handed.add(request.key)
+        self.reserved += self._most_of(request)
 
     def next_miss(self) -> Request | None:
         """The next request for the backend; None at the end, when stopped, or when results wait to be read."""
@@ -143,7 +160,7 @@ class RunState(Generic[K, T]):
                 if self.misses and self._limit_reached():
                     self._leave_out()
                 elif self.misses:
-                    return None if self._cost_unknown() else self.misses.popleft()
+                    return None if self._must_wait() else self.misses.popleft()
                 if len(self.done) > _BACKLOG:
                     return None
                 block = self._next_block()
@@ -179,10 +196,10 @@ class RunState(Generic[K, T]):
 
     def _settle(self, request: Request, reply: Reply, kept: Reply) -> None:
         self.handed.remove(request.key)
-        cost = self.runner.price(reply) if self.runner.price else 0.0
-        self.stats.count_call(reply, cost)
-        if self.runner.max_cost is not None and reply.is_answer and not cost + reply.prompt_tokens:
-            # What it cost is unknown, which is not 0: the limit could not be held.
+        self.reserved = self.reserved - self._most_of(request) if self.handed else 0.0
+        self.stats.count_call(reply, self.runner.price.of_reply(reply) if self.runner.price else 0.0)
+        if self.runner.max_cost is not None and self.stats.unpriced:
+            # An unknown cost is not 0: the limit could not be held.
             self.stats.limit = self.stats.limit or (
                 "the model does not say how many tokens a call took, so its cost is unknown (use --max-calls)"
             )
@@ -213,9 +230,22 @@ class RunState(Generic[K, T]):
             for job, place in self.waiting.pop(self.misses.popleft().key):
                 self._deliver(job, place, reply)
 
-    def _cost_unknown(self) -> bool:
-        """Whether the first calls are to be made one by one: until one is answered, nobody knows what a call costs."""
-        return self.runner.max_cost is not None and bool(self.handed) and self.stats.calls == self.stats.failed
+    def _must_wait(self) -> bool:
+        """Whether the next call waits for those in flight: until one is answered, only what they cost at most is known.
+
+        So the first batch of a Batch API has as many requests as surely fit the limit, not one.
+        """
+        limit, stats = self.runner.max_cost, self.stats
+        if limit is None or not self.handed or stats.calls > stats.failed:
+            return False
+        return stats.cost + self.reserved + self._most_of(self.misses[0]) > limit
+
+    def _most_of(self, request: Request) -> float:
+        """The most that a call can cost; 0 without a limit on the cost, so that nothing is counted for nobody."""
+        runner = self.runner
+        if runner.max_cost is None:
+            return 0.0
+        return runner.price.most_of(request) if runner.price else math.inf
 
     def _expected(self) -> float:
         """What the calls in flight will cost, if they cost what the others did on average."""

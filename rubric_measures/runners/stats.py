@@ -27,7 +27,8 @@ class RunStats:
         missing: requests that were not in the cache when no call, or no further one, was allowed.
         prompt_tokens: tokens shown in calls.
         completion_tokens: tokens written in calls.
-        cost: what the calls cost, by the price function; 0 without one.
+        cost: what the calls cost, by their price; 0 without one.
+        unpriced: answers that neither cost anything nor say how many tokens they took: what they cost is unknown.
         limit: which limit on calls or cost was reached; empty when none was.
         returned: (model id, system fingerprint) as the replies name them -> replies, cached ones included.
     """
@@ -44,6 +45,7 @@ class RunStats:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float = 0.0
+    unpriced: int = 0
     limit: str = ""
     returned: Counter[tuple[str, str]] = field(default_factory=Counter)
 
@@ -61,6 +63,7 @@ class RunStats:
         self.prompt_tokens += reply.prompt_tokens
         self.completion_tokens += reply.completion_tokens
         self.cost += cost
+        self.unpriced += reply.is_answer and not cost + reply.prompt_tokens
         self.see(reply)
 
     def count_cached(self, replies: Iterable[Reply | None]) -> None:
