@@ -84,12 +84,28 @@ def make_diary(model: str, **options: Any) -> Backend:
     return Diary(Path(model), **options)
 
 
-def drive(folder: str, options: dict[str, Any], arguments: list[str]) -> int:
-    """The command line with the diary as its model, for processes that are killed or interrupted."""
+def drive(folder: str, options: dict[str, Any], arguments: list[str], before_ray: str = "") -> int:
+    """The command line with the diary as its model, for processes that are killed or interrupted.
+
+    Args:
+        folder: the diary's.
+        options: of the diary.
+        arguments: the command line.
+        before_ray: a statement that is executed where Ray is about to start.
+    """
+    import ray
+
     from rubric_measures.cli import main
     from rubric_measures.runners import ray_runner
     from rubric_measures.runners.ray_worker import BackendSpec
 
     spec = BackendSpec(folder, options, make_diary)
     ray_runner.ray_backend = lambda model, _, settings: (spec.build(), spec, settings)
+    begin = ray.init
+
+    def init(*args: Any, **kwargs: Any) -> Any:
+        exec(before_ray)
+        return begin(*args, **kwargs)
+
+    ray.init = init
     return main(arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import math
 import os
@@ -28,9 +29,9 @@ from rubric_measures.formats.workbench import QueryPassages  # noqa: E402
 from rubric_measures.grading import Grader, GradingReport, GradingSettings  # noqa: E402
 from rubric_measures.records import TestBank  # noqa: E402
 from rubric_measures.runners import LocalRunner  # noqa: E402
-from rubric_measures.runners.ray_pool import RayPool, RaySettings  # noqa: E402
+from rubric_measures.runners.ray_pool import QUIET, RayPool, RaySettings, _interrupts_held, connected  # noqa: E402
 from rubric_measures.runners.ray_runner import RayRunner, ray_backend  # noqa: E402
-from rubric_measures.runners.ray_worker import BackendSpec, pack_requests, unpack_requests  # noqa: E402
+from rubric_measures.runners.ray_worker import BackendSpec, Desk, pack_requests, unpack_requests  # noqa: E402
 from tests.grading_data import make_bank, make_groups, write_inputs  # noqa: E402
 from tests.ray_backends import Diary, make_diary  # noqa: E402
 
@@ -49,13 +50,9 @@ PATIENCE = 300.0  # seconds after which a test that waits has failed
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """A cluster on this machine with a head of two processors; this process and others join it."""
-    from rubric_measures.runners.ray_pool import connected
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
         # Nodes of the cluster get the settings of a quiet Ray before the first one starts.
-        from rubric_measures.runners.ray_pool import QUIET
-
         for name, value in QUIET.items():
             patch.setenv(name, value)
         from ray.cluster_utils import Cluster
@@ -355,9 +352,10 @@ def test_a_model_that_cannot_be_used_is_one_line(cluster: Any, folder: Path) -> 
         graded(runner, groups, bank)
 
 
-def start(folder: Path, options: dict[str, Any], arguments: list[str]) -> subprocess.Popen[str]:
+def start(folder: Path, options: dict[str, Any], arguments: list[str], before_ray: str = "") -> subprocess.Popen[str]:
     program = (
-        f"import sys; from tests.ray_backends import drive; sys.exit(drive({str(folder)!r}, {options!r}, sys.argv[1:]))"
+        "import sys; from tests.ray_backends import drive; "
+        f"sys.exit(drive({str(folder)!r}, {options!r}, sys.argv[1:], {before_ray!r}))"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", program, *arguments],
@@ -441,6 +439,57 @@ def test_ctrl_c_keeps_the_block_in_flight_and_stops(folder: Path, tmp_path: Path
     assert (errors.count("\n"), printed) == (1, "")
     assert stored(cache) == len(calls(folder)) == kept + 2
     assert not out.exists()
+
+
+def test_ctrl_c_while_ray_starts_stops_before_the_first_call(folder: Path, tmp_path: Path) -> None:
+    arguments, out = command(tmp_path)
+    with start(folder, {}, arguments, before_ray="os.kill(os.getpid(), signal.SIGINT)") as process:
+        printed, errors = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, printed) == (130, ""), errors
+    assert "; 0 calls of this run are in the cache" in errors
+    assert errors.count("\n") == 1
+    assert not calls(folder)
+    assert not out.exists()
+
+
+def test_an_interrupt_waits_until_ray_is_there_and_never_reaches_its_processes() -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+    asks = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))"
+    try:
+        with _interrupts_held():
+            os.kill(os.getpid(), signal.SIGINT)
+            child = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=True)
+            assert heard == []
+        assert heard == [signal.SIGINT]
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert child.stdout == "True\n"
+
+
+def test_each_setting_of_a_quiet_ray_stands_unless_it_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in QUIET:
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("RAY_BACKEND_LOG_LEVEL", "debug")
+    monkeypatch.setattr(ray, "is_initialized", lambda: True)
+    with connected("") as found:
+        assert found is ray
+    assert {name: os.environ[name] for name in QUIET} == {**QUIET, "RAY_BACKEND_LOG_LEVEL": "debug"}
+
+
+def test_a_block_is_taken_back_even_before_it_is_at_the_desk() -> None:
+    async def so() -> tuple[list[int], object, list[int]]:
+        desk = Desk()
+        await desk.add(0, b"begun")
+        await desk.begin(0, "actor", "node")
+        await desk.add(1, b"waits")
+        back = await desk.recall([0, 1, 2])
+        await desk.add(2, b"late")
+        await desk.add(3, b"next")
+        return back, await desk.at(2), await desk.recall([3])
+
+    assert asyncio.run(so()) == ([1, 2], (3, b"next"), [3])
 
 
 def test_a_second_ctrl_c_drops_the_block_in_flight(cluster: Any, folder: Path, tmp_path: Path) -> None:

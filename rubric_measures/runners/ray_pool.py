@@ -77,8 +77,8 @@ def connected(address: str) -> Iterator[Any]:
         MissingExtraError: Ray is not installed.
         BackendError: there is no cluster at the address, or Ray cannot be started.
     """
-    if not os.environ.keys() & QUIET.keys():
-        os.environ.update(QUIET)
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
     ray = require("ray", "ray")
     require("ray.data", "ray")
     if ray.is_initialized():
@@ -88,7 +88,7 @@ def connected(address: str) -> Iterator[Any]:
     logging.getLogger("ray.data").setLevel(logging.CRITICAL + 1)
     own: dict[str, Any] = {} if address else {"include_dashboard": False, "object_store_memory": _STORE}
     try:
-        with _no_stderr(), _deaf_children():
+        with _no_stderr(), _interrupts_held():
             ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **own)
     except Exception as error:
         where = f"the Ray cluster at {address} cannot be joined" if address else "Ray cannot be started"
@@ -114,16 +114,24 @@ def _silent_raylet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _deaf_children() -> Iterator[None]:
-    """Lets processes that are started meanwhile ignore Ctrl-C: a terminal sends it to all, and the driver decides."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _interrupts_held() -> Iterator[None]:
+    """Keeps a Ctrl-C waiting until Ray is there: half a Ray would stay behind, and none may be lost.
+
+    Processes that are started meanwhile never see one: a terminal sends it to all, and the driver decides.
+    """
+    heard: list[int] = []
+    main = threading.current_thread() is threading.main_thread()
+    # Blocked signals are what children inherit; a thread that does not block them may still be handed one.
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number)) if main else None
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        if main:
+            signal.signal(signal.SIGINT, before)
+            if heard:
+                signal.raise_signal(signal.SIGINT)
 
 
 @contextlib.contextmanager
@@ -267,7 +275,7 @@ class RayPool:
 
     def _recall(self, stream: _Stream) -> None:
         with contextlib.suppress(self._ray.exceptions.RayError):
-            for number in self._ray.get(stream.desk.recall.remote()):
+            for number in self._ray.get(stream.desk.recall.remote(list(self._open))):
                 self._open.pop(number, None)
         if self._open and not self._recalled:
             _LOG.info("waiting for %d blocks that actors have begun; Ctrl-C again drops them", len(self._open))

@@ -93,6 +93,7 @@ class Desk:
     def __init__(self) -> None:
         self._order: list[int] = []
         self._open: dict[int, _Block] = {}
+        self._recalled: set[int] = set()  # before they were here
         self._changed = asyncio.Condition()
         self._finished = False
         self._deaths_in_row = 0
@@ -105,6 +106,8 @@ class Desk:
 
     async def add(self, block: int, data: bytes) -> None:
         """Puts a block at the end of the stream."""
+        if block in self._recalled:
+            return
         async with self._changed:
             self._open[block] = _Block(data)
             self._order.append(block)
@@ -163,11 +166,12 @@ class Desk:
             self._changed.notify_all()
         return begun
 
-    async def recall(self) -> list[int]:
-        """Takes back the blocks that no actor has begun."""
-        waiting = [number for number, block in self._open.items() if not block.actor]
+    async def recall(self, numbers: Sequence[int]) -> list[int]:
+        """Takes back those of some blocks that no actor has begun; Ray may let this call overtake that of `add`."""
+        waiting = [number for number in numbers if number not in self._open or not self._open[number].actor]
         for number in waiting:
-            del self._open[number]
+            if self._open.pop(number, None) is None:
+                self._recalled.add(number)
         return waiting
 
     async def cancel(self) -> list[Any]:
