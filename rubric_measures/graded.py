@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -26,6 +26,7 @@ __all__ = [
     "all_rows",
     "build_query",
     "note_left_out",
+    "note_queries",
 ]
 
 OnFailed = Literal["exclude", "zero", "error"]
@@ -366,6 +367,31 @@ def note_lost_penalties(count: int, run_id: str = "") -> None:
             count,
             f" (most in run {run_id})" if run_id else "",
         )
+
+
+def note_queries(unknown: Mapping[str, Collection[str]], missing: Mapping[str, Collection[str]]) -> None:
+    """Says which queries of runs are in vain, and which queries runs lack.
+
+    Args:
+        unknown: run_id -> queries that it ranks, and that neither grades nor bank have.
+        missing: run_id -> queries to score that it does not rank.
+    """
+    import logging
+
+    log = logging.getLogger("rubric_measures")
+    strangers = {run_id: min(queries) for run_id, queries in unknown.items() if queries}
+    if strangers:
+        count = len(set().union(*unknown.values()))
+        run_id = min(strangers, key=lambda run_id: (strangers[run_id], run_id))
+        of, such = f"run {run_id}", strangers[run_id]
+        if len(strangers) > 1:
+            of, such = f"{len(strangers)} runs", f"{such} of run {run_id}"
+        log.warning("%d queries of %s are not graded and were left out (such as %s)", count, of, such)
+    for run_id, queries in sorted(missing.items()):
+        if queries:
+            log.warning(
+                "run %s does not rank %d queries (such as %s); they score 0", run_id, len(queries), min(queries)
+            )
 
 
 def note_left_out(left_out: Counter[str]) -> None:

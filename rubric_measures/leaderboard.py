@@ -53,6 +53,7 @@ class _RunRow:
     columns: list[dict[str, float | None]]
     tallies: dict[int | None, Tally]
     missing: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
     lost_penalties: int = 0
 
     def add(self, query_id: str, scored: _Scored) -> None:
@@ -117,9 +118,10 @@ class _Scoring:
                 for name, column, cutoff in zip(self.names, columns, self.cutoffs, strict=True)
             }
         missing = {run_id: row.missing for run_id, row in rows.items() if row.missing}
+        unknown = {run_id: sorted(row.unknown) for run_id, row in rows.items() if row.unknown}
         worst = max(sorted(rows), key=lambda run_id: rows[run_id].lost_penalties)
         note_lost_penalties(sum(row.lost_penalties for row in rows.values()), worst)
-        return Leaderboard(self.names, values, cells, Signature({"measures": self.names, **settings}), missing)
+        return Leaderboard(self.names, values, cells, Signature({"measures": self.names, **settings}), missing, unknown)
 
 
 def _cutoff(measure: Measure) -> int | None:
@@ -180,6 +182,7 @@ def _score_run(scoring: _Scoring, scorers: Mapping[str, QueryScorer], rankings: 
     for query_id, scorer in scorers.items():
         # Where facets are scored apart, several of them have the rankings of one query.
         scoring.add(row, query_id, scorer, rankings.get(scorer.query_id, ()))
+    row.unknown += rankings.keys() - {scorer.query_id for scorer in scorers.values()}
     return row
 
 
@@ -252,6 +255,7 @@ def score_run_files(
         run_id, taken = map_run(path, score_query)
         found = {spaced.get(query_id, query_id): scored for query_id, scored in taken.items()}
         row = scoring.new_row()
+        row.unknown += found.keys() - parts.keys()
         for name, scorer in scorers.items():
             scored = found.get(scorer.query_id)
             row.add(name, scored[name] if scored else scoring.score(scorer, ()))
@@ -306,16 +310,16 @@ def score_records(
     empty: dict[str, QueryScorer] = {}
     grade_sets: set[str] = set()
     made: set[str] = set()
-    notes, noted = RankNotes(), ""
+    known_queries: set[str] = set()
+    notes = RankNotes()
     for query in queries:
         grade_sets.update(map(str, query.grade_sets))
         made |= query.made
         name = query.part or query.query_id
         scorer = scoring.plan.for_query(query.grades, on_failed)
         rankings = query.rankings if runs is None else _ranked_by(runs, query.grades)
-        if runs is None and query.query_id != noted:
-            # The facets of a query have the same rankings, one after the other.
-            noted = query.query_id
+        # The facets of a query have the same rankings.
+        if runs is None and query.query_id not in known_queries:
             for run_id, ranking in rankings.items():
                 notes = notes.adding(Placed(ranking, query.disagreements.get(run_id, 0)))
         for run_id, ranking in rankings.items():
@@ -323,6 +327,7 @@ def score_records(
             if row is None:
                 row = rows[run_id] = scoring.new_row()
             scoring.add(row, name, scorer, ranking)
+        known_queries.add(query.query_id)
         if overall:
             for column, values in zip(best.columns, scoring.overall({name: scorer}).columns, strict=True):
                 column.update(values)
@@ -333,6 +338,10 @@ def score_records(
         for query_id, scorer in empty.items():
             if query_id not in row.columns[0]:
                 scoring.add(row, query_id, scorer, ())
+    if runs is not None:
+        known = set(known_queries).union(map(written_id, known_queries))
+        for run in runs.runs:
+            rows[run.run_id].unknown += run.places.keys() - known
     if overall:
         rows[OVERALL] = best
     said = {"grades": sorted(grade_sets), **made_by(made), **(settings or {})}

@@ -86,8 +86,28 @@ def test_evaluate_says_which_queries_do_not_meet(tmp_path: Path, capsys: pytest.
     (folder / "x.run").write_text("q9 Q0 d1 1 1.0 x\n")
     assert main(["evaluate", str(folder / "graded.jsonl.gz"), str(folder / "x.run"), "RubricCover"]) == 0
     err = capsys.readouterr().err
-    assert "1 queries of the run are not graded and were left out (such as q9)" in err
-    assert "the run does not rank 2 queries (such as q1); they score 0" in err
+    assert "1 queries of run x are not graded and were left out (such as q9)" in err
+    assert "run x does not rank 2 queries (such as q1); they score 0" in err
+
+
+@pytest.mark.parametrize("large", [1 << 40, 0], ids=["in memory", "on disk"])
+def test_leaderboard_says_which_queries_of_runs_the_bank_lacks(
+    large: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_all(tmp_path)
+    monkeypatch.setattr("rubric_measures.cli.leaderboard.LARGE", large)
+    (folder / "x.run").write_text("q1 Q0 d1 1 1.0 x\nq9 Q0 d1 1 1.0 x\n")
+    (folder / "y.run").write_text("q8 Q0 d1 1 1.0 y\nq9 Q0 d1 1 1.0 y\n")
+    paths = [str(folder / name) for name in ("graded.jsonl.gz", "alpha.run", "x.run", "y.run")]
+    for more in ([], ["--per-facet"]):
+        assert main(["leaderboard", *paths, "-m", "RubricCover", *more]) == 0
+        err = capsys.readouterr().err
+        assert "2 queries of 2 runs are not graded and were left out (such as q8 of run y)" in err
+        assert "run x does not rank 1 queries (such as q2); they score 0" in err
+    assert main(["leaderboard", *paths[:3], "-m", "RubricCover", "--bank", str(folder / "bank.jsonl")]) == 0
+    assert "1 queries of run x are not graded and were left out (such as q9)" in capsys.readouterr().err
+    assert main(["leaderboard", *paths[:2], "-m", "RubricCover"]) == 0
+    assert "not graded" not in capsys.readouterr().err
 
 
 def test_ids_that_would_be_written_alike_are_refused(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ from rubric_measures.evaluation import Evaluation, evaluate_run
 from rubric_measures.files import open_binary, read_text
 from rubric_measures.formats.trec import Run, read_run
 from rubric_measures.formats.trec_ids import as_known, spaced_ids
-from rubric_measures.graded import Grades
+from rubric_measures.graded import Grades, note_queries
 from rubric_measures.measures.plan import GDEVAL_FAILED, is_supported
 from rubric_measures.measures.provider import RubricProvider
 
@@ -111,7 +110,7 @@ def _from_records(options: argparse.Namespace, measures: Sequence[Measure]) -> t
 
 def _print_evaluation(evaluation: Evaluation, run: Run, options: argparse.Namespace) -> int:
     _print(evaluation.metrics, evaluation.measures, options)
-    return _say_coverage(evaluation, run.rankings.keys(), options.on_failed)
+    return _say_coverage(evaluation, run, options.on_failed)
 
 
 def _scored_docs(path: str) -> list[ScoredDoc]:
@@ -162,15 +161,12 @@ def _print(metrics: Iterable[Metric], measures: Sequence[Measure], options: argp
             print(line(Metric("all", measure, aggregators[measure].result())))
 
 
-def _say_coverage(evaluation: Evaluation, asked: AbstractSet[str], on_failed: str) -> int:
+def _say_coverage(evaluation: Evaluation, run: Run, on_failed: str) -> int:
     """Says how much of what was ranked is graded at all; 1 when a grade that was needed failed."""
     log = logging.getLogger("rubric_measures")
-    asked = set(as_known(list(asked), evaluation.queries))
+    asked = set(as_known(list(run.rankings), evaluation.queries))
     unknown, unanswered = asked - evaluation.queries, evaluation.queries - asked
-    if unknown:
-        log.warning("%d queries of the run are not graded and were left out (such as %s)", len(unknown), min(unknown))
-    if unanswered:
-        log.warning("the run does not rank %d queries (such as %s); they score 0", len(unanswered), min(unanswered))
+    note_queries({run.run_id: unknown}, {run.run_id: unanswered})
     if evaluation.failed:
         log.warning("%d grades of ranked passages failed; counted as --on-failed %s", evaluation.failed, on_failed)
     if evaluation.graded < evaluation.ranked:

@@ -30,7 +30,7 @@ from rubric_measures.cli.report_options import add_report_options, is_asked_for
 from rubric_measures.collector import paused_collector
 from rubric_measures.errors import InputError
 from rubric_measures.files import atomic_writer
-from rubric_measures.graded import Grades
+from rubric_measures.graded import Grades, note_queries
 from rubric_measures.leaderboard import OVERALL, Leaderboard, needed_depth, score_records, score_run_files, score_runs
 from rubric_measures.leaderboard_output import FORMATS, render
 from rubric_measures.signature import bank_hash
@@ -283,8 +283,7 @@ def _say(board: Leaderboard) -> int:
     """Says on standard error what a table of means hides; 1 when something needed could not be scored."""
     log = logging.getLogger("rubric_measures")
     board.ranks.say()
-    for run_id, queries in sorted(board.missing.items()):
-        log.warning("run %s does not rank %d queries (such as %s); they score 0", run_id, len(queries), min(queries))
+    note_queries(board.unknown, board.missing)
     unscored = sum(
         value is None for row in board.values.values() for queries in row.values() for value in queries.values()
     )

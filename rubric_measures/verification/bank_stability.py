@@ -17,6 +17,7 @@ from rubric_measures.extras import require
 from rubric_measures.formats.run_names import distinct_run_names
 from rubric_measures.formats.trec import read_run
 from rubric_measures.formats.trec_ids import as_known, written_id
+from rubric_measures.graded import note_queries
 from rubric_measures.meta_evaluation.correlation import correlate
 from rubric_measures.selection import RecordQuery
 
@@ -189,8 +190,7 @@ def ranked_by_files(queries: Iterable[RecordQuery], paths: Sequence[str | os.Pat
     log = logging.getLogger("rubric_measures")
     if idle:
         log.warning("%d runs rank none of the queries and are left out: %s", len(idle), ", ".join(idle[:3]))
-    if strangers := set().union(*places) - known:
-        log.warning("%d queries of the runs are not in the records (such as %s)", len(strangers), min(strangers))
+    note_queries({name: of_run.keys() - known for name, of_run in zip(names, places, strict=True)}, {})
     if ungraded:
         log.warning("%d of %d passages in the first 20 places have no grades: they cover nothing", ungraded, shown)
 
