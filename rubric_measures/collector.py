@@ -6,7 +6,7 @@ import contextlib
 import gc
 from collections.abc import Iterator
 
-__all__ = ["paused_collector"]
+__all__ = ["keep_for_good", "paused_collector"]
 
 
 @contextlib.contextmanager
@@ -22,3 +22,12 @@ def paused_collector() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def keep_for_good() -> None:
+    """Takes all objects that there are now out of the collector's sight, for programs that never let go of them.
+
+    Inside of `paused_collector` nobody has looked through them even once (2 s for records of 400,000 grades), and
+    nobody will, in the middle of an answer.
+    """
+    gc.freeze()

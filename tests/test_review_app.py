@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from rubric_measures.cli import main
+from rubric_measures.cli.review import listen
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.workbench import load_graded
 from tests.example_records import BANK, grade_set, passage, write_lines
@@ -147,6 +148,19 @@ def test_grades_can_be_shown_at_once_and_are_not_blind_then(tmp_path: Path) -> N
         assert "There are no blind grades to compare yet" in ada.get("/progress")
     finally:
         running.kill()
+
+
+def test_connections_send_small_packets_at_once() -> None:
+    # asyncio looks at the protocol of the accepted socket, which is that of the listening one; 0 would leave Nagle's
+    # algorithm on, and an answer in two packets takes 40 ms longer.
+    listener = listen("127.0.0.1", 0)
+    try:
+        with socket.create_connection(listener.getsockname()):
+            accepted, _ = listener.accept()
+            with accepted:
+                assert accepted.proto == socket.IPPROTO_TCP
+    finally:
+        listener.close()
 
 
 def test_two_people_and_a_killed_server(server: Server, tmp_path: Path) -> None:

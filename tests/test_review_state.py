@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,12 +29,15 @@ from rubric_measures.review.impact_items import ItemImpacts, ItemScores
 from rubric_measures.review.marking import mark_words
 from rubric_measures.review.material import Material, load_material
 from rubric_measures.review.queues import (
+    ORDERS,
     AmendedQueue,
+    CellQueue,
     QueueEntry,
     audit_sample,
     by_disagreement,
     by_influence,
     make_queue,
+    spread_of,
 )
 from rubric_measures.review.safety import Access, check_bind, host_name, is_loopback
 from rubric_measures.review.session import QueueChoice, Review
@@ -100,7 +104,7 @@ def texts(store: ReviewStore, query_id: str = "q1") -> list[str]:
 def test_material_is_of_the_first_grader_and_knows_the_others(material: Material) -> None:
     assert material.grader.startswith("model ") and len(material.graders) == 2
     assert material.grade(A).grade == 4
-    assert sorted(material.queries["q1"].others["d1", "q1/a"].values()) == [1, 4]
+    assert sorted(material.queries["q1"].others("d1", "q1/a").values()) == [1, 4]
     # 3 items × 2 passages of q1, 1 of q2.
     assert len(material.cells) == 7
     for cell in (Cell("q9", "d1", "x"), Cell("q1", "d9", "x"), Cell("q1", "d1", "x")):
@@ -309,11 +313,54 @@ def test_queues(material: Material, store: ReviewStore) -> None:
     # A person who says 5 for b of d1, where both graders say 1, makes it the larger disagreement.
     store.grade("ada", B, 5, 1)
     store.decide("ada", B, "override", 5, "clear")
-    assert [entry.cell for entry in by_disagreement(material, store.snapshot().grades)] == [B, A]
+    people = store.snapshot().grades
+    assert [entry.cell for entry in make_queue(material, "disagreement", people=people)] == [B, A]
     first, more = audit_sample(material, 7, 3), audit_sample(material, 7, 5)
     assert first == more[:3] and audit_sample(material, 8, 7) != audit_sample(material, 7, 7)
     assert {entry.cell for entry in audit_sample(material, 1, 100)} == set(material.cells)
     assert {entry.cell.query_id for entry in make_queue(material, "query", query_id="q2")} == {"q2"}
+
+
+def test_the_queue_of_a_query_is_the_part_of_the_whole_queue(tmp_path: Path) -> None:
+    chance = random.Random(3)
+    records = []
+    for name in ("q1", "q2", "q3"):
+        ids = [f"{name}/{letter}" for letter in "abcd"]
+        passages = [
+            passage(
+                name,
+                f"{name}-d{number}",
+                [
+                    grade_set({item_id: chance.randrange(6) for item_id in ids}),
+                    grade_set({item_id: chance.randrange(6) for item_id in ids[1:]}, llm="other"),
+                ],
+                {"one": number, "two": 9 - number} if number % 2 else {"one": number},
+            )
+            for number in range(6)
+        ]
+        records.append([name, passages])
+    bank = [
+        {
+            "query_id": name,
+            "items": [{"query_id": name, "question_id": f"{name}/{x}", "question_text": x} for x in "abcd"],
+        }
+        for name in ("q1", "q2", "q3")
+    ]
+    write_lines(tmp_path / "g.jsonl", records)
+    write_lines(tmp_path / "b.jsonl", bank)
+    material = load_material(tmp_path / "g.jsonl", tmp_path / "b.jsonl")
+    for order in ORDERS:
+        whole = make_queue(material, order, size=1000)
+        assert whole and [whole[at] for at in range(-len(whole), 0)] == list(whole) == whole[:]
+        for query_id in material.queries:
+            part = make_queue(material, order, query_id=query_id, size=1000)
+            assert list(part) == [entry for entry in whole if entry.cell.query_id == query_id]
+            if isinstance(part, CellQueue):
+                assert [part.place(entry.cell) for entry in part] == list(range(len(part)))
+                assert all(
+                    part.place(cell) is None for cell in material.cells if cell not in {one.cell for one in part}
+                )
+        assert list(make_queue(material, order, query_id="q9")) == []
 
 
 def test_influence_counts_pairs_of_runs_that_a_grade_moves(material: Material) -> None:
@@ -767,7 +814,11 @@ def test_queues_of_a_review_follow_what_people_say_and_take_back(
         queue = review.queue(choice, store.snapshot())
         entries = list(queue.entries)
         assert [queue.place(entry.cell) for entry in entries] == list(range(len(entries)))
-        assert entries == by_disagreement(material, store.snapshot().grades, choice.query_id)
+        people = store.snapshot().grades
+        assert entries == list(make_queue(material, "disagreement", query_id=query_id, people=people))
+        spreads = {cell: spread_of(material, cell, people.get(cell, {})) for cell in material.cells}
+        expected = [entry for cell, entry in spreads.items() if entry and query_id in ("", cell.query_id)]
+        assert entries == sorted(expected, key=lambda entry: -entry.score)
         return entries
 
     assert [entry.cell for entry in shown()] == [A]

@@ -16,7 +16,7 @@ from rubric_measures.errors import InputError, UnknownNameError
 if TYPE_CHECKING:
     from rubric_measures.review.session import Review
 
-__all__ = ["HELP", "add_arguments", "run"]
+__all__ = ["HELP", "add_arguments", "listen", "run"]
 
 HELP = "a local page where people check grades and edit the bank"
 DEFAULT_MEASURES = ["RubricCover(rel=4)@20", "RubricQrels(measure='nDCG@10')"]
@@ -64,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
+    from rubric_measures.collector import keep_for_good, paused_collector
     from rubric_measures.review.safety import check_bind
 
     if options.size < 1:
@@ -74,9 +75,14 @@ def run(options: argparse.Namespace) -> int:
     if options.bank_format and not options.export:
         raise InputError("--bank-format names formats of the exported bank; add --export")
     hosts = check_bind(options.bind, options.allow_remote, options.host_name)
-    review = _open(options)
+    makes_files = bool(options.import_file or options.export_queue or options.export)
+    with paused_collector():
+        review = _open(options)
+        if not makes_files:
+            review.prepare()
+        keep_for_good()
     try:
-        if options.import_file or options.export_queue or options.export:
+        if makes_files:
             _files(review, options)
             return 0
         return _serve(review, options, hosts)
@@ -89,7 +95,6 @@ def _state_path(options: argparse.Namespace) -> str:
 
 
 def _open(options: argparse.Namespace) -> Review:
-    from rubric_measures.collector import paused_collector
     from rubric_measures.grade_sets import GradeFilter
     from rubric_measures.review.asked import checked_person
     from rubric_measures.review.material import load_material
@@ -100,8 +105,7 @@ def _open(options: argparse.Namespace) -> Review:
     if options.graded == "-":
         raise InputError("review reads a file, because its state lies beside it; give a file")
     measures = rubric_measures_of(parse_measures(options.measures or DEFAULT_MEASURES))
-    with paused_collector():
-        material = load_material(options.graded, options.bank, GradeFilter(options.llm, options.prompt_class))
+    material = load_material(options.graded, options.bank, GradeFilter(options.llm, options.prompt_class))
     path = _state_path(options)
     person = checked_person(options.person) if options.person else ""
     project = Path(options.graded).resolve().parent
@@ -164,16 +168,7 @@ def _serve(review: Review, options: argparse.Namespace, hosts: frozenset[str]) -
     local = is_loopback(options.bind)
     token = options.token or (None if local else secrets.token_urlsafe(24))
     app = make_app(review, Access(hosts, review.store.secret(), token))
-    review.prepare()
-    family = socket.AF_INET6 if ":" in options.bind else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((options.bind, options.port))
-        # Before the address is printed: whoever reads it may connect at once.
-        listener.listen(128)
-    except OSError as error:
-        raise InputError(f"{options.bind}:{options.port}: cannot listen there ({error.strerror or error})") from None
+    listener = listen(options.bind, options.port)
     # All addresses of the machine have no name of their own that a browser elsewhere could open.
     name = options.host_name[0] if options.bind in ANY_ADDRESS else options.bind
     shown = f"[{name}]" if ":" in name else name
@@ -191,3 +186,24 @@ def _serve(review: Review, options: argparse.Namespace, hosts: frozenset[str]) -
     )
     uvicorn.Server(config).run(sockets=[listener])
     return 0
+
+
+def listen(address: str, port: int) -> socket.socket:
+    """A socket that listens.
+
+    Raises:
+        InputError: it cannot listen there.
+    """
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    # asyncio sends small packets at once only where the protocol is named; else the end of an answer waits 40 ms for
+    # the browser's word that its beginning arrived.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((address, port))
+        # Before the address is printed: whoever reads it may connect at once.
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise InputError(f"{address}:{port}: cannot listen there ({error.strerror or error})") from None
+    return listener

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,8 @@ from rubric_measures.review.session import Review
 __all__ = ["make_app"]
 
 _LIMIT = 1 << 20
+# Seconds between an answer and what is computed after it.
+_PAUSE = 0.2
 _SESSION, _PASS, _PERSON = "review_session", "review_pass", "review_person"
 
 
@@ -127,6 +130,11 @@ def _endpoint(
     in_thread = require("starlette.concurrency", "review").run_in_threadpool
     background = require("starlette.background", "review").BackgroundTask
 
+    async def catch_up() -> None:
+        # The browser asks for the next page at once; computing would be in its way.
+        await asyncio.sleep(_PAUSE)
+        await in_thread(review.catch_up)
+
     async def answer(request: Any) -> Any:
         visit = _visit(request, access, review.default_person)
         if isinstance(visit, tuple):
@@ -156,7 +164,7 @@ def _endpoint(
         response = _finish(await in_thread(_answered, handler, review, asked), visit, access)
         if request.method == "POST" and response.status_code == 303:
             # After the answer is out, so that whoever looks at the impact next need not wait for it.
-            response.background = background(review.catch_up)
+            response.background = background(catch_up)
         return response
 
     return answer

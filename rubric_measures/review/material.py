@@ -36,7 +36,7 @@ class QueryMaterial:
         query_id: the query.
         text: its text.
         passages: doc_id -> the passage with the grades of the main grader, in file order.
-        others: (doc_id, item_id) -> grader -> grade, of all graders that rate from 0 to 5, the main one too.
+        ratings: doc_id -> grader -> item_id -> grade, of all graders that rate from 0 to 5, the main one too.
         extracted: (doc_id, item_id) of the answers that were taken from the passage, not a grader's reply with a grade.
         record: the compiled grades and the rankings, for leaderboards.
     """
@@ -44,9 +44,14 @@ class QueryMaterial:
     query_id: str
     text: str
     passages: Mapping[str, CheckedPassage]
-    others: Mapping[tuple[str, str], Mapping[str, int]]
+    ratings: Mapping[str, Mapping[str, Mapping[str, int]]]
     extracted: frozenset[tuple[str, str]]
     record: RecordQuery
+
+    def others(self, doc_id: str, item_id: str) -> dict[str, int]:
+        """grader -> grade of one passage and item, of those who rate from 0 to 5."""
+        graders = self.ratings.get(doc_id, {}).items()
+        return {grader: grades[item_id] for grader, grades in graders if item_id in grades}
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,27 @@ class Material:
     def numbers(self) -> dict[Cell, int]:
         """The place of each grade in `cells`."""
         return {cell: number for number, cell in enumerate(self.cells)}
+
+    @cached_property
+    def ranges(self) -> dict[str, range]:
+        """query_id -> the places of its grades in `cells`."""
+        ranges, start = {}, 0
+        for query_id, query in self.queries.items():
+            end = start + sum(len(passage.grades) for passage in query.passages.values())
+            ranges[query_id], start = range(start, end), end
+        return ranges
+
+    @cached_property
+    def spreads(self) -> NDArray[np.int8]:
+        """How far the graders lie apart, max − min, for each grade in `cells`; 0 where nobody rates from 0 to 5."""
+        found = bytearray()
+        for query in self.queries.values():
+            for doc_id, passage in query.passages.items():
+                graders = list(query.ratings.get(doc_id, {}).values())
+                for item_id in passage.grades:
+                    grades = [of_grader[item_id] for of_grader in graders if item_id in of_grader]
+                    found.append(max(grades) - min(grades) if grades else 0)
+        return np.frombuffer(bytes(found), dtype=np.int8)
 
     @cached_property
     def digests(self) -> NDArray[np.uint64]:
@@ -153,7 +179,7 @@ def load_material(
             group.query_id,
             checked[group.query_id].text,
             {passage.doc_id: passage for passage in checked[group.query_id].passages},
-            _others(group.passages),
+            _ratings(group.passages),
             _extracted(group.passages),
             select_query(group, GradeSetSelector(chosen, name), the_bank),
         )
@@ -192,15 +218,15 @@ def _by_machines(group: QueryPassages) -> QueryPassages:
     return QueryPassages(group.query_id, [kept(passage) for passage in group.passages], group.line)
 
 
-def _others(passages: Iterable[GradedPassage]) -> dict[tuple[str, str], dict[str, int]]:
-    found: dict[tuple[str, str], dict[str, int]] = {}
+def _ratings(passages: Iterable[GradedPassage]) -> dict[str, dict[str, dict[str, int]]]:
+    found: dict[str, dict[str, dict[str, int]]] = {}
     for passage in passages:
         for entry in passage.exam_grades or ():
             if not entry.self_ratings:
                 continue
             grader = grader_name(entry.llm, entry.prompt_info.prompt_class if entry.prompt_info else "")
-            for item_id, grade in grade_of_items(entry).items():
-                found.setdefault((passage.doc_id, item_id), {})[grader] = grade
+            of_passage = found.setdefault(passage.doc_id, {})
+            of_passage[grader] = {**of_passage.get(grader, {}), **grade_of_items(entry)}
     return found
 
 

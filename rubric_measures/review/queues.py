@@ -10,20 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rubric_measures.review.events import Cell, PersonGrade
-from rubric_measures.review.material import Material, QueryMaterial, cell_digests
+from rubric_measures.review.material import Material, QueryMaterial
 from rubric_measures.sorting import Gap
 
 __all__ = [
     "ORDERS",
     "AmendedQueue",
+    "CellQueue",
     "Order",
     "QueueEntry",
     "audit_sample",
     "by_disagreement",
     "by_influence",
-    "cells_of",
+    "by_score",
     "make_queue",
     "spread_of",
+    "with_people",
 ]
 
 Order = Literal["disagreement", "influence", "audit", "query"]
@@ -38,34 +40,83 @@ class QueueEntry(NamedTuple):
     why: str
 
 
-def cells_of(material: Material, query_id: str = "") -> Sequence[Cell]:
-    """All grades, or those of one query, in file order."""
-    if not query_id:
-        return material.cells
-    query = material.queries.get(query_id)
-    passages = query.passages.items() if query else ()
-    return [Cell(query_id, doc_id, item_id) for doc_id, passage in passages for item_id in passage.grades]
+class CellQueue(Sequence[QueueEntry]):
+    """A queue as the places of its grades in `Material.cells`: entries are made when they are looked at.
 
-
-def by_disagreement(
-    material: Material, people: Mapping[Cell, Mapping[str, PersonGrade]] | None = None, query_id: str = ""
-) -> list[QueueEntry]:
-    """Grades on which graders (and people) differ, the largest difference first; those that agree are left out.
-
-    score = max − min over all graders that rate 0 to 5 and all people, in 0 to 5. Ties stand in file order.
+    Args:
+        material: the grades.
+        numbers: the places, in the order of the queue; no place twice.
+        entry: the entry of a place.
     """
-    people = people or {}
-    cells = cells_of(material, query_id)
-    entries = [entry for cell in cells if (entry := spread_of(material, cell, people.get(cell, {})))]
-    return sorted(entries, key=lambda entry: -entry.score)
+
+    def __init__(self, material: Material, numbers: NDArray[np.int64], entry: Callable[[int], QueueEntry]) -> None:
+        self._known, self._numbers, self._entry = material.numbers, numbers, entry
+        self._start = int(numbers.min()) if len(numbers) else 0
+        self._places = np.full(int(numbers.max()) + 1 - self._start if len(numbers) else 0, -1, dtype=np.int64)
+        self._places[numbers - self._start] = np.arange(len(numbers))
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, place: int) -> QueueEntry: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[QueueEntry]: ...
+
+    def __getitem__(self, place: int | slice) -> QueueEntry | list[QueueEntry]:
+        if isinstance(place, slice):
+            return [self._entry(number) for number in self._numbers[place].tolist()]
+        return self._entry(int(self._numbers[place]))
+
+    def place(self, cell: Cell) -> int | None:
+        """Where a grade stands; None where it is not in the queue."""
+        at = self._known.get(cell, -1) - self._start
+        found = int(self._places[at]) if 0 <= at < len(self._places) else -1
+        return found if found >= 0 else None
+
+
+def by_disagreement(material: Material, query_id: str = "") -> CellQueue:
+    """Grades on which graders differ, the largest difference first; those that agree are left out.
+
+    score = max − min over all graders that rate 0 to 5, in 0 to 5. Ties stand in file order. `with_people` takes what
+    people say into account.
+    """
+    places = _range(material, query_id)
+    spreads = material.spreads[places.start : places.stop]
+    numbers = np.argsort(-spreads, kind="stable")[: np.count_nonzero(spreads)] + places.start
+    return CellQueue(material, numbers, lambda number: _entry_of(material, material.cells[number], {}))
+
+
+def _range(material: Material, query_id: str) -> range:
+    return material.ranges.get(query_id, range(0)) if query_id else range(len(material.cells))
+
+
+def _entry_of(material: Material, cell: Cell, people: Mapping[str, PersonGrade]) -> QueueEntry:
+    grades = list(material.queries[cell.query_id].others(cell.doc_id, cell.item_id).values())
+    grades += [said.final for said in people.values() if said.final is not None]
+    spread = max(grades) - min(grades) if grades else 0
+    return QueueEntry(cell, spread, f"{len(grades)} grades differ by {spread}")
 
 
 def spread_of(material: Material, cell: Cell, people: Mapping[str, PersonGrade]) -> QueueEntry | None:
-    """How far the grades of one cell lie apart; None where they agree."""
-    grades = list(material.queries[cell.query_id].others.get((cell.doc_id, cell.item_id), {}).values())
-    grades += [said.final for said in people.values() if said.final is not None]
-    spread = max(grades) - min(grades) if grades else 0
-    return QueueEntry(cell, spread, f"{len(grades)} grades differ by {spread}") if spread else None
+    """How far the grades of one cell lie apart, those of people too; None where they agree."""
+    entry = _entry_of(material, cell, people)
+    return entry if entry.score else None
+
+
+def with_people(
+    material: Material, queue: CellQueue, people: Mapping[Cell, Mapping[str, PersonGrade]], query_id: str = ""
+) -> AmendedQueue:
+    """The queue of disagreement with people's grades among the graders'."""
+    moved = {cell: spread_of(material, cell, said) for cell, said in people.items() if query_id in ("", cell.query_id)}
+    return AmendedQueue(queue, queue.place, moved, by_score(material))
+
+
+def by_score(material: Material) -> Callable[[QueueEntry], tuple[float, int]]:
+    """What a queue of disagreement is sorted by."""
+    numbers = material.numbers
+    return lambda entry: (-entry.score, numbers[entry.cell])
 
 
 def by_influence(material: Material, rel: int = 4, cutoff: int = 20, query_id: str = "") -> list[QueueEntry]:
@@ -117,12 +168,12 @@ def audit_sample(material: Material, seed: int = 0, size: int = 100, query_id: s
     Every grade has a random number made of its ids (64 bits of their SHA-256) and the seed, and the smallest `size`
     are the sample: so a larger sample contains the smaller one.
     """
-    cells = cells_of(material, query_id)
-    digests = material.digests if not query_id else cell_digests(cells)
+    places = _range(material, query_id)
+    digests = material.digests[places.start : places.stop]
     numbers = _mixed(digests ^ _mixed(np.array([seed % (1 << 64)], dtype=np.uint64)))
     chosen = np.argpartition(numbers, size)[:size] if size < len(numbers) else np.arange(len(numbers))
-    chosen = chosen[np.argsort(numbers[chosen])]
-    return [QueueEntry(cells[place], 0.0, "audit sample") for place in chosen.tolist()]
+    chosen = chosen[np.argsort(numbers[chosen])] + places.start
+    return [QueueEntry(material.cells[place], 0.0, "audit sample") for place in chosen.tolist()]
 
 
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -147,12 +198,15 @@ def make_queue(
 ) -> Sequence[QueueEntry]:
     """The queue of an order; `query_id` keeps only the grades of one query."""
     if order == "disagreement":
-        return by_disagreement(material, people, query_id)
+        graders = by_disagreement(material, query_id)
+        return with_people(material, graders, people, query_id) if people else graders
     if order == "influence":
         return by_influence(material, query_id=query_id)
     if order == "audit":
         return audit_sample(material, seed, size, query_id)
-    return [QueueEntry(cell, 0.0, "") for cell in cells_of(material, query_id)]
+    places = _range(material, query_id)
+    numbers = np.arange(places.start, places.stop)
+    return CellQueue(material, numbers, lambda number: QueueEntry(material.cells[number], 0.0, ""))
 
 
 class AmendedQueue(Sequence[QueueEntry]):

@@ -167,7 +167,7 @@ def check(review: Review, asked: Asked) -> Answer:
     if place is not None:
         entries = found.entries
         neighbours = [entries[at].cell if 0 <= at < len(entries) else None for at in (place - 1, place + 1)]
-    others = query.others.get((cell.doc_id, cell.item_id), {}) if shown else {}
+    others = query.others(cell.doc_id, cell.item_id) if shown else {}
     people = snapshot.grades.get(cell, {}) if shown else {}
     return page(
         "check.html",

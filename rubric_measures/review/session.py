@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +9,6 @@ from pathlib import Path
 
 from ir_measures.measures.base import Measure
 
-from rubric_measures.collector import paused_collector
 from rubric_measures.review.agreeing import agreement_rows
 from rubric_measures.review.bank_formats import bank_formats
 from rubric_measures.review.events import Cell, PersonGrade, Snapshot
@@ -18,7 +16,16 @@ from rubric_measures.review.impact import Impact, Scores, impact_of
 from rubric_measures.review.impact_items import ItemImpacts, ItemScores
 from rubric_measures.review.material import Material
 from rubric_measures.review.pages import load_templates
-from rubric_measures.review.queues import ORDERS, AmendedQueue, Order, QueueEntry, make_queue, spread_of
+from rubric_measures.review.queues import (
+    ORDERS,
+    AmendedQueue,
+    CellQueue,
+    Order,
+    QueueEntry,
+    by_score,
+    make_queue,
+    spread_of,
+)
 from rubric_measures.review.store import ReviewStore
 
 __all__ = ["Queue", "QueueChoice", "Review"]
@@ -94,19 +101,14 @@ class Review:
 
     def prepare(self) -> None:
         """Computes what every screen needs, before the first one is asked for."""
-        # Entries by the hundred thousand, and no cycles among them.
-        with paused_collector():
-            for order in ORDERS:
-                self.queue(QueueChoice(order), self.store.snapshot())
-            self.item_impact(self.store.snapshot())
+        for order in ORDERS:
+            self.queue(QueueChoice(order), self.store.snapshot())
+        self.item_impact(self.store.snapshot())
         # Loads what the other screens compute with, and the templates.
-        len(self.material.numbers)
+        len(self.material.digests)
         bank_formats()
         agreement_rows(self.material, self.store.snapshot())
         load_templates()
-        # The records are never let go, and looking through them for garbage would stop an answer for a second.
-        gc.collect()
-        gc.freeze()
 
     def queue(self, choice: QueueChoice, snapshot: Snapshot) -> Queue:
         """The queue of a choice; that of disagreement takes people's grades into account."""
@@ -123,6 +125,8 @@ class Review:
 
     def _of_graders(self, choice: QueueChoice) -> Queue:
         entries = make_queue(self.material, choice.order, query_id=choice.query_id, seed=choice.seed, size=choice.size)
+        if isinstance(entries, CellQueue):
+            return Queue(entries, entries.place, 0, {}, {}, None)
         places = {entry.cell: place for place, entry in enumerate(entries)}
         return Queue(entries, places.get, 0, {}, {}, None)
 
@@ -133,11 +137,6 @@ class Review:
         may (a new list of that length also keeps the garbage collector busy).
         """
         base = known.base or known
-        numbers = self.material.numbers
-
-        def order(entry: QueueEntry) -> tuple[float, int]:
-            return -entry.score, numbers[entry.cell]
-
         moved = dict(known.moved)
         # What people said and took back has to be put back as well.
         for cell in known.said.keys() | snapshot.grades.keys():
@@ -151,7 +150,7 @@ class Review:
                 moved.pop(cell, None)
             else:
                 moved[cell] = new
-        entries = AmendedQueue(base.entries, base.place, moved, order)
+        entries = AmendedQueue(base.entries, base.place, moved, by_score(self.material))
 
         def place(cell: Cell) -> int | None:
             if cell in moved:
