@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -99,6 +100,10 @@ def test_a_model_without_its_name_is_said(spec: str) -> None:
         make_backend(spec)
 
 
-def test_an_option_that_the_model_does_not_have_is_said() -> None:
-    with pytest.raises(InputError, match="base_url"):
+def test_an_option_that_the_model_does_not_have_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^unknown option 'base_url': there are none \(of the model 'lexical'\)$"):
         make_backend("lexical", base_url="http://localhost")
+    table = tmp_path / "t.jsonl"
+    table.write_text('{"reply": "4"}')
+    with pytest.raises(InputError, match=r"^unknown option 'contxt': did you mean context\? \(of the model 'scripted:"):
+        make_backend(f"scripted:{table}", name="x", contxt=3)

@@ -89,7 +89,8 @@ def test_base_url_from_the_environment_without_secrets(monkeypatch: pytest.Monke
         ({"base_url": ["http://a/v1", "http://a/v1/"]}, "given twice"),
         ({"structured": "maybe"}, "expected one of off"),
         ({"concurrency": 0}, "more than 0"),
-        ({"colour": 1}, "colour"),
+        ({"timeout": 9, "colour": 1}, r"unknown option 'colour': known: api, attempts, .*timeout \(of the model"),
+        ({"concurency": 1}, "did you mean concurrency"),
     ],
 )
 def test_settings_that_make_no_sense(options: dict[str, Any], words: str) -> None:

@@ -340,6 +340,7 @@ def test_exported_replies_are_replayed(tmp_path: Path) -> None:
         (["--limit", "0"], "--limit"),
         (["--replicates", "3"], "--temperature"),
         (["--max-cost", "3"], "--max-cost needs a price"),
+        (["--prices", "nosuch.json"], "rubric_measures: nosuch.json: cannot be read (No such file or directory)\n"),
         (["--option", "x"], "NAME=VALUE"),
         (["--model-option", "dtype=bf16"], "dtype"),
         (["--prompt", "Thoma"], "did you mean Thomas"),

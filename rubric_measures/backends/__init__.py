@@ -6,6 +6,7 @@ import importlib
 from typing import Any
 
 from rubric_measures.backends.base import Backend, Message, Reply, ReplyStatus, Request
+from rubric_measures.backends.options import check_options
 from rubric_measures.errors import InputError, UnknownNameError
 
 __all__ = ["BACKEND_KINDS", "Backend", "Message", "Reply", "ReplyStatus", "Request", "make_backend"]
@@ -22,8 +23,8 @@ def make_backend(spec: str, **options: Any) -> Backend:
         options: settings of the kind of backend (`base_url`, `dtype`, `concurrency`, …); see the backends.
 
     Raises:
-        UnknownNameError: there is no such kind.
-        InputError: the name behind the colon is missing, or an option does not exist for this kind.
+        UnknownNameError: there is no such kind, or this kind does not have an option.
+        InputError: the name behind the colon is missing, or an option has a value that makes no sense.
         MissingExtraError: the kind needs an optional dependency.
     """
     kind, _, name = spec.partition(":")
@@ -33,12 +34,7 @@ def make_backend(spec: str, **options: Any) -> Backend:
     if bool(name) != bool(BACKEND_KINDS[kind]):
         wanted = f"{kind}:{BACKEND_KINDS[kind]}" if BACKEND_KINDS[kind] else kind
         raise InputError(f"model {spec!r}: expected {wanted}")
-    try:
-        return _make(kind, name, options)
-    except TypeError as error:
-        if "unexpected keyword argument" in str(error) or "takes no arguments" in str(error):
-            raise InputError(f"model {spec!r}: {str(error).split('() ')[-1]} ({', '.join(options)})") from None
-        raise
+    return _make(kind, name, options)
 
 
 def _make(kind: str, name: str, options: dict[str, Any]) -> Backend:
@@ -46,10 +42,12 @@ def _make(kind: str, name: str, options: dict[str, Any]) -> Backend:
     if kind == "lexical":
         from rubric_measures.backends.lexical import LexicalBackend
 
-        return LexicalBackend(**options)
+        check_options("lexical", LexicalBackend, options)
+        return LexicalBackend()
     if kind == "scripted":
         from rubric_measures.backends.scripted import ScriptedBackend
 
+        check_options(f"scripted:{name}", ScriptedBackend, options)
         return ScriptedBackend.from_file(name, **options)
     module = {"hf": "hugging_face", "openai": "openai_compatible"}[kind]
     backend: Backend = importlib.import_module(f"rubric_measures.backends.{module}").make(name, **options)

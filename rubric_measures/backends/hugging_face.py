@@ -6,6 +6,7 @@ from typing import Any
 
 from rubric_measures.backends.base import Backend
 from rubric_measures.backends.hf_loading import Source, find_source
+from rubric_measures.backends.options import check_options
 from rubric_measures.errors import BackendError
 
 __all__ = ["make", "model_kind"]
@@ -26,6 +27,7 @@ def make(name: str, **options: Any) -> Backend:
     Raises:
         MissingExtraError: transformers or torch is not installed.
         BackendError: the model does not exist, cannot be fetched, or is of a kind that writes no answers.
+        UnknownNameError: models of this kind do not have an option.
         InputError: an option has a value that makes no sense.
     """
     source = find_source(name)
@@ -33,13 +35,16 @@ def make(name: str, **options: Any) -> Backend:
     if kind == "seq2seq":
         from rubric_measures.backends.hf_seq2seq import Seq2SeqBackend
 
+        check_options(f"hf:{name}", Seq2SeqBackend, options)
         return Seq2SeqBackend(source, **options)
     if kind == "extractive":
         from rubric_measures.backends.hf_extractive import ExtractiveBackend
 
+        check_options(f"hf:{name}", ExtractiveBackend, options)
         return ExtractiveBackend(source, **options)
     from rubric_measures.backends.hf_decoder import DecoderBackend
 
+    check_options(f"hf:{name}", DecoderBackend, options)
     return DecoderBackend(source, **options)
 
 

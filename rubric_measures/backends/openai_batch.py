@@ -192,8 +192,9 @@ class BatchRun:
     def _all_entries(self) -> list[dict[str, str | None]]:
         if not Path(self._state).exists():
             return []
+        text = read_text(self._state)
         try:
-            entries = json.loads(read_text(self._state))["batches"]
+            entries = json.loads(text)["batches"]
             if all(isinstance(entry["file"], str) and "batch" in entry for entry in entries):
                 return list(entries)
         except (ValueError, KeyError, TypeError):

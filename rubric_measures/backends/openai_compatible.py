@@ -14,6 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 from rubric_measures.backends.base import Backend, Message, Reply, Request
 from rubric_measures.backends.calling import CallPolicy, Engine
 from rubric_measures.backends.openai_batch import BatchRun
+from rubric_measures.backends.options import check_options
 from rubric_measures.backends.wire import STRUCTURED_MODES
 from rubric_measures.errors import InputError
 from rubric_measures.extras import require
@@ -295,4 +296,5 @@ def _one_of(name: str, value: str, known: Sequence[str]) -> Any:
 
 def make(name: str, **options: Any) -> Backend:
     """The backend `openai:NAME`; see `OpenAICompatible` for the options."""
+    check_options(f"openai:{name}", OpenAICompatible, options)
     return OpenAICompatible(name, **options)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -14,6 +13,7 @@ from rubric_measures.backends.base import Reply, Request
 from rubric_measures.backends.counting import CountingBackend
 from rubric_measures.errors import FormatError
 from rubric_measures.files import path_name, read_text
+from rubric_measures.formats.json_models import parse_json
 from rubric_measures.formats.workbench import QueryPassages
 from rubric_measures.grading.entries import llm_name
 from rubric_measures.grading.grader import Grader, GradingReport, default_prompts
@@ -70,10 +70,7 @@ def load_prices(path: str | os.PathLike[str]) -> dict[str, Price]:
         FormatError: it is no such object.
     """
     name = path_name(path)
-    try:
-        table = json.loads(read_text(path))
-    except ValueError as error:
-        raise FormatError(f"is no JSON ({error})", path=name) from None
+    table = parse_json(read_text(path), path=name)
     if not isinstance(table, dict):
         raise FormatError('expected an object {"model": {"input": …, "output": …}}', path=name)
     return {model: _price(entry, name, model) for model, entry in table.items()}
