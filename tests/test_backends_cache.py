@@ -205,6 +205,22 @@ def test_a_damaged_reply_is_named(tmp_path: Path) -> None:
         cache.get(request("a").key)
 
 
+def test_a_damaged_reply_is_counted_and_can_be_pruned(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    with ReplyCache(path) as cache:
+        cache.put_many([(request("a"), Reply("4")), (request("b"), Reply("4 be", "truncated", "cut", 7, 2))])
+        cache.put(request("c", model="n"), Reply("5", "truncated", "cut"))
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            connection.execute("UPDATE replies SET reply = '{' WHERE key = ?", (bytes.fromhex(request("a").key),))
+            connection.commit()
+        assert [count[:4] for count in cache.counts()] == [("m", 2, 1, 7), ("n", 1, 1, 0)]
+        assert cache.absent([request(text).key for text in "abd"]) == [request("d").key]
+        assert cache.prune(truncated=True, model="m") == 1
+        assert cache.prune(keys=[request("a").key]) == 1
+        assert cache.prune(truncated=True) == 1
+        assert len(cache) == 0
+
+
 def test_export_merge_prune_and_counts(tmp_path: Path) -> None:
     first, second = tmp_path / "1.sqlite", tmp_path / "2.sqlite"
     with ReplyCache(first) as one, ReplyCache(second) as two:

@@ -271,6 +271,8 @@ def test_cut_replies_are_paid_for_once(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["cache", "size", str(cache)]) == 0
     header, row, _ = (line.split("\t") for line in capsys.readouterr().out.splitlines())
     assert dict(zip(header, row, strict=True))["truncated"] == "48"
+    assert main(["cache", "prune", str(cache), "--truncated", "--model", row[0]]) == 0
+    assert "48 replies deleted (48 of them truncated), 0 left" in capsys.readouterr().err
 
 
 def test_a_dry_run_of_the_embedded_grader(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -431,6 +433,15 @@ def test_the_cache_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert len(listed) == 24
     assert main(["cache", "prune", one, "--key", listed[0].split("\t")[0]]) == 0
     assert "1 replies deleted, 23 left" in capsys.readouterr().err
+    for action in ("prune", "list", "export"):
+        assert main(["cache", action, one, "--model", "lexical:2"]) == 2
+        said = capsys.readouterr()
+        assert (said.out, said.err) == (
+            "",
+            f"rubric_measures: unknown model 'lexical:2': did you mean lexical:1? (in {one})\n",
+        )
+    assert main(["cache", "prune", one, "--key", "00", "--key", listed[1].split("\t")[0]]) == 2
+    assert "--key 00" in capsys.readouterr().err
     assert main(["cache", "prune", one, "--all"]) == 0
     assert "23 replies deleted, 0 left" in capsys.readouterr().err
 

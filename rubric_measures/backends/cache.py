@@ -34,6 +34,10 @@ CREATE TABLE replies (
     reply TEXT NOT NULL
 )
 """
+# A damaged reply is named when it is asked for; it is counted without its fields, and can be pruned.
+_READABLE = (
+    "(SELECT rowid AS row, model, length(reply) AS size, iif(json_valid(reply), reply, '{}') AS reply FROM replies)"
+)
 _LOOKUP_BLOCK = 400
 _Row = tuple[bytes, str, bytes, int, str]
 _BUSY_SECONDS = 60.0
@@ -197,6 +201,14 @@ class ReplyCache:
                 found.update([(key.hex(), self._decode(key, text)) for key, text in rows])
         return found
 
+    def absent(self, keys: Iterable[str]) -> list[str]:
+        """Those of the keys (hex) that have no reply."""
+        with self._lock, self._explained():
+            if not self._is_there():
+                return list(keys)
+            found = "SELECT EXISTS (SELECT 1 FROM replies WHERE key = ?)"
+            return [key for key in keys if not self._connection.execute(found, (bytes.fromhex(key),)).fetchone()[0]]
+
     def get(self, key: str) -> Reply | None:
         """The stored reply of one key, or None."""
         return self.get_many([key]).get(key)
@@ -272,8 +284,8 @@ class ReplyCache:
             rows = self._connection.execute(
                 "SELECT model, count(*), sum(json_extract(reply, '$.status') IS 'truncated'), "
                 "sum(coalesce(json_extract(reply, '$.prompt_tokens'), 0)), "
-                "sum(coalesce(json_extract(reply, '$.completion_tokens'), 0)), sum(length(reply)) "
-                "FROM replies GROUP BY model ORDER BY model"
+                "sum(coalesce(json_extract(reply, '$.completion_tokens'), 0)), sum(size) "
+                f"FROM {_READABLE} GROUP BY model ORDER BY model"
             ).fetchall()
         return [ModelCount(*row) for row in rows]
 
@@ -308,15 +320,30 @@ class ReplyCache:
                     added += cursor.rowcount
         return added
 
-    def prune(self, *, model: str | None = None, keys: Iterable[str] = (), everything: bool = False) -> int:
-        """Deletes the replies of a model, of some keys, or all, and gives the space back; returns how many."""
+    def prune(
+        self,
+        *,
+        model: str | None = None,
+        keys: Iterable[str] = (),
+        everything: bool = False,
+        truncated: bool = False,
+    ) -> int:
+        """Deletes the replies of a model, of some keys, or all, and gives the space back; returns how many.
+
+        With `truncated`, of the model's (of all, where none is named) only those that were cut.
+        """
         with self._lock, self._explained():
             with _transaction(self._connection):
                 removed = 0
                 if everything:
                     removed += self._connection.execute("DELETE FROM replies").rowcount
-                if model is not None:
-                    removed += self._connection.execute("DELETE FROM replies WHERE model = ?", (model,)).rowcount
+                if model is not None or truncated:
+                    removed += self._connection.execute(
+                        f"DELETE FROM replies WHERE rowid IN (SELECT row FROM {_READABLE} "
+                        "WHERE (?1 IS NULL OR model = ?1) "
+                        "AND (NOT ?2 OR json_extract(reply, '$.status') IS 'truncated'))",
+                        (model, truncated),
+                    ).rowcount
                 for key in keys:
                     removed += self._connection.execute(
                         "DELETE FROM replies WHERE key = ?", (bytes.fromhex(key),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from rubric_measures.errors import InputError
+from rubric_measures.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
     from rubric_measures.backends.cache import ReplyCache
@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--model", help="list, export, prune: only the replies of this model (as `size` prints it)")
     add("--key", action="append", default=[], help="prune: the reply of this key; may be repeated")
     add("--all", action="store_true", help="prune: all replies")
+    add("--truncated", action="store_true", help="prune: only replies that were cut (of --model, else of all)")
     add("-o", "--output", default="-", metavar="OUT", help="export: where the replies go (default: stdout)")
 
 
@@ -49,7 +50,10 @@ def run(args: argparse.Namespace) -> int:
             added = cache.merge(args.others)
             log.info("%d replies added, %d in %s", added, len(cache), args.cache)
         return 0
+    if args.action == "prune":
+        _check_prune(args)
     with ReplyCache(args.cache, read_only=args.action != "prune") as cache:
+        _check_names(cache, args)
         if args.action == "size":
             _print_size(cache)
         elif args.action == "list":
@@ -59,20 +63,32 @@ def run(args: argparse.Namespace) -> int:
         elif args.action == "export":
             log.info("%d replies exported", cache.export(args.output, args.model))
         else:
-            if not (args.model or args.key or args.all):
-                raise InputError("cache prune needs --model, --key or --all")
-            _check_keys(args.key)
-            removed = cache.prune(model=args.model, keys=args.key, everything=args.all)
-            log.info("%d replies deleted, %d left", removed, len(cache))
+            cut = sum(count.truncated for count in cache.counts())
+            removed = cache.prune(model=args.model, keys=args.key, everything=args.all, truncated=args.truncated)
+            cut -= sum(count.truncated for count in cache.counts())
+            of_them = f" ({cut} of them truncated)" if cut else ""
+            log.info("%d replies deleted%s, %d left", removed, of_them, len(cache))
     return 0
 
 
-def _check_keys(keys: list[str]) -> None:
-    for key in keys:
+def _check_prune(args: argparse.Namespace) -> None:
+    if not (args.model or args.key or args.all or args.truncated):
+        raise InputError("cache prune needs --model, --key, --truncated or --all")
+    if args.truncated and (args.key or args.all):
+        raise InputError("cache prune --truncated takes --model at most, not --key and --all")
+    for key in args.key:
         try:
             bytes.fromhex(key)
         except ValueError:
             raise InputError(f"--key {key!r}: expected hexadecimal digits, as `cache list` has them") from None
+
+
+def _check_names(cache: ReplyCache, args: argparse.Namespace) -> None:
+    """Refuses models and keys that the cache does not hold: nothing was done for them, and nobody would know why."""
+    if args.model is not None and args.model not in (known := [count.model for count in cache.counts()]):
+        raise UnknownNameError("model", args.model, known, hint=f"(in {cache.path})")
+    for key in cache.absent(args.key):
+        raise InputError(f"--key {key}: {cache.path} holds no such reply; `cache list` names them")
 
 
 def _print_size(cache: ReplyCache) -> None:
