@@ -106,34 +106,46 @@ def grades_of_entry(
 
 @dataclass
 class GradeSetSelector:
-    """Chooses the entry of each passage, and remembers which grade sets a file turned out to have."""
+    """Chooses the entry of each passage, and remembers which grade sets a file turned out to have.
+
+    Attributes:
+        wanted: the filter.
+        source: the file, for errors.
+        found: grade set -> passages.
+        left_out: item -> grades of chosen sets that were left out, because the bank does not have the item.
+        outside: grade set -> item -> grades, of entries without any item of the bank.
+        made: the signatures of the graders.
+        strangers: rankings that name another query.
+    """
 
     wanted: GradeFilter
     source: str
     found: dict[GradeSetKey, int] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
+    outside: dict[GradeSetKey, Counter[str]] = field(default_factory=dict)
     made: set[str] = field(default_factory=set)
     strangers: int = 0
 
     def choose(self, passage: GradedPassage, bank_ids: frozenset[str] | None) -> ItemGradeSet | DirectGrade | None:
         """The passage's entry of the selected grade set; None when it has none.
 
-        With a bank, only grade sets with an item of the bank are candidates. Direct labels are candidates where they
-        are asked for, or where the passage has no item grades at all.
+        With a bank, only grade sets with an item of the bank are candidates; so are direct labels, which grade the item
+        "0". Without one they are candidates where they are asked for, or where the passage has no item grades at all.
         """
         candidates: list[ItemGradeSet | DirectGrade] = list(passage.exam_grades or ())
         if self.wanted.prompt_type == "direct" or self.wanted.prompt_class is not None or not candidates:
             candidates += passage.grades or ()
         passing: dict[GradeSetKey, ItemGradeSet | DirectGrade] = {}
+        outside: list[tuple[GradeSetKey, list[str]]] = []
         for entry in candidates:
             key = grade_set_key(entry)
             if not self.wanted.passes(key, partial(_item_ids, entry)):
                 continue
-            if not isinstance(entry, DirectGrade):
-                ids = _item_ids(entry)
-                # Extraction keeps texts for people and grades nothing: no candidate, with a bank or without.
-                if not ids or (bank_ids is not None and bank_ids.isdisjoint(ids)):
-                    continue
+            ids = _item_ids(entry)
+            # Extraction keeps texts for people and grades nothing: no candidate, with a bank or without.
+            if not ids or (bank_ids is not None and bank_ids.isdisjoint(ids)):
+                outside.append((key, ids))
+                continue
             if self.wanted.first and passing:
                 continue
             self.found[key] = self.found.get(key, 0) + 1
@@ -147,6 +159,10 @@ class GradeSetSelector:
         if len(self.found) > 1 and not self.wanted.first:
             listing = "; ".join(str(key) for key in sorted(self.found))
             raise InputError(f"{self.source}: several grade sets are left, choose one of: {listing}")
+        for key, ids in outside:
+            # Of two sets with one key the other is of another bank.
+            if key not in passing:
+                self.outside.setdefault(key, Counter()).update(ids)
         return next(iter(passing.values()), None)
 
     def _joined(

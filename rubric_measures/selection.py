@@ -226,12 +226,16 @@ def select_queries(
     if not selector.found:
         settings = selector.wanted.settings()
         chosen = f" for {settings}" if settings else ""
-        raise InputError(f"{name}: holds no grades{chosen}" + (" of items in the bank" if bank is not None else ""))
+        inside = "" if bank is None else " of items in the bank"
+        if bank is not None and any(key.kind == "direct" for key in selector.outside):
+            inside += " (labels of whole passages are no grades of items; leave the bank out to use them)"
+        raise InputError(f"{name}: holds no grades{chosen}{inside}")
     if bank is not None:
         for query_id, items in bank.items.items():
             if query_id not in seen:
                 yield RecordQuery(QueryGrades(query_id, items, {}), {}, {}, {}, [])
-    note_left_out(selector.left_out)
+    # Whether an entry is of the grade set or of another one is known at the end only.
+    note_left_out(sum((selector.outside.get(key, Counter()) for key in selector.found), selector.left_out))
     if selector.strangers and not keep_ranks:
         logging.getLogger("rubric_measures").warning(
             "%s: %d rankings name another query and were left out", name, selector.strangers

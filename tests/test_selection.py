@@ -9,6 +9,7 @@ import pytest
 from rubric_measures.errors import InputError, UnknownNameError
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.grade_sets import GradeFilter
+from rubric_measures.records import RubricItem, TestBank
 from rubric_measures.selection import load_records, read_records
 from tests.example_records import RECORDS, grade_set, passage, write_all, write_lines
 
@@ -125,6 +126,49 @@ def test_a_direct_call_of_another_program_that_failed_is_no_label(tmp_path: Path
     assert (query.levels, query.failed) == ({"d1": {2: 1}, "d2": {}}, {"d2": 1})
     # The workbench counts it as "no".
     assert levels(path, prompt_class="Thomas", first=True)["q1"] == {"d1": {2: 1}, "d2": {0: 1}}
+
+
+def bank_of(tmp_path: Path, **queries: list[str]) -> TestBank:
+    lines = [
+        {
+            "query_id": query_id,
+            "items": [{"question_id": f"{query_id}/{item}", "question_text": item} for item in items],
+        }
+        for query_id, items in queries.items()
+    ]
+    return load_bank(write_lines(tmp_path / "small.jsonl", lines))
+
+
+def test_grades_of_a_query_whose_bank_is_empty_or_another_one_are_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write_all(tmp_path) / "graded.jsonl.gz"
+    grades = load_records(path, bank_of(tmp_path, q1=["a"], q2=[]))
+    # q1: b and c of two passages; q2: its one grade.
+    assert caplog.messages == ["5 grades left out: their 3 items are not in the test bank (such as q1/b)"]
+    assert grades.queries["q2"].levels == {}
+    caplog.clear()
+    load_records(path, bank_of(tmp_path, q1=["x"], q2=["a"]))
+    assert caplog.messages == ["6 grades left out: their 3 items are not in the test bank (such as q1/a)"]
+    # Another grade set is no grade left out.
+    caplog.clear()
+    write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", TWO)]]])
+    load_records(tmp_path / "g.jsonl", bank_of(tmp_path, q1=["a"]))
+    assert caplog.messages == []
+
+
+def test_direct_labels_are_no_grades_of_the_items_of_a_bank(tmp_path: Path) -> None:
+    entry = grade_set({"q1/a": 4})
+    records = [["q1", [passage("q1", "d1", [entry], direct=[DIRECT]), passage("q1", "d2", [], direct=[DIRECT])]]]
+    path = write_lines(tmp_path / "g.jsonl", records)
+    assert load_records(path, bank_of(tmp_path, q1=["a"])).queries["q1"].levels == {"d1": {4: 1}}
+    with pytest.raises(InputError, match=r"holds no grades for \{'prompt_type': 'direct'\} of items in the bank"):
+        load_records(path, bank_of(tmp_path, q1=["a"]), GradeFilter(prompt_type="direct"))
+    with pytest.raises(InputError, match="holds no grades of items in the bank"):
+        load_records(path, bank_of(tmp_path, q1=[]))
+    bank = TestBank.from_items([RubricItem("0", "q1", "Is it relevant?")])
+    direct = load_records(path, bank, GradeFilter(prompt_type="direct"))
+    assert direct.queries["q1"].levels == {"d1": {2: 1}, "d2": {2: 1}}
 
 
 def test_failed_grades_are_kept_apart_and_a_graded_cut_text_counts(tmp_path: Path) -> None:
