@@ -6,27 +6,56 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from rubric_measures.errors import InputError
 from rubric_measures.formats.graded_files import PassageGroup
-from rubric_measures.formats.workbench import DirectGrade, GradedPassage, ItemGradeSet, items_of_entry, kind_of_entry
+from rubric_measures.formats.workbench import (
+    DirectGrade,
+    GradedPassage,
+    ItemGradeSet,
+    grader_hash,
+    items_of_entry,
+    kind_of_entry,
+    provenance_of,
+)
 from rubric_measures.graded import DIRECT_ITEM
 from rubric_measures.records import GradeStatus, TestBank
 
-__all__ = ["GradeFilter", "GradeSetKey", "GradeSetSelector", "grade_set_key", "grade_sets", "grades_of_entry"]
+__all__ = [
+    "UNKNOWN_GRADER",
+    "DirectLabels",
+    "GradeFilter",
+    "GradeSetKey",
+    "GradeSetSelector",
+    "choices_of",
+    "grade_set_key",
+    "grade_sets",
+    "grades_of_entry",
+    "options_of",
+    "prompt_cells",
+]
 
 QuestionSet = Literal["question-bank", "tqa", "nugget"]
 _TQA = "NDQ_"
+UNKNOWN_GRADER = "none"
+# The prompt's hash and the model are said by themselves; a bank is no setting of a grader.
+_TOLD_ELSEWHERE = ("prompt", "prompt_hash", "model", "bank")
 
 
 class GradeSetKey(NamedTuple):
-    """What tells one grade set of a file from another."""
+    """What tells one grade set of a file from another.
+
+    Its text has the options that choose it, but for `--grade-set`, which few files need: see `choices_of`.
+    """
 
     llm: str
     prompt_class: str
     kind: str
     """`question`, `nugget` or `direct`; free text where a file has other prompt types."""
+
+    grader: str = ""
+    """The hash of model, prompt text and settings, see `grader_hash`; empty where the file does not say."""
 
     def __str__(self) -> str:
         return f"--llm {self.llm} --prompt-class {self.prompt_class} --prompt-type {self.kind}"
@@ -41,6 +70,8 @@ class GradeFilter:
         prompt_class: the prompt class.
         prompt_type: `question`, `nugget` or `direct`.
         question_set: `question-bank`, `tqa` (items whose id begins with NDQ_) or `nugget`.
+        grade_set: how the hash of the grader begins (`GradeSetKey.grader`); `none` for sets without one. It tells sets
+            of the same model and prompt class apart whose prompt texts or settings differ.
         first: of several sets that pass, take the first of each passage (as the workbench does) instead of refusing.
     """
 
@@ -48,6 +79,7 @@ class GradeFilter:
     prompt_class: str | None = None
     prompt_type: str | None = None
     question_set: QuestionSet | None = None
+    grade_set: str | None = None
     first: bool = False
 
     def passes(self, key: GradeSetKey, item_ids: Callable[[], Iterable[str]]) -> bool:
@@ -57,6 +89,8 @@ class GradeFilter:
         if self.prompt_class is not None and key.prompt_class != self.prompt_class:
             return False
         if self.prompt_type is not None and key.kind != self.prompt_type:
+            return False
+        if self.grade_set is not None and not (key.grader or UNKNOWN_GRADER).startswith(self.grade_set):
             return False
         if self.question_set is None:
             return True
@@ -77,7 +111,78 @@ def grade_set_key(entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
     """What tells the grade set of an entry from others."""
     prompt_class = entry.prompt_info.prompt_class if entry.prompt_info else ""
     kind = "direct" if isinstance(entry, DirectGrade) else kind_of_entry(entry)
-    return GradeSetKey(entry.llm, prompt_class, kind)
+    return GradeSetKey(entry.llm, prompt_class, kind, grader_hash(entry))
+
+
+def prompt_cells(keys: Iterable[GradeSetKey]) -> dict[GradeSetKey, str]:
+    """The prompt class of each grade set, and the beginning of its hash where several are called alike."""
+    keys = list(keys)
+    shared = _alike(keys)
+    return {key: f"{key.prompt_class} [{_short(key)}]" if shared[key[:3]] > 1 else key.prompt_class for key in keys}
+
+
+def options_of(keys: Iterable[GradeSetKey]) -> dict[GradeSetKey, str]:
+    """The options that choose each of some grade sets: its names, and `--grade-set` where the names are alike."""
+    keys = list(keys)
+    shared = _alike(keys)
+    return {key: f"{key} --grade-set {_short(key)}" if shared[key[:3]] > 1 else str(key) for key in keys}
+
+
+def choices_of(keys: Iterable[GradeSetKey], made: Mapping[GradeSetKey, Mapping[str, Any]] | None = None) -> str:
+    """The grade sets of an error: the options that choose each, and in what those that are called alike differ.
+
+    Args:
+        keys: the grade sets.
+        made: what each says about its making, see `provenance_of`.
+    """
+    told = {key: _facts((made or {}).get(key, {})) for key in keys}
+    listed = sorted(options_of(told).items())
+    return "; ".join(options if made is None else options + _apart(key, told) for key, options in listed)
+
+
+def _alike(keys: Iterable[GradeSetKey]) -> Counter[tuple[str, ...]]:
+    return Counter(key[:3] for key in set(keys))
+
+
+def _short(key: GradeSetKey) -> str:
+    return key.grader[:8] or UNKNOWN_GRADER
+
+
+def _facts(made: Mapping[str, Any]) -> dict[str, object]:
+    """What a grade set says about its grader, each fact by itself."""
+    facts: dict[str, object] = {name: made[name] for name in ("model", "prompt") if name in made}
+    definition = made.get("definition")
+    settings = definition.get("settings") if isinstance(definition, Mapping) else None
+    for name, value in settings.items() if isinstance(settings, Mapping) else ():
+        if name in _TOLD_ELSEWHERE:
+            continue
+        if not isinstance(value, Mapping):
+            facts[name] = value
+            continue
+        facts.update((one if name == "options" else f"{name}.{one}", said) for one, said in value.items())
+    return facts
+
+
+def _apart(key: GradeSetKey, told: Mapping[GradeSetKey, Mapping[str, object]]) -> str:
+    """In brackets, what sets apart a grade set of which others have the names; empty where none has."""
+    others = [facts for other, facts in told.items() if other[:3] == key[:3] and other != key]
+    return f" ({_difference(told[key], others)})" if others else ""
+
+
+def _difference(mine: Mapping[str, object], others: Iterable[Mapping[str, object]]) -> str:
+    """What a grade set says about its grader that the others do not, in a few words."""
+    if not mine:
+        return "settings unknown"
+    others = [other for other in others if other]
+    names = dict.fromkeys(name for facts in (mine, *others) for name in facts)
+    different = [name for name in names if any(mine.get(name) != other.get(name) for other in others)]
+    return ", ".join(f"{name} {_said(name, mine.get(name))}" for name in different) or "other settings"
+
+
+def _said(name: str, value: object) -> str:
+    if name == "prompt":
+        return f"text {str(value)[:8]}"
+    return "none" if value in (None, "", {}) else " ".join(str(value).split())[:60]
 
 
 def grades_of_entry(
@@ -105,6 +210,43 @@ def grades_of_entry(
 
 
 @dataclass
+class DirectLabels:
+    """Finds the labels that one grader gave to whole passages, and refuses to mix those of several.
+
+    Attributes:
+        wanted: which graders fit.
+        how: what to do where several fit, for the error.
+        found: the graders that fit so far, with what each says about its making.
+    """
+
+    wanted: GradeFilter
+    how: str
+    found: dict[GradeSetKey, Mapping[str, Any]] = field(default_factory=dict)
+
+    def of(self, query_id: str, passage: GradedPassage) -> DirectGrade | None:
+        """The label of a passage; None where it has none.
+
+        Raises:
+            InputError: several graders fit, here or in the passages before, or one gave several labels here.
+        """
+        fitting = []
+        for entry in passage.grades or ():
+            key = grade_set_key(entry)
+            if self.wanted.passes(key, lambda: [DIRECT_ITEM]):
+                fitting.append(entry)
+                self.found.setdefault(key, provenance_of(entry))
+        if len(fitting) > 1 or len(self.found) > 1:
+            told = {key: _facts(made) for key, made in self.found.items()}
+            cells = sorted(prompt_cells(told).items())
+            listed = [f"{cell} by {key.llm}{_apart(key, told)}" for key, cell in cells]
+            raise InputError(
+                f"query {query_id!r}, passage {passage.doc_id!r}: labels of several graders fit, or several of one "
+                f"({'; '.join(listed)}); {self.how}"
+            )
+        return fitting[0] if fitting else None
+
+
+@dataclass
 class GradeSetSelector:
     """Chooses the entry of each passage, and remembers which grade sets a file turned out to have.
 
@@ -124,6 +266,7 @@ class GradeSetSelector:
     left_out: Counter[str] = field(default_factory=Counter)
     outside: dict[GradeSetKey, Counter[str]] = field(default_factory=dict)
     made: set[str] = field(default_factory=set)
+    told: dict[GradeSetKey, Mapping[str, Any]] = field(default_factory=dict)
     strangers: int = 0
 
     def choose(self, passage: GradedPassage, bank_ids: frozenset[str] | None) -> ItemGradeSet | DirectGrade | None:
@@ -148,16 +291,17 @@ class GradeSetSelector:
                 continue
             if self.wanted.first and passing:
                 continue
+            if key not in self.found:
+                self.told[key] = provenance_of(entry)
             self.found[key] = self.found.get(key, 0) + 1
-            made = (entry.model_extra or {}).get("provenance")
-            if isinstance(made, Mapping):
+            if made := provenance_of(entry):
                 self.made.add(str(made.get("signature")))
             if key not in passing:
                 passing[key] = entry
             else:
                 passing[key] = self._joined(passing[key], entry, passage.doc_id, bank_ids is not None)
         if len(self.found) > 1 and not self.wanted.first:
-            listing = "; ".join(str(key) for key in sorted(self.found))
+            listing = choices_of(self.found, self.told)
             raise InputError(f"{self.source}: several grade sets are left, choose one of: {listing}")
         for key, ids in outside:
             # Of two sets with one key the other is of another bank.
@@ -184,7 +328,7 @@ class GradeSetSelector:
         grades, failed = {**grades, **later_grades}, {**statuses, **later_statuses}
         return ItemGradeSet.build(
             grades,
-            answers=(),
+            answers={**dict(earlier.answers), **dict(later.answers)}.items(),
             llm=later.llm,
             self_rated=bool(earlier.self_ratings or later.self_ratings),
             item_status={item_id: status for item_id, status in failed.items() if item_id not in grades},

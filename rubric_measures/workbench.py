@@ -9,6 +9,7 @@ filter the first of each passage counts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from ir_measures.measures.base import Measure
 
@@ -26,7 +27,7 @@ DEFAULT_RANK = 20
 
 def workbench_filter(wanted: GradeFilter) -> GradeFilter:
     """The filter with the workbench's rule for several grade sets: the first in file order, passage by passage."""
-    return GradeFilter(wanted.llm, wanted.prompt_class, wanted.prompt_type, wanted.question_set, first=True)
+    return replace(wanted, first=True)
 
 
 def _check(measures: Sequence[Measure]) -> None:

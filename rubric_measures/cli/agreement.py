@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rubric_measures.cli.correlate import add_bootstrap_options
 from rubric_measures.cli.inputs import add_grade_options, add_places_option, bank_of, is_records, wanted_of
@@ -51,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", type=int, nargs=2, metavar=("MIN", "MAX"), help="grades a source may use")
     parser.add_argument("--llm-b", help="the second source's model, where both are records")
     parser.add_argument("--prompt-class-b", help="the second source's prompt")
+    parser.add_argument("--grade-set-b", metavar="HASH", help="the second source's settings, see --grade-set")
     parser.add_argument("--tables", action="store_true", help="the Rubric workbench's tables of one records file")
     parser.add_argument("--min-answers", type=int, nargs="+", default=[1, 2, 5], help="of --tables (default 1 2 5)")
     parser.add_argument("--plot", metavar="FILE", help="Bland–Altman plot of the first two sources (png, svg, pdf)")
@@ -137,12 +139,14 @@ def _source(path: str, index: int, options: argparse.Namespace) -> LabelSource:
     if not is_records(path):
         return labels_of_qrels(path, items=options.items, label=options.label, rel=options.rel)
     wanted: GradeFilter = wanted_of(options)
-    if index == 1 and (options.llm_b or options.prompt_class_b):
-        wanted = GradeFilter(
-            options.llm_b or wanted.llm,
-            options.prompt_class_b or wanted.prompt_class,
-            wanted.prompt_type,
-            wanted.question_set,
+    if index == 1 and (options.llm_b or options.prompt_class_b or options.grade_set_b):
+        other_grader = options.llm_b or options.prompt_class_b
+        wanted = replace(
+            wanted,
+            llm=options.llm_b or wanted.llm,
+            prompt_class=options.prompt_class_b or wanted.prompt_class,
+            # The hash of one grader is not that of another.
+            grade_set=options.grade_set_b or (None if other_grader else wanted.grade_set),
         )
     return labels_of_records(path, bank_of(options), wanted, items=options.items, label=options.label, rel=options.rel)
 

@@ -64,6 +64,12 @@ def _add_document_arguments(parser: argparse.ArgumentParser) -> None:
     add("--level", type=int, default=1, help="the lowest label that is related (default 1)")
     add("--llm", default="", help="with --by direct: the grades of this model")
     add("--prompt-class", default="", help="with --by direct: the grades of this prompt")
+    add(
+        "--grade-set",
+        default="",
+        metavar="HASH",
+        help="with --by direct: those of these settings, where there are several",
+    )
     add("--max-documents", type=int, metavar="N", help="at most the first N related passages of a query")
     add("--max-nuggets", type=int, default=30, help="the longest list that is carried on (default 30)")
     add("--keep", type=int, default=20, help="nuggets that stay, vital ones first (default 20)")
@@ -231,7 +237,13 @@ def _make_nuggets(options: argparse.Namespace, caller: Caller) -> bool:
     if options.qrels:
         qrels = {(qrel.query_id, qrel.doc_id): qrel.relevance for qrel in read_qrels(options.qrels)}
     segments = related_segments(
-        groups, by=options.by, level=options.level, qrels=qrels, llm=options.llm, prompt_class=options.prompt_class
+        groups,
+        by=options.by,
+        level=options.level,
+        qrels=qrels,
+        llm=options.llm,
+        prompt_class=options.prompt_class,
+        grade_set=options.grade_set,
     )
     bare = [query_id for query_id in texts if not segments.get(query_id)]
     if len(bare) == len(texts):

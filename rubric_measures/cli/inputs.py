@@ -54,6 +54,12 @@ def add_grade_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--prompt-type", choices=["question", "nugget", "direct"], help="use grades of this kind")
     group.add_argument("--question-set", choices=["question-bank", "tqa", "nugget"], help="use grades of these items")
     group.add_argument(
+        "--grade-set",
+        metavar="HASH",
+        help="use the grades made with these settings, where the same model and prompt graded with others, too: the "
+        "beginning of the hash that the error lists; none for grades that name no settings",
+    )
+    group.add_argument(
         "--on-failed",
         choices=["exclude", "zero", "error"],
         default="exclude",
@@ -109,7 +115,7 @@ def wanted_of(options: argparse.Namespace) -> GradeFilter:
     """The filter over grade sets."""
     from rubric_measures.grade_sets import GradeFilter
 
-    return GradeFilter(options.llm, options.prompt_class, options.prompt_type, options.question_set)
+    return GradeFilter(options.llm, options.prompt_class, options.prompt_type, options.question_set, options.grade_set)
 
 
 def _first_byte(path: str) -> bytes:

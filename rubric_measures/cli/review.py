@@ -31,6 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--person", metavar="NAME", default="", help="who works here (default: the page asks)")
     add("--llm", help="review the grades of this model (default: the first one)")
     add("--prompt-class", help="review the grades of this prompt (default: the first one)")
+    add(
+        "--grade-set",
+        metavar="HASH",
+        help="the grades made with these settings, where that prompt has grades of several",
+    )
     add("-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help="measures of the impact screen")
     add("--show-grades", action="store_true", help="show the grader's grade at once; such grades are not blind ones")
     server = parser.add_argument_group("server")
@@ -105,7 +110,8 @@ def _open(options: argparse.Namespace) -> Review:
     if options.graded == "-":
         raise InputError("review reads a file, because its state lies beside it; give a file")
     measures = rubric_measures_of(parse_measures(options.measures or DEFAULT_MEASURES))
-    material = load_material(options.graded, options.bank, GradeFilter(options.llm, options.prompt_class))
+    wanted = GradeFilter(options.llm, options.prompt_class, grade_set=options.grade_set)
+    material = load_material(options.graded, options.bank, wanted)
     path = _state_path(options)
     person = checked_person(options.person) if options.person else ""
     project = Path(options.graded).resolve().parent

@@ -73,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     play("--documents", metavar="SOURCE", help="what to show beside answers: graded records, or a collection")
     play("--level-shown", type=int, default=2, metavar="N", help="the lowest label of documents shown (default 2)")
     play("--label-prompt", metavar="NAME", help="the prompt whose direct labels count, where records have several")
+    play("--label-set", metavar="HASH", help="the settings whose direct labels count, where that prompt has several")
     play("--no-annotations", action="store_true", help="show documents without the reasons for their labels")
     play("--prompt", default="", metavar="NAME", help="prompt name or .toml file (default: ragelo.answer_pairwise)")
     play("--factors", default="", metavar="TEXT", help="what the judge shall consider, in place of the prompt's list")
@@ -123,7 +124,7 @@ def _check(options: argparse.Namespace) -> None:
         return
     if not options.games and not options.human:
         raise InputError("name the games, or --answers, --queries, --model and --save to play them")
-    names = "answers queries save documents label_prompt no_annotations prompt factors per_query one_order"
+    names = "answers queries save documents label_prompt label_set no_annotations prompt factors per_query one_order"
     names += " base_url model_option option max_tokens cache cache_only max_calls prices max_cost"
     ignored = [f"--{name.replace('_', '-')}" for name in names.split() if getattr(options, name)]
     if ignored:
@@ -240,9 +241,12 @@ def _grader(
 
     references: dict[str, tuple[Reference, ...]] = {}
     if options.documents:
-        level, prompt = options.level_shown, options.label_prompt
         references = load_references(
-            options.documents, level, prompt_class=prompt, annotations=not options.no_annotations
+            options.documents,
+            options.level_shown,
+            prompt_class=options.label_prompt,
+            grade_set=options.label_set,
+            annotations=not options.no_annotations,
         )
     backend = make_backend(options.model, **backend_settings(options.model_option, options.base_url))
     price = model_price(options.prices, backend, options.max_cost)

@@ -24,9 +24,9 @@ from rubric_measures.formats.nuggetizer_records import (
 from rubric_measures.formats.record_runs import runs_of_records
 from rubric_measures.formats.reports import Answer, Report, answer_of_report, grades_of_reports, report_of_answer
 from rubric_measures.formats.trec import Qrel, Run
-from rubric_measures.formats.workbench import DirectGrade, QueryPassages, write_graded
+from rubric_measures.formats.workbench import DirectGrade, QueryPassages, provenance_of, write_graded
 from rubric_measures.grade_rows import build_grades
-from rubric_measures.grade_sets import GradeFilter, grade_set_key
+from rubric_measures.grade_sets import GradeFilter, choices_of, grade_set_key
 from rubric_measures.graded import DIRECT_ITEM, Grades, Label
 from rubric_measures.pooling import pool
 from rubric_measures.qrels import qrels_of
@@ -187,9 +187,9 @@ def _records_to_evaluations(groups: Sequence[QueryPassages], options: Options) -
             raise InputError("the records hold no labels of whole passages for this filter")
         _LOG.warning("the records hold no labels of whole passages: these are what item grades imply, without reasons")
         return [Grade(row.query_id, row.doc_id, row.relevance) for row in _records_to_qrels(groups, options)]
-    keys = sorted({grade_set_key(entry) for _, _, entry in found})
-    if len(keys) > 1:
-        raise InputError(f"several grade sets are left, choose one of: {'; '.join(map(str, keys))}")
+    made = {grade_set_key(entry): provenance_of(entry) for _, _, entry in reversed(found)}
+    if len(made) > 1:
+        raise InputError(f"several grade sets are left, choose one of: {choices_of(made, made)}")
     return [_evaluation(query_id, doc_id, entry) for query_id, doc_id, entry in found]
 
 

@@ -17,6 +17,7 @@ from rubric_measures.formats.workbench import (
     PassageData,
     QueryPassages,
     Ranking,
+    grader_hash,
     items_of_entry,
 )
 from rubric_measures.formats.workbench_models import Record
@@ -33,8 +34,8 @@ def merge_records(parts: Iterable[Iterable[QueryPassages]]) -> list[QueryPassage
     """Unites records: queries and passages in order of first appearance, no passage twice in a query.
 
     Judgments and rankings of a passage are united. Grade sets stay apart by model, its options, prompt and kind of
-    item, and by bank (sets without a common item); sets that agree in all of that become one, in which a grade stands
-    before a failure. Unknown fields are kept.
+    item, by the settings that they name, and by bank (sets without a common item); sets that agree in all of that
+    become one, in which a grade stands before a failure. Unknown fields are kept.
 
     Raises:
         InputError: two files contradict each other: another text, judgment, rank, grade or unknown field for one
@@ -191,7 +192,7 @@ def _label(entry: DirectGrade) -> tuple[bool, int | None]:
 
 def _grader(entry: ItemGradeSet | DirectGrade) -> str:
     prompt = entry.prompt_info.model_dump(exclude_unset=True) if entry.prompt_info else None
-    return canonical_json([entry.llm, entry.llm_options or {}, prompt, entry.prompt_type])
+    return canonical_json([entry.llm, entry.llm_options or {}, prompt, entry.prompt_type, grader_hash(entry)])
 
 
 def _items(entry: ItemGradeSet) -> dict[str, int | None]:

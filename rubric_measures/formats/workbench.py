@@ -28,8 +28,10 @@ from rubric_measures.formats.workbench_models import (
     Ranking,
     SelfRating,
     grade_of_items,
+    grader_hash,
     items_of_entry,
     kind_of_entry,
+    provenance_of,
     repeated_items,
 )
 
@@ -47,10 +49,12 @@ __all__ = [
     "SelfRating",
     "UngroupedError",
     "grade_of_items",
+    "grader_hash",
     "items_of_entry",
     "kind_of_entry",
     "load_graded",
     "passage_streams",
+    "provenance_of",
     "read_graded",
     "repeated_items",
     "say_notes",

@@ -27,8 +27,10 @@ __all__ = [
     "Record",
     "SelfRating",
     "grade_of_items",
+    "grader_hash",
     "items_of_entry",
     "kind_of_entry",
+    "provenance_of",
     "repeated_items",
 ]
 
@@ -345,6 +347,22 @@ def kind_of_entry(entry: ItemGradeSet) -> str:
     if entry.prompt_type is not None:
         return entry.prompt_type
     return "nugget" if entry.self_ratings and entry.self_ratings[0].nugget_id is not None else "question"
+
+
+def provenance_of(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:
+    """What a grade set of ours says about its making; empty for those of other programs, and of people."""
+    found = (entry.model_extra or {}).get("provenance")
+    return found if isinstance(found, Mapping) else {}
+
+
+def grader_hash(entry: ItemGradeSet | DirectGrade) -> str:
+    """The hash of what made a grade set: model, prompt with its text, all settings, but not the bank.
+
+    Empty where nobody knows: in grade sets of other programs, of people, and in those of other programs that ours
+    amended after edits of the bank.
+    """
+    made = provenance_of(entry)
+    return "" if made.get("mixed") else str(made.get("grader") or made.get("signature") or "")
 
 
 def repeated_items(entry: ItemGradeSet) -> int:

@@ -9,7 +9,15 @@ from typing import Any, NamedTuple
 
 from rubric_measures.errors import InputError
 from rubric_measures.formats.bank import BankEntry
-from rubric_measures.formats.workbench import GradedPassage, ItemGradeSet, SelfRating, grade_of_items, kind_of_entry
+from rubric_measures.formats.workbench import (
+    GradedPassage,
+    ItemGradeSet,
+    SelfRating,
+    grade_of_items,
+    grader_hash,
+    kind_of_entry,
+    provenance_of,
+)
 from rubric_measures.grading.entries import EntryMaker
 from rubric_measures.grading.outcomes import Outcome
 from rubric_measures.records import RubricItem, TestBank, make_item_id
@@ -122,11 +130,6 @@ def _ids(entry: ItemGradeSet) -> _Ids:
     return _Ids(grades, frozenset([*grades, *(item_id for item_id, _ in entry.answers), *(entry.item_status or ())]))
 
 
-def _made(entry: ItemGradeSet) -> Mapping[str, Any]:
-    found = (entry.model_extra or {}).get("provenance")
-    return found if isinstance(found, Mapping) else {}
-
-
 @dataclass(frozen=True)
 class AmendingMaker(EntryMaker):
     """The maker of a style that goes on from the grades which the same style gave to an earlier state of the bank.
@@ -163,14 +166,14 @@ class AmendingMaker(EntryMaker):
         """
         if not self.named_alike(entry, kind):
             return False
-        made = _made(entry)
+        made = provenance_of(entry)
         if "grader" in made:
             return bool(made["grader"] == self.provenance["grader"])
         return all(made.get(name, self.provenance[name]) == self.provenance[name] for name in ("model", "prompt"))
 
     def fresh(self, entry: ItemGradeSet, query_id: str, items: Mapping[str, RubricItem]) -> frozenset[str]:
         """The items of the bank whose grades in the entry still hold."""
-        made = _made(entry)
+        made = provenance_of(entry)
         ids = _ids(entry)
         known: Any = made.get("regraded")
         regraded = known if isinstance(known, Mapping) else {}
@@ -250,7 +253,9 @@ class AmendingMaker(EntryMaker):
                     del made[place]
             if new and not mine:
                 counts.amended += 1
-                made.append(self._signed(self.item_entry(_of_new(members, new), new, None), {}, members, new))
+                fresh = self.item_entry(_of_new(members, new), new, None)
+                others = [entry for entry in entries if self.belongs(entry, kind)]
+                made.append(self._signed(fresh, others[-1] if others else None, members, new))
         return made
 
     def _amended(
@@ -282,21 +287,26 @@ class AmendingMaker(EntryMaker):
         told = {one: said for some, ids in details for one, said in (some or {}).items() if one in ids}
         if told or (entry.model_extra or {}).get("details"):
             changes["details"] = told
-        return self._signed(entry.model_copy(update=changes), _made(entry), members, new)
+        return self._signed(entry.model_copy(update=changes), entry, members, new)
 
     def _signed(
         self,
         entry: ItemGradeSet,
-        before: Mapping[str, Any],
+        before: ItemGradeSet | None,
         members: Sequence[RubricItem],
         new: Mapping[str, Outcome],
     ) -> ItemGradeSet:
-        """The entry with what it was made by, and which of its items were graded after the bank changed."""
+        """The entry with what it was made by, and which of its items were graded after the bank changed.
+
+        A set that goes on from one which names no settings names none, so that both are read as one.
+        """
         there = _ids(entry).all
-        known: Any = before.get("regraded")
+        old = provenance_of(before) if before is not None else {}
+        known: Any = old.get("regraded")
         regraded = {one: said for one, said in known.items() if one in there} if isinstance(known, Mapping) else {}
         regraded |= {item.item_id: _content(item) for item in members if item.item_id in new}
-        return entry.model_copy(update={"provenance": {**before, **self.provenance, "regraded": regraded}})
+        mixed = {"mixed": True} if before is not None and not grader_hash(before) else {}
+        return entry.model_copy(update={"provenance": {**old, **self.provenance, **mixed, "regraded": regraded}})
 
 
 def _of_new(members: Sequence[RubricItem], new: Mapping[str, Outcome]) -> list[RubricItem]:
@@ -342,7 +352,7 @@ def _stale_elsewhere(
         if any(maker.belongs(entry, kind) for maker, kind in kinds):
             continue
         counts.other_settings += any(maker.named_alike(entry, kind) for maker, kind in kinds)
-        known: Any = _made(entry).get("regraded")
+        known: Any = provenance_of(entry).get("regraded")
         regraded = known if isinstance(known, Mapping) else {}
         for item_id in _ids(entry).graded:
             content = change.marked.get((query_id, item_id))

@@ -16,6 +16,7 @@ from rubric_measures.formats.workbench import (
     PromptInfo,
     SelfRating,
     grade_of_items,
+    provenance_of,
 )
 from rubric_measures.grading.outcomes import Outcome
 from rubric_measures.grading.styles import Style
@@ -131,8 +132,9 @@ class EntryMaker:
 
     def is_mine(self, entry: ItemGradeSet | DirectGrade) -> bool:
         """Whether an entry was made by exactly this style, model and bank."""
-        made = (entry.model_extra or {}).get("provenance")
-        return isinstance(made, Mapping) and made.get("signature") == self.signature.short
+        made = provenance_of(entry)
+        # A set of another program that was amended is nobody's.
+        return made.get("signature") == self.signature.short and not made.get("mixed")
 
     def present(self, passage: GradedPassage, kind: ItemKind) -> ItemGradeSet | None:
         """The entry of this style that the passage has already, for one kind of items."""

@@ -12,6 +12,7 @@ from rubric_measures.backends.base import Message
 from rubric_measures.errors import InputError, UnknownNameError
 from rubric_measures.files import iter_lines
 from rubric_measures.formats.workbench import QueryPassages, load_graded
+from rubric_measures.grade_sets import DirectLabels, GradeFilter
 from rubric_measures.grading.asking import Ask, Asker
 from rubric_measures.grading.pairing import Game
 from rubric_measures.grading.settings import GradingSettings
@@ -51,7 +52,7 @@ def default_comparison(model: str) -> str:
 
 
 def references_of_records(
-    groups: Iterable[QueryPassages], level: int = 2, *, prompt_class: str | None = None
+    groups: Iterable[QueryPassages], level: int = 2, *, prompt_class: str | None = None, grade_set: str | None = None
 ) -> dict[str, tuple[Reference, ...]]:
     """The relevant documents of each query with their annotations, best label first, then by id.
 
@@ -62,26 +63,20 @@ def references_of_records(
         groups: graded records.
         level: the lowest label that is shown; the paper has 2 (of 0 to 2).
         prompt_class: the prompt of the direct labels; needed where there are several.
+        grade_set: the settings of the direct labels, see `GradeFilter`; needed where there are several.
 
     Raises:
-        InputError: a passage has direct labels of several prompts or models.
+        InputError: there are direct labels of several prompts, models or settings.
     """
+    how = "name the prompt whose labels count (tournament: --label-prompt), or the settings (--label-set)"
+    labels = DirectLabels(GradeFilter(prompt_class=prompt_class, grade_set=grade_set), how)
     found: dict[str, tuple[Reference, ...]] = {}
     for group in groups:
         references = []
         for passage in group.passages:
-            direct = [
-                one
-                for one in passage.grades or ()
-                if prompt_class is None or (one.prompt_info and one.prompt_info.prompt_class == prompt_class)
-            ]
-            if len(direct) > 1:
-                raise InputError(
-                    f"query {group.query_id!r}, document {passage.doc_id!r}: {len(direct)} direct labels; name the "
-                    "prompt whose labels count"
-                )
-            label = direct[0].self_rating if direct else None
-            annotation = direct[0].answer if label is not None else ""
+            direct = labels.of(group.query_id, passage)
+            label = direct.self_rating if direct is not None else None
+            annotation = direct.answer if direct is not None and label is not None else ""
             if label is None:
                 label = max((judgment.relevance for judgment in passage.judgments), default=None)
             if label is not None and label >= level:
@@ -125,7 +120,12 @@ def references_of_collection(source: str | Path, level: int = 2) -> dict[str, tu
 
 
 def load_references(
-    source: str | Path, level: int = 2, *, prompt_class: str | None = None, annotations: bool = True
+    source: str | Path,
+    level: int = 2,
+    *,
+    prompt_class: str | None = None,
+    grade_set: str | None = None,
+    annotations: bool = True,
 ) -> dict[str, tuple[Reference, ...]]:
     """The relevant documents of each query: of graded records with their annotations, or of a collection.
 
@@ -133,13 +133,14 @@ def load_references(
         source: a file of graded records (see `references_of_records`), or what `references_of_collection` takes.
         level: the lowest label that is shown.
         prompt_class: the prompt of the direct labels of records; needed where there are several.
+        grade_set: their settings, likewise.
         annotations: keep the reasons of the labels.
 
     Raises:
         InputError: the source cannot be read, or no document has such a label.
     """
     if Path(source).is_file() and _begins_with(source, b"["):
-        found = references_of_records(load_graded(source), level, prompt_class=prompt_class)
+        found = references_of_records(load_graded(source), level, prompt_class=prompt_class, grade_set=grade_set)
     else:
         found = references_of_collection(source, level)
     if not annotations:

@@ -11,7 +11,7 @@ from ir_measures.measures.base import Measure
 
 from rubric_measures.errors import InputError, MeasureError
 from rubric_measures.formats.graded_files import GradedFile
-from rubric_measures.grade_sets import GradeFilter, GradeSetKey, grade_sets
+from rubric_measures.grade_sets import UNKNOWN_GRADER, GradeFilter, GradeSetKey, choices_of, grade_sets, prompt_cells
 from rubric_measures.graded import OnFailed
 from rubric_measures.leaderboard import Leaderboard, score_records
 from rubric_measures.meta_evaluation.bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED
@@ -58,13 +58,13 @@ def _sets_of(path: str | os.PathLike[str], wanted: GradeFilter, bank: TestBank |
     keys = [key for key, count in found.items() if count]
     outside = [key for key, count in found.items() if not count]
     if not found:
-        raise InputError(f"{name}: no grade set passes the filter; it has: {'; '.join(map(str, every))}")
+        raise InputError(f"{name}: no grade set passes the filter; it has: {choices_of(every)}")
     if not keys:
-        raise InputError(f"{name}: no grade set has grades of items in the bank: {'; '.join(map(str, outside))}")
+        raise InputError(f"{name}: no grade set has grades of items in the bank: {choices_of(outside)}")
     if outside:
         _LOG.warning(
             "%s: %d grade sets have no grade of an item in the bank and were left out: %s",
-            *(name, len(outside), "; ".join(map(str, outside))),
+            *(name, len(outside), choices_of(outside)),
         )
     return keys
 
@@ -112,9 +112,11 @@ def correlate_grid(
         raise InputError("a grid reads its records several times; give a file, not standard input")
     restriction = wanted or GradeFilter()
     cells: list[GridCell] = []
-    for key in _sets_of(path, restriction, bank):
+    keys = _sets_of(path, restriction, bank)
+    prompts = prompt_cells(keys)
+    for key in keys:
         kind: Kind | None = key.kind if key.kind in ("question", "nugget", "direct") else None  # type: ignore[assignment]
-        chosen = GradeFilter(key.llm, key.prompt_class or None, kind, restriction.question_set)
+        chosen = GradeFilter(key.llm, key.prompt_class, kind, restriction.question_set, key.grader or UNKNOWN_GRADER)
         if compat == "workbench":
             chosen = workbench_filter(chosen)
         # Labels of whole passages grade no item, so the bank has nothing to say about them.
@@ -133,7 +135,7 @@ def correlate_grid(
                     strict=compat is not None,
                     details=False,
                 )
-            cells.append(GridCell(key.llm, key.prompt_class, key.kind, str(measure), result, reason))
+            cells.append(GridCell(key.llm, prompts[key], key.kind, str(measure), result, reason))
     return cells
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -107,7 +107,7 @@ def labels_of_records(
         InputError: no grade set, or more than one, passes the filter.
     """
     chosen = wanted or GradeFilter()
-    parts = [part for part in (chosen.llm, chosen.prompt_class, chosen.prompt_type) if part]
+    parts = [part for part in (chosen.llm, chosen.prompt_class, chosen.prompt_type, chosen.grade_set) if part]
     name = " ".join([os.path.basename(os.fspath(path)), *parts])  # noqa: PTH119 - may be a stream
     return labels_of_grades(load_records(path, bank, chosen), name, items=items, label=label, rel=rel)
 
@@ -160,9 +160,7 @@ def passages_of_records(
 
     Of several grade sets that pass the filter the first of each passage counts, as in that program.
     """
-    chosen = wanted or GradeFilter()
-    first = GradeFilter(chosen.llm, chosen.prompt_class, chosen.prompt_type, chosen.question_set, first=True)
-    grades = load_records(path, bank, first)
+    grades = load_records(path, bank, replace(wanted or GradeFilter(), first=True))
     of_passage: dict[Key, list[int]] = {}
     for query in grades.queries.values():
         for row in query.rows():

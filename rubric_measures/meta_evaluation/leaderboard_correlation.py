@@ -289,7 +289,7 @@ class GridCell:
 
     Attributes:
         llm: the model whose grades were used.
-        prompt_class: its prompt.
+        prompt_class: its prompt; with the beginning of the hash where grade sets of other settings are called alike.
         kind: `question`, `nugget` or `direct`.
         measure: the measure, parameters included.
         result: the correlation; None where the measure cannot be computed from these grades.

@@ -8,14 +8,24 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rubric_measures.errors import InputError, UnknownNameError
 from rubric_measures.formats.bank import load_bank
-from rubric_measures.formats.workbench import GradedPassage, QueryPassages, grade_of_items, load_graded
-from rubric_measures.grade_sets import GradeFilter, GradeSetSelector, grade_sets
+from rubric_measures.formats.workbench import GradedPassage, QueryPassages, grade_of_items, load_graded, provenance_of
+from rubric_measures.grade_sets import (
+    UNKNOWN_GRADER,
+    GradeFilter,
+    GradeSetKey,
+    GradeSetSelector,
+    choices_of,
+    grade_set_key,
+    grade_sets,
+    prompt_cells,
+)
 from rubric_measures.records import RubricItem, TestBank
 from rubric_measures.review.events import Cell
 from rubric_measures.selection import RecordQuery, select_query
@@ -156,20 +166,16 @@ def load_material(
         wanted: which grade set is reviewed; of several that pass, the one that comes first by model and prompt.
 
     Raises:
-        InputError: no grades of items of the bank pass.
+        InputError: no grades of items of the bank pass; or that model graded them with that prompt in several settings.
         FormatError: a file cannot be read.
     """
     name = os.fspath(graded)
     the_bank = load_bank(bank)
     groups = load_graded(name)
     machine = [_by_machines(group) for group in groups]
-    chosen = wanted or GradeFilter()
-    for key in grade_sets(machine):
-        if chosen.llm is None or chosen.prompt_class is None:
-            candidate = GradeFilter(key.llm, key.prompt_class or None, key.kind, chosen.question_set, first=True)
-            if chosen.passes(key, lambda: ()) and _has_grades(machine, candidate, name, the_bank):
-                chosen = candidate
-                break
+    keys = grade_sets(machine)
+    prompts = prompt_cells(keys)
+    chosen = _first_set(machine, keys, wanted or GradeFilter(), name, the_bank)
     selector = GradeSetSelector(chosen, name)
     checked = {query.query_id: query for query in check_records(machine, selector, the_bank)}
     if not selector.found:
@@ -179,20 +185,50 @@ def load_material(
             group.query_id,
             checked[group.query_id].text,
             {passage.doc_id: passage for passage in checked[group.query_id].passages},
-            _ratings(group.passages),
+            _ratings(group.passages, prompts),
             _extracted(group.passages),
             select_query(group, GradeSetSelector(chosen, name), the_bank),
         )
         for group in machine
     }
     found = next(iter(selector.found))
-    grader = grader_name(found.llm, found.prompt_class)
-    return Material(the_bank, queries, groups, grader, sorted({key.llm for key in grade_sets(machine)}), name)
+    grader = grader_name(found.llm, prompts[found])
+    return Material(the_bank, queries, groups, grader, sorted({key.llm for key in keys}), name)
 
 
 def grader_name(llm: str, prompt_class: str) -> str:
     """How the page calls a grader: the model and the prompt."""
     return f"{llm} {prompt_class}".strip()
+
+
+def _first_set(
+    groups: Sequence[QueryPassages], keys: Iterable[GradeSetKey], wanted: GradeFilter, name: str, bank: TestBank
+) -> GradeFilter:
+    """The filter for the first grade set that passes and has grades of the bank; the filter itself where there is none.
+
+    Raises:
+        InputError: sets of other settings are called alike.
+    """
+    passing: dict[GradeSetKey, GradeFilter] = {}
+    for key in keys:
+        exact = GradeFilter(key.llm, key.prompt_class, key.kind, wanted.question_set, key.grader or UNKNOWN_GRADER)
+        # Labels of whole passages are no grades of items.
+        may = key.kind != "direct" and (not passing or next(iter(passing))[:3] == key[:3])
+        if may and wanted.passes(key, lambda: ()) and _has_grades(groups, exact, name, bank):
+            passing[key] = exact
+    if len(passing) > 1:
+        raise InputError(f"{name}: several grade sets are left, choose one of: {choices_of(passing, _made(groups))}")
+    return next(iter(passing.values()), wanted)
+
+
+def _made(groups: Iterable[QueryPassages]) -> dict[GradeSetKey, Mapping[str, Any]]:
+    """What the first entry of each grade set says about its making."""
+    found: dict[GradeSetKey, Mapping[str, Any]] = {}
+    for group in groups:
+        for passage in group.passages:
+            for entry in passage.exam_grades or ():
+                found.setdefault(grade_set_key(entry), provenance_of(entry))
+    return found
 
 
 def _has_grades(groups: Iterable[QueryPassages], wanted: GradeFilter, name: str, bank: TestBank) -> bool:
@@ -218,13 +254,15 @@ def _by_machines(group: QueryPassages) -> QueryPassages:
     return QueryPassages(group.query_id, [kept(passage) for passage in group.passages], group.line)
 
 
-def _ratings(passages: Iterable[GradedPassage]) -> dict[str, dict[str, dict[str, int]]]:
+def _ratings(
+    passages: Iterable[GradedPassage], prompts: Mapping[GradeSetKey, str]
+) -> dict[str, dict[str, dict[str, int]]]:
     found: dict[str, dict[str, dict[str, int]]] = {}
     for passage in passages:
         for entry in passage.exam_grades or ():
             if not entry.self_ratings:
                 continue
-            grader = grader_name(entry.llm, entry.prompt_info.prompt_class if entry.prompt_info else "")
+            grader = grader_name(entry.llm, prompts[grade_set_key(entry)])
             of_passage = found.setdefault(passage.doc_id, {})
             of_passage[grader] = {**of_passage.get(grader, {}), **grade_of_items(entry)}
     return found

@@ -6,11 +6,11 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from rubric_measures.errors import InputError
-from rubric_measures.formats.workbench import DirectGrade, GradedPassage, QueryPassages
+from rubric_measures.formats.workbench import QueryPassages
+from rubric_measures.grade_sets import DirectLabels, GradeFilter
 from rubric_measures.test_bank.nuggetization import Segment
 
-__all__ = ["RelatedBy", "direct_label", "related_segments"]
+__all__ = ["RelatedBy", "related_segments"]
 
 _LOGGER = logging.getLogger("rubric_measures")
 RelatedBy = Literal["judgments", "direct", "all"]
@@ -24,6 +24,7 @@ def related_segments(
     qrels: Mapping[tuple[str, str], int] | None = None,
     llm: str = "",
     prompt_class: str = "",
+    grade_set: str = "",
 ) -> dict[str, list[Segment]]:
     """Query id -> the segments that are related to it, in file order; the same text is shown once.
 
@@ -35,12 +36,15 @@ def related_segments(
         qrels: (query id, doc id) -> judgment, in place of the judgments in the records.
         llm: only direct grades of this model.
         prompt_class: only direct grades of this prompt.
+        grade_set: only those of these settings, see `GradeFilter`.
 
     Raises:
-        InputError: a passage has several direct grades that fit; the message lists them.
+        InputError: direct grades of several graders fit; the message lists them.
 
     Source: Pradeep et al., TREC 2024 RAG, AutoNuggetizer report, section 3: documents judged at least related (1).
     """
+    wanted = GradeFilter(llm or None, prompt_class or None, grade_set=grade_set or None)
+    labels = DirectLabels(wanted, "choose one with --prompt-class, --llm or --grade-set")
     found: dict[str, list[Segment]] = {}
     unlabelled = 0
     for group in groups:
@@ -50,7 +54,8 @@ def related_segments(
             if by == "all":
                 label: int | None = level
             elif by == "direct":
-                label = direct_label(group.query_id, passage, llm=llm, prompt_class=prompt_class)
+                direct = labels.of(group.query_id, passage)
+                label = None if direct is None else direct.label
             elif qrels is not None:
                 label = qrels.get((group.query_id, passage.doc_id))
             else:
@@ -62,28 +67,3 @@ def related_segments(
     if unlabelled:
         _LOGGER.warning("%d passages left out: no %s", unlabelled, "direct grade" if by == "direct" else "judgment")
     return found
-
-
-def direct_label(query_id: str, passage: GradedPassage, *, llm: str = "", prompt_class: str = "") -> int | None:
-    """The label of a passage by the one direct grader that fits; None when there is none or it came to nothing.
-
-    Raises:
-        InputError: several graders fit.
-    """
-    entries = [
-        entry
-        for entry in passage.grades or ()
-        if (not llm or entry.llm == llm)
-        and (not prompt_class or (entry.prompt_info is not None and entry.prompt_info.prompt_class == prompt_class))
-    ]
-    if len(entries) > 1:
-        listed = ", ".join(sorted(f"{_class_of(entry)} by {entry.llm}" for entry in entries))
-        raise InputError(
-            f"query {query_id!r}, passage {passage.doc_id!r}: several direct grades fit ({listed}); "
-            "choose one with --prompt-class or --llm"
-        )
-    return entries[0].label if entries else None
-
-
-def _class_of(entry: DirectGrade) -> str:
-    return entry.prompt_info.prompt_class if entry.prompt_info else "no prompt class"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rubric_measures.grade_sets import options_of, prompt_cells
 from rubric_measures.verification.bank_stability import RunCoverage, StabilityPoint, bank_stability
 from rubric_measures.verification.canaries import CanaryReport
 from rubric_measures.verification.grader_statistics import GraderReport
@@ -81,6 +82,7 @@ def grader_sections(report: GraderReport) -> Iterator[Section]:
     """Grades and statuses of every grader, agreement of every two, and the disagreements that the report lists."""
     given = sorted({grade for one in report.graders.values() for grade in one.grades})
     statuses = sorted({status for one in report.graders.values() for status in one.statuses})
+    prompts, options = prompt_cells(report.graders), options_of(report.graders)
     yield Section(
         "graders",
         f"Graders: how often each grade was given, statuses, cut passages ({len(report.graders)} graders)",
@@ -88,8 +90,8 @@ def grader_sections(report: GraderReport) -> Iterator[Section]:
          "truncated_passages", "flip_rate"],
         [
             [
-                *key, one.passages, *(one.grades[grade] for grade in given), *(one.statuses[name] for name in statuses),
-                one.truncated, _said(one.flip_rate, "no replicates"),
+                key.llm, prompts[key], key.kind, one.passages, *(one.grades[grade] for grade in given),
+                *(one.statuses[name] for name in statuses), one.truncated, _said(one.flip_rate, "no replicates"),
             ]
             for key, one in report.graders.items()
         ],
@@ -100,7 +102,7 @@ def grader_sections(report: GraderReport) -> Iterator[Section]:
         ["first", "second", "common", "equal", "mean_distance", "kappa"],
         [
             [
-                str(row.first), str(row.second), row.common, row.equal, _said(row.distance, row.reason),
+                options[row.first], options[row.second], row.common, row.equal, _said(row.distance, row.reason),
                 _said(row.kappa, row.reason),
             ]
             for row in report.pairs
@@ -113,7 +115,7 @@ def grader_sections(report: GraderReport) -> Iterator[Section]:
         [
             [
                 row.spread, row.query_id, row.doc_id, row.item_id,
-                "; ".join(f"{grade} by {key.llm} {key.prompt_class}" for key, grade in row.grades.items()),
+                "; ".join(f"{grade} by {key.llm} {prompts[key]}" for key, grade in row.grades.items()),
             ]
             for row in report.disagreements
         ],
@@ -122,14 +124,15 @@ def grader_sections(report: GraderReport) -> Iterator[Section]:
 
 def canary_sections(report: CanaryReport, min_rating: int) -> Iterator[Section]:
     """How often each grader was fooled, by kind of case, and every grade that is too high."""
+    prompts = prompt_cells(key for key, _ in report.counts)
     yield Section(
         "canaries",
         f"Canary suite: grades of {min_rating} or better for passages that cover nothing",
         ["llm", "prompt_class", "items", "case", "passages", "fooled_passages", "grades", "fooled", "failed", "rate"],
         [
             [
-                *key, kind, one.passages, one.fooled_passages, one.graded, one.fooled, one.failed,
-                _said(one.rate, "no grade"),
+                key.llm, prompts[key], key.kind, kind, one.passages, one.fooled_passages, one.graded, one.fooled,
+                one.failed, _said(one.rate, "no grade"),
             ]
             for (key, kind), one in report.counts.items()
         ],
@@ -139,7 +142,7 @@ def canary_sections(report: CanaryReport, min_rating: int) -> Iterator[Section]:
         f"Canary suite: the {len(report.fooled)} grades that are too high",
         ["case", "grade", "query_id", "item_id", "grader", "answer", "text"],
         [
-            [row.kind, row.grade, row.query_id, row.item_id, f"{row.grader.llm} {row.grader.prompt_class}",
+            [row.kind, row.grade, row.query_id, row.item_id, f"{row.grader.llm} {prompts[row.grader]}",
              row.answer, row.text]
             for row in report.fooled
         ],
