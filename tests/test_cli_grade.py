@@ -241,6 +241,30 @@ def test_dry_run_counts_and_prices_and_writes_nothing(tmp_path: Path, capsys: py
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*before, "p.json"])
 
 
+def test_a_dry_run_counts_what_prompts_share_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two styles that extract by the same prompt and check the answer in different ways ask once for it."""
+    passages, bank = write_inputs(tmp_path)
+    classes = ["QuestionCompleteConcisePromptWithAnswerKey2", "QuestionCompleteConcisePromptWithT5VerifiedAnswerKey2"]
+    entries = [json.loads(line) for line in bank.read_text().splitlines()]
+    for entry in entries:
+        for item in entry["items"]:
+            item["gold_answers"] = ["the skin"]
+    bank.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    model = table(tmp_path / "t.jsonl", {"reply": "unanswerable"})
+    prompts = [part for name in classes for part in ("--prompt", name)]
+    command = arguments(passages, bank, tmp_path / "o.jsonl", *prompts, model=model)
+    assert main([*command, "--dry-run"]) == 0
+    rows = [line.split("\t")[:4] for line in capsys.readouterr().out.splitlines()]
+    assert rows == [
+        ["prompt", "calls", "cached", "shared"],
+        [classes[0], "24", "0", "0"],
+        [classes[1], "0", "0", "24"],
+        ["all", "24", "", ""],
+    ]
+    assert main(command) == 0
+    assert "48 grades of 8 passages: 24 calls, " in capsys.readouterr().err
+
+
 def test_cut_replies_say_what_helps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     passages, bank = write_inputs(tmp_path)
     model = table(tmp_path / "t.jsonl", {"reply": "the", "status": "truncated"})

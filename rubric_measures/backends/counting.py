@@ -18,16 +18,20 @@ class CountingBackend:
 
     Args:
         backend: whose calls are counted.
+        known: keys of requests that are calls already, of other prompts say; those counted here are added. A request
+            that was counted is answered from the cache, or with the one in flight, and is no call again.
 
     Attributes:
-        calls: requests.
+        calls: requests, each counted once.
+        repeated: requests that were counted before.
         prompt_tokens: tokens shown in them, by the backend's tokenizer.
         completion_tokens: tokens that may be written at most; requests without a limit count none.
     """
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, known: set[str] | None = None) -> None:
         self.backend = backend
-        self.calls = self.prompt_tokens = self.completion_tokens = 0
+        self.calls = self.repeated = self.prompt_tokens = self.completion_tokens = 0
+        self._known = known if known is not None else set()
 
     def __getattr__(self, name: str) -> Any:
         # What only some backends say of themselves (`embedded`, `reply_shares_context`, …).
@@ -55,8 +59,15 @@ class CountingBackend:
     def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
         """Counts each request and calls nobody."""
         for request in requests:
-            self.calls += 1
-            self.prompt_tokens += sum(self.backend.count_tokens(message.content) for message in request.messages)
-            limit = request.options.get("max_tokens", 0)
-            self.completion_tokens += limit if isinstance(limit, int) else 0
+            if request.key in self._known:
+                self.repeated += 1
+            else:
+                self._known.add(request.key)
+                self._count(request)
             yield request, Reply(None, "failed", "a dry run makes no call")
+
+    def _count(self, request: Request) -> None:
+        self.calls += 1
+        self.prompt_tokens += sum(self.backend.count_tokens(message.content) for message in request.messages)
+        limit = request.options.get("max_tokens", 0)
+        self.completion_tokens += limit if isinstance(limit, int) else 0

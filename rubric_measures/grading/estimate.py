@@ -102,7 +102,7 @@ class Estimate:
         prompt_class: the prompt.
         calls: calls to make (first attempts; retries of unreadable replies and checks by a model come on top).
         cached: replies that are in the cache.
-        shared: requests that equal one of the calls.
+        shared: requests that equal one of the calls, of this prompt or of one before it.
         kept: grades that the records have already.
         prompt_tokens: tokens shown in the calls, by the model's tokenizer or an estimate.
         completion_tokens: tokens written at most.
@@ -142,8 +142,9 @@ def estimate(
         price: what the model costs.
     """
     found = []
+    known: set[str] = set()
     for name in grader.prompts or default_prompts(grader.runner.backend.model, bank):
-        counter = CountingBackend(grader.runner.backend)
+        counter = CountingBackend(grader.runner.backend, known)
         # Nothing is called, so whatever runs the calls of the grader, here it is this process.
         runner = LocalRunner(counter, grader.runner.cache, price=grader.runner.price, stop=grader.runner.stop)
         report = GradingReport()
@@ -156,9 +157,9 @@ def estimate(
         found.append(
             Estimate(
                 maker.style.prompt.prompt_class,
-                report.run.calls,
+                counter.calls,
                 report.run.cached,
-                report.run.shared,
+                report.run.shared + counter.repeated,
                 report.kept,
                 counter.prompt_tokens,
                 counter.completion_tokens,
