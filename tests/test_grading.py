@@ -218,7 +218,8 @@ def test_every_draw_is_counted_wherever_it_was_made() -> None:
 
 def test_items_without_a_key_are_left_out_and_said(caplog: pytest.LogCaptureFixture) -> None:
     with_key = RubricItem("q/a", "q", "a?", gold_answers=("x",))
-    bank = TestBank.from_items([with_key, RubricItem("q/b", "q", "b?")])
+    # Nobody grades the other query here, so nothing of it is left out.
+    bank = TestBank.from_items([with_key, RubricItem("q/b", "q", "b?"), RubricItem("other/c", "other", "c?")])
     entry = only_set(grade(ScriptedBackend([rule("x")]), bank, WORDS))
     assert [item_id for item_id, _ in entry.answers] == ["q/a"]
     assert "1 items left out: they have no gold answers" in caplog.text

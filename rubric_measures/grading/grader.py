@@ -162,9 +162,9 @@ class Grader:
         """
         report = report if report is not None else GradingReport()
         makers = self.makers(bank)
-        _note_left_out(makers, bank)
+        left_out: dict[str, list[int]] = {}
         waiting: deque[_OpenGroup] = deque()
-        for place, outcomes in self.runner.run(self._jobs(groups, bank, makers, waiting, report), report.run):
+        for place, outcomes in self.runner.run(self._jobs(groups, bank, makers, waiting, report, left_out), report.run):
             found = place.group.outcomes.setdefault((place.passage, place.style), {})
             found.update((outcome.item_id, outcome) for outcome in outcomes)
             place.group.done += 1
@@ -172,6 +172,7 @@ class Grader:
                 yield self._finished(waiting.popleft(), makers, report)
         while waiting:
             yield self._finished(waiting.popleft(), makers, report)
+        _note_left_out(makers, left_out)
         if self.change is not None:
             refuse_without_grades(_amending(makers), report.amended)
 
@@ -182,11 +183,13 @@ class Grader:
         makers: Sequence[EntryMaker],
         waiting: deque[_OpenGroup],
         report: GradingReport,
+        left_out: dict[str, list[int]],
     ) -> _Jobs:
         for group in groups:
             items = bank.for_query(group.query_id)
             opened = _OpenGroup(group, items, [tuple(maker.style.items_of(items)) for maker in makers])
             waiting.append(opened)
+            left_out[group.query_id] = [_left_out(maker, items) for maker in makers]
             query_text = bank.query_texts.get(group.query_id, "")
             for number, passage in enumerate(group.passages):
                 for which, (maker, wanted) in enumerate(zip(makers, opened.wanted, strict=True)):
@@ -300,15 +303,19 @@ def _amending(makers: Iterable[EntryMaker]) -> list[AmendingMaker]:
     return [maker for maker in makers if isinstance(maker, AmendingMaker)]
 
 
-def _note_left_out(makers: Iterable[EntryMaker], bank: TestBank) -> None:
-    """Says how many items a prompt leaves out: they have no answer key, or are none of its aspects."""
-    for maker in makers:
-        style = maker.style
-        kept = len(style.items_of(tuple(bank)))
-        lost = 0 if style.direct else sum(item.kind in style.item_kinds for item in bank) - kept
-        if lost:
-            why = "are none of its aspects" if style.prompt.parser == "aspects" else "have no gold answers"
-            _LOG.warning("%s: %d items left out: they %s", style.prompt.prompt_class, lost, why)
+def _left_out(maker: EntryMaker, items: Sequence[RubricItem]) -> int:
+    """How many items of the kinds that a prompt grades it leaves out."""
+    style = maker.style
+    return 0 if style.direct else sum(item.kind in style.item_kinds for item in items) - len(style.items_of(items))
+
+
+def _note_left_out(makers: Sequence[EntryMaker], left_out: Mapping[str, Sequence[int]]) -> None:
+    """Says how many items of the queries that were graded a prompt left out: without answer key, or no aspect of it."""
+    for place, maker in enumerate(makers):
+        prompt = maker.style.prompt
+        if lost := sum(counts[place] for counts in left_out.values()):
+            why = "are none of its aspects" if prompt.parser == "aspects" else "have no gold answers"
+            _LOG.warning("%s: %d items left out: they %s", prompt.prompt_class, lost, why)
 
 
 def _put(entries: list[Any], old: Any, new: Any) -> None:
