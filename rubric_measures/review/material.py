@@ -47,7 +47,8 @@ class QueryMaterial:
         text: its text.
         passages: doc_id -> the passage with the grades of the main grader, in file order.
         ratings: doc_id -> grader -> item_id -> grade, of all graders that rate from 0 to 5, the main one too.
-        extracted: (doc_id, item_id) of the answers that were taken from the passage, not a grader's reply with a grade.
+        extracted: (doc_id, item_id) -> answer, of prompts that only extract; never the reply that led to a grade in
+            review, nor a bare number.
         record: the compiled grades and the rankings, for leaderboards.
     """
 
@@ -55,7 +56,7 @@ class QueryMaterial:
     text: str
     passages: Mapping[str, CheckedPassage]
     ratings: Mapping[str, Mapping[str, Mapping[str, int]]]
-    extracted: frozenset[tuple[str, str]]
+    extracted: Mapping[tuple[str, str], str]
     record: RecordQuery
 
     def others(self, doc_id: str, item_id: str) -> dict[str, int]:
@@ -180,18 +181,18 @@ def load_material(
     checked = {query.query_id: query for query in check_records(machine, selector, the_bank)}
     if not selector.found:
         raise InputError(f"{name}: holds no grades of items of the bank that pass the filter")
+    found = next(iter(selector.found))
     queries = {
         group.query_id: QueryMaterial(
             group.query_id,
             checked[group.query_id].text,
             {passage.doc_id: passage for passage in checked[group.query_id].passages},
             _ratings(group.passages, prompts),
-            _extracted(group.passages),
+            _extracted(group.passages, found),
             select_query(group, GradeSetSelector(chosen, name), the_bank),
         )
         for group in machine
     }
-    found = next(iter(selector.found))
     grader = grader_name(found.llm, prompts[found])
     return Material(the_bank, queries, groups, grader, sorted({key.llm for key in keys}), name)
 
@@ -268,12 +269,12 @@ def _ratings(
     return found
 
 
-def _extracted(passages: Iterable[GradedPassage]) -> frozenset[tuple[str, str]]:
-    return frozenset(
-        (passage.doc_id, item_id)
+def _extracted(passages: Iterable[GradedPassage], reviewed: GradeSetKey) -> dict[tuple[str, str], str]:
+    return {
+        (passage.doc_id, item_id): answer
         for passage in passages
         for entry in passage.exam_grades or ()
-        if not entry.self_ratings
+        if not entry.self_ratings and grade_set_key(entry) != reviewed
         for item_id, answer in entry.answers
         if answer.strip() and not _BARE_GRADE.fullmatch(answer)
-    )
+    }

@@ -16,7 +16,7 @@ from rubric_measures.review.export import Exported, export_review, inside, stati
 from rubric_measures.review.impact import changed_cells
 from rubric_measures.review.impact_items import MIN_RATING
 from rubric_measures.review.marking import mark_words
-from rubric_measures.review.queues import ORDERS, Order
+from rubric_measures.review.queues import ORDERS, Order, QueueEntry
 from rubric_measures.review.session import Queue, QueueChoice, Review
 
 __all__ = [
@@ -111,7 +111,7 @@ def queue(review: Review, asked: Asked) -> Answer:
                 "url": _check_url(choice, entry.cell),
                 "cell": entry.cell,
                 "item": row.item_text,
-                "why": entry.why,
+                "why": _why(review, choice, entry, said.get(asked.person)),
                 "state": _state(said.get(asked.person)),
                 "people": len(said),
             }
@@ -134,6 +134,13 @@ def queue(review: Review, asked: Asked) -> Answer:
         page_url="/?" + urlencode(_choice_fields(choice)),
         file_url="/queue.html?" + urlencode(_choice_fields(choice)),
     )
+
+
+def _why(review: Review, choice: QueueChoice, entry: QueueEntry, said: PersonGrade | None) -> str:
+    """Why a grade stands in the queue; how far graders lie apart would tell their grades (5 apart: 0 and 5)."""
+    if choice.order != "disagreement" or _is_done(said) or not review.blind:
+        return entry.why
+    return "graders disagree"
 
 
 def _state(said: PersonGrade | None) -> str:
@@ -159,7 +166,7 @@ def check(review: Review, asked: Asked) -> Answer:
     said = snapshot.grades.get(cell, {}).get(asked.person)
     done = _is_done(said)
     shown = done or not review.blind
-    answer = row.answer if shown or (cell.doc_id, cell.item_id) in query.extracted else ""
+    answer = row.answer if shown else query.extracted.get((cell.doc_id, cell.item_id), "")
     item = review.material.items.get((cell.query_id, cell.item_id))
     gold = item.gold_answers if item else ()
     following = _next_open(review, asked, found, _after(found, cell))
@@ -246,30 +253,28 @@ def impact(review: Review, asked: Asked) -> Answer:
         raise InputError(f"the bank has no query {query_id!r}")
     number = max(asked.number("page", 1), 1)
     items = review.item_impact(snapshot, query_id, (number - 1) * _ITEMS, _ITEMS)
+    seen = [not review.blind or _is_done(snapshot.grades[cell].get(asked.person)) for cell, _, _ in changed]
     return page(
         "impact.html",
         review,
         asked,
         title="Impact",
         impacts=review.impact(snapshot),
-        # Whoever has not graded a cell yet shall do it blind, and sees neither of its grades.
+        # Whoever has not graded a cell yet shall do it blind, and sees neither of its grades; nor, unasked, the scores
+        # and counts that tell which way they went.
         changed=[
-            (
-                cell,
-                review.material.grade(cell).item_text,
-                old,
-                new,
-                not review.blind or asked.person in snapshot.grades[cell],
-            )
-            for cell, old, new in changed[:200]
+            (cell, review.material.grade(cell).item_text, old, new, shown)
+            for (cell, old, new), shown in zip(changed[:200], seen, strict=False)
         ],
+        hidden=0 if asked.get("all") == "yes" else seen.count(False),
+        more_fields={"all": "yes"} if asked.get("all") == "yes" else {},
         changed_total=len(changed),
         items=items,
         query_id=query_id,
         queries=_query_texts(review),
         page_number=number,
         pages=max(1, -(-items.total // _ITEMS)),
-        page_url="/impact?" + urlencode({"query": query_id}),
+        page_url="/impact?" + urlencode({"query": query_id, **({"all": "yes"} if asked.get("all") == "yes" else {})}),
         min_rating=MIN_RATING,
     )
 
@@ -293,9 +298,20 @@ def progress(review: Review, asked: Asked) -> Answer:
         agreements=agreement_rows(review.material, snapshot),
         total=len(review.material.cells),
         events=events,
+        kinds={event.event_id: _kind_of(review, asked, event) for event in events},
         about={event.event_id: _about(review, event) for event in events},
         undone=snapshot.undone,
     )
+
+
+def _kind_of(review: Review, asked: Asked, event: Event) -> str:
+    """What kind of action it was; that somebody decided tells that they differ from the grader."""
+    if event.kind not in ("grade", "decide"):
+        return event.kind.replace("_", " ")
+    payload = event.payload
+    cell = Cell(payload["query_id"], payload["doc_id"], payload["item_id"])
+    mine = review.store.snapshot().grades.get(cell, {}).get(asked.person)
+    return event.kind if not review.blind or event.person == asked.person or _is_done(mine) else "worked on a grade"
 
 
 def _about(review: Review, event: Event) -> str:

@@ -1,0 +1,150 @@
+"""No screen or page tells a grade that its reader has still to give: they are the same whatever the grade is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("jinja2")
+
+from rubric_measures import RubricCover
+from rubric_measures.cli import main
+from rubric_measures.grade_sets import GradeFilter
+from rubric_measures.review import screens
+from rubric_measures.review.asked import Asked
+from rubric_measures.review.events import Cell
+from rubric_measures.review.material import load_material
+from rubric_measures.review.queues import by_influence
+from rubric_measures.review.session import Review
+from rubric_measures.review.store import ReviewStore
+from tests.example_records import BANK, grade_set, passage, write_lines
+
+Grades = dict[str, int]
+A, B = Cell("q1", "d1", "q1/a"), Cell("q1", "d2", "q1/b")
+# What two graders say of two passages; every pair differs, so that all of them are in the queue of disagreement.
+ONE: list[tuple[Grades, Grades]] = [
+    ({"q1/a": 5, "q1/b": 3}, {"q1/a": 0, "q1/b": 1}),
+    ({"q1/a": 1, "q1/b": 5}, {"q1/a": 4, "q1/b": 0}),
+]
+SWAPPED = [(other, model) for model, other in ONE]
+_OPEN: list[ReviewStore] = []
+
+
+@pytest.fixture(autouse=True)
+def _close_stores() -> Iterator[None]:
+    yield
+    while _OPEN:
+        _OPEN.pop().close()
+
+
+def make_files(folder: Path, grades: list[tuple[Grades, Grades]]) -> list[str]:
+    """Records of two graders with replies that say the grade, and an extraction; returns the command's arguments."""
+    folder.mkdir()
+    passages = []
+    for number, (model, other) in enumerate(grades, 1):
+        sets = [grade_set(model), grade_set(other, llm="other")]
+        for entry in sets:
+            entry["answers"] = [
+                [rating["question_id"], f"Rating: {rating['self_rating']}"] for rating in entry["self_ratings"]
+            ]
+        extraction = {**grade_set({"q1/a": 1, "q1/b": 0}, prompt="Extraction"), "self_ratings": None}
+        # The last extracted answer is no number; that of a is told from a grader's reply only by where it stands.
+        extraction["answers"] = [["q1/a", "taken from it"], ["q1/b", "4"]]
+        passages.append(
+            passage("q1", f"d{number}", [*sets, extraction], {"one": number, "two": 3 - number}, number - 1)
+        )
+    write_lines(folder / "graded.jsonl", [["q1", passages]])
+    write_lines(folder / "bank.jsonl", BANK)
+    return [str(folder / "graded.jsonl"), "--bank", str(folder / "bank.jsonl")]
+
+
+def open_review(folder: Path, grades: list[tuple[Grades, Grades]], prompt: str = "Question") -> Review:
+    make_files(folder, grades)
+    prompts = {"Question": "QuestionSelfRatedUnanswerablePromptWithChoices", "Extraction": "Extraction"}
+    wanted = GradeFilter("model", prompts[prompt])
+    material = load_material(folder / "graded.jsonl", folder / "bank.jsonl", wanted)
+    store = ReviewStore(folder / "state.sqlite", material.bank)
+    _OPEN.append(store)
+    return Review(material, store, [RubricCover(rel=4) @ 20], str(folder / "bank.jsonl"), folder)
+
+
+def shown(review: Review, person: str, path: str, **fields: str) -> str:
+    """A screen as the person gets it, whole: markup, attributes, comments and all; without the times of actions."""
+    screen: Any = getattr(screens, {"": "queue", "queue.html": "queue_file"}.get(path, path))
+    page = str(screen(review, Asked(f"/{path}", fields, {}, person, "token")).content)
+    return re.sub(r"<time>[^<]*</time>", "", page)
+
+
+def every_screen(review: Review, person: str) -> dict[str, str]:
+    pages = {path: shown(review, person, path) for path in ("bank", "progress", "export")}
+    for order in ("disagreement", "audit", "query"):
+        for path in ("", "queue.html"):
+            pages[f"{path} {order}"] = shown(review, person, path, order=order)
+        for cell in review.material.cells:
+            place = dict(zip("qdi", cell, strict=True))
+            pages[f"check {order} {cell}"] = shown(review, person, "check", order=order, **place)
+    return pages
+
+
+def test_screens_are_the_same_whatever_the_grades_are(tmp_path: Path) -> None:
+    reviews = [open_review(tmp_path / name, grades) for name, grades in (("one", ONE), ("two", SWAPPED))]
+    for review in reviews:
+        # Ada differs from both graders, says so, and Bob leaves the same grade undecided.
+        review.store.grade("ada", A, 2, review.material.grade(A).grade)
+        review.store.decide("ada", A, "override", 2, "only half of it")
+        review.store.grade("bob", A, None, review.material.grade(A).grade)
+    one, two = (every_screen(review, "bob") for review in reviews)
+    assert one == two
+    assert "graders disagree" in one[" disagreement"] and "differ by" not in "".join(one.values())
+    assert "Rating:" not in "".join(one.values()) and ">taken from it<" in one[f"check query {A}"]
+    assert '<p id="answer"' not in one[f"check query {B}"]
+    # Scores and counts after the change tell which way it went: they are shown only to those who ask for them.
+    assert len({shown(review, "bob", "impact").replace("two/", "one/") for review in reviews}) == 1
+    assert len({shown(review, "bob", "impact", all="yes") for review in reviews}) == 2
+    assert "that you have not given yet" in shown(reviews[0], "bob", "impact")
+    assert "that you have not given yet" not in shown(reviews[0], "ada", "impact")
+
+
+def test_who_has_graded_sees_how_far_graders_lie_apart(tmp_path: Path) -> None:
+    review = open_review(tmp_path / "one", ONE)
+    review.store.grade("ada", A, 2, 5)
+    assert shown(review, "ada", "").count("graders disagree") == 3
+    assert "differ by 5" in shown(review, "ada", "")
+    review.blind = False
+    assert "graders disagree" not in shown(review, "bob", "")
+
+
+def test_an_extracted_answer_that_made_the_grade_is_shown_with_it(tmp_path: Path) -> None:
+    review = open_review(tmp_path / "one", ONE, "Extraction")
+    place = dict(zip("qdi", A, strict=True))
+    assert "taken from it" not in shown(review, "ada", "check", **place)
+    review.store.grade("ada", A, 1, 1)
+    assert "taken from it" in shown(review, "ada", "check", **place)
+
+
+def test_the_place_of_a_grade_by_influence_does_not_tell_it(tmp_path: Path) -> None:
+    found = []
+    for number in range(6):
+        grades = [({**ONE[0][0], "q1/a": number}, ONE[0][1]), ONE[1]]
+        review = open_review(tmp_path / str(number), grades)
+        found.append([entry for entry in by_influence(review.material) if entry.cell == A])
+    assert all(one == found[0] for one in found)
+
+
+@pytest.mark.parametrize("order", ["disagreement", "audit", "query"])
+def test_pages_without_a_server_are_the_same_whatever_the_grades_are(tmp_path: Path, order: str) -> None:
+    pages = []
+    for name, grades in (("one", ONE), ("two", SWAPPED)):
+        command = [
+            "review",
+            *make_files(tmp_path / name, grades),
+            "--export-queue",
+            str(tmp_path / name / "queue.html"),
+        ]
+        assert main([*command, "--order", order]) == 0
+        pages.append((tmp_path / name / "queue.html").read_text(encoding="utf-8"))
+    assert pages[0] == pages[1] and "Rating:" not in pages[0] and "differ by" not in pages[0]
