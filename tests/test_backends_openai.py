@@ -349,6 +349,21 @@ def test_an_endpoint_that_fails_for_a_while_is_dropped_and_taken_back(caplog: py
         assert two.url in where[1000:]
 
 
+def test_an_endpoint_that_asks_for_a_day_is_left_alone_while_another_works(caplog: pytest.LogCaptureFixture) -> None:
+    with running(delay=0.005) as one, running(rate=0.001, burst=0.5, retry_after=86400) as spent:
+        replies = ask(backend(one.url, spent.url, concurrency=4), *(f"id={number}" for number in range(100)))
+        assert {reply.status for reply in replies.values()} == {"ok"}
+        assert {reply.raw["endpoint"] for reply in replies.values()} == {one.url}
+        # Only the calls that were on their way went there.
+        assert 1 <= spent.stats()["calls"] <= 4
+        assert caplog.text.count("; until then the others do its work") == 1
+        # A second one that asks for it, or that is unusable, leaves none.
+        with pytest.raises(BackendError, match=r"asks to wait \d+ s .* run again to continue"):
+            ask(backend(spent.url, one.url, concurrency=4), *(f"faults=429:86400,always id={n}" for n in range(20)))
+        with pytest.raises(BackendError, match=r"HTTP 404|asks to wait"):
+            ask(backend(spent.url, one.root + "/nowhere"), *(f"id={number}" for number in range(20)))
+
+
 def test_an_endpoint_without_the_model_is_left_out(server: Running, caplog: pytest.LogCaptureFixture) -> None:
     replies = ask(backend(server.url, server.root + "/nowhere"), *(f"id={number}" for number in range(50)))
     assert {reply.status for reply in replies.values()} == {"ok"}

@@ -45,8 +45,8 @@ class CallPolicy:
         timeout: seconds until a call counts as failed.
         attempts: how often a call is tried that fails (connection, status 5xx, timeout, garbage). Being turned away for
             lack of capacity (status 429, 503) is no attempt.
-        patience: seconds that a call is turned away before it is given up; an endpoint that asks for a longer wait
-            ends the run.
+        patience: seconds that a call is turned away before it is given up; an endpoint that asks for a longer wait is
+            left alone until then, and ends the run when there is no other.
         backoff: seconds before the second attempt; doubled each time, with jitter, at most 30.
         cooldown: seconds for which an endpoint that keeps failing is left alone, when there is another.
     """
@@ -224,10 +224,7 @@ class Engine:
         policy = self._policy
         if trouble.kind == "busy":
             if wait > policy.patience:
-                self._fatal(
-                    BackendError(f"{endpoint.url}: asks to wait {wait:.0f} s ({trouble.error}); run again to continue")
-                )
-                return True
+                return self._rested(endpoint, trouble, wait)
             if time.monotonic() - call.began + wait <= policy.patience:
                 return False
         elif call.failures < policy.attempts:
@@ -245,6 +242,22 @@ class Engine:
             )
         return True
 
+    def _others(self, endpoint: Endpoint) -> list[Endpoint]:
+        """The other endpoints that a call may wait for."""
+        return [one for one in self._sharing.endpoints if one is not endpoint and not one.closed and not one.resting]
+
+    def _rested(self, endpoint: Endpoint, trouble: Trouble, wait: float) -> bool:
+        """Leaves an endpoint alone that asks for more patience than there is; whether that is the end of the run."""
+        reason = f"{endpoint.url}: asks to wait {wait:.0f} s ({trouble.error})"
+        if not self._others(endpoint):
+            self._fatal(BackendError(f"{reason}; run again to continue"))
+            return True
+        if not endpoint.resting:
+            _LOG.warning("%s; until then the others do its work", reason)
+        endpoint.rest(wait)
+        self._sharing.release(endpoint)
+        return False
+
     def _settle(self, endpoint: Endpoint, call: Call, trouble: Trouble) -> None:
         """Trouble that another attempt would not change."""
         if trouble.kind == "final":
@@ -254,8 +267,7 @@ class Engine:
                 if self._rejected >= _GIVE_UP_AFTER_REJECTED:
                     self._fatal(BackendError(f"{endpoint.url}: no call is accepted: {trouble.error}"))
             return
-        others = [one for one in self._sharing.endpoints if one is not endpoint and not one.closed]
-        if not others:
+        if not self._others(endpoint):
             self._fatal(BackendError(f"{endpoint.url}: model {self._name!r} cannot be used: {trouble.error}"))
             return
         if not endpoint.closed:

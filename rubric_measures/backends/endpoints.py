@@ -40,6 +40,7 @@ class Endpoint:
         token_field: what it calls the longest reply.
         answered: whether it ever gave a reply.
         closed: why it is out of use for good; empty while it is not.
+        resting: whether it asked for so long a wait that nobody counts on it until then.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Endpoint:
         self.token_field = "max_tokens"
         self.answered = False
         self.closed = ""
+        self.resting = False
         self._clock = clock
         self._first_cooldown = self._cooldown = cooldown
         self._failures = 0
@@ -79,6 +81,11 @@ class Endpoint:
         self._cooldown = min(_LONGEST_COOLDOWN, 2 * seconds)
         return seconds
 
+    def rest(self, seconds: float) -> None:
+        """Takes it out of use for as long as it asked."""
+        self._back_at = self._clock() + seconds
+        self.resting = True
+
     async def ready(self) -> bool:
         """Waits until it is in use; False when it never will be. It comes back with one call at a time, on trial."""
         while self._back_at and not self.closed:
@@ -87,6 +94,7 @@ class Endpoint:
                 await asyncio.sleep(left)
             elif self._back_at:
                 self._back_at = 0.0
+                self.resting = False
                 self._failures = _DROP_AFTER - 1
                 self.gate.restart()
         return not self.closed
