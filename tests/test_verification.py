@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -133,15 +135,102 @@ def test_several_grade_sets_and_unknown_queries_are_refused(path: Path, capsys: 
     assert "holds no grades" in capsys.readouterr().err
 
 
-def test_a_real_file_of_the_workbench(capsys: pytest.CaptureFixture[str]) -> None:
-    path = shared_data("workbench/graded-q0.jsonl.gz")
-    out = run(capsys, str(path), "--prompt-class", "NuggetSelfRatedPrompt", "--verify-grading", "-o", "jsonl")
+def raw_queries(path: Path, prompt: str) -> dict[str, list[dict[str, Any]]]:
+    """What the file says of each passage, read from its JSON without any of the package's code.
+
+    A rating that comes twice is the later one; what an extraction prompt found goes before the rater's reply; the
+    judgment is the highest one that people gave the passage for the query.
+    """
+    queries: dict[str, list[dict[str, Any]]] = {}
+    for line in gzip.decompress(path.read_bytes()).decode("utf-8").splitlines():
+        query_id, passages = json.loads(line)
+        for one in passages:
+            entries = one.get("exam_grades") or []
+            rated = [entry for entry in entries if entry["prompt_info"]["prompt_class"] == prompt]
+            ratings = {
+                rating.get("question_id") or rating["nugget_id"]: rating["self_rating"]
+                for entry in rated
+                for rating in entry["self_ratings"]
+            }
+            answers: dict[str, str] = {}
+            for entry in [*rated, *(entry for entry in entries if not entry.get("self_ratings"))]:
+                answers.update(dict(entry["answers"]))
+            labels = [
+                label["relevance"]
+                for label in one["paragraph_data"].get("judgments") or ()
+                if label["query"] == query_id
+            ]
+            found = {"doc_id": one["paragraph_id"], "text": one["text"], "judgment": max(labels, default=None)}
+            queries.setdefault(query_id, []).append({**found, "ratings": ratings, "answers": answers})
+    return queries
+
+
+def expected_rows(queries: dict[str, list[dict[str, Any]]], least: int) -> dict[str, list[dict[str, Any]]]:
+    """The rows of the four analyses for ratings of 4 and more and judgments of `least` and more, from the raw data."""
+    rows: dict[str, list[dict[str, Any]]] = {"grading": [], "grid": [], "uncovered": [], "bad-items": []}
+    for query_id, passages in queries.items():
+        items = sorted({item_id for one in passages for item_id in one["ratings"]})
+        for item_id in items:
+            graded = [one for one in passages if item_id in one["ratings"]]
+            for one in sorted(graded, key=lambda one: (-one["ratings"][item_id], one["doc_id"])):
+                row = {"title": f"{query_id}: {item_id}", "grade": one["ratings"][item_id], "status": "graded"}
+                shown = {name: one[name] for name in ("judgment", "doc_id", "text")}
+                rows["grading"].append({**row, **shown, "answer": one["answers"].get(item_id, "")})
+        for one in passages:
+            row = {"title": query_id, "doc_id": one["doc_id"], "judgment": one["judgment"]}
+            cells: dict[str, str | None] = dict.fromkeys(items)
+            for item_id, rating in one["ratings"].items():
+                answer = one["answers"].get(item_id, "")
+                cells[item_id] = str(rating) if answer.strip() in ("", str(rating)) else f"{rating}: {answer}"
+            rows["grid"].append({**row, "best": max(one["ratings"].values(), default=None), **cells})
+        title = f"{query_id}: passages judged {least} or better, no item graded 4 or better"
+        missing = [
+            one for one in passages if (one["judgment"] or 0) >= least and max([*one["ratings"].values(), 0]) < 4
+        ]
+        for one in sorted(missing, key=lambda one: (-one["judgment"], one["doc_id"])):
+            row = {"title": title, "judgment": one["judgment"], "doc_id": one["doc_id"], "text": one["text"]}
+            rows["uncovered"].append({**row, "best_grade": max(one["ratings"].values(), default=None)})
+        title = f"{query_id}: items graded 4 or better in passages judged below {least}"
+        bad = []
+        for item_id in items:
+            labels = [one["judgment"] for one in passages if one["ratings"].get(item_id, 0) >= 4]
+            judged = [label for label in labels if label is not None]
+            spurious, relevant = sum(label < least for label in judged), sum(label >= least for label in judged)
+            row = {"title": title, "item_id": item_id, "item": "", "covering": len(labels)}
+            bad.append({**row, "spurious": spurious, "relevant": relevant})
+        rows["bad-items"] += sorted(bad, key=lambda row: (-row["spurious"], row["relevant"], row["item_id"]))
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("name", "prompt", "least", "some"),
+    [
+        ("workbench/graded-q0.jsonl.gz", "NuggetSelfRatedPrompt", 1, 1),
+        ("workbench/graded-q0.jsonl.gz", RATED, 2, 1),
+        ("workbench-golden/dl20-scale.jsonl.gz", RATED, 2, 2),
+    ],
+)
+def test_a_real_file_of_the_workbench(
+    name: str, prompt: str, least: int, some: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All rows and all fields of the four analyses, against the file's own JSON: some queries, and all with a gap."""
+    path = shared_data(name)
+    everything = raw_queries(path, prompt)
+    gaps = {row["title"].partition(":")[0] for row in expected_rows(everything, least)["uncovered"]}
+    queries = {
+        query_id: everything[query_id] for query_id in everything if query_id in {*gaps, *list(everything)[:some]}
+    }
+    expected = expected_rows(queries, least)
+    flags = ["--verify-grading", "--grid-display", "--uncovered-passages", "--bad-question"]
+    levels = ["--min-judgment", str(least), "--min-rating", "4", "--queries", ",".join(queries)]
+    out = run(capsys, str(path), "--prompt-class", prompt, *levels, *flags, "-o", "jsonl")
     rows = [json.loads(line) for line in out.splitlines()]
-    first = next(
-        row for row in rows if row["doc_id"] == "p4107" and row["title"].endswith("1ea033299828d24c957f52e7bc606670")
-    )
-    # The rating is 4, and the extraction prompt found the mention.
-    assert (first["grade"], first["answer"]) == (4, "Gross revenue. $132 milion.")
+    assert {row["report"] for row in rows} <= expected.keys()
+    for kind, wanted in expected.items():
+        assert [row for row in rows if row["report"] == kind] == [{"report": kind, **row} for row in wanted]
+    assert expected["grading"] and expected["grid"] and expected["bad-items"]
+    # The small file has no judgments: the analyses that need them are empty there, and are not in the large one.
+    assert len(expected["uncovered"]) == (4 if name.startswith("workbench-golden") else 0)
 
 
 def test_the_programs_own_qrels_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
