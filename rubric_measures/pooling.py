@@ -23,10 +23,11 @@ from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.run_names import distinct_run_names
 from rubric_measures.formats.topics import Topic, read_topics
 from rubric_measures.formats.trec import Qrel, Run, read_qrels, read_run
+from rubric_measures.formats.trec_ids import as_known, spaced_form, spaced_ids, written_id
 from rubric_measures.formats.workbench import GradedPassage, Judgment, PassageData, QueryPassages, Ranking
 from rubric_measures.sorting import Gap
 
-__all__ = ["DocStore", "Missing", "pool", "pool_files"]
+__all__ = ["DocStore", "Missing", "pool", "pool_files", "texts_of"]
 
 _LOG = logging.getLogger("rubric_measures")
 Missing = Literal["error", "skip"]
@@ -112,9 +113,11 @@ def pool(
     # A run is on a leaderboard when a record ranks something of it, so the empty answers of such a run are kept.
     segments += [Segment(answer.query_id, answer.run_id, 1, "") for answer in answers if answer.run_id in check.silent]
     _check_names([run.run_id for run in runs], {segment.run_id for segment in segments})
+    spaced = spaced_ids({answer.query_id for answer in answers} if queries is None else set(queries))
     labels: dict[str, dict[str, int]] = {}
     for row in judgments:
-        if labels.setdefault(row.query_id, {}).setdefault(row.doc_id, row.relevance) != row.relevance:
+        of_query = labels.setdefault(spaced.get(row.query_id, row.query_id), {})
+        if of_query.setdefault(row.doc_id, row.relevance) != row.relevance:
             raise InputError(
                 f"document {row.doc_id!r} has two judgments for query {row.query_id!r}; "
                 "judgments of items cannot be pooled, give one label a document"
@@ -132,7 +135,8 @@ def pool(
         )
     wanted: dict[str, dict[str, list[Ranking]]] = {}
     for run in runs:
-        for query_id, ranking in run.rankings.items():
+        for written, ranking in run.rankings.items():
+            query_id = spaced.get(written, written)
             members = wanted.setdefault(query_id, {})
             for rank, (doc_id, score) in enumerate(zip(ranking.doc_ids[:depth], ranking.scores, strict=False), 1):
                 if isinstance(doc_id, Gap):
@@ -141,8 +145,9 @@ def pool(
                 members.setdefault(doc_id, []).append(place)
     if judged:
         for query_id, of_query in labels.items():
-            for doc_id in of_query:
-                if doc_id not in found.get(query_id, {}):
+            answered = found.get(query_id, {})
+            for doc_id in as_known(list(of_query), answered):
+                if doc_id not in answered:
                     wanted.setdefault(query_id, {}).setdefault(doc_id, [])
     order = _query_order(set(found) | set(wanted), queries)
     if wanted and docs is None:
@@ -198,8 +203,7 @@ def _groups(
     left_out: list[str] = []
     for query_id in order:
         members: _Pool = dict(found.get(query_id, {}))
-        asked = wanted.get(query_id, {})
-        texts = _texts(docs, list(asked))
+        texts, asked = _with_texts(docs, wanted.get(query_id, {}))
         lost = sorted(set(asked).difference(texts))
         if lost and missing == "error":
             raise InputError(
@@ -224,10 +228,10 @@ def _groups(
 def _group(query_id: str, members: _Pool, labels: Mapping[str, int]) -> QueryPassages:
     passages = []
     for doc_id, (text, places, sources) in members.items():
-        said = [
-            Judgment(doc_id=doc_id, query_id=query_id, relevance=labels[doc_id], title_query=query_id)
-            for _ in range(doc_id in labels)
-        ]
+        label = labels.get(doc_id, labels.get(written_id(doc_id)))
+        said = []
+        if label is not None:
+            said.append(Judgment(doc_id=doc_id, query_id=query_id, relevance=label, title_query=query_id))
         data = PassageData(judgments=said, rankings=sorted(places, key=lambda place: place.method))
         made: dict[str, Any] = {"doc_id": doc_id, "text": text, "paragraph_data": data}
         if sources:
@@ -235,6 +239,32 @@ def _group(query_id: str, members: _Pool, labels: Mapping[str, int]) -> QueryPas
         passages.append(GradedPassage.model_validate(made))
     passages.sort(key=lambda one: (min((place.rank for place in one.rankings), default=1 << 60), one.doc_id))
     return QueryPassages(query_id, passages)
+
+
+def _with_texts(
+    docs: DocStore | Mapping[str, str], asked: Mapping[str, list[Ranking]]
+) -> tuple[dict[str, str], dict[str, list[Ranking]]]:
+    """The texts of documents, and the documents with their places under the ids that the collection has for them."""
+    texts, names = texts_of(docs, list(asked))
+    found: dict[str, list[Ranking]] = {}
+    for written, places in asked.items():
+        doc_id = names.get(written, written)
+        found.setdefault(doc_id, []).extend(
+            place if doc_id == written else place.model_copy(update={"doc_id": doc_id}) for place in places
+        )
+    return texts, found
+
+
+def texts_of(docs: DocStore | Mapping[str, str], doc_ids: Sequence[str]) -> tuple[dict[str, str], Mapping[str, str]]:
+    """The texts of documents of a TREC file, and what ids they have in the collection where those hold spaces.
+
+    Returns:
+        doc_id -> text, of those that the collection has; id in the file -> id in the collection, where they differ.
+    """
+    texts = _texts(docs, doc_ids)
+    lost = {doc_id: form for doc_id in doc_ids if doc_id not in texts and (form := spaced_form(doc_id)) != doc_id}
+    more = _texts(docs, list(lost.values())) if lost else {}
+    return texts | more, {written: doc_id for written, doc_id in lost.items() if doc_id in more}
 
 
 def _texts(docs: DocStore | Mapping[str, str], doc_ids: Sequence[str]) -> dict[str, str]:

@@ -225,6 +225,7 @@ def _make_bank(options: argparse.Namespace, caller: Caller) -> bool:
 
 def _make_nuggets(options: argparse.Namespace, caller: Caller) -> bool:
     from rubric_measures.formats.trec import read_qrels
+    from rubric_measures.formats.trec_ids import spaced_pairs
     from rubric_measures.prompts import load_prompt
     from rubric_measures.records import Query
     from rubric_measures.test_bank.calls import Failure
@@ -235,7 +236,9 @@ def _make_nuggets(options: argparse.Namespace, caller: Caller) -> bool:
     groups = [group for group in _documents(options, texts) if group.query_id in texts]
     qrels = None
     if options.qrels:
-        qrels = {(qrel.query_id, qrel.doc_id): qrel.relevance for qrel in read_qrels(options.qrels)}
+        spaced = spaced_pairs({(group.query_id, one.doc_id) for group in groups for one in group.passages})
+        pairs = ((row[:2], row.relevance) for row in read_qrels(options.qrels))
+        qrels = {spaced.get(pair, pair): relevance for pair, relevance in pairs}
     segments = related_segments(
         groups,
         by=options.by,

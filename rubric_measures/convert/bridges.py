@@ -24,11 +24,12 @@ from rubric_measures.formats.nuggetizer_records import (
 from rubric_measures.formats.record_runs import runs_of_records
 from rubric_measures.formats.reports import Answer, Report, answer_of_report, grades_of_reports, report_of_answer
 from rubric_measures.formats.trec import Qrel, Run
+from rubric_measures.formats.trec_ids import spaced_ids
 from rubric_measures.formats.workbench import DirectGrade, QueryPassages, provenance_of, write_graded
 from rubric_measures.grade_rows import build_grades
 from rubric_measures.grade_sets import GradeFilter, choices_of, grade_set_key
 from rubric_measures.graded import DIRECT_ITEM, Grades, Label
-from rubric_measures.pooling import pool
+from rubric_measures.pooling import pool, texts_of
 from rubric_measures.qrels import qrels_of
 from rubric_measures.records import Grade, TestBank
 from rubric_measures.selection import load_records
@@ -113,14 +114,6 @@ def _item_qrels_to_qrels(rows: Sequence[Qrel], options: Options) -> list[Any]:
     return list(qrels_of(build_grades(rows, options.bank), "passage", options.label, options.rel))
 
 
-def _texts(rows: Sequence[Qrel], options: Options) -> dict[str, str]:
-    docs = _docs(options)
-    found = docs.get_many(sorted({row.doc_id for row in rows}))
-    return {
-        doc_id: str(one.default_text() if hasattr(one, "default_text") else one.text) for doc_id, one in found.items()
-    }
-
-
 def _docs(options: Options) -> Any:
     if options.collection is None:
         raise InputError("records need the texts of their passages; name a collection with --collection")
@@ -135,7 +128,19 @@ def _docs(options: Options) -> Any:
 def _item_qrels_to_records(rows: Sequence[Qrel], options: Options) -> list[QueryPassages]:
     kinds = {item.kind for item in options.bank} if options.bank is not None else set()
     kind = kinds.pop() if len(kinds) == 1 else "question"
-    return records_of_item_grades(rows, _texts(rows, options), grader=options.grader, kind=kind)
+    texts, names = texts_of(_docs(options), sorted({row.doc_id for row in rows}))
+    queries = spaced_ids(options.bank.items) if options.bank is not None else {}
+    items = spaced_ids({item.item_id for item in options.bank}) if options.bank is not None else {}
+    named = [
+        Qrel(
+            queries.get(row.query_id, row.query_id),
+            names.get(row.doc_id, row.doc_id),
+            row.relevance,
+            items.get(row.iteration, row.iteration),
+        )
+        for row in rows
+    ]
+    return records_of_item_grades(named, texts, grader=options.grader, kind=kind)
 
 
 def _qrels_to_records(rows: Sequence[Qrel], options: Options) -> list[QueryPassages]:

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, TypeVar
 
 from rubric_measures.errors import InputError
 from rubric_measures.formats.trec import Qrel, Run
-from rubric_measures.formats.trec_ids import spaced_ids, written_id
+from rubric_measures.formats.trec_ids import spaced_pairs
 from rubric_measures.formats.workbench import (
     DirectGrade,
     GradedPassage,
@@ -216,7 +216,7 @@ def add_runs(groups: Iterable[QueryPassages], runs: Iterable[Run], depth: int | 
     """
     groups, runs = list(groups), list(runs)
     known = {(group.query_id, passage.doc_id) for group in groups for passage in group.passages}
-    spaced = _spaced(known)
+    spaced = spaced_pairs(known)
     additions = []
     for run in runs:
         found: dict[tuple[str, str], Ranking] = {}
@@ -247,7 +247,7 @@ def add_judgments(groups: Iterable[QueryPassages], rows: Iterable[Qrel]) -> list
     """
     groups = list(groups)
     known = {(group.query_id, passage.doc_id) for group in groups for passage in group.passages}
-    spaced = _spaced(known)
+    spaced = spaced_pairs(known)
     found: dict[tuple[str, str], PassageData] = {}
     for row in rows:
         query_id, doc_id = spaced.get((row.query_id, row.doc_id), (row.query_id, row.doc_id))
@@ -274,14 +274,6 @@ def _extended(groups: Iterable[QueryPassages], data: Mapping[tuple[str, str], Pa
         ]
         extended.append(QueryPassages(group.query_id, passages))
     return extended
-
-
-def _spaced(known: set[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
-    """The known (query, passage) with spaces, by what TREC files have in their place."""
-    queries, docs = spaced_ids({query_id for query_id, _ in known}), spaced_ids({doc_id for _, doc_id in known})
-    if not queries and not docs:
-        return {}
-    return {(written_id(query_id), written_id(doc_id)): (query_id, doc_id) for query_id, doc_id in known}
 
 
 def _say_lost(lost: set[tuple[str, str]], what: str) -> None:

@@ -9,10 +9,13 @@ from urllib.parse import unquote
 
 from rubric_measures.errors import InputError
 
-__all__ = ["IdCleaner", "as_known", "spaced_ids", "written_id"]
+__all__ = ["IdCleaner", "as_known", "spaced_form", "spaced_ids", "spaced_pairs", "written_id"]
 
 _LOG = logging.getLogger("rubric_measures")
+_SPACES = [code for code in range(0x3001) if chr(code).isspace()]
 _SPACE = re.compile(r"\s")
+# What `written_id` makes of each space that there is.
+_ENCODED = re.compile("|".join("".join(f"%{byte:02X}" for byte in chr(code).encode()) for code in _SPACES))
 
 
 def written_id(identifier: str) -> str:
@@ -44,6 +47,29 @@ def spaced_ids(known: Collection[str]) -> Mapping[str, str]:
             raise InputError(f"the ids {other!r} and {identifier!r} are written alike in TREC files; rename one")
         forms[written] = identifier
     return forms
+
+
+def spaced_form(identifier: str) -> str:
+    """The id that an id of a TREC file may stand for, which is itself where nothing in it looks like a space of ours.
+
+    For stores that cannot list their ids: what a file says literally goes before it.
+
+    >>> spaced_form("my%20answer%2F1")
+    'my answer%2F1'
+    """
+    return _ENCODED.sub(lambda found: unquote(found.group()), identifier) if "%" in identifier else identifier
+
+
+def spaced_pairs(known: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], tuple[str, str]]:
+    """The known (query, document) by what TREC files have in their place; empty where no id holds a space.
+
+    Raises:
+        InputError: two known ids are written alike.
+    """
+    queries, docs = spaced_ids({query_id for query_id, _ in known}), spaced_ids({doc_id for _, doc_id in known})
+    if not queries and not docs:
+        return {}
+    return {(written_id(query_id), written_id(doc_id)): (query_id, doc_id) for query_id, doc_id in known}
 
 
 def as_known(identifiers: Sequence[str], known: Collection[str]) -> Sequence[str]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rubric_measures.errors import InputError
 from rubric_measures.formats.graded_files import GradedFile, PassageGroup
 from rubric_measures.formats.trec import read_qrels
+from rubric_measures.formats.trec_ids import spaced_ids, written_id
 from rubric_measures.grade_rows import build_grades
 from rubric_measures.grade_sets import GradeFilter
 from rubric_measures.graded import BANK_DOC, Grades, Label
@@ -179,6 +180,18 @@ def passages_of_records(
     return _consume(together, path)
 
 
+def _as_written(source: LabelSource) -> LabelSource:
+    """The source with the ids that TREC files have, in which records and qrels meet.
+
+    Raises:
+        InputError: two ids of the source are written alike.
+    """
+    forms = [spaced_ids(set(column)) for column in zip(*source.labels, strict=True)]
+    if not any(forms):
+        return source
+    return LabelSource(source.name, {tuple(map(written_id, key)): label for key, label in source.labels.items()})
+
+
 @dataclass(frozen=True)
 class SourceAgreement:
     """What label sources agree on; pairwise numbers are of the first two.
@@ -238,6 +251,7 @@ def compare_sources(
     """
     if len(sources) < 2:
         raise InputError("agreement needs two sources")
+    sources = list(map(_as_written, sources))
     first, second = sources[0].labels, sources[1].labels
     common = sorted(first.keys() & second.keys())
     if not common:

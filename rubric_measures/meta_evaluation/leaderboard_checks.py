@@ -12,6 +12,7 @@ from ir_measures.measures.base import Measure
 from rubric_measures.files import read_text
 from rubric_measures.formats.run_names import distinct_run_names
 from rubric_measures.formats.trec import columns_of, read_run
+from rubric_measures.formats.trec_ids import as_known, written_id
 from rubric_measures.graded import Grades, OnFailed, QueryGrades
 from rubric_measures.leaderboard import OVERALL, Leaderboard, needed_depth, score_records, score_runs
 from rubric_measures.selection import RecordQuery
@@ -121,6 +122,13 @@ def _rows_of_records(query: RecordQuery) -> dict[str, list[tuple[str, float]]]:
     return runs
 
 
+def _rows_of(run: RawRun, query: QueryGrades) -> Sequence[tuple[str, float]]:
+    """A run's rows for a query, under the ids of the grades where these hold spaces, which a run file cannot."""
+    rows = run.rankings.get(query.query_id) or run.rankings.get(written_id(query.query_id), ())
+    doc_ids = as_known([doc_id for doc_id, _ in rows], query.levels)
+    return [(doc_id, score) for doc_id, (_, score) in zip(doc_ids, rows, strict=True)]
+
+
 def _in_file_order(rows: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
     """Score descending; sorting is stable, so equal scores stay in file order."""
     return sorted(rows, key=lambda row: -row[1])
@@ -197,7 +205,7 @@ def check_leaderboard(
             yield (
                 run.run_id,
                 {
-                    query_id: tally.add(query, run.rankings.get(query_id, ()), cutoff)
+                    query_id: tally.add(query, _rows_of(run, query), cutoff)
                     for query_id, query in grades.queries.items()
                 },
             )
