@@ -61,7 +61,7 @@ class FaultServer:
             name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head.split("\r\n")[1:])
         }
         body = await reader.readexactly(int(headers.get("content-length", 0)))
-        if path.endswith("/completions"):
+        if path in ("/v1/completions", "/v1/chat/completions"):
             return await self.completion(path, headers, json.loads(body), writer)
         status, content = self.other(method, path, headers, body)
         self.send(writer, status, content)

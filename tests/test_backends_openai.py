@@ -367,3 +367,5 @@ def test_an_endpoint_that_asks_for_a_day_is_left_alone_while_another_works(caplo
 def test_an_endpoint_without_the_model_is_left_out(server: Running, caplog: pytest.LogCaptureFixture) -> None:
     replies = ask(backend(server.url, server.root + "/nowhere"), *(f"id={number}" for number in range(50)))
     assert {reply.status for reply in replies.values()} == {"ok"}
+    assert {reply.raw["endpoint"] for reply in replies.values()} == {server.url}
+    assert f"{server.root}/nowhere is not used any more: HTTP 404" in caplog.text
