@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -490,6 +490,43 @@ def test_queries_come_in_the_order_of_the_input_whatever_the_order_of_replies() 
     backwards = list(Grader(LocalRunner(Backwards())).grade_records(groups, bank))
     assert [group.query_id for group in straight] == [f"q{number}" for number in range(5)]
     assert straight == backwards
+
+
+class FirstIsLate(LexicalBackend):
+    """Answers the first request that it ever gets when no other one comes any more."""
+
+    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        pulled = iter(requests)
+        late = next(pulled)
+        yield from super().complete(pulled)
+        yield from super().complete([late])
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_later_queries_wait_for_a_late_one_and_do_not_pile_up(cached: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    bank, groups = make_bank(800, 2), make_groups(800, 3)
+    pulled = given = most = 0
+
+    def source() -> Iterator[QueryPassages]:
+        nonlocal pulled, most
+        for group in groups:
+            pulled += 1
+            most = max(most, pulled - given)
+            yield group
+
+    with ReplyCache(":memory:") as cache:
+        straight = list(Grader(LocalRunner(LexicalBackend(), cache)).grade_records(groups, bank))
+        if cached:
+            cache.prune(keys=[next(cache.entries()).key])
+        monkeypatch.setattr("rubric_measures.grading.grader._AHEAD", 60)
+        found = []
+        for group in Grader(LocalRunner(FirstIsLate(), cache if cached else None)).grade_records(source(), bank):
+            given += 1
+            found.append(group)
+    assert found == straight
+    # Each query has six results, two a passage. Beyond the bound the runner has those of a block (256 requests, two for
+    # two results) and 1,024 that it keeps for its reader; without the bound all 800 queries wait.
+    assert most <= (60 + 256 + 1024) / 6 + 2
 
 
 @pytest.mark.parametrize(

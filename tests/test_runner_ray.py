@@ -220,6 +220,44 @@ def test_two_actors_share_the_work(cluster: Any, folder: Path) -> None:
     opener.join()
 
 
+def test_blocks_and_queries_do_not_pile_up_while_one_is_late(
+    cluster: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups, bank = make_groups(150, 3), make_bank(150, 2)
+    straight, _ = graded(LocalRunner(Diary(folder)), groups, bank)
+    late = groups[0].passages[1].text
+    pulled = given = most = 0
+    under_way: list[int] = []
+    take = RayPool.take
+
+    def watched(pool: RayPool, stop: threading.Event | None = None) -> list[tuple[Request, Reply]]:
+        under_way.append(len(pool._open))
+        assert pool.has_room == (under_way[-1] < 6)
+        if under_way[-1] <= 2:  # Nothing else goes out: all that is awaited is with the actor that waits.
+            (folder / "open").touch()
+        return take(pool, stop)
+
+    def source() -> Iterator[QueryPassages]:
+        nonlocal pulled, most
+        for group in groups:
+            pulled += 1
+            most = max(most, pulled - given)
+            yield group
+
+    monkeypatch.setattr(RayPool, "take", watched)
+    monkeypatch.setattr("rubric_measures.grading.grader._AHEAD", 60)
+    found = []
+    for group in Grader(diary(folder, batch=4, gate=late), (RATING,)).grade_records(source(), bank):
+        given += 1
+        found.append({"query": group.query_id, "passages": [passage.model_dump() for passage in group.passages]})
+    assert found == straight
+    # Two blocks an actor and two more; at first there is enough to do for all of them.
+    assert max(under_way) == under_way[0] == 6
+    # A query has six results. Those of 256 requests that are looked up together, of the blocks under way and of the one
+    # that is being filled (four passages of two results each) may come beyond the bound; 150 queries would without it.
+    assert most <= (60 + 256 + 7 * 4 * 2) / 6 + 2
+
+
 def _open_when(folder: Path, true: Callable[[], bool], then: Callable[[], Any] = lambda: None) -> Any:
     """A thread that opens the diary's gate as soon as something is true."""
 

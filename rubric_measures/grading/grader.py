@@ -31,6 +31,7 @@ from rubric_measures.runners import Job, LocalRunner
 __all__ = ["Grader", "GradingReport", "GradingTask", "default_prompts", "load_grader"]
 
 _LOG = logging.getLogger("rubric_measures")
+_AHEAD = 20_000  # results that wait for an earlier query: two or more a passage, each of all items that it was asked
 _Jobs = Iterator[tuple["_Place", Job[list[Outcome]]]]
 
 
@@ -77,6 +78,27 @@ class _OpenGroup:
     @property
     def finished(self) -> bool:
         return self.complete and self.handed == self.done
+
+
+@dataclass
+class _Line:
+    """The queries whose grades are being made, in the order of the input, and how many results they have by now."""
+
+    groups: deque[_OpenGroup] = field(default_factory=deque)
+    results: int = 0
+
+    def is_long(self) -> bool:
+        """Whether so much waits for the first query that no other one may begin; asked from any thread."""
+        try:
+            return self.results - self.groups[0].done > _AHEAD
+        except IndexError:
+            return False
+
+    def take(self) -> Iterator[_OpenGroup]:
+        """The queries at the head that are done."""
+        while self.groups and self.groups[0].finished:
+            self.results -= self.groups[0].done
+            yield self.groups.popleft()
 
 
 def _nothing() -> Job[list[Outcome]]:
@@ -148,7 +170,8 @@ class Grader:
         """Adds grades to records: one new grade set for each prompt × model × bank, in the order of the input.
 
         What is there stays. A set that exactly this grader made before is completed: only items without a grade are
-        asked again. Records are yielded query by query as they are done; the input is not changed.
+        asked again. Records are yielded query by query as they are done; the input is not changed. While the grades of
+        a query are late, some 10,000 passages of later ones are graded and wait for it, and no more.
 
         Args:
             groups: passages by query; pulled as the backend takes work.
@@ -162,16 +185,18 @@ class Grader:
         """
         report = report if report is not None else GradingReport()
         makers = self.makers(bank)
+        line = _Line()
         left_out: dict[str, list[int]] = {}
-        waiting: deque[_OpenGroup] = deque()
-        for place, outcomes in self.runner.run(self._jobs(groups, bank, makers, waiting, report, left_out), report.run):
+        jobs = self._jobs(groups, bank, makers, line, report, left_out)
+        for place, outcomes in self.runner.run(jobs, report.run, line.is_long):
             found = place.group.outcomes.setdefault((place.passage, place.style), {})
             found.update((outcome.item_id, outcome) for outcome in outcomes)
             place.group.done += 1
-            while waiting and waiting[0].finished:
-                yield self._finished(waiting.popleft(), makers, report)
-        while waiting:
-            yield self._finished(waiting.popleft(), makers, report)
+            line.results += 1
+            for group in line.take():
+                yield self._finished(group, makers, report)
+        for group in line.take():
+            yield self._finished(group, makers, report)
         _note_left_out(makers, left_out)
         if self.change is not None:
             refuse_without_grades(_amending(makers), report.amended)
@@ -181,14 +206,14 @@ class Grader:
         groups: Iterable[QueryPassages],
         bank: TestBank,
         makers: Sequence[EntryMaker],
-        waiting: deque[_OpenGroup],
+        line: _Line,
         report: GradingReport,
         left_out: dict[str, list[int]],
     ) -> _Jobs:
         for group in groups:
             items = bank.for_query(group.query_id)
             opened = _OpenGroup(group, items, [tuple(maker.style.items_of(items)) for maker in makers])
-            waiting.append(opened)
+            line.groups.append(opened)
             left_out[group.query_id] = [_left_out(maker, items) for maker in makers]
             query_text = bank.query_texts.get(group.query_id, "")
             for number, passage in enumerate(group.passages):

@@ -84,15 +84,26 @@ class LocalRunner:
         if self.max_calls is not None and self.max_calls < 0:
             raise InputError(f"the limit of {self.max_calls} calls is below 0")
 
-    def run(self, jobs: Iterable[tuple[K, Job[T]]], stats: RunStats | None = None) -> Iterator[tuple[K, T]]:
+    def run(
+        self,
+        jobs: Iterable[tuple[K, Job[T]]],
+        stats: RunStats | None = None,
+        hold: Callable[[], bool] | None = None,
+    ) -> Iterator[tuple[K, T]]:
         """Runs the jobs and yields (name, result) of each as it is done, in no particular order.
+
+        Args:
+            jobs: the jobs by name.
+            stats: is filled with counts.
+            hold: is asked before each job; while it is true no further one begins, and those under way are finished. It
+                must be false when all results were taken.
 
         Raises:
             BackendError: the model cannot be used at all.
             GradingError: the backend left requests unanswered.
             KeyboardInterrupt: `stop` was set.
         """
-        run: RunState[K, T] = RunState(self, iter(jobs), stats if stats is not None else RunStats())
+        run: RunState[K, T] = RunState(self, iter(jobs), stats if stats is not None else RunStats(), hold)
         while True:
             request = run.next_miss()
             yield from run.take_done()
@@ -111,6 +122,10 @@ class LocalRunner:
                 )
 
 
+def _never() -> bool:
+    return False
+
+
 class RunState(Generic[K, T]):
     """The state of one run, for runners. A backend may pull requests from a thread of its own, hence the lock.
 
@@ -118,10 +133,18 @@ class RunState(Generic[K, T]):
         runner: cache and limits.
         jobs: the jobs.
         stats: is filled with counts.
+        hold: whether no further job may begin now.
     """
 
-    def __init__(self, runner: LocalRunner, jobs: Iterator[tuple[K, Job[T]]], stats: RunStats) -> None:
+    def __init__(
+        self,
+        runner: LocalRunner,
+        jobs: Iterator[tuple[K, Job[T]]],
+        stats: RunStats,
+        hold: Callable[[], bool] | None = None,
+    ) -> None:
         self.runner, self.jobs, self.stats = runner, jobs, stats
+        self.hold = hold if hold is not None else _never
         self.lock = threading.RLock()
         self.exhausted = False
         self.steps: deque[_Started[K, T]] = deque()  # have asked, and nothing of it was looked up yet
@@ -152,7 +175,7 @@ class RunState(Generic[K, T]):
         self.reserved += self._most_of(request)
 
     def next_miss(self) -> Request | None:
-        """The next request for the backend; None at the end, when stopped, or when results wait to be read."""
+        """The next request for the backend; None at the end, when stopped or held, or when results wait to be read."""
         with self.lock:
             while True:
                 if self._is_stopped():
@@ -166,7 +189,7 @@ class RunState(Generic[K, T]):
                 block = self._next_block()
                 if block:
                     self._look_up(block)
-                elif self.exhausted and not self.steps:
+                else:
                     return None
 
     def take_done(self) -> Iterator[tuple[K, T]]:
@@ -253,7 +276,7 @@ class RunState(Generic[K, T]):
 
     def _next_block(self) -> list[_Started[K, T]]:
         """The jobs whose requests are looked up next."""
-        while self.asked < _BLOCK and not self.exhausted:
+        while self.asked < _BLOCK and not self.exhausted and not self.hold():
             try:
                 name, generator = next(self.jobs)
             except StopIteration:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -38,8 +38,18 @@ class RayRunner(LocalRunner):
     spec: BackendSpec = field(default_factory=lambda: BackendSpec("lexical"))
     settings: RaySettings = field(default_factory=RaySettings)
 
-    def run(self, jobs: Iterable[tuple[K, Job[T]]], stats: RunStats | None = None) -> Iterator[tuple[K, T]]:
+    def run(
+        self,
+        jobs: Iterable[tuple[K, Job[T]]],
+        stats: RunStats | None = None,
+        hold: Callable[[], bool] | None = None,
+    ) -> Iterator[tuple[K, T]]:
         """Runs the jobs and yields (name, result) of each as it is done, in no particular order.
+
+        Args:
+            jobs: the jobs by name.
+            stats: is filled with counts.
+            hold: as of the local runner.
 
         Raises:
             MissingExtraError: Ray is not installed.
@@ -47,7 +57,7 @@ class RayRunner(LocalRunner):
             GradingError: the cluster is gone.
             KeyboardInterrupt: `stop` was set.
         """
-        run: RunState[K, T] = RunState(self, iter(jobs), stats if stats is not None else RunStats())
+        run: RunState[K, T] = RunState(self, iter(jobs), stats if stats is not None else RunStats(), hold)
         pool = RayPool(self.spec, {"model": self.backend.model, **self.backend.options}, self.settings)
         draft = _Draft(self.settings.batch_size or self._block_size)
         try:
