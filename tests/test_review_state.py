@@ -22,8 +22,9 @@ from rubric_measures.grade_sets import GradeFilter
 from rubric_measures.records import RubricItem, TestBank, make_item_id
 from rubric_measures.review.agreeing import agreement_rows, progress_rows
 from rubric_measures.review.bank_formats import bank_formats
-from rubric_measures.review.events import Cell, Event, fold
+from rubric_measures.review.events import Cell, Event
 from rubric_measures.review.export import corrected_groups, edited_entries, export_review, import_grades, inside
+from rubric_measures.review.folding import fold
 from rubric_measures.review.impact import Scores, changed_cells, impact_of
 from rubric_measures.review.impact_items import ItemImpacts, ItemScores
 from rubric_measures.review.marking import mark_words
@@ -232,6 +233,64 @@ def test_state_survives_and_two_stores_on_one_file_see_each_other(folder: Path, 
     one.close()
     two.close()
     assert len(open_store(folder / "state.sqlite", material.bank).events()) == 2
+
+
+def test_undo_passes_over_what_others_built_on(store: ReviewStore) -> None:
+    store.edit("ada", "item_edit", {"key": "q1/b", "text": "What is b?", "weight": 2.0}, {"q1/b": 0})
+    store.grade("ada", A, 2, 4)
+    mine = store.edit("ada", "item_edit", {"key": "q1/a", "text": "What is alpha?"}, {"q1/a": 0})
+    store.edit("bob", "item_edit", {"key": "q1/a", "text": "What is A?"}, {"q1/a": mine.event_id})
+    # Ada's newest action is part of Bob's text by now: the one before it goes, and what stays is named.
+    done = store.undo("ada")
+    assert done is not None and (done.event.kind, done.passed_over) == ("grade", [mine])
+    assert A not in store.snapshot().grades and texts(store)[0] == "What is A?"
+    assert store.events()[-1].payload == {"event": done.event.event_id, "passed_over": [mine.event_id]}
+    done = store.undo("ada")
+    assert (
+        done is not None and done.event.payload["key"] == "q1/b" and store.snapshot().items["q1/b"].item.weight is None
+    )
+    # Nothing else is left: now it is said who is in the way, and nothing is written.
+    with pytest.raises(InputError, match="cannot be taken back: bob changed the same item later"):
+        store.undo("ada")
+    assert [event.kind for event in store.events()].count("undo") == 2
+    # Once Bob takes his own back, Ada's is free again.
+    done = store.undo("bob")
+    assert done is not None and done.passed_over == []
+    done = store.undo("ada")
+    assert done is not None and done.event == mine and texts(store)[0] == "What is a?"
+
+
+def test_undo_passes_over_what_later_changes_need(tmp_path: Path) -> None:
+    one, two = (RubricItem(make_item_id("q", text), "q", text) for text in ("one?", "two?"))
+    store = open_store(tmp_path / "s.sqlite", TestBank.from_items([one, two]))
+    store.grade("ada", Cell("q", "d", one.item_id), 2, 4)
+    store.edit("ada", "item_edit", {"key": one.item_id, "text": "three?"}, {one.item_id: 0})
+    # Bob uses the words that Ada's edit left behind; without the edit two items would have the same text.
+    store.edit("bob", "item_edit", {"key": two.item_id, "text": "one?"}, {two.item_id: 0})
+    done = store.undo("ada")
+    assert done is not None and done.event.kind == "grade" and len(done.passed_over) == 1
+    with pytest.raises(InputError, match="later changes build on it"):
+        store.undo("ada")
+    assert texts(store, "q") == ["three?", "one?"]
+
+
+def test_undo_passes_over_lines_of_a_page_that_never_counted(
+    folder: Path, material: Material, store: ReviewStore
+) -> None:
+    store.grade("zoe", B, 5, 1)
+    store.grade("zoe", A, 4, 4)
+    line = {"person": "zoe", "time": "2020-01-01T00:00:00+00:00", "grade": 0}
+    write_lines(folder / "in.jsonl", [{**line, **A._asdict(), "uid": "1"}])
+    import_grades(folder / "in.jsonl", store, material)
+    # The page's line is the newest event, but Zoe's own later grade stands in its way: that one is her last action.
+    done = store.undo("zoe")
+    assert done is not None and (done.event.payload["item_id"], done.event.payload["grade"]) == ("q1/a", 4)
+    # Without it the page's line counts, and is the next one to go.
+    assert store.snapshot().grades[A]["zoe"].grade == 0
+    done = store.undo("zoe")
+    assert done is not None and done.event.payload["grade"] == 0 and A not in store.snapshot().grades
+    done = store.undo("zoe")
+    assert done is not None and done.event.payload["item_id"] == "q1/b" and store.undo("zoe") is None
 
 
 def test_of_many_editors_at_once_exactly_one_wins(folder: Path, material: Material) -> None:

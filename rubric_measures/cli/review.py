@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["HELP", "add_arguments", "listen", "run"]
 
 HELP = "a local page where people check grades and edit the bank"
+_LOG = logging.getLogger("rubric_measures")
 DEFAULT_MEASURES = ["RubricCover(rel=4)@20", "RubricQrels(measure='nDCG@10')"]
 
 
@@ -88,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
         keep_for_good()
     try:
         if makes_files:
-            _files(review, options)
+            _make_files(review, options)
             return 0
         return _serve(review, options, hosts)
     finally:
@@ -130,39 +131,55 @@ def _open(options: argparse.Namespace) -> Review:
     return Review(material, store, measures, options.bank, project, person, not options.show_grades)
 
 
-def _files(review: Review, options: argparse.Namespace) -> None:
+def _make_files(review: Review, options: argparse.Namespace) -> None:
+    """Grades come in before anything goes out, so that they are in it."""
+    if options.import_file:
+        _take_in(review, options.import_file)
+    if options.export_queue:
+        _write_queue(review, options)
+    if options.export:
+        _write_export(review, options)
+
+
+def _take_in(review: Review, path: str) -> None:
+    from rubric_measures.review.export import import_grades
+
+    new, lines = import_grades(path, review.store, review.material)
+    _LOG.info("%d grades taken in; %d of the file were there already", new, lines - new)
+
+
+def _write_queue(review: Review, options: argparse.Namespace) -> None:
     from rubric_measures.files import atomic_writer
-    from rubric_measures.review.export import export_review, import_grades, static_page
+    from rubric_measures.review.export import static_page
     from rubric_measures.review.queues import make_queue
 
-    log = logging.getLogger("rubric_measures")
-    if options.import_file:
-        new, lines = import_grades(options.import_file, review.store, review.material)
-        log.info("%d grades taken in; %d of the file were there already", new, lines - new)
-    if options.export_queue:
-        if options.query and options.query not in review.material.bank.items:
-            raise UnknownNameError("query", options.query, review.material.bank.items)
-        entries = make_queue(
-            review.material,
-            options.order,
-            query_id=options.query,
-            seed=options.seed,
-            size=options.size,
-            people=review.store.snapshot().grades,
-        )[: options.size]
-        if not entries:
-            raise InputError(f"the queue by {options.order} is empty; choose another --order")
-        with atomic_writer(options.export_queue) as stream:
-            stream.write(static_page(review.material, [entry.cell for entry in entries], f"Review: {options.order}"))
-        log.info("%d grades to check in %s", len(entries), options.export_queue)
-    if options.export:
-        made = export_review(review.store, review.material, options.bank, options.export, options.bank_format)
-        for path in made.paths:
-            log.info("wrote %s", path)
-        for note in made.notes:
-            log.warning("%s", note)
-        if made.waiting:
-            log.info("%d items in the bank need grades; see grade --only-changed", made.waiting)
+    if options.query and options.query not in review.material.bank.items:
+        raise UnknownNameError("query", options.query, review.material.bank.items)
+    entries = make_queue(
+        review.material,
+        options.order,
+        query_id=options.query,
+        seed=options.seed,
+        size=options.size,
+        people=review.store.snapshot().grades,
+    )[: options.size]
+    if not entries:
+        raise InputError(f"the queue by {options.order} is empty; choose another --order")
+    with atomic_writer(options.export_queue) as stream:
+        stream.write(static_page(review.material, [entry.cell for entry in entries], f"Review: {options.order}"))
+    _LOG.info("%d grades to check in %s", len(entries), options.export_queue)
+
+
+def _write_export(review: Review, options: argparse.Namespace) -> None:
+    from rubric_measures.review.export import export_review
+
+    made = export_review(review.store, review.material, options.bank, options.export, options.bank_format)
+    for path in made.paths:
+        _LOG.info("wrote %s", path)
+    for note in made.notes:
+        _LOG.warning("%s", note)
+    if made.waiting:
+        _LOG.info("%d items in the bank need grades; see grade --only-changed", made.waiting)
 
 
 def _serve(review: Review, options: argparse.Namespace, hosts: frozenset[str]) -> int:
@@ -179,8 +196,7 @@ def _serve(review: Review, options: argparse.Namespace, hosts: frozenset[str]) -
     name = options.host_name[0] if options.bind in ANY_ADDRESS else options.bind
     shown = f"[{name}]" if ":" in name else name
     address = f"http://{shown}:{listener.getsockname()[1]}/" + (f"?token={quote(token)}" if token else "")
-    log = logging.getLogger("rubric_measures")
-    log.info("review at %s (Ctrl-C stops; everything is kept in %s)", address, review.store.path)
+    _LOG.info("review at %s (Ctrl-C stops; everything is kept in %s)", address, review.store.path)
     config = uvicorn.Config(
         app,
         log_config=None,

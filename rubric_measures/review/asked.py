@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rubric_measures.errors import InputError
+from rubric_measures.review.actions import taken_back
 from rubric_measures.review.pages import render
 from rubric_measures.review.session import Review
 
@@ -83,6 +84,7 @@ def page(template: str, review: Review, asked: Asked, *, status: int = 200, **va
         person_name=asked.person,
         form_token=asked.form_token,
         grader=review.material.grader,
+        taken_back=taken_back(review, asked.person, asked.get("undone")),
         **values,
     )
     return Answer(content, status)

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from urllib.parse import urlencode
 
 from rubric_measures.errors import InputError
+from rubric_measures.review.actions import about, is_done, kind_of
 from rubric_measures.review.agreeing import agreement_rows, progress_rows
 from rubric_measures.review.asked import Answer, Asked, checked_person, local_path, page
 from rubric_measures.review.bank_formats import bank_formats
 from rubric_measures.review.bank_screen import bank, post_bank
-from rubric_measures.review.events import Cell, Event, PersonGrade
+from rubric_measures.review.events import Cell, PersonGrade
 from rubric_measures.review.export import Exported, export_review, inside, static_page
 from rubric_measures.review.impact import changed_cells
 from rubric_measures.review.impact_items import MIN_RATING
@@ -74,10 +75,6 @@ def _check_url(choice: QueueChoice, cell: Cell) -> str:
     return "/check?" + urlencode(fields)
 
 
-def _is_done(said: PersonGrade | None) -> bool:
-    return said is not None and (said.grade is not None or said.final is not None)
-
-
 def _next_open(review: Review, asked: Asked, queue: Queue, after: int) -> Cell | None:
     """The next grade that the person has not given, from the place `after` on and then from the start."""
     grades = review.store.snapshot().grades
@@ -138,7 +135,7 @@ def queue(review: Review, asked: Asked) -> Answer:
 
 def _why(review: Review, choice: QueueChoice, entry: QueueEntry, said: PersonGrade | None) -> str:
     """Why a grade stands in the queue; how far graders lie apart would tell their grades (5 apart: 0 and 5)."""
-    if choice.order != "disagreement" or _is_done(said) or not review.blind:
+    if choice.order != "disagreement" or is_done(said) or not review.blind:
         return entry.why
     return "graders disagree"
 
@@ -164,7 +161,7 @@ def check(review: Review, asked: Asked) -> Answer:
     found = review.queue(choice, snapshot)
     place = found.place(cell)
     said = snapshot.grades.get(cell, {}).get(asked.person)
-    done = _is_done(said)
+    done = is_done(said)
     shown = done or not review.blind
     answer = row.answer if shown else query.extracted.get((cell.doc_id, cell.item_id), "")
     item = review.material.items.get((cell.query_id, cell.item_id))
@@ -253,7 +250,7 @@ def impact(review: Review, asked: Asked) -> Answer:
         raise InputError(f"the bank has no query {query_id!r}")
     number = max(asked.number("page", 1), 1)
     items = review.item_impact(snapshot, query_id, (number - 1) * _ITEMS, _ITEMS)
-    seen = [not review.blind or _is_done(snapshot.grades[cell].get(asked.person)) for cell, _, _ in changed]
+    seen = [not review.blind or is_done(snapshot.grades[cell].get(asked.person)) for cell, _, _ in changed]
     return page(
         "impact.html",
         review,
@@ -298,35 +295,10 @@ def progress(review: Review, asked: Asked) -> Answer:
         agreements=agreement_rows(review.material, snapshot),
         total=len(review.material.cells),
         events=events,
-        kinds={event.event_id: _kind_of(review, asked, event) for event in events},
-        about={event.event_id: _about(review, event) for event in events},
+        kinds={event.event_id: kind_of(review, asked.person, event) for event in events},
+        about={event.event_id: about(review, event) for event in events},
         undone=snapshot.undone,
     )
-
-
-def _kind_of(review: Review, asked: Asked, event: Event) -> str:
-    """What kind of action it was; that somebody decided tells that they differ from the grader."""
-    if event.kind not in ("grade", "decide"):
-        return event.kind.replace("_", " ")
-    payload = event.payload
-    cell = Cell(payload["query_id"], payload["doc_id"], payload["item_id"])
-    mine = review.store.snapshot().grades.get(cell, {}).get(asked.person)
-    return event.kind if not review.blind or event.person == asked.person or _is_done(mine) else "worked on a grade"
-
-
-def _about(review: Review, event: Event) -> str:
-    """What an action was about; never a grade, which others may still have to give blindly."""
-    payload = event.payload
-    if event.kind == "undo":
-        return f"action {payload['event']}"
-    if event.kind in ("grade", "decide"):
-        item = review.material.items.get((payload["query_id"], payload["item_id"]))
-        return f"{payload['doc_id']}: {item.text if item else payload['item_id']}"
-    if "text" in payload:
-        return str(payload["text"])
-    states = review.store.snapshot().items
-    keys = payload.get("keys") or [payload.get("key")]
-    return "; ".join(states[key].item.text for key in keys if key in states)
 
 
 def export(review: Review, asked: Asked) -> Answer:
@@ -399,14 +371,14 @@ def post_person(review: Review, asked: Asked) -> Answer:
 
 def post_undo(review: Review, asked: Asked) -> Answer:
     """Takes back the person's last action, and shows what it was about."""
-    taken = review.store.undo(asked.person)
-    if taken is None:
+    done = review.store.undo(asked.person)
+    if done is None:
         return error_page(review, asked, "You have done nothing that could be taken back.", 400)
-    if taken.kind in ("grade", "decide"):
-        payload = taken.payload
+    payload, undone = done.event.payload, {"undone": str(done.undo.event_id)}
+    if done.event.kind in ("grade", "decide"):
         cell = Cell(payload["query_id"], payload["doc_id"], payload["item_id"])
-        return Answer(redirect=_check_url(_choice(review, asked), cell))
-    key = str(taken.payload.get("key") or next(iter(taken.payload.get("keys", [])), ""))
+        return Answer(redirect=f"{_check_url(_choice(review, asked), cell)}&{urlencode(undone)}")
+    key = str(payload.get("key") or next(iter(payload.get("keys", [])), ""))
     states = review.store.snapshot().items
-    query_id = states[key].item.query_id if key in states else str(taken.payload.get("query_id", ""))
-    return Answer(redirect="/bank?" + urlencode({"query": query_id}))
+    query_id = states[key].item.query_id if key in states else str(payload.get("query_id", ""))
+    return Answer(redirect="/bank?" + urlencode({"query": query_id, **undone}))

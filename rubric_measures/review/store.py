@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 from rubric_measures.errors import InputError
 from rubric_measures.files import path_name
 from rubric_measures.records import RubricItem, TestBank, make_item_id
-from rubric_measures.review.events import EDITS, Cell, Event, Snapshot, extend, fold, is_earlier, last_undoable
+from rubric_measures.review.events import EDITS, Cell, Event, Snapshot
+from rubric_measures.review.folding import extend, fold, is_earlier
+from rubric_measures.review.undoing import Undone, candidates
 
 __all__ = ["ConflictError", "ReviewStore", "TakenIn"]
 
@@ -186,7 +188,7 @@ class ReviewStore:
         Args:
             person: who.
             kind: `item_add`, `item_edit`, `item_retire`, `item_split` or `item_merge`.
-            payload: see `events.fold`.
+            payload: what, by kind; see `bank_edits`.
             expected: key -> the version that the editor saw, of every item that the edit touches.
 
         Raises:
@@ -210,23 +212,42 @@ class ReviewStore:
 
         return self._write(person, kind, check)
 
-    def undo(self, person: str) -> Event | None:
-        """Takes back the last thing that a person did; returns the event that was taken back, None where there is none.
+    def undo(self, person: str) -> Undone | None:
+        """Takes back the newest thing that a person did and that others did not build on; None where there is none.
+
+        Newer actions on which others built stay, and are named: they are part of what those people made.
 
         Raises:
-            InputError: somebody built on it since.
+            InputError: others built on all that the person did.
         """
-        taken: list[Event] = []
+        done: list[tuple[Event, list[Event]]] = []
 
-        def check(_: Snapshot) -> Mapping[str, Any] | None:
-            found = last_undoable(self._events, person)
-            if found is None:
-                return None
-            taken.append(found)
-            return {"event": found.event_id}
+        def check(snapshot: Snapshot) -> Mapping[str, Any] | None:
+            passed: list[Event] = []
+            problem = ""
+            for event, held_by in candidates(self._events, snapshot, person):
+                payload = {"event": event.event_id, "passed_over": [one.event_id for one in passed]}
+                why = f"{held_by} changed the same item later" if held_by else self._problem(person, payload)
+                if not why:
+                    done.append((event, passed))
+                    return payload
+                passed.append(event)
+                problem = problem or why
+            if problem:
+                raise InputError(f"it cannot be taken back: {problem}")
+            return None
 
-        self._write(person, "undo", check)
-        return taken[0] if taken else None
+        undo = self._write(person, "undo", check)
+        return Undone(done[0][0], undo, done[0][1]) if done else None
+
+    def _problem(self, person: str, payload: Mapping[str, Any]) -> str:
+        """Why later changes do not add up without an action; empty where they do."""
+        event = Event(self._last_id() + 1, person, "", "undo", payload)
+        try:
+            extend(self.snapshot(), [event], self.bank, self._events)
+        except InputError as error:
+            return f"later changes build on it ({error})"
+        return ""
 
     def take_in(self, rows: Sequence[tuple[str, str, str, Mapping[str, Any]]]) -> TakenIn:
         """Adds grades that were given elsewhere, all or none; those that are there already are passed over.
@@ -267,8 +288,9 @@ class ReviewStore:
                 if payload is None:
                     self._connection.execute("rollback")
                     return event
-                if kind in EDITS or kind == "undo":
-                    self._try(replace(event, payload=payload))
+                if kind in EDITS:
+                    # Refuses what cannot be added up, before it is kept.
+                    extend(self.snapshot(), [replace(event, payload=payload)], self.bank, self._events)
                 cursor = self._connection.execute(
                     "insert into events (uid, person, time, kind, payload) values (?, ?, ?, ?, ?)",
                     (uuid.uuid4().hex, person, event.time, kind, json.dumps(payload)),
@@ -279,15 +301,6 @@ class ReviewStore:
                 raise
             self._connection.execute("commit")
             return Event(int(cursor.lastrowid or 0), person, event.time, kind, payload)
-
-    def _try(self, event: Event) -> None:
-        """Refuses what cannot be added up, before it is kept."""
-        try:
-            extend(self.snapshot(), [event], self.bank, self._events)
-        except InputError as error:
-            if event.kind == "undo":
-                raise InputError(f"later changes build on it, so it cannot be taken back ({error})") from None
-            raise
 
 
 def _seen(events: Sequence[Event]) -> set[tuple[str, Cell]]:
