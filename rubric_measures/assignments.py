@@ -149,7 +149,7 @@ def _bits(query: _Query, row: _Line, bank: TestBank | None, name: str, line: int
     facets = facet_ids(nugget.mapped_sub_narrative for nugget in parsed.nuggets)
     places: dict[str, int] = {}
     if bank is not None:
-        for place, item in enumerate(bank.for_query(row.query_id)):
+        for place, item in enumerate(bank.for_query(row.query_id, f"{name}:{line}")):
             places.setdefault(item.text.strip(), place)
     bits = []
     for nugget in parsed.nuggets:

@@ -73,9 +73,11 @@ class UnknownNameError(InputError):
         kind: what is named, in the singular (`prompt`, `run`, `query`).
         name: the name as the user wrote it.
         known: the names that exist.
+        hint: more to know, at the end.
+        where: file and line where the name stands, where they are known.
     """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str = "") -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str = "", where: str = "") -> None:
         self.kind, self.name, self.known = kind, name, sorted(known)
         near = difflib.get_close_matches(name, self.known, n=3, cutoff=0.5)
         if near:
@@ -84,15 +86,16 @@ class UnknownNameError(InputError):
             tail = "there are none"
         else:
             tail = f"known: {', '.join(self.known[:12])}" + (", …" if len(self.known) > 12 else "")
-        self.hint = hint
-        super().__init__(f"unknown {kind} {name!r}: {tail}" + (f" {hint}" if hint else ""))
+        self.hint, self.where = hint, where
+        start = f"{where}: " if where else ""
+        super().__init__(f"{start}unknown {kind} {name!r}: {tail}" + (f" {hint}" if hint else ""))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _unknown_name_error, (self.kind, self.name, self.known, self.hint)
+        return _unknown_name_error, (self.kind, self.name, self.known, self.hint, self.where)
 
 
-def _unknown_name_error(kind: str, name: str, known: list[str], hint: str) -> UnknownNameError:
-    return UnknownNameError(kind, name, known, hint=hint)
+def _unknown_name_error(kind: str, name: str, known: list[str], hint: str, where: str) -> UnknownNameError:
+    return UnknownNameError(kind, name, known, hint=hint, where=where)
 
 
 class MeasureError(InputError):

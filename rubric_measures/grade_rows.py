@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ir_measures.util import Qrel
 
 from rubric_measures.errors import InputError, MeasureError, UnknownNameError
+from rubric_measures.files import iter_lines, path_name
 from rubric_measures.formats.trec import QueryQrels, map_qrels
 from rubric_measures.formats.trec_ids import as_known, spaced_ids
 from rubric_measures.graded import (
@@ -24,7 +27,7 @@ from rubric_measures.graded import (
     build_query,
     note_left_out,
 )
-from rubric_measures.records import Grade, RubricItem, TestBank
+from rubric_measures.records import Grade, Importance, RubricItem, TestBank
 
 __all__ = ["build_grades", "read_grades"]
 
@@ -113,11 +116,25 @@ def _declared_items(columns: _Columns) -> list[RubricItem]:
                 item_id,
                 query_id,
                 "",
-                importance=importance if importance in ("vital", "okay") else None,
+                importance=_importance(importance, query_id, item_id),
                 weight=None if weight is None or math.isnan(weight) else float(weight),
             )
         )
     return items
+
+
+def _importance(value: Any, query_id: str, item_id: str) -> Importance | None:
+    """A cell of a frame, which says "no importance" with None, NaN, NA or nothing.
+
+    Raises:
+        InputError: it says something else than vital or okay.
+    """
+    if isinstance(value, str) and value in ("vital", "okay"):
+        return "vital" if value == "vital" else "okay"
+    is_nan = isinstance(value, float) and math.isnan(value)
+    if value is None or is_nan or type(value).__name__ == "NAType" or value == "":
+        return None
+    raise InputError(f"query {query_id!r}, item {item_id!r}: importance {value!r} is neither vital nor okay")
 
 
 def _integer(value: Any) -> int | None:
@@ -224,7 +241,7 @@ def read_grades(
         if query_id in bank.items:
             return build_query(query_id, grades, bank.items[query_id])
         if any(True for _ in grades):
-            raise _unknown_query(query_id, bank)
+            raise _unknown_query(query_id, bank, _line_of(path, rows.query_id))
         return None
 
     spaced = {} if bank is None else spaced_ids(bank.items)
@@ -242,5 +259,16 @@ def read_grades(
     return Grades(queries, on_failed, source)
 
 
-def _unknown_query(query_id: str, bank: TestBank) -> UnknownNameError:
-    return UnknownNameError("query", query_id, bank.items, hint="(graded, but the test bank has no such query)")
+def _unknown_query(query_id: str, bank: TestBank, where: str = "") -> UnknownNameError:
+    hint = "(graded, but the test bank has no such query)"
+    return UnknownNameError("query", query_id, bank.items, hint=hint, where=where)
+
+
+def _line_of(path: str | os.PathLike[str], query_id: str) -> str:
+    """File and line where a qrels file first names a query; the file alone where it can be read once only."""
+    name = path_name(path)
+    if name == "-" or not Path(name).is_file():
+        return name
+    start = re.compile(rb"[ \t]*" + re.escape(query_id.encode()) + rb"[ \t]")
+    number = next((number for number, line in iter_lines(name) if start.match(line)), 0)
+    return f"{name}:{number}" if number else name

@@ -177,6 +177,11 @@ class TestBank:
                     )
                 if item.item_id in seen:
                     raise InputError(f"query {query_id!r}: item id {item.item_id!r} occurs twice in the bank")
+                if item.importance not in (None, "vital", "okay"):
+                    raise InputError(
+                        f"query {query_id!r}, item {item.item_id!r}: importance {item.importance!r} is neither vital "
+                        "nor okay"
+                    )
                 seen.add(item.item_id)
 
     @classmethod
@@ -195,8 +200,12 @@ class TestBank:
         for items in self.items.values():
             yield from items
 
-    def for_query(self, query_id: str) -> tuple[RubricItem, ...]:
+    def for_query(self, query_id: str, where: str = "") -> tuple[RubricItem, ...]:
         """The items of one query.
+
+        Args:
+            query_id: the query.
+            where: file and line that name it, for the error.
 
         Raises:
             UnknownNameError: the bank does not have the query.
@@ -204,4 +213,5 @@ class TestBank:
         try:
             return self.items[query_id]
         except KeyError:
-            raise UnknownNameError("query", query_id, self.items, hint="(the test bank has no such query)") from None
+            hint = "(the test bank has no such query)"
+            raise UnknownNameError("query", query_id, self.items, hint=hint, where=where) from None

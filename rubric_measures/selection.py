@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from rubric_measures.collector import paused_collector
-from rubric_measures.errors import InputError, UnknownNameError
+from rubric_measures.errors import InputError
 from rubric_measures.formats.graded_files import GradedFile, PassageGroup
 from rubric_measures.formats.workbench import DirectGrade, ItemGradeSet
 from rubric_measures.grade_sets import GradeFilter, GradeSetKey, GradeSetSelector, grades_of_entry
@@ -22,6 +22,7 @@ from rubric_measures.sorting import by_rank
 __all__ = [
     "RankedPassage",
     "RecordQuery",
+    "collect_grades",
     "consume_records",
     "load_records",
     "read_records",
@@ -98,11 +99,7 @@ def select_query(
     items: Sequence[RubricItem] | None = None
     bank_ids: frozenset[str] | None = None
     if bank is not None:
-        if query_id not in bank.items:
-            raise UnknownNameError(
-                "query", query_id, bank.items, hint=f"({selector.source} has it, the test bank does not)"
-            )
-        items = bank.items[query_id]
+        items = bank.for_query(query_id, f"{selector.source}:{group.line}" if group.line else selector.source)
         bank_ids = frozenset(item.item_id for item in items)
     chosen: dict[str, _Chosen] = {}
     ranks: dict[str, list[RankedPassage]] = {}
@@ -269,13 +266,15 @@ def load_records(
     on_failed: OnFailed = "exclude",
 ) -> Grades:
     """The grades of a graded-records file, to be given to ir_measures as qrels; see `read_records`."""
-    records = consume_records(
-        lambda stream: [(query.query_id, query.grades, query.grade_sets, query.made) for query in stream],
-        path,
-        bank,
-        wanted,
-    )
-    queries = {query_id: grades for query_id, grades, _, _ in records}
-    sets = frozenset[GradeSetKey]().union(*(sets for _, _, sets, _ in records))
-    made = frozenset[str]().union(*(made for _, _, _, made in records))
-    return Grades(queries, on_failed, {**describe(sets, bank), **made_by(made)})
+    return consume_records(lambda stream: collect_grades(stream, bank, on_failed), path, bank, wanted)
+
+
+def collect_grades(queries: Iterable[RecordQuery], bank: TestBank | None, on_failed: OnFailed = "exclude") -> Grades:
+    """The grades of a stream of `select_queries`, all together."""
+    found: dict[str, QueryGrades] = {}
+    sets, made = frozenset[GradeSetKey](), frozenset[str]()
+    for query in queries:
+        found[query.query_id] = query.grades
+        sets |= query.grade_sets
+        made |= query.made
+    return Grades(found, on_failed, {**describe(sets, bank), **made_by(made)})

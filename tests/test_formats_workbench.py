@@ -6,6 +6,8 @@ import gzip
 import json
 import logging
 import os
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +16,25 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.errors import FormatError, InputError
+from rubric_measures.files import iter_lines
 from rubric_measures.formats.workbench import (
     DirectGrade,
     GradedPassage,
     ItemGradeSet,
     PassageData,
+    PassageStream,
     PromptInfo,
     QueryPassages,
     Ranking,
     UngroupedError,
     grade_of_items,
     load_graded,
+    passage_streams,
     read_graded,
     repeated_items,
     write_graded,
 )
+from tests import example_records as example
 
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[2] / "shared")) / "data"
 
@@ -392,3 +398,54 @@ def test_real_files_are_written_back_unchanged(tmp_path: Path, name: str) -> Non
     write_graded(tmp_path / "a.jsonl", read_graded(SHARED / name))
     with gzip.open(SHARED / name) as before, (tmp_path / "a.jsonl").open() as after:
         assert [json.loads(line) for line in before] == [json.loads(line) for line in after]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        (
+            ["paragraph_id"],
+            "",
+            r"x\.jsonl:2: \[1\]\[0\]\.paragraph_id: String should have at least 1 character; found ''",
+        ),
+        (
+            ["paragraph_data", "rankings", 0, "paragraphId"],
+            "other",
+            r"x\.jsonl:2: paragraph_data\.rankings\[0\]\.paragraphId: expected 'd2', the paragraph_id of the passage "
+            "it is in; found 'other'",
+        ),
+        (
+            ["paragraph_data", "judgments", 0, "paragraphId"],
+            "",
+            r"x\.jsonl:2: paragraph_data\.judgments\[0\]\.paragraphId: expected 'd2'",
+        ),
+        (
+            ["paragraph_data", "rankings", 0, "rank"],
+            10**9,
+            r"x\.jsonl:2: \[1\]\[0\]\.paragraph_data\.rankings\[0\]\.rank: Input should be less than or equal to 10",
+        ),
+    ],
+)
+def test_ids_and_ranks_that_cannot_be_are_named(
+    path: list[str | int], value: object, expected: str, tmp_path: Path
+) -> None:
+    lines = [
+        [query_id, [example.passage(query_id, doc_id, [], {"one": 1}, 2)]]
+        for query_id, doc_id in (("q1", "d1"), ("q2", "d2"))
+    ]
+    place: Any = lines[1][1][0]
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    example.write_lines(tmp_path / "x.jsonl", lines)
+    for read in (
+        lambda name: list(read_graded(name)),
+        load_graded,
+        lambda name: [list(s.passages) for s in _streams(name)],
+    ):
+        with pytest.raises(FormatError, match=expected):
+            read(tmp_path / "x.jsonl")
+
+
+def _streams(path: Path) -> Iterator[PassageStream]:
+    return passage_streams(iter_lines(path), str(path), Counter())

@@ -11,13 +11,14 @@ from ir_measures import Qrel, ScoredDoc, nDCG
 from rubric_measures import RubricCover, RubricItem, RubricQrels, TestBank, build_grades
 from rubric_measures.cli import main
 from rubric_measures.errors import InputError
+from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.trec import Qrel as TrecQrel
 from rubric_measures.formats.trec import write_qrels
 from rubric_measures.formats.workbench import load_graded
 from rubric_measures.grade_sets import GradeFilter
 from rubric_measures.selection import load_records
 from rubric_measures.verification.grader_statistics import grader_statistics
-from tests.example_records import grade_set, passage, write_all, write_lines
+from tests.example_records import BANK, grade_set, passage, write_all, write_lines
 
 ROWS = [Qrel("q", "d1", 5, "a"), Qrel("q", "d1", 0, "b"), Qrel("q", "d2", 0, "a"), Qrel("q", "d2", 1, "b")]
 RUN = [ScoredDoc("q", "d2", 2.0), ScoredDoc("q", "d1", 1.0)]
@@ -148,3 +149,53 @@ def test_commands_do_not_write_over_what_they_read(tmp_path: Path, capsys: pytes
         assert main(arguments) == 2, arguments
         assert "is read here, and would be replaced" in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("command", "where"),
+    [
+        (["leaderboard", "graded.jsonl.gz", "-m", "RubricCover", "--bank", "small.jsonl"], "graded.jsonl.gz:2"),
+        (["evaluate", "graded.jsonl.gz", "alpha.run", "RubricCover", "--bank", "small.jsonl"], "graded.jsonl.gz:2"),
+        (["qrels", "graded.jsonl.gz", "--bank", "small.jsonl"], "graded.jsonl.gz:2"),
+        (["verify", "graded.jsonl.gz", "--bank", "small.jsonl"], "graded.jsonl.gz:2"),
+        (
+            ["grade", "graded.jsonl.gz", "--bank", "small.jsonl", "--model", "lexical", "-o", "new.gz"],
+            "graded.jsonl.gz:2",
+        ),
+        (
+            ["convert", "graded.jsonl.gz", "--bank", "small.jsonl", "--to", "item-qrels", "-o", "new.gz"],
+            "the records:2",
+        ),
+        (["leaderboard", "items.qrels", "alpha.run", "-m", "RubricCover", "--bank", "small.jsonl"], "items.qrels:3"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_a_query_that_the_bank_lacks_is_named_with_file_and_line(
+    command: list[str], where: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_all(tmp_path)
+    write_lines(folder / "small.jsonl", [line for line in BANK if line["query_id"] == "q1"])
+    (folder / "items.qrels").write_text("q1 q1/a d1 4\nq1 q1/b d1 1\n q2 q2/a d3 5\n")
+    names = [str(folder / name) if "." in name and "/" not in name else name for name in command]
+    assert main(names) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{where}: unknown query 'q2': did you mean q1?" in line
+    assert not (folder / "new.gz").exists()
+
+
+def test_an_importance_that_does_not_exist_is_no_importance_that_is_missing(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = [("q1", "d1", 2, "q1/a", "vital"), ("q1", "d1", 2, "q1/b", "bogus")]
+    frame = pandas.DataFrame(rows, columns=["query_id", "doc_id", "relevance", "iteration", "importance"])
+    with pytest.raises(InputError, match="query 'q1', item 'q1/b': importance 'bogus' is neither vital nor okay"):
+        build_grades(frame)
+    for nothing in (None, float("nan"), pandas.NA, ""):
+        frame["importance"] = ["vital", nothing]
+        items = build_grades(frame).queries["q1"].items
+        assert [item.importance for item in items] == ["vital", None]
+    with pytest.raises(InputError, match="importance 'bogus' is neither vital nor okay"):
+        TestBank.from_items([RubricItem("q1/a", "q1", "a?", importance="bogus")])  # type: ignore[arg-type]
+    entry = {"query_id": "q", "items": [{"question_text": "a", "importance": "bogus"}]}
+    expected = r"b\.jsonl:1: items\[0\]\.importance: Input should be 'vital' or 'okay'; found 'bogus'"
+    with pytest.raises(InputError, match=expected):
+        load_bank(write_lines(tmp_path / "b.jsonl", [entry]))

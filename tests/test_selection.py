@@ -198,7 +198,7 @@ def test_no_grade_left_says_which_filter(tmp_path: Path) -> None:
 def test_a_bank_without_the_query_is_an_error(tmp_path: Path) -> None:
     write_all(tmp_path)
     bank = load_bank(write_lines(tmp_path / "b.jsonl", [{"query_id": "q2", "items": []}]))
-    with pytest.raises(UnknownNameError, match="the test bank does not"):
+    with pytest.raises(UnknownNameError, match="the test bank has no such query"):
         load_records(tmp_path / "graded.jsonl.gz", bank)
 
 

@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
     report = GradingReport()
     # What is wrong with prompts or passages is found before a cache is made.
     _grader(args, make_runner, None, price=price, change=change).makers(bank)
-    groups = _groups(args, _LOG.warning)
+    groups = _groups(args, bank, _LOG.warning)
     first = list(itertools.islice(groups, 1))
     with (
         ReplyCache(_cache_path(args)) as cache,
@@ -225,7 +225,7 @@ def _cache_path(args: argparse.Namespace) -> str:
     return ":memory:" if args.output in (None, "-") else f"{args.output}.cache.sqlite"
 
 
-def _groups(args: argparse.Namespace, log: Callable[..., None] = _LOG.debug) -> Iterator[QueryPassages]:
+def _groups(args: argparse.Namespace, bank: TestBank, log: Callable[..., None] = _LOG.debug) -> Iterator[QueryPassages]:
     """The passages to grade: of the wanted queries, the first ones of each; a query that does not come is an error."""
     from rubric_measures.formats.workbench import read_graded
 
@@ -237,6 +237,8 @@ def _groups(args: argparse.Namespace, log: Callable[..., None] = _LOG.debug) -> 
     for group in read_graded(args.passages):
         found.add(group.query_id)
         if names is None or group.query_id in names:
+            # Says where a query stands that the bank does not have.
+            bank.for_query(group.query_id, f"{args.passages}:{group.line}")
             passages += len(group.passages[args.limit :]) if args.limit is not None else 0
             yield group._replace(passages=group.passages[: args.limit])
         else:
@@ -266,7 +268,7 @@ def _dry_run(
     cache = ReplyCache(path, read_only=True) if Path(path).is_file() else None
     try:
         grader = _grader(args, make_runner, cache, price=price, change=change)
-        found = estimate(grader, lambda: _groups(args), bank, price)
+        found = estimate(grader, lambda: _groups(args, bank), bank, price)
     finally:
         if cache is not None:
             cache.close()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from rubric_measures.errors import InputError, UnknownNameError
@@ -25,14 +23,14 @@ from rubric_measures.formats.record_runs import runs_of_records
 from rubric_measures.formats.reports import Answer, Report, answer_of_report, grades_of_reports, report_of_answer
 from rubric_measures.formats.trec import Qrel, Run
 from rubric_measures.formats.trec_ids import spaced_ids
-from rubric_measures.formats.workbench import DirectGrade, QueryPassages, provenance_of, write_graded
+from rubric_measures.formats.workbench import DirectGrade, QueryPassages, provenance_of
 from rubric_measures.grade_rows import build_grades
 from rubric_measures.grade_sets import GradeFilter, choices_of, grade_set_key
 from rubric_measures.graded import DIRECT_ITEM, Grades, Label
 from rubric_measures.pooling import pool, texts_of
 from rubric_measures.qrels import qrels_of
 from rubric_measures.records import Grade, TestBank
-from rubric_measures.selection import load_records
+from rubric_measures.selection import collect_grades, select_queries
 
 __all__ = ["BRIDGES", "Options", "bridged", "targets_of"]
 
@@ -68,17 +66,7 @@ Bridge = Callable[[Any, Options], Any]
 
 
 def _grades(groups: Sequence[QueryPassages], options: Options) -> Grades:
-    """The grades of records in memory; the one reader of grade sets reads files."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "records.jsonl"
-        write_graded(path, groups)
-        try:
-            return load_records(path, options.bank, options.wanted)
-        except UnknownNameError:
-            raise
-        except InputError as error:
-            # The user does not know this file.
-            raise InputError(str(error).removeprefix(f"{path}: ")) from None
+    return collect_grades(select_queries(groups, "the records", options.bank, options.wanted), options.bank)
 
 
 def _records_to_qrels(groups: Sequence[QueryPassages], options: Options) -> list[Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import TypeAdapter
@@ -218,6 +218,8 @@ def _add(
     for passage in passages:
         known = group.setdefault(passage.doc_id, passage)
         if known is passage:
+            if passage.paragraph_data is not None:
+                _check_ids(passage.doc_id, passage.paragraph_data, name, line)
             for index, entry in enumerate(passage.exam_grades or ()):
                 if entry.self_ratings and (wrong := _misnamed(entry.self_ratings)) is not None:
                     raise FormatError(
@@ -235,6 +237,23 @@ def _add(
                 path=name,
                 line=line,
             )
+
+
+def _check_ids(doc_id: str, data: PassageData, name: str, line: int) -> None:
+    """Refuses rankings and judgments of another passage."""
+    known: Mapping[str, Sequence[Ranking | Judgment]] = {
+        "rankings": data.rankings or (),
+        "judgments": data.judgments or (),
+    }
+    for kind, entries in known.items():
+        for index, entry in enumerate(entries):
+            if entry.doc_id != doc_id:
+                raise FormatError(
+                    f"expected {doc_id!r}, the paragraph_id of the passage it is in; found {entry.doc_id!r}",
+                    path=name,
+                    line=line,
+                    field=f"paragraph_data.{kind}[{index}].paragraphId",
+                )
 
 
 def _misnamed(ratings: list[SelfRating]) -> int | None:

@@ -35,6 +35,8 @@ __all__ = [
 ]
 
 Rating = Annotated[int, Field(ge=0, le=5)]
+# Longer than any ranking: what stands at a rank is looked at together with all ranks above it.
+MAX_RANK = 1_000_000
 
 
 class Record(BaseModel):
@@ -73,14 +75,14 @@ class Ranking(Record):
         method: the system (run_id).
         doc_id: the passage (`paragraphId`).
         query_id: the query (`queryId`).
-        rank: from 0 or 1, as the file has it; never negative.
+        rank: from 0 or 1, as the file has it; never negative, at most `MAX_RANK`.
         score: finite.
     """
 
     method: str
     doc_id: str = Field(alias="paragraphId")
     query_id: str = Field(alias="queryId")
-    rank: Annotated[int, Field(ge=0)]
+    rank: Annotated[int, Field(ge=0, le=MAX_RANK)]
     score: float
 
 
@@ -267,7 +269,7 @@ class GradedPassage(Record):
         grades: one entry for each direct grader.
     """
 
-    doc_id: str = Field(alias="paragraph_id")
+    doc_id: str = Field(alias="paragraph_id", min_length=1)
     text: str
     paragraph: Any = None
     paragraph_data: PassageData | None = None

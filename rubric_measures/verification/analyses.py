@@ -135,7 +135,8 @@ def check_records(
         UnknownNameError: the bank lacks a query.
     """
     for group in groups:
-        texts = {item.item_id: item.text for item in bank.for_query(group.query_id)} if bank is not None else {}
+        where = f"{selector.source}:{group.line}"
+        texts = {item.item_id: item.text for item in bank.for_query(group.query_id, where)} if bank is not None else {}
         bank_ids = frozenset(texts) if bank is not None else None
         # What is shown of a passage is a small part of its record, which need not be kept.
         shown = [_shown(group.query_id, passage, selector.choose(passage, bank_ids)) for passage in group.passages]
