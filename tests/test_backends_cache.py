@@ -56,6 +56,18 @@ def test_the_json_of_a_message_is_never_that_of_another() -> None:
     assert pickle.loads(pickle.dumps(made)).as_json() == made.as_json()
 
 
+def test_the_json_of_options_is_never_that_of_others() -> None:
+    """An endpoint that decides how replies are constrained replaces options; the key must follow."""
+    made = Request.of_parts('{"top_p":1}', "m", (Message("user", "a"),), {"top_p": 1})
+    assert made.key == request("a", options={"top_p": 1}).key
+    for copy in (dataclasses.replace(made, options={"top_p": 2}), dataclasses.replace(made, options={})):
+        assert copy.options_json == canonical_json(dict(copy.options))
+        assert copy.key == request("a", options=copy.options).key != made.key
+    assert pickle.loads(pickle.dumps(made)).key == made.key
+    with pytest.raises(TypeError, match="options_json"):
+        Request("m", (), options_json="{}")  # type: ignore[call-arg]
+
+
 def test_everything_that_may_change_the_reply_changes_the_key() -> None:
     asked = request("a")
     others = [

@@ -67,7 +67,6 @@ class Request:
         replicate: 0 for the first draw, 1 for the second, …; the same request of another replicate is another call.
         group: requests with the same group share a prefix (a passage) and are best run next to each other. Not in the
             key.
-        options_json: the canonical JSON of `options`, from a maker of many requests with the same ones; else empty.
     """
 
     model: str
@@ -76,7 +75,29 @@ class Request:
     labels: tuple[str, ...] = ()
     replicate: int = 0
     group: str = ""
-    options_json: str = field(default="", repr=False, compare=False)
+    # Not for `__init__`, so that `dataclasses.replace` never hands the JSON of these options on to others.
+    _options_json: str = field(default="", init=False, repr=False, compare=False)
+
+    @classmethod
+    def of_parts(
+        cls,
+        options_json: str,
+        model: str,
+        messages: tuple[Message, ...],
+        options: Mapping[str, object],
+        labels: tuple[str, ...] = (),
+        replicate: int = 0,
+        group: str = "",
+    ) -> Request:
+        """A request whose maker makes many with the same options, and knows their canonical JSON."""
+        request = cls(model, messages, options, labels, replicate, group)
+        object.__setattr__(request, "_options_json", options_json)
+        return request
+
+    @property
+    def options_json(self) -> str:
+        """The canonical JSON of `options`."""
+        return self._options_json or canonical_json(dict(self.options))
 
     @cached_property
     def key(self) -> str:
@@ -86,10 +107,9 @@ class Request:
         replicate; it is put together here piece by piece because that is three times faster.
         """
         messages = ",".join([message.as_json() for message in self.messages])
-        options = self.options_json or canonical_json(dict(self.options))
         text = (
             f'{{"labels":{_labels_json(self.labels)},"messages":[{messages}],"model":{_quoted(self.model)},'
-            f'"options":{options},"replicate":{self.replicate}}}'
+            f'"options":{self.options_json},"replicate":{self.replicate}}}'
         )
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -85,7 +85,7 @@ class Asker:
         """The request of one question; another attempt is another request."""
         options, text = self._request_options(ask.labels)
         replicate = ask.replicate + ATTEMPT_STEP * attempt
-        return Request(self.model, ask.messages, options, self._labels, replicate, group, text)
+        return Request.of_parts(text, self.model, ask.messages, options, self._labels, replicate, group)
 
     def ask(self, asks: Sequence[Ask], group: str) -> Generator[Sequence[Request], Sequence[Reply], list[Answer]]:
         """Asks some questions at once, and again those whose replies cannot be read; answers in the same order."""

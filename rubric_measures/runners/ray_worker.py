@@ -214,13 +214,13 @@ def pack_requests(requests: Sequence[Request]) -> bytes:
     return pack(
         [
             (
+                request.options_json,
                 request.model,
                 [(message.role, message.content) for message in request.messages],
                 request.options if type(request.options) is dict else dict(request.options),
                 request.labels,
                 request.replicate,
                 request.group,
-                request.options_json,
             )
             for request in requests
         ]
@@ -230,8 +230,8 @@ def pack_requests(requests: Sequence[Request]) -> bytes:
 def unpack_requests(data: bytes) -> list[Request]:
     """The requests of `pack_requests`."""
     return [
-        Request(model, tuple(Message(*message) for message in messages), *others)
-        for model, messages, *others in pickle.loads(data)
+        Request.of_parts(options_json, model, tuple(Message(*message) for message in messages), *others)
+        for options_json, model, messages, *others in pickle.loads(data)
     ]
 
 
