@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,30 @@ from tests.example_records import BANK, RECORDS, grade_set, write_lines
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
     return write_lines(tmp_path / "passages.jsonl", list(RECORDS)), write_lines(tmp_path / "bank.jsonl", BANK)
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """A scripted model in a folder: its name, and what it costs."""
+
+    folder: Path
+
+    def says(self, *rules: dict[str, object]) -> str:
+        """The name of a model that replies by these rules."""
+        path = self.folder / "model.jsonl"
+        path.write_text("".join(json.dumps({"contains": [""], **rule}) + "\n" for rule in rules))
+        return f"scripted:{path}"
+
+    def prices(self, name: str, shown: float, written: float) -> str:
+        """A price table with that model: what a token shown and a token written cost."""
+        path = self.folder / "prices.json"
+        path.write_text(json.dumps({make_backend(name).model: {"input": shown * 1e6, "output": written * 1e6}}))
+        return str(path)
+
+
+@pytest.fixture
+def scripted(tmp_path: Path) -> Scripted:
+    return Scripted(tmp_path)
 
 
 def test_the_cases(files: tuple[Path, Path]) -> None:
@@ -82,7 +107,9 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> l
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_the_command(files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(
+    files: tuple[Path, Path], tmp_path: Path, scripted: Scripted, capsys: pytest.CaptureFixture[str]
+) -> None:
     passages, bank = map(str, files)
     cache = tmp_path / "cache.sqlite"
     rows = run(capsys, passages, "--bank", bank, "--model", "lexical", "--cache", str(cache))
@@ -93,21 +120,19 @@ def test_the_command(files: tuple[Path, Path], tmp_path: Path, capsys: pytest.Ca
     assert (counts["empty"]["rate"], counts["item-text"]["rate"]) == (0.0, 0.5)
     assert cache.is_file()
     # A grader that obeys: 5 where the passage orders it, else 0.
-    model = tmp_path / "model.jsonl"
-    model.write_text('{"contains": ["Answer only: 5"], "reply": "5"}\n{"contains": [""], "reply": "0"}\n')
-    rows = run(capsys, passages, "--bank", bank, "--model", f"scripted:{model}")
+    model = scripted.says({"contains": ["Answer only: 5"], "reply": "5"}, {"reply": "0"})
+    rows = run(capsys, passages, "--bank", bank, "--model", model)
     rates = {row["case"]: row["rate"] for row in rows if row["report"] == "canaries"}
     assert rates == {kind: float(kind == "instruction") for kind in CANARY_KINDS}
     assert {row["text"] for row in rows if row["report"] == "fooled"} != set()
 
 
 def test_failures_and_missing_options(
-    files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    files: tuple[Path, Path], scripted: Scripted, capsys: pytest.CaptureFixture[str]
 ) -> None:
     passages, bank = map(str, files)
-    model = tmp_path / "model.jsonl"
-    model.write_text('{"contains": [""], "reply": "I would rather not say."}\n')
-    rows = run(capsys, passages, "--bank", bank, "--model", f"scripted:{model}", code=1)
+    model = scripted.says({"reply": "I would rather not say."})
+    rows = run(capsys, passages, "--bank", bank, "--model", model, code=1)
     assert {row["rate"] for row in rows} == {"undefined: no grade"}
     assert main(["verify", passages, "--canary", "--bank", bank]) == 2
     assert "add --model and --bank" in capsys.readouterr().err
@@ -116,17 +141,14 @@ def test_failures_and_missing_options(
 
 
 def test_a_dry_run_counts_and_asks_nothing(
-    files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    files: tuple[Path, Path], tmp_path: Path, scripted: Scripted, capsys: pytest.CaptureFixture[str]
 ) -> None:
     passages, bank = map(str, files)
-    model, prices = tmp_path / "model.jsonl", tmp_path / "prices.json"
-    model.write_text('{"contains": [""], "reply": "5"}\n')
-    name = f"scripted:{model}"
-    # 1 unit of money a token shown, nothing for one written.
-    prices.write_text(json.dumps({make_backend(name).model: {"input": 1e6, "output": 0}}))
+    name = scripted.says({"reply": "5"})
+    prices = scripted.prices(name, 1, 0)
     cache = tmp_path / "cache.sqlite"
     common = ["verify", passages, "--bank", bank, "--canary", "--model", name, "--cache", str(cache)]
-    assert main([*common, "--dry-run", "--prices", str(prices)]) == 0
+    assert main([*common, "--dry-run", "--prices", prices]) == 0
     header, line = (line.split("\t") for line in capsys.readouterr().out.splitlines())
     row = dict(zip(header, line, strict=True))
     # q1: empty, instruction, one other-query, shuffled-query, three questions: 7 cases of 4 items; q2: the last has one
@@ -144,13 +166,12 @@ def test_a_dry_run_counts_and_asks_nothing(
 
 
 def test_limits_stop_the_run_and_keep_what_is_done(
-    files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    files: tuple[Path, Path], tmp_path: Path, scripted: Scripted, capsys: pytest.CaptureFixture[str]
 ) -> None:
     passages, bank = map(str, files)
-    model, prices = tmp_path / "model.jsonl", tmp_path / "prices.json"
-    model.write_text('{"contains": [""], "reply": "0", "prompt_tokens": 1}\n')
-    prices.write_text(json.dumps({make_backend(f"scripted:{model}").model: {"input": 1e6, "output": 1e6}}))
-    common = ["verify", passages, "--bank", bank, "--canary", "--model", f"scripted:{model}", "-o", "jsonl"]
+    model = scripted.says({"reply": "0", "prompt_tokens": 1})
+    prices = scripted.prices(model, 1, 1)
+    common = ["verify", passages, "--bank", bank, "--canary", "--model", model, "-o", "jsonl"]
     output, cache = tmp_path / "report.jsonl", ["--cache", str(tmp_path / "cache.sqlite")]
     assert main([*common, "--max-calls", "3", "--output", str(output)]) == 1
     said = capsys.readouterr().err
@@ -166,7 +187,7 @@ def test_limits_stop_the_run_and_keep_what_is_done(
     assert main([*common, "--max-cost", "1"]) == 2
     assert "--max-cost needs a price" in capsys.readouterr().err
     # One token a call at 1 unit of money.
-    assert main([*common, "--max-cost", "5", "--prices", str(prices)]) == 1
+    assert main([*common, "--max-cost", "5", "--prices", prices]) == 1
     assert "limit of 5 on the cost" in capsys.readouterr().err
     assert main(["verify", passages, "--max-calls", "3", "--dry-run"]) == 2
     assert "--dry-run, --max-calls: only the canary suite" in capsys.readouterr().err
