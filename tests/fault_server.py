@@ -38,6 +38,7 @@ class FaultServer:
         self.rejected = 0
         self.in_flight = self.most_in_flight = self.calls = 0
         self.order: list[str] = []
+        self.shown: list[object] = []
         self.times: list[float] = []
         self.tokens, self.refilled = float(settings.burst), time.monotonic()
         self.down = False
@@ -93,6 +94,7 @@ class FaultServer:
         text = body["prompt"] if "prompt" in body else body["messages"][-1]["content"]
         if settings.remember:
             self.order.append(text)
+            self.shown.append(body.get("messages") or body["prompt"])
             self.times.append(time.time())
         self.attempts[text] += 1 if settings.remember else 0
         if self.down:
@@ -201,6 +203,8 @@ class FaultServer:
         if path == "/stats":
             names = ("attempts", "answers", "rejected", "order", "times", "most_in_flight", "calls")
             return 200, {name: getattr(self, name) for name in names}
+        if path == "/shown":
+            return 200, self.shown
         if path.startswith("/down/"):
             self.down = path.endswith("1")
             return 200, {}

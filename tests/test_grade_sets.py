@@ -80,8 +80,8 @@ def test_other_settings_of_one_prompt_are_other_grade_sets(graded: Path, tmp_pat
         load_records(graded, bank)
     said = str(caught.value)
     assert "\n" not in said and "several grade sets are left" in said
-    assert f"--prompt-type question --grade-set {default[:8]} (other settings)" in said
-    assert f"--prompt-type question --grade-set {exampp[:8]} (other settings)" in said
+    assert f"--prompt-type question --grade-set {default[:8]} (unparsed none)" in said
+    assert f"--prompt-type question --grade-set {exampp[:8]} (unparsed exampp)" in said
     # Without a rating, a is no grade by default, and 1 in EXAM++; b is 4 in both. Bits: a = 1, b = 2.
     one, other = (load_records(graded, bank, GradeFilter(grade_set=name[:8])) for name in (default, exampp))
     assert (one.queries["q1"].levels, one.queries["q1"].failed) == ({"d1": {4: 0b10}}, {"d1": 0b01})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pytest
 from hypothesis import given
@@ -32,13 +32,17 @@ class Words:
 FRAME = (Message("user", "is it said ?"),)  # 4 tokens, and 8 for the message
 
 
+def chunked(text: str, room: int, overlap: float, count: Callable[[str], int]) -> tuple[str, ...]:
+    return tuple(text[start:end] for start, end in overlapping_chunks(text, room, overlap, count))
+
+
 @given(
     st.lists(st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=8), min_size=1, max_size=60),
     st.integers(1, 20),
     st.floats(0, 0.9),
 )
 def test_chunks_fit_and_together_hold_every_word(words: list[str], room: int, overlap: float) -> None:
-    chunks = overlapping_chunks(" ".join(words), room, overlap, lambda text: len(text.split()))
+    chunks = chunked(" ".join(words), room, overlap, lambda text: len(text.split()))
     assert all(1 <= len(chunk.split()) <= room for chunk in chunks)
     # Every chunk continues within, or right behind, the words of the one before.
     covered = 0
@@ -51,12 +55,12 @@ def test_chunks_fit_and_together_hold_every_word(words: list[str], room: int, ov
 
 
 def test_chunks_overlap_by_the_given_share() -> None:
-    chunks = overlapping_chunks("a b c d e f g h i j", 4, 0.5, lambda text: len(text.split()))
+    chunks = chunked("a b c d e f g h i j", 4, 0.5, lambda text: len(text.split()))
     assert chunks == ("a b c d", "c d e f", "e f g h", "g h i j")
 
 
 def test_a_word_longer_than_the_room_is_cut_inside() -> None:
-    chunks = overlapping_chunks("x" * 10, 4, 0.0, len)
+    chunks = chunked("x" * 10, 4, 0.0, len)
     assert chunks == ("xxxx", "xxxx", "xx")
 
 

@@ -87,7 +87,10 @@ class _Merger:
         """A copy of `one` with new fields, those that only `other` has, and the unknown fields of both."""
         mine, theirs = one.model_extra or {}, other.model_extra or {}
         for name in mine.keys() & theirs.keys():
-            if mine[name] != theirs[name]:
+            if name == "provenance" and _bare(mine[name]) == _bare(theirs[name]):
+                # What describes a grader in full stands in one of its entries only.
+                mine = {**mine, name: {**theirs[name], **mine[name]}}
+            elif mine[name] != theirs[name]:
                 self._conflict(name, mine[name], theirs[name])
         unset = other.model_fields_set - one.model_fields_set - fields.keys() - theirs.keys()
         missing = {name: getattr(other, name) for name in sorted(unset)}
@@ -193,6 +196,13 @@ def _label(entry: DirectGrade) -> tuple[bool, int | None]:
 def _grader(entry: ItemGradeSet | DirectGrade) -> str:
     prompt = entry.prompt_info.model_dump(exclude_unset=True) if entry.prompt_info else None
     return canonical_json([entry.llm, entry.llm_options or {}, prompt, entry.prompt_type, grader_hash(entry)])
+
+
+def _bare(provenance: Any) -> Any:
+    """A provenance without the definition of the grader."""
+    if not isinstance(provenance, Mapping):
+        return provenance
+    return {name: value for name, value in provenance.items() if name != "definition"}
 
 
 def _items(entry: ItemGradeSet) -> dict[str, int | None]:

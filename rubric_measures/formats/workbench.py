@@ -9,7 +9,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -63,6 +63,7 @@ __all__ = [
 ]
 
 _LOG = logging.getLogger("rubric_measures")
+_Entry = TypeVar("_Entry", ItemGradeSet, DirectGrade)
 
 
 class UngroupedError(FormatError):
@@ -229,7 +230,7 @@ def _add(
                         field=f"exam_grades[{index}].self_ratings[{wrong}]",
                     )
                 notes["items"] += repeated_items(entry)
-        elif known == passage:
+        elif known == passage or _bare(known) == _bare(passage):
             notes["passages"] += 1
         else:
             raise FormatError(
@@ -254,6 +255,17 @@ def _check_ids(doc_id: str, data: PassageData, name: str, line: int) -> None:
                     line=line,
                     field=f"paragraph_data.{kind}[{index}].paragraphId",
                 )
+
+
+def _bare(passage: GradedPassage) -> GradedPassage:
+    """The passage without the definitions of graders, which only one of its copies may have."""
+
+    def bare(entries: list[_Entry]) -> list[_Entry]:
+        made = [(entry, {**provenance_of(entry), "definition": None}) for entry in entries]
+        return [entry.model_copy(update={"provenance": said}) for entry, said in made]
+
+    changes = {name: bare(entries) for name in ("exam_grades", "grades") if (entries := getattr(passage, name))}
+    return passage.model_copy(update=changes)
 
 
 def _misnamed(ratings: list[SelfRating]) -> int | None:

@@ -4,6 +4,7 @@ from rubric_measures.grading.amending import BankChange
 from rubric_measures.grading.estimate import Estimate, Price, estimate, load_prices, price_of
 from rubric_measures.grading.grader import Grader, GradingReport, GradingTask, default_prompts, load_grader
 from rubric_measures.grading.manifest import make_manifest, write_manifest
+from rubric_measures.grading.reproducing import Shown, shown_for_grade
 from rubric_measures.grading.settings import GradingSettings
 
 __all__ = [
@@ -14,11 +15,13 @@ __all__ = [
     "GradingSettings",
     "GradingTask",
     "Price",
+    "Shown",
     "default_prompts",
     "estimate",
     "load_grader",
     "load_prices",
     "make_manifest",
     "price_of",
+    "shown_for_grade",
     "write_manifest",
 ]

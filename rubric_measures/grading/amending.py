@@ -18,17 +18,17 @@ from rubric_measures.formats.workbench import (
     kind_of_entry,
     provenance_of,
 )
-from rubric_measures.grading.entries import EntryMaker
+from rubric_measures.grading.entries import EntryMaker, shown_together
 from rubric_measures.grading.outcomes import Outcome
 from rubric_measures.records import RubricItem, TestBank, make_item_id
 from rubric_measures.signature import content_hash
 
-__all__ = ["AmendCounts", "AmendingMaker", "BankChange", "amend_passage", "refuse_without_grades"]
+__all__ = ["AmendCounts", "AmendingMaker", "BankChange", "amend_passage", "item_content", "refuse_without_grades"]
 
 _Place = tuple[str, str]
 
 
-def _content(item: RubricItem) -> str:
+def item_content(item: RubricItem) -> str:
     """What an item says to a grader, in sixteen hex digits."""
     return content_hash([item.text, item.kind, list(item.gold_answers)])[:16]
 
@@ -72,8 +72,8 @@ class BankChange:
                     facet_id = item.facet_id if item.facet_id is not None else entry.facet_id
                     item_id = item.given_id or make_item_id(entry.query_id, item.text, facet_id)
                     said[entry.query_id, item_id] = item.info["regrade"]
-        old = {(item.query_id, item.item_id): _content(item) for item in before or ()}
-        now = {(item.query_id, item.item_id): _content(item) for item in bank}
+        old = {(item.query_id, item.item_id): item_content(item) for item in before or ()}
+        now = {(item.query_id, item.item_id): item_content(item) for item in bank}
         marked = {
             place: content for place, content in now.items() if said.get(place, place in old and old[place] != content)
         }
@@ -287,6 +287,9 @@ class AmendingMaker(EntryMaker):
         told = {one: said for some, ids in details for one, said in (some or {}).items() if one in ids}
         if told or (entry.model_extra or {}).get("details"):
             changes["details"] = told
+        if fresh is not None and self.style.showing.prompt.parser == "label_list":
+            size = self.style.settings.nuggets_per_call
+            changes["shown_together"] = [*shown_together(entry, size), *shown_together(fresh, size)]
         return self._signed(entry.model_copy(update=changes), entry, members, new)
 
     def _signed(
@@ -298,15 +301,20 @@ class AmendingMaker(EntryMaker):
     ) -> ItemGradeSet:
         """The entry with what it was made by, and which of its items were graded after the bank changed.
 
-        A set that goes on from one which names no settings names none, so that both are read as one.
+        A set that goes on from one which names no settings names none, so that both are read as one. `kept_from` is the
+        bank that the other items were graded against.
         """
         there = _ids(entry).all
         old = provenance_of(before) if before is not None else {}
         known: Any = old.get("regraded")
         regraded = {one: said for one, said in known.items() if one in there} if isinstance(known, Mapping) else {}
-        regraded |= {item.item_id: _content(item) for item in members if item.item_id in new}
-        mixed = {"mixed": True} if before is not None and not grader_hash(before) else {}
-        return entry.model_copy(update={"provenance": {**old, **self.provenance, **mixed, "regraded": regraded}})
+        regraded |= {item.item_id: item_content(item) for item in members if item.item_id in new}
+        made = {**old, **self.provenance, "regraded": regraded}
+        if before is not None and not grader_hash(before):
+            made["mixed"] = True
+        elif "bank" in old:
+            made["kept_from"] = old.get("kept_from", old["bank"])
+        return entry.model_copy(update={"provenance": made})
 
 
 def _of_new(members: Sequence[RubricItem], new: Mapping[str, Outcome]) -> list[RubricItem]:

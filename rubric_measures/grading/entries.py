@@ -14,16 +14,18 @@ from rubric_measures.formats.workbench import (
     GradedPassage,
     ItemGradeSet,
     PromptInfo,
+    QueryPassages,
     SelfRating,
     grade_of_items,
     provenance_of,
 )
 from rubric_measures.grading.outcomes import Outcome
 from rubric_measures.grading.styles import Style
+from rubric_measures.prompts import load_prompt
 from rubric_measures.records import ItemKind, RubricItem, TestBank
 from rubric_measures.signature import Signature, content_hash
 
-__all__ = ["EntryMaker", "bank_hash", "llm_name"]
+__all__ = ["EntryMaker", "bank_hash", "described", "llm_name", "shown_together"]
 
 
 def bank_hash(bank: TestBank) -> str:
@@ -112,6 +114,23 @@ class EntryMaker:
         }
         if self.bank:
             found["bank"] = self.bank[:16]
+        return found
+
+    def definition(self, query_id: str, query_text: str) -> dict[str, object]:
+        """What makes the messages of every call about a query reproducible, beside passages and bank.
+
+        Settings (their hash is the provenance's `grader`), the texts of the prompts, and what of the query is shown.
+        """
+        showing = self.style.showing
+        prompts = [showing.prompt, *([load_prompt(showing.prompt.verify)] if showing.prompt.verify else ())]
+        found: dict[str, object] = {
+            "settings": dict(self._without_bank.settings),
+            "prompts": {prompt.prompt_class: prompt.as_json() for prompt in prompts},
+        }
+        if showing.shows_query:
+            found["query"] = query_text
+        if showing.shows_documents:
+            found["documents"] = self.style.settings.documents.get(query_id, "")
         return found
 
     @cached_property
@@ -215,6 +234,11 @@ class EntryMaker:
         if status:
             fields |= {"item_status": status, "llm_response_errors": errors}
         details = self._details(outcomes)
+        if old is not None and self.style.showing.prompt.parser == "label_list":
+            fields["shown_together"] = shown_together(old, self.style.settings.nuggets_per_call) + [
+                [item.item_id for item in batch]
+                for batch in self.style.showing.batches([item for item in items if item.item_id in outcomes])
+            ]
         if old is not None and (kept := (old.model_extra or {}).get("details")):
             details = {"details": {**kept, **details.get("details", {})}}
         return ItemGradeSet(**fields, **details)
@@ -223,3 +247,54 @@ class EntryMaker:
     def _details(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
         found = {item_id: dict(outcome.details) for item_id, outcome in outcomes.items() if outcome.details}
         return {"details": found} if found else {}
+
+
+def shown_together(entry: ItemGradeSet, size: int) -> list[list[str]]:
+    """The items that each call of a label list showed, in the order of the calls; of an item the last one counts.
+
+    A set that was graded in one go was shown in its order, so it does not say it.
+
+    Args:
+        entry: the grade set.
+        size: how many items a call shows.
+    """
+    told: Any = (entry.model_extra or {}).get("shown_together")
+    if isinstance(told, list):
+        return [list(batch) for batch in told]
+    ids = [item_id for item_id, _ in entry.answers]
+    return [ids[start : start + size] for start in range(0, len(ids), size)]
+
+
+def described(group: QueryPassages, makers: Sequence[EntryMaker], query_text: str) -> QueryPassages:
+    """The query with each maker's definition, in the provenance of the first entry that the maker has there.
+
+    Once a query is enough to make its line complete in itself, and costs nothing to read; a definition that is there
+    stays.
+    """
+    passages = list(group.passages)
+    for maker in makers:
+        place = _first_entry(passages, maker)
+        if place is None:
+            continue
+        number, name, which = place
+        entries = list(getattr(passages[number], name))
+        definition = maker.definition(group.query_id, query_text)
+        made = {**provenance_of(entries[which]), "definition": definition}
+        entries[which] = entries[which].model_copy(update={"provenance": made})
+        passages[number] = passages[number].model_copy(update={name: entries})
+    return group._replace(passages=passages)
+
+
+def _first_entry(passages: Sequence[GradedPassage], maker: EntryMaker) -> tuple[int, str, int] | None:
+    """Where a maker's first entry stands; None where it has none, or one that is described."""
+    name = "grades" if maker.style.direct else "exam_grades"
+    grader = maker.provenance["grader"]
+    first = None
+    for number, passage in enumerate(passages):
+        for which, entry in enumerate(getattr(passage, name) or ()):
+            made = provenance_of(entry)
+            if made.get("grader") == grader:
+                if "definition" in made:
+                    return None
+                first = first or (number, name, which)
+    return first

@@ -24,11 +24,13 @@ class Fit(NamedTuple):
         pieces: the whole passage, its chunks, or its beginning.
         status: `graded` or `truncated` for pieces that may be graded, `refused` or `failed` without any.
         note: what was done to the passage, empty when nothing was.
+        spans: where in the passage each piece begins and ends, in characters; None for a whole passage.
     """
 
     pieces: tuple[str, ...]
     status: str = "graded"
     note: str = ""
+    spans: tuple[tuple[int, int], ...] | None = None
 
 
 class Fitter:
@@ -84,21 +86,23 @@ class Fitter:
         if length <= room:
             return Fit((text,))
         if room < _LEAST_ROOM:
-            return Fit(
-                (), "failed", f"question and reply need {self._limit - room} of the model's {self._limit} tokens"
-            )
+            note = f"question and reply need {self._limit - room} of the model's {self._limit} tokens"
+            return Fit((), "failed", note, ())
         found = f"{length} tokens, room for {room}"
         how = self._settings.long_passages
         if how == "refuse":
-            return Fit((), "refused", f"the passage is too long: {found}")
+            return Fit((), "refused", f"the passage is too long: {found}", ())
         if how == "truncate":
             end = _longest_prefix(text, 0, room, self.count)
-            return Fit((text[:end],), "truncated", f"the passage was cut: {found}")
-        pieces = overlapping_chunks(text, room, self._settings.chunk_overlap, self.count)
-        return Fit(pieces, "graded", f"graded in {len(pieces)} chunks: {found}")
+            return Fit((text[:end],), "truncated", f"the passage was cut: {found}", ((0, end),))
+        spans = overlapping_chunks(text, room, self._settings.chunk_overlap, self.count)
+        pieces = tuple(text[start:end] for start, end in spans)
+        return Fit(pieces, "graded", f"graded in {len(pieces)} chunks: {found}", spans)
 
 
-def overlapping_chunks(text: str, room: int, overlap: float, count: Callable[[str], int]) -> tuple[str, ...]:
+def overlapping_chunks(
+    text: str, room: int, overlap: float, count: Callable[[str], int]
+) -> tuple[tuple[int, int], ...]:
     """Cuts a text between words into chunks of at most `room` tokens, each repeating the end of the one before.
 
     Args:
@@ -108,15 +112,19 @@ def overlapping_chunks(text: str, room: int, overlap: float, count: Callable[[st
         count: counts tokens.
 
     Returns:
-        The chunks; together they hold every character of the text, whitespace at the seams aside.
+        Where each chunk begins and ends, in characters; together they hold every character of the text, whitespace at
+        the seams aside.
     """
     chunks = []
     start = 0
     while True:
         end = _longest_prefix(text, start, room, count)
-        chunks.append(text[start:end].strip())
+        shown = text[start:end].strip()
+        if shown:
+            first = text.index(shown, start)
+            chunks.append((first, first + len(shown)))
         if end >= len(text) or not text[end:].strip():
-            return tuple(chunk for chunk in chunks if chunk) or ("",)
+            return tuple(chunks) or ((0, 0),)
         wanted = start + max(1, round((end - start) * (1 - overlap)))
         # Begin at a word, unless there is none before the end of the chunk.
         boundary = _BOUNDARY.search(text, wanted - 1, end)

@@ -19,7 +19,7 @@ from rubric_measures.grading.amending import (
     amend_passage,
     refuse_without_grades,
 )
-from rubric_measures.grading.entries import EntryMaker, bank_hash
+from rubric_measures.grading.entries import EntryMaker, bank_hash, described
 from rubric_measures.grading.outcomes import Outcome, Unit
 from rubric_measures.grading.report import GradingReport
 from rubric_measures.grading.settings import GradingSettings
@@ -67,6 +67,7 @@ class _OpenGroup:
     """A query whose grades are being made."""
 
     source: QueryPassages
+    query_text: str
     items: tuple[RubricItem, ...]
     wanted: Sequence[tuple[RubricItem, ...]]  # those that each style grades
     outcomes: dict[tuple[int, int], dict[str, Outcome]] = field(default_factory=dict)
@@ -212,10 +213,10 @@ class Grader:
     ) -> _Jobs:
         for group in groups:
             items = bank.for_query(group.query_id)
-            opened = _OpenGroup(group, items, [tuple(maker.style.items_of(items)) for maker in makers])
+            query_text = bank.query_texts.get(group.query_id, "")
+            opened = _OpenGroup(group, query_text, items, [tuple(maker.style.items_of(items)) for maker in makers])
             line.groups.append(opened)
             left_out[group.query_id] = [_left_out(maker, items) for maker in makers]
-            query_text = bank.query_texts.get(group.query_id, "")
             for number, passage in enumerate(group.passages):
                 for which, (maker, wanted) in enumerate(zip(makers, opened.wanted, strict=True)):
                     unit = Unit(group.query_id, query_text, passage.doc_id, passage.text)
@@ -289,7 +290,7 @@ class Grader:
                 report.flagged += 1
                 changes["looks_like_instruction"] = flag
             passages.append(passage.model_copy(update=changes))
-        return group.source._replace(passages=passages)
+        return described(group.source._replace(passages=passages), makers, group.query_text)
 
     @staticmethod
     def _amended(group: _OpenGroup, makers: Sequence[AmendingMaker], report: GradingReport) -> QueryPassages:
@@ -302,7 +303,9 @@ class Grader:
                     report.add(maker.style.prompt.prompt_class, made.values())
             query_id = group.source.query_id
             passages.append(amend_passage(passage, query_id, group.items, makers, outcomes, report.amended))
-        return group.source._replace(passages=passages)
+        if all(new is old for new, old in zip(passages, group.source.passages, strict=True)):
+            return group.source
+        return described(group.source._replace(passages=passages), makers, group.query_text)
 
     def grade(self, tasks: Sequence[GradingTask]) -> list[Grade]:
         """Grades single (passage, item) pairs with one prompt; one grade a task, in order, failures as statuses.

@@ -48,6 +48,7 @@ def make_manifest(
         prompt = maker.style.prompt
         prompts[prompt.prompt_class] = {
             "citation": prompt.citation,
+            "definition": prompt.as_json(),
             "hash": prompt.hash,
             "signature": maker.signature.short,
             "settings": dict(maker.signature.settings),

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import functools
-import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rubric_measures.backends.base import Backend, Message
+from rubric_measures.backends.base import Backend
 from rubric_measures.errors import InputError
 from rubric_measures.grading.asking import Answer, Ask, Asker
 from rubric_measures.grading.combining import BY_RULE, as_nuggetizer, best_answer, combine_replicates
 from rubric_measures.grading.fitting import Fit, Fitter
 from rubric_measures.grading.outcomes import Outcome, Unit
 from rubric_measures.grading.settings import GradingSettings
+from rubric_measures.grading.showing import Showing
 from rubric_measures.grading.verifying import Verifier
-from rubric_measures.prompts import Prompt, is_unanswerable, list_text, load_prompt
-from rubric_measures.prompts.frames import Frame
+from rubric_measures.prompts import Prompt, is_unanswerable, load_prompt
 from rubric_measures.records import RubricItem
 from rubric_measures.runners import Job
 
@@ -42,6 +41,7 @@ class Style:
     Attributes:
         prompt: the prompt.
         asker: puts it to the model.
+        showing: makes its messages.
         direct: it labels passages, without items.
         graded: its outcomes are grades (informational extraction makes none).
         item_kinds: the kinds of items that it can show.
@@ -55,14 +55,8 @@ class Style:
         self.graded = prompt.task != "extract"
         kinds = {"any": ("question", "nugget"), "answer": ("question",)}
         self.item_kinds: tuple[str, ...] = kinds.get(prompt.target, (prompt.target,))
-        self._passage_fields = _fields(prompt, "context", "passage", "document", "answer")
-        self._query_fields = _fields(prompt, "query", "query_title")
-        self._item_fields = _fields(prompt, "question", "nugget")
-        self._open_fields = _fields(prompt, "nuggets", "nuggets_length", "item", *self._item_fields)
-        # A passage is shown with each of its items, and its chunks with each replicate.
-        self._frame = functools.lru_cache(maxsize=8)(self._make_frame)
+        self.showing = Showing(prompt, settings)
         self._least_room = functools.lru_cache(maxsize=8)(self._make_least_room)
-        self._setting_fields = {name: value for name, value in settings.fields.items() if name in prompt.fields}
         self._fitter = Fitter(backend, settings)
         # Every item is asked about by itself and once, and the reply is its grade.
         self._simple = (
@@ -92,10 +86,8 @@ class Style:
         if self.direct:
             yield unit
             return
-        size = self.settings.nuggets_per_call if self.prompt.parser == "label_list" else max(1, len(unit.items))
-        query_id, query_text, doc_id, text, items = unit
-        for start in range(0, len(items), size):
-            yield Unit(query_id, query_text, doc_id, text, items[start : start + size])
+        for items in self.showing.batches(unit.items):
+            yield unit._replace(items=items)
 
     def job(self, unit: Unit) -> Job[list[Outcome]]:
         """The work of one unit, as a generator for a runner; returns an outcome for each of its items."""
@@ -111,11 +103,11 @@ class Style:
         asks: list[Ask] = []
         for part in self._shown_together(unit):
             fit = self._fitted(part)
-            orders = [self._order(part, replicate) for replicate in range(self.settings.replicates)]
+            orders = [self.showing.order(part, replicate) for replicate in range(self.settings.replicates)]
             plans.append((part, fit, orders, len(asks)))
             for replicate, order in enumerate(orders):
                 for piece in fit.pieces:
-                    asks.append(Ask(self._messages(part, piece, order), replicate, self._count(part)))
+                    asks.append(Ask(self.showing.messages(part, piece, order), replicate, self._count(part)))
         group = f"{unit.query_id}\t{unit.doc_id}"
         answers = yield from self.asker.ask(asks, group)
         if self._verifier is not None:
@@ -131,8 +123,8 @@ class Style:
 
         A night of grading consists of it, and so does its repetition from the cache.
         """
-        frame = self._frame(unit.query_id, unit.query_text, unit.text)
-        asks = [Ask(frame.messages(self._item_values((item,)))) for item in unit.items]
+        frame = self.showing.frame(unit.query_id, unit.query_text, unit.text)
+        asks = [Ask(frame.messages(self.showing.item_values((item,)))) for item in unit.items]
         answers = yield from self.asker.ask(asks, f"{unit.query_id}\t{unit.doc_id}")
         how = self.settings.combine
         return [
@@ -146,8 +138,8 @@ class Style:
 
     def _make_least_room(self, query_id: str, query_text: str, items: tuple[RubricItem, ...]) -> int:
         """The tokens that every item leaves for a passage."""
-        frame = self._frame(query_id, query_text, "")
-        shown = [frame.messages(self._item_values((item,))) for item in items]
+        frame = self.showing.frame(query_id, query_text, "")
+        shown = [frame.messages(self.showing.item_values((item,))) for item in items]
         return min((self._fitter.room(messages, self.asker.max_tokens()) for messages in shown), default=0)
 
     def _shown_together(self, unit: Unit) -> Iterator[Unit]:
@@ -165,7 +157,7 @@ class Style:
         item_ids = [item.item_id for item in unit.items] or [DIRECT_ITEM]
         if not fit.pieces:
             status: Any = fit.status
-            return [Outcome(item_id, None, status, note=fit.note) for item_id in item_ids]
+            return [Outcome(item_id, None, status, note=fit.note, details={"shown": []}) for item_id in item_ids]
         return [self._outcome(unit, place, item_id, answers, orders, fit) for place, item_id in enumerate(item_ids)]
 
     def _outcome(
@@ -188,6 +180,8 @@ class Style:
             chunks.append([answer.text for answer in of_chunks])
             drawn.append(self._joined(of_chunks))
         details: dict[str, object] = {"chunks": chunks} if size > 1 else {}
+        if fit.spans is not None:
+            details["shown"] = [list(span) for span in fit.spans]
         if self.settings.shuffle_seed is not None and len(orders) > 1 and self.prompt.parser == "label_list":
             details["places"] = [order.index(unit.items[place]) + 1 for order in orders]
         if not self.graded:
@@ -201,44 +195,11 @@ class Style:
     def _fitted(self, unit: Unit) -> Fit:
         if self._fitter.unlimited:
             return Fit((unit.text,))
-        frame = self._messages(unit, "", unit.items)
+        frame = self.showing.messages(unit, "", unit.items)
         return self._fitter.fit(unit.text, frame, self.asker.max_tokens(self._count(unit)))
 
     def _count(self, unit: Unit) -> int | None:
         return len(unit.items) if self.prompt.parser == "label_list" else None
-
-    def _order(self, unit: Unit, replicate: int) -> tuple[RubricItem, ...]:
-        """The order in which a label list shows its items: that of the bank, or a seeded one for each replicate."""
-        if self.settings.shuffle_seed is None or len(unit.items) < 2:
-            return unit.items
-        shuffled = list(unit.items)
-        random.Random(f"{self.settings.shuffle_seed}/{unit.query_id}/{unit.doc_id}/{replicate}").shuffle(shuffled)
-        return tuple(shuffled)
-
-    def _messages(self, unit: Unit, text: str, items: Sequence[RubricItem]) -> tuple[Message, ...]:
-        return self._frame(unit.query_id, unit.query_text, text).messages(self._item_values(items))
-
-    def _item_values(self, items: Sequence[RubricItem]) -> Mapping[str, str]:
-        """The values of the fields that show the items."""
-        if self.prompt.parser == "label_list":
-            return {"nuggets": list_text(item.text for item in items), "nuggets_length": str(len(items))}
-        if not items:
-            return {}
-        item = items[0]
-        values = dict.fromkeys(self._item_fields, item.text)
-        if "item" in self.prompt.fields:
-            values["item"] = "\n".join(" ".join(line.split()) for line in (item.text, *item.gold_answers))
-        return values
-
-    def _make_frame(self, query_id: str, query_text: str, text: str) -> Frame:
-        """The prompt about a passage, its items left open."""
-        values: dict[str, object] = dict.fromkeys(self._passage_fields, text)
-        if "documents" in self.prompt.fields:
-            values["documents"] = self.settings.documents.get(query_id) or "(no documents are shown)"
-        values.update(self._setting_fields)
-        for name in self._query_fields:
-            values[name] = query_text
-        return self.prompt.frame(values, self._open_fields)
 
     def _of_item(self, answer: Answer, order: Sequence[RubricItem], item: RubricItem) -> Answer:
         """The answer about one of several items: its aspect's grade, or its label's place in the prompt's labels."""
@@ -266,11 +227,6 @@ class Style:
         if fit.note:
             return outcome._replace(details={**(outcome.details or {}), "long_passage": fit.note})
         return outcome
-
-
-def _fields(prompt: Prompt, *names: str) -> tuple[str, ...]:
-    """Those of the names that are fields of the prompt."""
-    return tuple(name for name in names if name in prompt.fields)
 
 
 def _text_outcome(item_id: str, answers: Sequence[Answer], details: dict[str, object]) -> Outcome:

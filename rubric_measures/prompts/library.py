@@ -6,7 +6,7 @@ import json
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property, lru_cache
 from importlib import resources
 from os import PathLike
@@ -188,6 +188,28 @@ class Prompt:
         return parsers.parse_reply(
             reply, self.parser, scale=self.scale, labels=self.labels, unparsed=unparsed, compat=compat, count=count
         )
+
+    def as_json(self) -> dict[str, object]:
+        """Everything that the prompt is, for records; what has its default value is left out."""
+        found: dict[str, object] = {}
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if value or (one.default is MISSING and one.default_factory is MISSING):
+                found[one.name] = dict(value) if isinstance(value, Mapping) else value
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+
+    @classmethod
+    def from_json(cls, entry: Mapping[str, Any]) -> Prompt:
+        """The prompt that `as_json` wrote down.
+
+        Raises:
+            InputError: it is none.
+        """
+        try:
+            made: dict[str, Any] = {name: tuple(of) if isinstance(of, list) else of for name, of in entry.items()}
+            return cls(**made)
+        except TypeError as error:
+            raise InputError(f"is no prompt: {str(error).split('() ')[-1]}") from None
 
     def prompt_info(self) -> dict[str, object]:
         """The `prompt_info` of the Rubric workbench's files for grades made with this prompt."""
