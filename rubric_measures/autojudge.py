@@ -207,14 +207,16 @@ class RubricJudge:
             MeasureError: a measure is wrong.
         """
         base = require("autojudge_base", "autojudge")
-        from rubric_measures.cli.inputs import parse_measures, rubric_measures_of
+        from rubric_measures.cli.inputs import note_labels, parse_measures, rubric_measures_of
         from rubric_measures.leaderboard import score_runs
 
         chosen = JudgeSettings.of(settings)
         reports = list(rag_responses)
         judged = _judge(reports, rag_topics, nugget_banks, llm_config, chosen, settings)
-        measures = rubric_measures_of(parse_measures(chosen.measures or chosen.default_measures))
+        asked = parse_measures(chosen.measures or chosen.default_measures)
+        measures = rubric_measures_of(asked)
         board = score_runs(judged.grades, sorted(_rankings(judged).items()), measures, overall=False)
+        note_labels(asked)
         if chosen.nugget_grades:
             _write_grades(reports, judged)
         lengths = {answer[:2]: answer.words for answer in judged.answers}

@@ -7,22 +7,26 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from typing import IO
 
 from rubric_measures.errors import InputError
 from rubric_measures.forked import forked_map
 from rubric_measures.formats.run_names import distinct_run_names
 from rubric_measures.formats.trec import map_run
 
+try:
+    import fcntl
+except ImportError:  # no POSIX system: there are no forked processes either
+    fcntl = None  # type: ignore[assignment]
+
 __all__ = ["RunSpool", "spool_runs"]
 
 
 @dataclass(frozen=True)
 class _SpooledRun:
-    """One run's rankings in a file: query_id -> (offset, length) of the doc_ids, one a line."""
+    """One run's rankings in the spool: query_id -> (offset, length) of the doc_ids, one a line."""
 
     run_id: str
-    path: Path
     places: Mapping[str, tuple[int, int]]
 
 
@@ -32,9 +36,11 @@ class RunSpool:
 
     Attributes:
         runs: the runs, in the order of their files.
+        stream: the spool.
     """
 
     runs: Sequence[_SpooledRun]
+    stream: IO[bytes]
 
     def rankings(self, query_id: str) -> dict[str, Sequence[str]]:
         """run_id -> the doc_ids of a query, best first; runs that do not rank the query have none."""
@@ -42,9 +48,8 @@ class RunSpool:
         for run in self.runs:
             place = run.places.get(query_id)
             if place is not None:
-                with open(run.path, "rb") as stream:
-                    stream.seek(place[0])
-                    found[run.run_id] = stream.read(place[1]).decode("utf-8").split("\n")
+                self.stream.seek(place[0])
+                found[run.run_id] = self.stream.read(place[1]).decode("utf-8").split("\n")
         return found
 
 
@@ -56,7 +61,9 @@ def spool_runs(
     workers: int | None = None,
     watch: Callable[[Iterable[str]], Iterable[str]] = lambda paths: paths,
 ) -> Iterator[RunSpool]:
-    """Reads run files once and keeps their rankings, by query, in a temporary folder that goes with the block.
+    """Reads run files once and keeps their rankings, by query, in a temporary file that goes with the block.
+
+    The file has no name (where the system can do that), so nothing is left of it however the process ends.
 
     Args:
         paths: TREC run files.
@@ -70,23 +77,37 @@ def spool_runs(
     """
     if not paths:
         raise InputError("there is no run to score")
-    with tempfile.TemporaryDirectory(prefix="rubric_measures-") as folder:
-
-        def spool(path: str) -> _SpooledRun:
-            handle, name = tempfile.mkstemp(dir=folder)
-            os.close(handle)
-            return _spool(path, Path(name), depth)
-
-        spooled = list(forked_map(spool, paths, workers, watch))
+    with tempfile.TemporaryFile(prefix="rubric_measures-") as stream:
+        spooled = list(forked_map(lambda path: _spool(path, stream, depth), paths, workers, watch))
         names = distinct_run_names([run.run_id for run in spooled], paths)
-        yield RunSpool([replace(run, run_id=name) for run, name in zip(spooled, names, strict=True)])
+        yield RunSpool([replace(run, run_id=name) for run, name in zip(spooled, names, strict=True)], stream)
 
 
-def _spool(path: str, target: Path, depth: int | None) -> _SpooledRun:
+def _spool(path: str, stream: IO[bytes], depth: int | None) -> _SpooledRun:
     run_id, blocks = map_run(path, lambda _, ranking: "\n".join(ranking.doc_ids[:depth]).encode("utf-8"))
     places: dict[str, tuple[int, int]] = {}
-    with open(target, "wb") as stream:
-        for query_id, block in blocks.items():
-            places[query_id] = (stream.tell(), len(block))
-            stream.write(block)
-    return _SpooledRun(run_id, target, places)
+    try:
+        with _end_of(stream) as start:
+            for query_id, block in blocks.items():
+                places[query_id] = (start, len(block))
+                start += len(block)
+            stream.write(b"".join(blocks.values()))
+            stream.flush()
+    except OSError as error:
+        raise InputError(
+            f"{tempfile.gettempdir()}: runs beside large records need room for a temporary file "
+            f"({error.strerror or error}); name another folder with the environment variable TMPDIR"
+        ) from None
+    return _SpooledRun(run_id, places)
+
+
+@contextlib.contextmanager
+def _end_of(stream: IO[bytes]) -> Iterator[int]:
+    """The stream at its end, for one process at a time; forked processes have one position in it."""
+    if fcntl is not None:
+        fcntl.lockf(stream, fcntl.LOCK_EX)
+    try:
+        yield stream.seek(0, os.SEEK_END)
+    finally:
+        if fcntl is not None:
+            fcntl.lockf(stream, fcntl.LOCK_UN)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import sys
+import tempfile
 from pathlib import Path
 
 import ir_measures
@@ -284,3 +286,26 @@ def test_the_signature_tells_who_made_the_grades(tmp_path: Path) -> None:
 def test_a_measure_that_no_program_computes_is_one_line(folder: Path) -> None:
     with pytest.raises(MeasureError, match=r"^RubricQrels\(measure='RBP\(rel=3\)@6'\): Unsupported measures"):
         record_board(folder, RubricQrels(measure="RBP(rel=3)@6"))
+
+
+def test_runs_on_disk_have_no_name_that_a_killed_process_could_leave_behind(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = folder / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    paths = []
+    for number in range(12):
+        path = folder / f"{number}.run"
+        lines = [f"q{query} Q0 d{number}-{rank} {rank} {-rank} r{number}" for query in range(40) for rank in range(50)]
+        path.write_text("\n".join(lines) + "\n")
+        paths.append(str(path))
+    for workers in (1, 3):
+        with spool_runs(paths, 20, workers=workers) as runs:
+            if sys.platform.startswith("linux"):
+                assert list(temporary.iterdir()) == []
+            for query in ("q39", "q0", "q7"):
+                expected = {f"r{number}": [f"d{number}-{rank}" for rank in range(20)] for number in range(12)}
+                assert runs.rankings(query) == expected
+            assert runs.rankings("q40") == {}
+    assert list(temporary.iterdir()) == []

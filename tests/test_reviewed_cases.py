@@ -199,3 +199,19 @@ def test_an_importance_that_does_not_exist_is_no_importance_that_is_missing(tmp_
     expected = r"b\.jsonl:1: items\[0\]\.importance: Input should be 'vital' or 'okay'; found 'bogus'"
     with pytest.raises(InputError, match=expected):
         load_bank(write_lines(tmp_path / "b.jsonl", [entry]))
+
+
+@pytest.mark.parametrize("command", ["evaluate", "leaderboard"])
+def test_an_error_comes_without_the_note_on_labels(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_all(tmp_path)
+    (folder / "bad.run").write_text("q1 Q0 d1 1 high x\n")
+    words = [command, str(folder / "graded.jsonl.gz"), str(folder / "bad.run")]
+    measures = ["nDCG@10"] if command == "evaluate" else ["-m", "nDCG@10"]
+    assert main([*words, *measures]) == 2
+    assert capsys.readouterr().err.endswith("bad.run:1: score: 'high' is not a finite number\n")
+    assert main([*words, *measures]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert main([*words[:2], str(folder / "alpha.run"), *measures]) == 0
+    assert capsys.readouterr().err.count("1 standard measures read the labels that the grades imply") == 1

@@ -14,6 +14,7 @@ from rubric_measures.cli.inputs import (
     bank_of,
     column_named,
     is_records,
+    note_labels,
     parse_measures,
     rubric_measures_of,
     wanted_of,
@@ -216,11 +217,11 @@ def _grid(path: str, official: RunScores, coefficients: Sequence[str], options: 
     from rubric_measures.meta_evaluation.grid import correlate_grid, expand_measures
 
     default = GRID_MEASURES[:2] if options.compat == "workbench" else GRID_MEASURES
-    measures = rubric_measures_of(parse_measures(options.measures or default))
-    return correlate_grid(
+    asked = parse_measures(options.measures or default)
+    cells = correlate_grid(
         path,
         official,
-        expand_measures(measures, options.rel),
+        expand_measures(rubric_measures_of(asked), options.rel),
         bank=bank_of(options),
         wanted=wanted_of(options),
         coefficients=coefficients,
@@ -230,3 +231,5 @@ def _grid(path: str, official: RunScores, coefficients: Sequence[str], options: 
         level=options.level,
         compat=options.compat,
     )
+    note_labels(asked)
+    return cells

@@ -23,6 +23,7 @@ from rubric_measures.cli.inputs import (
     bank_of,
     grades_of,
     holds_records,
+    note_labels,
     parse_measures,
     rubric_measures_of,
     wanted_of,
@@ -69,14 +70,17 @@ def run(options: argparse.Namespace) -> int:
     if options.qrels == "-" and options.run == "-":
         raise InputError("only one of QRELS and RUN can be standard input")
     if holds_records(options.qrels):
-        return _print_evaluation(*_from_records(options, rubric_measures_of(measures)), options)
+        evaluation, scored = _from_records(options, rubric_measures_of(measures))
+        note_labels(measures)
+        return _print_evaluation(evaluation, scored, options)
     qrels = grades_of(options.qrels, options, ours)
     if isinstance(qrels, Grades):
-        measures = rubric_measures_of(measures)
         _check_provider(options)
         queries = (qrels.by_facet() if options.facets else qrels).queries
         scored = read_run(options.run)
-        return _print_evaluation(evaluate_run(queries.values(), scored, measures, options.on_failed), scored, options)
+        evaluation = evaluate_run(queries.values(), scored, rubric_measures_of(measures), options.on_failed)
+        note_labels(measures)
+        return _print_evaluation(evaluation, scored, options)
     calculator = ir_measures.providers.registry[options.provider] if options.provider else ir_measures
     try:
         run = _as_judged(_scored_docs(options.run), qrels)

@@ -32,6 +32,7 @@ __all__ = [
     "is_assignments",
     "is_records",
     "keep_inputs",
+    "note_labels",
     "parse_measures",
     "progress",
     "rubric_measures_of",
@@ -275,22 +276,23 @@ def _split(argument: str) -> list[str]:
 
 
 def rubric_measures_of(measures: Iterable[Measure]) -> list[Measure]:
-    """The measures with standard ones wrapped, `nDCG@10` as `RubricQrels(measure='nDCG@10')`, and said to be."""
-    wrapped: list[Measure] = []
-    changed = 0
-    for measure in measures:
-        if is_supported(measure):
-            wrapped.append(measure)
-        else:
-            changed += 1
-            wrapped.append(RubricQrels(measure=str(measure)))
-    if changed:
+    """The measures with standard ones wrapped, `nDCG@10` as `RubricQrels(measure='nDCG@10')`; see `note_labels`."""
+    return list(dict.fromkeys(map(_rubric_measure, measures)))
+
+
+def _rubric_measure(measure: Measure) -> Measure:
+    return measure if is_supported(measure) else RubricQrels(measure=str(measure))
+
+
+def note_labels(measures: Iterable[Measure]) -> None:
+    """Says which of the measures asked for were wrapped; when there are scores, so that an error comes alone."""
+    wrapped = [str(_rubric_measure(measure)) for measure in measures if not is_supported(measure)]
+    if wrapped:
         logging.getLogger("rubric_measures").info(
             "%d standard measures read the labels that the grades imply (maximum grade): %s",
-            changed,
-            " ".join(str(measure) for measure in wrapped if measure.NAME == "RubricQrels"),
+            len(wrapped),
+            " ".join(wrapped),
         )
-    return list(dict.fromkeys(wrapped))
 
 
 def progress(things: Iterable[T], total: int | None, what: str) -> Iterator[T]:

@@ -21,6 +21,7 @@ from rubric_measures.cli.inputs import (
     is_assignments,
     is_records,
     keep_inputs,
+    note_labels,
     parse_measures,
     progress,
     rubric_measures_of,
@@ -110,7 +111,12 @@ def run(options: argparse.Namespace) -> int:
         text = render(board, options.output_format, chosen_places(options))
     with atomic_writer(options.output) as stream:
         stream.write(text)
+    note_labels(_asked(options))
     return _say(scored)
+
+
+def _asked(options: argparse.Namespace) -> list[Measure]:
+    return parse_measures(options.measures or DEFAULT_MEASURES)
 
 
 def _assigned(options: argparse.Namespace) -> AssignedAnswers | None:
@@ -172,7 +178,7 @@ def _in_units(grades: Grades, options: argparse.Namespace) -> Grades:
 
 
 def _board(options: argparse.Namespace, assigned: AssignedAnswers | None) -> Leaderboard:
-    measures = rubric_measures_of(parse_measures(options.measures or DEFAULT_MEASURES))
+    measures = rubric_measures_of(_asked(options))
     if options.compat == "nuggetizer":
         return _as_nuggetizer(options, measures)
     if assigned is not None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from rubric_measures.cli.inputs import keep_inputs, parse_measures, rubric_measures_of
+from rubric_measures.cli.inputs import keep_inputs, note_labels, parse_measures, rubric_measures_of
 from rubric_measures.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _open(options: argparse.Namespace) -> Review:
 
     if options.graded == "-":
         raise InputError("review reads a file, because its state lies beside it; give a file")
-    measures = rubric_measures_of(parse_measures(options.measures or DEFAULT_MEASURES))
+    asked = parse_measures(options.measures or DEFAULT_MEASURES)
     wanted = GradeFilter(options.llm, options.prompt_class, grade_set=options.grade_set)
     material = load_material(options.graded, options.bank, wanted)
     path = _state_path(options)
@@ -128,6 +128,8 @@ def _open(options: argparse.Namespace) -> Review:
     except BaseException:
         store.close()
         raise
+    note_labels(asked)
+    measures = rubric_measures_of(asked)
     return Review(material, store, measures, options.bank, project, person, not options.show_grades)
 
 
