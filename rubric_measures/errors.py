@@ -8,6 +8,7 @@ RubricMeasuresError
 ├── MissingExtraError     an optional dependency is not installed; names the extra
 └── GradingError          grading could not go on; finished work is kept
     └── BackendError      a model or an endpoint could not be used at all
+        └── DeviceLostError  it could be used, but no call of this process can use its device any more
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Iterable
 
 __all__ = [
     "BackendError",
+    "DeviceLostError",
     "FormatError",
     "GradingError",
     "InputError",
@@ -118,3 +120,7 @@ class GradingError(RubricMeasuresError):
 
 class BackendError(GradingError):
     """A model or an endpoint could not be used at all (unknown model, no connection, wrong key)."""
+
+
+class DeviceLostError(BackendError):
+    """The device of a model gave up over a call, and only another process can use it; the model itself was usable."""

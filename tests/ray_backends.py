@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rubric_measures.backends.base import Backend, Reply, Request
-from rubric_measures.errors import BackendError
+from rubric_measures.errors import BackendError, DeviceLostError
 
 _NEVER = 600.0  # seconds after which a test has failed anyway
 
@@ -26,6 +26,7 @@ class Diary:
         raises: break down over a prompt with this text.
         kills: kill the process over a prompt with this text, every time.
         kills_once: the same, but only the first time of all.
+        loses: lose the device over a prompt with this text, every time.
         hopeless: say that nothing can work.
     """
 
@@ -34,6 +35,7 @@ class Diary:
     raises: str = ""
     kills: str = ""
     kills_once: str = ""
+    loses: str = ""
     hopeless: bool = False
 
     model = "diary"
@@ -61,6 +63,8 @@ class Diary:
                 raise ValueError("poison")
             if self.kills and self.kills in text:
                 os.kill(os.getpid(), signal.SIGKILL)
+            if self.loses and self.loses in text:
+                raise DeviceLostError("the device is lost: an assertion failed")
             if self.kills_once and self.kills_once in text and _first(self.folder / "killed"):
                 os.kill(os.getpid(), signal.SIGKILL)
             yield request, Reply(str(len(text) % 6), prompt_tokens=len(text), raw={"model": "diary-1"})

@@ -19,7 +19,7 @@ from rubric_measures.backends.hf_decoder import DecoderBackend, common_prefix  #
 from rubric_measures.backends.hf_decoding import LabelTable, score_labels  # noqa: E402
 from rubric_measures.backends.hf_loading import choose_dtype, find_source  # noqa: E402
 from rubric_measures.backends.hf_text import chat_text, defused  # noqa: E402
-from rubric_measures.errors import BackendError, InputError, MissingExtraError  # noqa: E402
+from rubric_measures.errors import BackendError, DeviceLostError, InputError, MissingExtraError  # noqa: E402
 from rubric_measures.formats.workbench import GradedPassage, QueryPassages, grade_of_items  # noqa: E402
 from rubric_measures.grading import Grader, GradingSettings  # noqa: E402
 from rubric_measures.records import RubricItem, TestBank  # noqa: E402
@@ -487,7 +487,7 @@ def test_a_lost_device_stops_the_run() -> None:
         raise RuntimeError("CUDA error: device-side assert triggered")
 
     requests = [Request("m", (Message("user", "x"),))]
-    with pytest.raises(BackendError, match="the device is lost"):
+    with pytest.raises(DeviceLostError, match="the device is lost"):
         list(run_batches(requests, Job, lambda jobs: [jobs], execute, look_ahead=1, release=lambda: None))
 
 

@@ -31,7 +31,7 @@ from rubric_measures.records import TestBank  # noqa: E402
 from rubric_measures.runners import LocalRunner  # noqa: E402
 from rubric_measures.runners.ray_pool import QUIET, RayPool, RaySettings, _interrupts_held, connected  # noqa: E402
 from rubric_measures.runners.ray_runner import RayRunner, ray_backend  # noqa: E402
-from rubric_measures.runners.ray_worker import BackendSpec, Desk, pack_requests, unpack_requests  # noqa: E402
+from rubric_measures.runners.ray_worker import BackendSpec, Desk, Order, pack_requests, unpack_requests  # noqa: E402
 from tests.grading_data import make_bank, make_groups, write_inputs  # noqa: E402
 from tests.ray_backends import Diary, make_diary  # noqa: E402
 
@@ -299,14 +299,22 @@ def test_a_poisoned_input_fails_its_own_grades(cluster: Any, folder: Path) -> No
     assert report.run.failed == 3
 
 
-def test_an_input_that_kills_processes_fails_its_own_grades(cluster: Any, folder: Path) -> None:
+# The first of all, one in the middle, and the last. `loses` is how a GPU gives up: by an error that leaves it unusable.
+@pytest.mark.parametrize(
+    ("way", "query", "place"), [("kills", 0, 0), ("kills", 1, 4), ("loses", 0, 0), ("loses", 1, 2)]
+)
+def test_an_input_that_kills_processes_fails_its_own_grades(
+    cluster: Any, folder: Path, way: str, query: int, place: int
+) -> None:
     groups, bank = make_groups(2, 5), make_bank(2, 2)
-    poison = groups[1].passages[2].text
+    poison = groups[query].passages[place].text
     with ReplyCache(":memory:") as cache:
-        mine, report = graded(diary(folder, cache, actors=1, batch=3, kills=poison), groups, bank)
+        mine, report = graded(diary(folder, cache, actors=1, batch=3, **{way: poison}), groups, bank)
         assert statuses(report) == {"graded": 18, "failed": 2}
-        [entry] = mine[1]["passages"][2]["exam_grades"]
-        assert all("processes of actors died" in error for error in entry["llm_response_errors"].values())
+        [entry] = mine[query]["passages"][place]["exam_grades"]
+        reason = "processes of actors died over this passage"
+        reason += " (the device is lost: an assertion failed)" if way == "loses" else ""
+        assert set(entry["llm_response_errors"].values()) == {reason}
         assert len(cache) == 18
         # One death over the block, two over the passage alone.
         killers = Counter(key for _, key in calls(folder))
@@ -314,6 +322,29 @@ def test_an_input_that_kills_processes_fails_its_own_grades(cluster: Any, folder
         _, report = graded(diary(folder, cache, actors=1), groups, bank)
     assert statuses(report) == {"graded": 20}
     assert report.run.calls == 2
+
+
+@pytest.mark.parametrize("way", ["raises", "kills", "loses"])
+def test_an_only_input_that_is_poisoned_fails_and_ends_no_run(cluster: Any, folder: Path, way: str) -> None:
+    _, report = graded(diary(folder, actors=1, **{way: "What"}), make_groups(1, 1), make_bank(1, 2))
+    assert statuses(report) == {"failed": 2}
+
+
+def test_deaths_without_any_reply_between_end_the_run_and_say_why() -> None:
+    async def orders() -> list[Order]:
+        desk = Desk()
+        await desk.enter("actor", None)
+        await desk.add(0, b"passages")
+        made = []
+        for _ in range(16):
+            made.append(await desk.begin(0, "actor", "node"))
+            await desk.dying(0, "the device is lost: no such kernel")
+        return made
+
+    *others, last = asyncio.run(orders())
+    assert not any(order.stop for order in others)
+    # Twelve, and three for the only actor.
+    assert last.stop == "the processes of actors died 15 times in a row (the device is lost: no such kernel)"
 
 
 def test_a_node_that_leaves_shrinks_the_pool(cluster: Any, folder: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 from rubric_measures.backends.base import Reply, Request
 from rubric_measures.backends.hf_loading import one_line
-from rubric_measures.errors import BackendError
+from rubric_measures.errors import BackendError, DeviceLostError
 
 __all__ = ["by_length", "run_batches"]
 
@@ -63,7 +63,8 @@ def run_batches(
     fails alone is answered `failed`.
 
     Raises:
-        BackendError: nothing can work (the weights cannot be loaded, the device is lost).
+        BackendError: nothing can work (the weights cannot be loaded).
+        DeviceLostError: nothing can work in this process any more.
     """
     iterator = iter(requests)
     while window := list(itertools.islice(iterator, look_ahead)):
@@ -95,7 +96,7 @@ def _attempt(
         reason = f"{type(error).__name__}: {one_line(error)}"
         if "CUDA error" in reason and "out of memory" not in reason:
             # After such an error no call of this process can use the device.
-            raise BackendError(f"the device is lost: {reason}") from None
+            raise DeviceLostError(f"the device is lost: {reason}") from None
     # The next try begins outside of the handler: the exception's frames hold the tensors that did not fit.
     release()
     if len(batch) == 1:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from rubric_measures.backends import Backend, make_backend
 from rubric_measures.backends.base import Message, Reply, Request
-from rubric_measures.errors import RubricMeasuresError
+from rubric_measures.errors import DeviceLostError, RubricMeasuresError
 
 __all__ = ["BackendSpec", "Desk", "Order", "Returned", "Worker", "feed", "pack_requests"]
 
@@ -53,6 +53,7 @@ class Order(NamedTuple):
         single: a process died over the block: its passages are answered one by one.
         known: of those, the replies that were there before it died.
         lost: of those, the places of passages over which two more processes died.
+        reason: what the last of these processes said, if it could.
         stop: why the whole run is at its end.
     """
 
@@ -60,6 +61,7 @@ class Order(NamedTuple):
     single: bool = False
     known: Mapping[int, list[Reply]] = MappingProxyType({})
     lost: frozenset[int] = frozenset()
+    reason: str = ""
     stop: str = ""
 
 
@@ -80,6 +82,7 @@ class _Block:
     actor: str = ""
     node: str = ""
     deaths: int = 0
+    reason: str = ""
     known: dict[int, list[Reply]] = field(default_factory=dict)
     tried: dict[int, int] = field(default_factory=dict)
 
@@ -132,10 +135,16 @@ class Desk:
             self.redone += 1
             self._deaths_in_row += 1
             if self._deaths_in_row >= _DEATHS_IN_ROW + 3 * len(self._actors):
-                return Order(stop=f"the processes of actors died {self._deaths_in_row} times in a row")
+                stop = f"the processes of actors died {self._deaths_in_row} times in a row{block.reason}"
+                return Order(stop=stop)
         block.actor, block.node = actor, node
         lost = frozenset(place for place, tries in block.tried.items() if tries > 1 and place not in block.known)
-        return Order(single=block.deaths > 0, known=dict(block.known), lost=lost)
+        return Order(single=block.deaths > 0, known=dict(block.known), lost=lost, reason=block.reason)
+
+    async def dying(self, number: int, reason: str) -> None:
+        """The process of an actor is about to end over a block."""
+        if (block := self._open.get(number)) is not None:
+            block.reason = f" ({reason})"
 
     async def trying(self, number: int, place: int) -> None:
         """An actor is about to answer one passage of a block that killed a process."""
@@ -272,8 +281,6 @@ class Worker:
         threading.Thread(target=_leave_with, args=(desk, context.current_actor), daemon=True).start()
         self._backend: Backend | None = None
         self._problem = ""
-        self._worked = False
-        self._replaceable = spec.model.startswith("hf:")
         self._notes = _Notes()
         logging.getLogger("rubric_measures").addHandler(self._notes)
         with contextlib.suppress(OSError):
@@ -325,12 +332,12 @@ class Worker:
                 replies = self._one_by_one(self._backend, number, requests, order)
             else:
                 replies = answers(self._backend, requests)
+        except DeviceLostError as error:
+            # Lost for this process only: the next one finds out whether it was the block, and which passage of it.
+            ray.get(self._desk.dying.remote(number, _described(error)))
+            os._exit(1)
         except RubricMeasuresError as error:
-            if self._replaceable and (self._worked or order.single):
-                # The model did work: a device that is lost is lost for this process only, or for one passage.
-                os._exit(1)
             return Returned(number, problem=f"{_described(error)}", notes=self._notes.take())
-        self._worked = True
         return Returned(number, [_plain(reply) for reply in replies], notes=self._notes.take())
 
     def _one_by_one(self, backend: Backend, number: int, requests: Sequence[Request], order: Order) -> list[Reply]:
@@ -342,7 +349,7 @@ class Worker:
             if place in order.known:
                 replies += order.known[place]
             elif place in order.lost:
-                replies += [Reply(None, "failed", _LOST) for _ in passage]
+                replies += [Reply(None, "failed", _LOST + order.reason) for _ in passage]
             else:
                 ray.get(self._desk.trying.remote(number, place))
                 found = [_plain(reply) for reply in answers(backend, passage)]
