@@ -20,6 +20,7 @@ from rubric_measures.formats.workbench import (
     provenance_of,
 )
 from rubric_measures.graded import DIRECT_ITEM
+from rubric_measures.people import HUMAN, PeopleCount, grades_by_people, with_people
 from rubric_measures.records import GradeStatus, TestBank
 
 __all__ = [
@@ -73,6 +74,11 @@ class GradeFilter:
         grade_set: how the hash of the grader begins (`GradeSetKey.grader`); `none` for sets without one. It tells sets
             of the same model and prompt class apart whose prompt texts or settings differ.
         first: of several sets that pass, take the first of each passage (as the workbench does) instead of refusing.
+        people: `override` puts grades by people (`human:NAME`) in the place of the grader's wherever there are any, see
+            `people.grade_of_people`; by default each person is a grader like any other.
+
+    Raises:
+        InputError: people are to override a person.
     """
 
     llm: str | None = None
@@ -81,10 +87,17 @@ class GradeFilter:
     question_set: QuestionSet | None = None
     grade_set: str | None = None
     first: bool = False
+    people: Literal["override"] | None = None
+
+    def __post_init__(self) -> None:
+        if self.people is not None and (self.llm or "").startswith(HUMAN):
+            raise InputError(f"{self.llm}: people's grades stand in a grader's place; name the grader, not the person")
 
     def passes(self, key: GradeSetKey, item_ids: Callable[[], Iterable[str]]) -> bool:
         """Whether a grade set with this key and these items passes; the items are asked for only where they matter."""
         if self.llm is not None and key.llm != self.llm:
+            return False
+        if self.people is not None and key.llm.startswith(HUMAN):
             return False
         if self.prompt_class is not None and key.prompt_class != self.prompt_class:
             return False
@@ -258,6 +271,8 @@ class GradeSetSelector:
         outside: grade set -> item -> grades, of entries without any item of the bank.
         made: the signatures of the graders.
         strangers: rankings that name another query.
+        people: grade sets of people whose grades stand in the grader's place.
+        people_count: how many of their grades do.
     """
 
     wanted: GradeFilter
@@ -268,6 +283,13 @@ class GradeSetSelector:
     made: set[str] = field(default_factory=set)
     told: dict[GradeSetKey, Mapping[str, Any]] = field(default_factory=dict)
     strangers: int = 0
+    people: set[GradeSetKey] = field(default_factory=set)
+    people_count: PeopleCount = field(default_factory=PeopleCount)
+
+    def note_people(self) -> None:
+        """Says once, at the end, what became of people's grades that were to stand in the grader's place."""
+        if self.wanted.people is not None:
+            self.people_count.note(self.source)
 
     def choose(self, passage: GradedPassage, bank_ids: frozenset[str] | None) -> ItemGradeSet | DirectGrade | None:
         """The passage's entry of the selected grade set; None when it has none.
@@ -302,12 +324,33 @@ class GradeSetSelector:
                 passing[key] = self._joined(passing[key], entry, passage.doc_id, bank_ids is not None)
         if len(self.found) > 1 and not self.wanted.first:
             listing = choices_of(self.found, self.told)
+            if any(key.llm.startswith(HUMAN) for key in self.found):
+                listing += "; or put people's grades in the place of the grader's with --people override"
             raise InputError(f"{self.source}: several grade sets are left, choose one of: {listing}")
         for key, ids in outside:
             # Of two sets with one key the other is of another bank.
             if key not in passing:
                 self.outside.setdefault(key, Counter()).update(ids)
-        return next(iter(passing.values()), None)
+        if self.wanted.people is None:
+            return next(iter(passing.values()), None)
+        return self._overridden(passing, passage, bank_ids)
+
+    def _overridden(
+        self,
+        passing: Mapping[GradeSetKey, ItemGradeSet | DirectGrade],
+        passage: GradedPassage,
+        bank_ids: frozenset[str] | None,
+    ) -> ItemGradeSet | DirectGrade | None:
+        """The chosen entry with people's grades in it; nobody's where the grader graded nothing of the passage."""
+        key, entry = next(iter(passing.items()), (None, None))
+        if isinstance(entry, DirectGrade):
+            return entry
+        people = grades_by_people(passage, key.kind if key is not None else None, bank_ids)
+        if entry is None or key is None:
+            self.people_count.elsewhere += len(people.grades)
+            return None
+        self.people.update(grade_set_key(one) for one in people.sets)
+        return with_people(entry, people, self.people_count)
 
     def _joined(
         self, earlier: ItemGradeSet | DirectGrade, later: ItemGradeSet | DirectGrade, doc_id: str, has_bank: bool

@@ -61,6 +61,12 @@ def add_grade_options(parser: argparse.ArgumentParser) -> None:
         "beginning of the hash that the error lists; none for grades that name no settings",
     )
     group.add_argument(
+        "--people",
+        choices=["override"],
+        help="override: grades by people (human:NAME, from a review) stand in the grader's place where there are any; "
+        "where people differ, the median, of two the lower (default: each person is a grader to choose)",
+    )
+    group.add_argument(
         "--on-failed",
         choices=["exclude", "zero", "error"],
         default="exclude",
@@ -116,7 +122,8 @@ def wanted_of(options: argparse.Namespace) -> GradeFilter:
     """The filter over grade sets."""
     from rubric_measures.grade_sets import GradeFilter
 
-    return GradeFilter(options.llm, options.prompt_class, options.prompt_type, options.question_set, options.grade_set)
+    names = (options.llm, options.prompt_class, options.prompt_type, options.question_set, options.grade_set)
+    return GradeFilter(*names, people=options.people)
 
 
 def _first_byte(path: str) -> bytes:

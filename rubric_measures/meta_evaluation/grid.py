@@ -116,7 +116,8 @@ def correlate_grid(
     prompts = prompt_cells(keys)
     for key in keys:
         kind: Kind | None = key.kind if key.kind in ("question", "nugget", "direct") else None  # type: ignore[assignment]
-        chosen = GradeFilter(key.llm, key.prompt_class, kind, restriction.question_set, key.grader or UNKNOWN_GRADER)
+        exact = (key.llm, key.prompt_class, kind, restriction.question_set, key.grader or UNKNOWN_GRADER)
+        chosen = GradeFilter(*exact, people=restriction.people)
         if compat == "workbench":
             chosen = workbench_filter(chosen)
         # Labels of whole passages grade no item, so the bank has nothing to say about them.

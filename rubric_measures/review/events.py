@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from rubric_measures.people import grade_of_people
 from rubric_measures.records import RubricItem, TestBank
 
 __all__ = [
@@ -143,9 +144,9 @@ class Snapshot:
         return [state for state in self.items.values() if state.item.query_id == query_id and not state.retired]
 
     def final(self, cell: Cell) -> int | None:
-        """The last final grade that a person gave a cell; None where there is none."""
-        said = [said for said in self.grades.get(cell, {}).values() if said.final is not None]
-        return max(said, key=lambda one: one.event_id).final if said else None
+        """The grade of a cell by people, as `people.grade_of_people`; None where nobody gave a final one."""
+        said = [said.final for said in self.grades.get(cell, {}).values() if said.final is not None]
+        return grade_of_people(said) if said else None
 
     @property
     def edited(self) -> bool:

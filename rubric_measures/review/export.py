@@ -20,12 +20,13 @@ from rubric_measures.formats.workbench import (
     QueryPassages,
     write_graded,
 )
+from rubric_measures.people import HUMAN
 from rubric_measures.records import ItemKind, TestBank
 from rubric_measures.review.agreeing import open_note
 from rubric_measures.review.asked import checked_person
 from rubric_measures.review.bank_formats import made_banks, write_banks
 from rubric_measures.review.events import PAGE, Cell, Event, Snapshot
-from rubric_measures.review.material import HUMAN, Material
+from rubric_measures.review.material import Material
 from rubric_measures.review.store import ReviewStore
 from rubric_measures.signature import content_hash
 

@@ -26,14 +26,14 @@ from rubric_measures.grade_sets import (
     grade_sets,
     prompt_cells,
 )
+from rubric_measures.people import HUMAN
 from rubric_measures.records import RubricItem, TestBank
 from rubric_measures.review.events import Cell
 from rubric_measures.selection import RecordQuery, select_query
 from rubric_measures.verification.analyses import CheckedGrade, CheckedPassage, check_records
 
-__all__ = ["HUMAN", "Material", "QueryMaterial", "cell_digests", "grader_name", "load_material"]
+__all__ = ["Material", "QueryMaterial", "cell_digests", "grader_name", "load_material"]
 
-HUMAN = "human:"
 # A reply that is only a number would show the grade before the person has given theirs.
 _BARE_GRADE = re.compile(r"\W*[0-5]\W*")
 

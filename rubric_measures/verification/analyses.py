@@ -148,6 +148,7 @@ def check_records(
         del group, shown
         yield CheckedQuery(query_id, text, texts, passages)
         del passages
+    selector.note_people()
 
 
 class _Shown(NamedTuple):

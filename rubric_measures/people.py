@@ -1,0 +1,132 @@
+"""People's grades in the place of a grader's: what people say of a passage, and what counts where they differ."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from statistics import median_low
+
+from rubric_measures.formats.workbench import GradedPassage, ItemGradeSet, items_of_entry, kind_of_entry
+
+__all__ = ["HUMAN", "PeopleCount", "PeopleGrades", "grade_of_people", "grades_by_people", "with_people"]
+
+HUMAN = "human:"
+
+
+def grade_of_people(grades: Iterable[int]) -> int:
+    """The one grade of several people: the median, of an even number the lower one of the two in the middle.
+
+    It is a grade that somebody gave, whatever the order of the people; one of two people who differ is not believed
+    for the higher grade alone.
+
+    Raises:
+        statistics.StatisticsError: there is no grade.
+    """
+    return median_low(grades)
+
+
+@dataclass
+class PeopleCount:
+    """What became of the grades by people, for one note.
+
+    Attributes:
+        replaced: grades that stand in the grader's place.
+        changed: of these, those that differ from the grader's, or where the grader has none.
+        split: of these, those on which people differ.
+        elsewhere: grades of passages that the grader did not grade, which are left out.
+    """
+
+    replaced: int = 0
+    changed: int = 0
+    split: int = 0
+    elsewhere: int = 0
+
+    def note(self, source: str) -> None:
+        """Says it once."""
+        log = logging.getLogger("rubric_measures")
+        if not self.replaced + self.elsewhere:
+            log.warning("%s: holds no grades by people (%sNAME), so none stands in the grader's place", source, HUMAN)
+            return
+        log.warning(
+            "%s: %d grades by people stand in the grader's place; %d of them say something else than the grader",
+            source,
+            self.replaced,
+            self.changed,
+        )
+        if self.split:
+            log.warning("%s: on %d of them people differ; the median counts, of two the lower", source, self.split)
+        if self.elsewhere:
+            log.warning(
+                "%s: %d grades by people left out: the grader graded nothing of their passages", source, self.elsewhere
+            )
+
+
+@dataclass(frozen=True)
+class PeopleGrades:
+    """What people say of one passage.
+
+    Attributes:
+        grades: item_id -> the grades, one a person.
+        reasons: item_id -> what they wrote, joined.
+        sets: the entries that these are of.
+    """
+
+    grades: Mapping[str, Collection[int]] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    sets: Collection[ItemGradeSet] = ()
+
+
+def grades_by_people(passage: GradedPassage, kind: str | None, item_ids: Collection[str] | None) -> PeopleGrades:
+    """The grades that people gave a passage; of one person's two grades of an item the later entry's counts.
+
+    Args:
+        passage: the passage.
+        kind: only of items of this kind; None for all.
+        item_ids: only of these items; None for all.
+    """
+    by_person: dict[str, dict[str, int]] = {}
+    said: dict[str, dict[str, str]] = {}
+    sets = []
+    for entry in passage.exam_grades or ():
+        if not entry.llm.startswith(HUMAN) or (kind is not None and kind_of_entry(entry) != kind):
+            continue
+        grades, _ = items_of_entry(entry)
+        kept = {item_id: grade for item_id, grade in grades.items() if item_ids is None or item_id in item_ids}
+        if kept:
+            sets.append(entry)
+            by_person.setdefault(entry.llm, {}).update(kept)
+            for item_id, reason in entry.answers:
+                if item_id in kept:
+                    said.setdefault(item_id, {})[entry.llm] = reason
+    of_items: dict[str, list[int]] = {}
+    for grades in by_person.values():
+        for item_id, grade in grades.items():
+            of_items.setdefault(item_id, []).append(grade)
+    reasons = {item_id: "; ".join(text for text in texts.values() if text) for item_id, texts in said.items()}
+    return PeopleGrades(of_items, reasons, sets)
+
+
+def with_people(entry: ItemGradeSet, people: PeopleGrades, count: PeopleCount) -> ItemGradeSet:
+    """The grader's set with people's grades in it, wherever they gave one; counted.
+
+    A person's reason stands where the grader's reply stood. Where people grade an item that failed, or that the grader
+    was not asked about, theirs is its grade.
+    """
+    if not people.grades:
+        return entry
+    grades, statuses = items_of_entry(entry)
+    theirs = {item_id: grade_of_people(given) for item_id, given in people.grades.items()}
+    count.replaced += len(theirs)
+    count.changed += sum(grades.get(item_id) != grade for item_id, grade in theirs.items())
+    count.split += sum(len(set(given)) > 1 for given in people.grades.values())
+    replies = {item_id: reply for item_id, reply in entry.answers if item_id not in theirs}
+    replies.update((item_id, reason) for item_id in theirs if (reason := people.reasons.get(item_id)))
+    return ItemGradeSet.build(
+        {**grades, **theirs},
+        answers=replies.items(),
+        llm=entry.llm,
+        kind="nugget" if kind_of_entry(entry) == "nugget" else "question",
+        prompt_info=entry.prompt_info,
+        item_status={item_id: status for item_id, status in statuses.items() if item_id not in theirs},
+    )
