@@ -8,7 +8,7 @@ modules:
 - `leaderboard_correlation`, `grid`: leaderboards joined on their runs; every measure and grade set of a graded file.
 - `significance`, `pair_agreement`: tests between systems, corrections, effect sizes; the same pairs under two measures.
 - `system_comparison`, `leaderboard_report`, `leaderboard_checks`: what stands beside a leaderboard.
-- `agreement`, `krippendorff`, `label_sources`: two or more graders of the same documents.
+- `agreement`, `kappa`, `krippendorff`, `label_sources`: two or more graders of the same documents.
 - `workbench_tables`: the Rubric workbench's agreement tables.
 - `prediction_powered`: few human labels and many model labels, one valid interval.
 - `plots`: the figures.

@@ -19,17 +19,19 @@ from rubric_measures.grade_sets import GradeFilter
 from rubric_measures.graded import BANK_DOC, Grades, Label
 from rubric_measures.meta_evaluation.agreement import (
     Agreement,
-    BinaryAgreement,
     Histogram,
     TopicSpread,
     agreement,
-    binary_agreement,
-    binary_at_all_cutoffs,
-    kappa_interval,
     label_histogram,
     topic_spread,
 )
 from rubric_measures.meta_evaluation.bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED, Interval
+from rubric_measures.meta_evaluation.kappa import (
+    BinaryAgreement,
+    binary_agreement,
+    binary_at_all_cutoffs,
+    kappa_interval,
+)
 from rubric_measures.meta_evaluation.krippendorff import krippendorff_alpha
 from rubric_measures.meta_evaluation.workbench_tables import JudgedPassage
 from rubric_measures.records import TestBank

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rubric_measures.errors import InputError
-from rubric_measures.meta_evaluation.agreement import binary_kappa
+from rubric_measures.meta_evaluation.kappa import binary_kappa
 
 __all__ = [
     "TABLES",

@@ -1,0 +1,231 @@
+"""Cohen's κ: confusion tables, weights, intervals over topics, labels binarised at cutoffs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rubric_measures.errors import InputError
+from rubric_measures.meta_evaluation.bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED, Interval, bootstrap_statistic
+
+__all__ = [
+    "BinaryAgreement",
+    "Weights",
+    "binary_agreement",
+    "binary_at_all_cutoffs",
+    "binary_kappa",
+    "confusion",
+    "kappa_interval",
+    "kappa_of_confusion",
+    "paired_labels",
+    "whole_labels",
+]
+
+FloatArray = NDArray[np.float64]
+Weights = Literal["none", "linear", "quadratic"]
+
+
+def whole_labels(values: Sequence[int] | ArrayLike, side: str) -> NDArray[np.int_]:
+    """Labels as an array.
+
+    Args:
+        values: whole numbers.
+        side: whose they are, for the error.
+
+    Raises:
+        InputError: they are no whole numbers.
+    """
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError(f"{side}: labels must be a list of whole numbers")
+    return array.astype(np.int_)
+
+
+def paired_labels(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.int_], NDArray[np.int_]]:
+    """The labels of two sources over the same documents, in the same order.
+
+    Raises:
+        InputError: lengths differ, or labels are no whole numbers.
+    """
+    left, right = whole_labels(a, "first source"), whole_labels(b, "second source")
+    if left.shape != right.shape:
+        raise InputError(f"agreement needs labels of the same documents; got {len(left)} and {len(right)}")
+    return left, right
+
+
+def confusion(a: ArrayLike, b: ArrayLike, labels: Sequence[int] | None = None) -> NDArray[np.int_]:
+    """Counts of label pairs: row i, column j is how often `a` says labels[i] and `b` says labels[j].
+
+    Args:
+        a: whole-number labels.
+        b: the other source's, same documents in the same order.
+        labels: the scale, ascending; by default all labels that occur.
+
+    Raises:
+        InputError: lengths differ, or a label is not on the scale.
+
+    >>> confusion([0, 1, 1], [0, 0, 1]).tolist()
+    [[1, 0], [1, 1]]
+    """
+    left, right = paired_labels(a, b)
+    scale = np.unique(np.concatenate([left, right])) if labels is None else np.asarray(labels, dtype=np.int_)
+    position = {int(label): index for index, label in enumerate(scale)}
+    unknown = ({int(v) for v in left} | {int(v) for v in right}) - position.keys()
+    if unknown:
+        raise InputError(f"label {min(unknown)} is not on the scale {scale.tolist()}")
+    table = np.zeros((len(scale), len(scale)), dtype=np.int_)
+    rows, columns = np.searchsorted(scale, left), np.searchsorted(scale, right)
+    np.add.at(table, (rows, columns), 1)
+    return table
+
+
+def _disagreement(labels: FloatArray, weights: Weights) -> FloatArray:
+    gaps = np.abs(labels[:, None] - labels[None, :])
+    if weights == "none":
+        result: FloatArray = (gaps > 0).astype(np.float64)
+        return result
+    return gaps if weights == "linear" else gaps**2
+
+
+def _kappas(tables: FloatArray, weights: FloatArray) -> FloatArray:
+    """κ of many confusion tables (samples, k, k); NaN where chance alone explains everything."""
+    observed = np.einsum("bij,ij->b", tables, weights)
+    chance = np.einsum("bi,bj,ij->b", tables.sum(axis=2), tables.sum(axis=1), weights)
+    totals = tables.sum(axis=(1, 2))
+    result = np.full(len(tables), np.nan)
+    np.divide(observed * totals, chance, out=result, where=chance > 0)
+    return 1.0 - result
+
+
+def kappa_of_confusion(
+    table: ArrayLike, labels: Sequence[int] | None = None, weights: Weights = "none"
+) -> float | None:
+    """Cohen's κ of a confusion table.
+
+    κ = 1 − Σ w_ij n_ij / Σ w_ij e_ij, e_ij = n_i. n_.j / n; w_ij = [i ≠ j] for Cohen's κ, |l_i − l_j| for linear and
+    (l_i − l_j)² for quadratic weights, l being the label itself (not its position on the scale). In [−1, 1].
+
+    Args:
+        table: square counts.
+        labels: the label of each row and column; 0, 1, … by default.
+        weights: `none`, `linear` or `quadratic`.
+
+    Returns:
+        κ, or None where it is undefined: nothing was labelled, or both sources give one and the same label throughout.
+
+    Source: Cohen (1960, 1968).
+
+    >>> round(kappa_of_confusion([[20, 5], [10, 15]]), 4)
+    0.4
+    """
+    counts = np.asarray(table, dtype=np.float64)
+    scale = np.arange(len(counts), dtype=np.float64) if labels is None else np.asarray(labels, dtype=np.float64)
+    if counts.ndim != 2 or counts.shape != (len(scale), len(scale)):
+        raise InputError(f"kappa needs a square table with a label a row, not shape {counts.shape}")
+    value = float(_kappas(counts[None], _disagreement(scale, weights))[0])
+    return None if np.isnan(value) else value
+
+
+def kappa_interval(
+    a: ArrayLike,
+    b: ArrayLike,
+    topics: Sequence[Hashable],
+    weights: Weights = "none",
+    *,
+    rounds: int = DEFAULT_ROUNDS,
+    seed: int = DEFAULT_SEED,
+    level: float = 0.95,
+) -> Interval:
+    """Cohen's κ with its BCa interval over topics: labels inside a topic are not independent, topics are.
+
+    Args:
+        a: labels.
+        b: the other source's.
+        topics: the topic of each document; topics are resampled in sorted order, so the order of the rows is no matter.
+        weights: see `kappa_of_confusion`.
+        rounds: bootstrap samples.
+        seed: see `bootstrap_counts`.
+        level: the nominal coverage.
+    """
+    left, right = paired_labels(a, b)
+    if len(topics) != len(left):
+        raise InputError(f"{len(left)} labels need as many topics, not {len(topics)}")
+    scale, flat = np.unique(np.concatenate([left, right]), return_inverse=True)
+    names = sorted(set(topics), key=str)
+    place = {name: index for index, name in enumerate(names)}
+    size = len(scale)
+    tables = np.zeros((len(names), size, size))
+    rows = np.array([place[topic] for topic in topics], dtype=np.intp)
+    np.add.at(tables, (rows, flat[: len(left)], flat[len(left) :]), 1.0)
+    loss = _disagreement(scale.astype(np.float64), weights)
+    columns = tables.reshape(len(names), -1)
+
+    def statistic(counts: FloatArray) -> FloatArray:
+        return _kappas((counts @ columns).reshape(-1, size, size), loss)
+
+    return bootstrap_statistic(statistic, len(names), rounds=rounds, seed=seed, level=level)
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryAgreement:
+    """Agreement of labels binarised at a cutoff on each side (positive: label ≥ cutoff).
+
+    Attributes:
+        cutoff_a: inclusive cutoff of the first source.
+        cutoff_b: of the second.
+        both: positive in both.
+        only_a: positive in the first only.
+        only_b: positive in the second only.
+        neither: positive in none.
+        kappa: Cohen's κ; None where it is undefined (both sources constant).
+    """
+
+    cutoff_a: int
+    cutoff_b: int
+    both: int
+    only_a: int
+    only_b: int
+    neither: int
+    kappa: float | None
+
+    @property
+    def exact_match(self) -> float:
+        """The share of documents with the same binary label."""
+        return (self.both + self.neither) / (self.both + self.only_a + self.only_b + self.neither)
+
+
+def binary_kappa(both: int, only_a: int, only_b: int, neither: int) -> float | None:
+    """Cohen's κ of a two-by-two table, None where it is undefined.
+
+    >>> round(binary_kappa(601, 1284, 29, 8880), 4)
+    0.4279
+    """
+    return kappa_of_confusion([[both, only_a], [only_b, neither]])
+
+
+def binary_agreement(a: ArrayLike, b: ArrayLike, cutoff_a: int, cutoff_b: int) -> BinaryAgreement:
+    """Counts and κ of `a ≥ cutoff_a` against `b ≥ cutoff_b`.
+
+    >>> binary_agreement([5, 4, 0], [3, 1, 0], 4, 2).kappa.__round__(4)
+    0.4
+    """
+    left, right = paired_labels(a, b)
+    if not len(left):
+        raise InputError("agreement needs at least one document that both sources label")
+    x, y = left >= cutoff_a, right >= cutoff_b
+    cells = int((x & y).sum()), int((x & ~y).sum()), int((~x & y).sum()), int((~x & ~y).sum())
+    return BinaryAgreement(cutoff_a, cutoff_b, *cells, binary_kappa(*cells))
+
+
+def binary_at_all_cutoffs(a: ArrayLike, b: ArrayLike) -> list[BinaryAgreement]:
+    """`binary_agreement` at every pair of cutoffs that splits each source: all its labels but the lowest."""
+    left, right = paired_labels(a, b)
+    return [
+        binary_agreement(left, right, int(cutoff_a), int(cutoff_b))
+        for cutoff_a in np.unique(left)[1:]
+        for cutoff_b in np.unique(right)[1:]
+    ]
