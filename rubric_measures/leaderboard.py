@@ -15,7 +15,7 @@ from rubric_measures.formats.trec import Ranking, map_run
 from rubric_measures.formats.trec_ids import as_known, spaced_ids, written_id
 from rubric_measures.graded import Grades, OnFailed, QueryGrades, note_lost_penalties
 from rubric_measures.leaderboard_cells import OVERALL, Cell, Leaderboard, Tally, cell_of, collect_cells, make_cell
-from rubric_measures.measures.plan import Coverage, Plan, QueryScorer
+from rubric_measures.measures.plan import Coverage, Plan, QueryScorer, cutoff_of
 from rubric_measures.signature import Signature, made_by
 from rubric_measures.sorting import Placed, RankNotes
 
@@ -78,7 +78,7 @@ class _Scoring:
             raise MeasureError(f"measure {twice} is asked for twice")
         self.plan = Plan(measures)
         # Measures with one cutoff share one count of needed grades.
-        self.cutoffs = [_cutoff(measure) for measure in measures]
+        self.cutoffs = [cutoff_of(measure) for measure in measures]
         # Measures over judged passages alone look for them as deep as it takes.
         depths = [
             cutoff
@@ -122,13 +122,6 @@ class _Scoring:
         worst = max(sorted(rows), key=lambda run_id: rows[run_id].lost_penalties)
         note_lost_penalties(sum(row.lost_penalties for row in rows.values()), worst)
         return Leaderboard(self.names, values, cells, Signature({"measures": self.names, **settings}), missing, unknown)
-
-
-def _cutoff(measure: Measure) -> int | None:
-    cutoff = measure.params.get("cutoff")
-    if cutoff is None and hasattr(measure, "inner"):
-        cutoff = measure.inner().params.get("cutoff")
-    return cutoff if isinstance(cutoff, int) else None
 
 
 def _skips_unjudged(measure: Measure) -> bool:

@@ -206,6 +206,41 @@ def test_a_query_whose_grades_all_failed_is_left_out_and_makes_the_board_incompl
     assert str(zero.signature) != str(board.signature)
 
 
+def test_labels_and_subtopics_of_which_all_grades_failed_are_left_out_as_items_are(tmp_path: Path) -> None:
+    failed = grade_set({}, status={"q1/a": "unparsed"})
+    lines = [
+        ["q1", [passage("q1", "d1", [failed], {"s": 1, "deep": 3}), passage("q1", "d2", [failed])]],
+        ["q2", [passage("q2", "d1", [grade_set({"q2/a": 5})], {"s": 1, "deep": 1, "other": 1})]],
+    ]
+    path = write_lines(tmp_path / "g.jsonl", lines)
+    names = [
+        "RubricCover(rel=4)@2",
+        "RubricQrels(measure='nDCG@2')",
+        "RubricQrels(measure='RR')@2",
+        "RubricQrels(label='count',measure='P@2')",
+        "RubricQrels(measure='Judged@2')",
+        "alpha_nDCG@2",
+        "StRecall@2",
+    ]
+    measures = [ir_measures.parse_measure(name) for name in names]
+    board = score_records(read_records(path), measures)
+    for name in map(str, measures):
+        # `deep` ranks the passage below the cutoff, and `other` none: they cover nothing, whatever its grades.
+        assert [board.values[run][name]["q1"] for run in ("s", "deep", "other")] == [None, 0.0, 0.0], name
+        assert board.cells["s"][name].queries == 1
+    assert OVERALL not in board.values
+    zero = score_records(read_records(path), measures, on_failed="zero")
+    assert {column["q1"] for column in zero.values["s"].values()} == {0.0}
+    for measure in measures:
+        with pytest.raises(MeasureError, match=r"query 'q1'.*failed.*--on-failed exclude or zero"):
+            score_records(read_records(path), [measure], on_failed="error")
+    # One label of two: the other passage is one that nobody judged.
+    lines[0][1][1] = passage("q1", "d2", [grade_set({"q1/a": 4})], {"s": 2})
+    board = score_records(read_records(write_lines(path, lines)), measures[1:2])
+    # (4 / log2 3) / 4
+    assert board.values["s"][str(measures[1])]["q1"] == pytest.approx(1 / math.log2(3))
+
+
 def test_every_output_holds_every_run(folder: Path) -> None:
     board = record_board(folder, COVER, NDCG)
     for output_format in FORMATS:

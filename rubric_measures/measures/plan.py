@@ -17,7 +17,7 @@ from rubric_measures.measures.definitions import ITEM_MEASURES, RubricMeasure
 from rubric_measures.measures.intent_aware import IntentAware
 from rubric_measures.measures.label_measures import Hits, LabelScorer, label_scorer
 
-__all__ = ["Coverage", "Plan", "QueryScorer", "is_supported"]
+__all__ = ["Coverage", "Plan", "QueryScorer", "cutoff_of", "is_supported"]
 
 GDEVAL_FAILED = "the program behind it (gdeval) failed; it knows no label above 4 and few forms of query ids"
 
@@ -32,6 +32,14 @@ _COVERAGE = {
     "NuggetW": "weighted",
     "WeightedCover": "weight",
 }
+
+
+def cutoff_of(measure: Measure) -> int | None:
+    """How many passages of a ranking a measure looks at; None when all."""
+    cutoff = measure.params.get("cutoff")
+    if cutoff is None and hasattr(measure, "inner"):
+        cutoff = measure.inner().params.get("cutoff")
+    return cutoff if isinstance(cutoff, int) else None
 
 
 def is_supported(measure: Measure) -> bool:
@@ -236,7 +244,7 @@ class QueryScorer:
             hits: `hits(ranking)`, where the caller has it already.
 
         Returns:
-            one value a measure; None where nothing can be said, because the grades of all items failed.
+            one value a measure; None where nothing can be said, because the grades of all items (or passages) failed.
 
         Raises:
             MeasureError: on_failed is `error` and a grade that is needed failed.
@@ -245,14 +253,32 @@ class QueryScorer:
             hits = self.hits(ranking)
         reached = self._reached(hits)
         values: list[float | None] = []
-        for scorer in self._scorers:
+        for measure, scorer in zip(self._measures, self._scorers, strict=True):
             if isinstance(scorer, _Term):
                 values.append(self._coverage_value(scorer, *reached[scorer.judged_only, scorer.cutoff]))
+            elif self._grades.failed and self._is_unknown(measure, hits):
+                values.append(None)
             elif isinstance(scorer, _OfHits):
                 values.append(scorer.score(hits))
             else:
                 values.append(scorer(ranking))
         return values
+
+    def _is_unknown(self, measure: Measure, hits: Hits) -> bool:
+        """Whether all that is known of the query is that grades failed, of ranked passages too: then nothing is scored.
+
+        As with the items of coverage measures, a ranking without such passages is known to score 0.
+        """
+        failed = self._grades.failed
+        lost = next((doc_id for doc_id in hits.doc_ids[: hits.within(cutoff_of(measure))] if doc_id in failed), None)
+        if lost is None or self._on_failed == "zero":
+            return False
+        if self._on_failed == "error":
+            raise MeasureError(
+                f"query {self._grades.query_id!r}: a grade of the ranked passage {lost!r} failed; grade again, or "
+                "choose how failures count (--on-failed exclude or zero)"
+            )
+        return not any(self._grades.levels.values())
 
     def _reached(self, hits: Hits) -> dict[tuple[bool, int], tuple[Sequence[str], Mapping[int, int]]]:
         """For each kind of coverage measure the graded passages in its cutoff, and the items they reach, by grade."""
@@ -355,6 +381,7 @@ class QueryScorer:
         With penalties (negative weights) the best is not known.
         """
         everything = sorted(self._grades.levels)
+        whole = Hits(range(1, len(everything) + 1), everything)
         by_grade = self._all_reach()
         ideal: dict[tuple[Label, int], Hits] = {}
         values: list[float | None] = []
@@ -362,6 +389,8 @@ class QueryScorer:
             if isinstance(scorer, _Term):
                 has_penalty = any(weight < 0 for weight, _ in self._weights[scorer.weights].groups)
                 values.append(None if has_penalty else self._coverage_value(scorer, everything, by_grade))
+            elif self._grades.failed and self._is_unknown(measure, whole):
+                values.append(None)
             elif measure.NAME in ITEM_MEASURES and not isinstance(scorer, _OfHits):
                 values.append(scorer(self._intents[measure["rel"]].greedy_ranking()))
             else:
