@@ -111,6 +111,13 @@ async def grade(calls: int, limits: Limits, ceiling: int = 64) -> tuple[float, i
         (1000, Limits(rate=8, delay=5, burst=60, asks=20), 0.7),
         (10000, Limits(rate=1000, burst=100, asks=1), 0.8),
         (2000, Limits(rate=100, burst=20, asks=1, random=0.1), 0.7),
+        # One by one and no faster: a call that comes a little too early is turned away, and the pace with it halved.
+        (200, Limits(rate=1, burst=1), 0.85),
+        (200, Limits(rate=1, burst=1, delay=1, asks=5), 0.8),
+        (100, Limits(rate=0.5, burst=1, asks=1), 0.7),
+        (1000, Limits(rate=5, burst=1), 0.8),
+        # What is saved up at the beginning is no reason to take rejections for random ones.
+        (1000, Limits(rate=5), 0.9),
     ],
 )
 def test_a_rate_limit_is_met_and_kept(calls: int, limits: Limits, share: float) -> None:

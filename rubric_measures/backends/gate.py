@@ -18,6 +18,8 @@ _MANY = 0.4
 _OVERLOAD = 0.7  # with more rejections than this, they are no accident
 _DISBELIEF = 60.0  # seconds for which rejections at random change nothing
 _LOOK_AGAIN = 0.25  # seconds
+_LONGEST_HOLD = 16  # windows
+_ALIKE = 2  # cuts of the pace that changed nothing, before they are taken for no matter of the pace
 _BELOW, _FASTER = 0.95, 0.05
 
 
@@ -29,9 +31,11 @@ class Gate:
 
     - s >= 0.15: the pace becomes 0.95 g, so that the next calls begin one by one, as fast as the endpoint takes them
       (at first an eighth of the ceiling a second at least; where nothing is taken, half of the pace).
+      Where a slower pace turned nobody away, it is that one again, kept for two windows, then six, then up to sixteen:
+      an endpoint that saves nothing up turns every other call away as soon as they come a little too fast.
     - s < 0.15: the pace is 1.05 times as high, then 1.1, then 1.2 times; twice as high while it is below half of the
       last g. When nobody had to wait for it, there is no pace any more.
-    - s does not fall by half under the new pace (and is at most 0.7): the endpoint rejects at random, whatever the
+    - s does not fall by half under two lower paces (and is at most 0.7): the endpoint rejects at random, whatever the
       pace. Then there is none, and rejections are let pass for a minute.
     - s > 0.7: everyone pauses for as long as the endpoint asked; where it did not say, each further pause without an
       answer in between is twice as long, up to 64 times.
@@ -55,7 +59,10 @@ class Gate:
         self._capacity = 0.0
         self._clean = 0
         self._share_before = 0.0
+        self._good = 0.0  # the pace of the last window in which few calls were turned away
+        self._hold = self._held = 0  # windows to stay with it: at the last fall, and still
         self._believe_from = self._sure_until = 0.0
+        self._alike = 0  # cuts in a row that changed nothing
         self._pauses = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._window = 0
@@ -144,7 +151,8 @@ class Gate:
             # Where most calls are turned away at once, half a second is too long.
             settled = elapsed >= _SPAN or self._rejections >= _MANY * self._started
             return settled and self._answers >= max(_SMALLEST_WINDOW, int(self.limit))
-        is_clear = not self._rejections or self._rejections > _OVERLOAD * self._started
+        many = _MANY if 0 < self._good < self.pace else _OVERLOAD
+        is_clear = not self._rejections or self._rejections > many * self._started
         least = _SMALLEST_WINDOW if is_clear and self.pace < inf else _SURE
         return elapsed >= _SPAN and self._answers >= least
 
@@ -162,20 +170,26 @@ class Gate:
         if share < _FEW:
             self._speed_up()
         elif share <= _OVERLOAD and self._is_accident(share):
-            self.pace, self._share_before = inf, 0.0
+            self.pace, self._share_before, self._alike = inf, 0.0, 0
             self._believe_from = self._clock() + _DISBELIEF
         elif share > _OVERLOAD or self._clock() >= self._believe_from:
             if self._clock() < self._believe_from:  # it was no accident
                 self._believe_from = 0.0
                 self._sure_until = self._clock() + _DISBELIEF
             self._clean = 0
+            is_probe = self._good > _BELOW * accepted and self._good < self.pace and share <= _OVERLOAD
             if was_open:
                 # The first answers say little about the rate; it is found from below.
                 self.pace = max(_BELOW * accepted, self.ceiling / 8)
+            elif is_probe:
+                # Back to what went well before, and the longer the more often a faster pace does not.
+                self.pace = self._good
+                self._held = self._hold = min(_LONGEST_HOLD, 2 * self._hold + 2)
             else:
                 # Where nothing is taken, nobody knows what will be after the pause: at least one call a second tells.
                 self.pace = _BELOW * accepted or max(1.0, self.pace / 2)
-            self._share_before = 0.0 if was_open else share
+                self._good = 0.0
+            self._share_before = 0.0 if was_open or is_probe or share > _OVERLOAD else share
             if was_open:
                 self._capacity = inf
             elif share <= _OVERLOAD:
@@ -186,7 +200,12 @@ class Gate:
 
     def _is_accident(self, share: float) -> bool:
         """Whether rejections stay as frequent as before the pace was cut: then they do not come from it."""
-        return 0 < self._share_before <= 2 * share and self._clock() >= self._sure_until
+        if not 0 < self._share_before <= 2 * share or self._clock() < self._sure_until:
+            self._alike = 0
+            return False
+        # The first cut may have been too small: it goes by what was accepted, and that may have been saved up.
+        self._alike += 1
+        return self._alike >= _ALIKE
 
     def _speed_up(self) -> None:
         self._share_before = 0.0
@@ -194,6 +213,13 @@ class Gate:
             return
         if not self._delayed:
             self.pace = inf  # nobody had to wait for it
+            self._good = 0.0
+            return
+        if not self._rejections:
+            self._hold = self._hold if self.pace <= self._good else 0
+            self._good = self.pace
+        if self._held:
+            self._held -= 1
         else:
             self.pace *= 2 if self.pace < self._capacity / 2 else 1 + _FASTER * 2.0 ** min(self._clean, 2)
             self._clean += 1
@@ -202,7 +228,7 @@ class Gate:
         """Begins anew with one call in flight, for an endpoint that has to prove itself; each answer adds one."""
         self.limit = 1.0
         self.pace = inf
-        self._pause_until = self._share_before = self._believe_from = 0.0
+        self._pause_until = self._share_before = self._believe_from = self._good = 0.0
         self._begin_window()
 
     def _wake(self) -> None:
