@@ -97,6 +97,7 @@ class FaultServer:
             self.shown.append(body.get("messages") or body["prompt"])
             self.times.append(time.time())
         self.attempts[text] += 1 if settings.remember else 0
+        self.down = self.down or self.calls == settings.works_for
         if self.down:
             writer.transport.abort()
             return False
@@ -339,6 +340,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--retry-after", default="", help="the header of those 429")
     parser.add_argument("--batch-polls", type=int, default=1, help="looks until a batch is done")
     parser.add_argument("--replies", default="", help="a file of rules: what the model says")
+    parser.add_argument("--works-for", type=int, default=0, help="calls before it goes down (until GET /down/0)")
     parser.add_argument("--remember", type=int, default=1, help="0: keep no texts (for long runs)")
     return parser.parse_args(arguments)
 

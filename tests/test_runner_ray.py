@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import math
 import os
 import signal
@@ -28,7 +29,7 @@ from rubric_measures.errors import BackendError, InputError  # noqa: E402
 from rubric_measures.formats.workbench import QueryPassages  # noqa: E402
 from rubric_measures.grading import Grader, GradingReport, GradingSettings  # noqa: E402
 from rubric_measures.records import TestBank  # noqa: E402
-from rubric_measures.runners import LocalRunner  # noqa: E402
+from rubric_measures.runners import LocalRunner, RunStats  # noqa: E402
 from rubric_measures.runners.ray_pool import QUIET, RayPool, RaySettings, _interrupts_held, connected  # noqa: E402
 from rubric_measures.runners.ray_runner import RayRunner, ray_backend  # noqa: E402
 from rubric_measures.runners.ray_worker import BackendSpec, Desk, Order, pack_requests, unpack_requests  # noqa: E402
@@ -106,7 +107,11 @@ def statuses(report: GradingReport) -> dict[str, int]:
 
 
 def diary(folder: Path, cache: ReplyCache | None = None, actors: int = 2, batch: int = 2, **options: Any) -> RayRunner:
-    limits = {name: options.pop(name) for name in ("max_calls", "max_cost", "price", "cache_only") if name in options}
+    limits = {
+        name: options.pop(name)
+        for name in ("max_calls", "max_cost", "price", "cache_only", "progress")
+        if name in options
+    }
     spec = BackendSpec(str(folder), options, make_diary)
     return RayRunner(
         spec.build(),
@@ -393,6 +398,28 @@ class Two:
 
     def most_of(self, request: Request) -> float:
         return math.inf
+
+
+def test_progress_counts_blocks_that_are_kept(cluster: Any, folder: Path) -> None:
+    groups, bank = make_groups(2, 5), make_bank(2, 2)
+    ticks: list[tuple[int, int, int]] = []
+    with ReplyCache(":memory:") as cache:
+        kept = diary(folder, cache, actors=1, batch=2)
+        graded(kept, groups[:1], bank)
+
+        def progress(stats: RunStats) -> None:
+            assert len(cache) == 10 + stats.calls - stats.failed
+            ticks.append((stats.cached, stats.progress["calls"], stats.progress["failed"]))
+
+        poison = groups[1].passages[4].text
+        _, report = graded(diary(folder, cache, actors=1, batch=2, raises=poison, progress=progress), groups, bank)
+    # What is cached is there at once; then come, in any order, two blocks of two passages and one of the last passage,
+    # which fails.
+    seen = list(dict.fromkeys(ticks))
+    assert (seen[0], seen[-1], len(seen)) == ((10, 0, 0), (10, 10, 2), 4)
+    blocks = Counter((after[1] - before[1], after[2] - before[2]) for before, after in itertools.pairwise(seen))
+    assert blocks == {(4, 0): 2, (2, 2): 1}
+    assert report.run.answered == 20
 
 
 def test_limits_stop_and_the_next_run_goes_on(cluster: Any, folder: Path) -> None:
