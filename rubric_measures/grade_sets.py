@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 from rubric_measures.errors import InputError
@@ -72,7 +72,8 @@ class GradeFilter:
         prompt_type: `question`, `nugget` or `direct`.
         question_set: `question-bank`, `tqa` (items whose id begins with NDQ_) or `nugget`.
         grade_set: how the hash of the grader begins (`GradeSetKey.grader`); `none` for sets without one. It tells sets
-            of the same model and prompt class apart whose prompt texts or settings differ.
+            of the same model and prompt class apart whose prompt texts or settings differ. Several hashes, with commas
+            between them, are taken for one grader.
         first: of several sets that pass, take the first of each passage (as the workbench does) instead of refusing.
         people: `override` puts grades by people (`human:NAME`) in the place of the grader's wherever there are any, see
             `people.grade_of_people`; by default each person is a grader like any other.
@@ -103,7 +104,7 @@ class GradeFilter:
             return False
         if self.prompt_type is not None and key.kind != self.prompt_type:
             return False
-        if self.grade_set is not None and not (key.grader or UNKNOWN_GRADER).startswith(self.grade_set):
+        if self.grade_set is not None and not self._is_chosen(key):
             return False
         if self.question_set is None:
             return True
@@ -114,6 +115,20 @@ class GradeFilter:
         first = next(iter(item_ids()), "")
         is_tqa = first.startswith(_TQA) or first.rpartition("/")[2].startswith(_TQA)
         return is_tqa == (self.question_set == "tqa")
+
+    @cached_property
+    def _hashes(self) -> tuple[str, ...]:
+        return tuple(one.strip() for one in (self.grade_set or "").split(",") if one.strip()) or ("",)
+
+    def _is_chosen(self, key: GradeSetKey) -> bool:
+        return (key.grader or UNKNOWN_GRADER).startswith(self._hashes) or key.grader == ",".join(self._hashes)
+
+    def key_of(self, entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
+        """What tells the grade set of an entry from others; graders that are taken for one have one key."""
+        key = grade_set_key(entry)
+        if len(self._hashes) > 1 and self._is_chosen(key):
+            return key._replace(grader=",".join(self._hashes))
+        return key
 
     def settings(self) -> dict[str, object]:
         """The filters that are set, for the signature."""
@@ -244,7 +259,7 @@ class DirectLabels:
         """
         fitting = []
         for entry in passage.grades or ():
-            key = grade_set_key(entry)
+            key = self.wanted.key_of(entry)
             if self.wanted.passes(key, lambda: [DIRECT_ITEM]):
                 fitting.append(entry)
                 self.found.setdefault(key, provenance_of(entry))
@@ -303,7 +318,7 @@ class GradeSetSelector:
         passing: dict[GradeSetKey, ItemGradeSet | DirectGrade] = {}
         outside: list[tuple[GradeSetKey, list[str]]] = []
         for entry in candidates:
-            key = grade_set_key(entry)
+            key = self.wanted.key_of(entry)
             if not self.wanted.passes(key, partial(_item_ids, entry)):
                 continue
             ids = _item_ids(entry)
@@ -404,7 +419,8 @@ def grade_sets(
         for passage in group.passages:
             counted: dict[GradeSetKey, bool] = {}
             for entry in [*(passage.exam_grades or ()), *(passage.grades or ())]:
-                key, is_direct = grade_set_key(entry), isinstance(entry, DirectGrade)
+                key = grade_set_key(entry) if wanted is None else wanted.key_of(entry)
+                is_direct = isinstance(entry, DirectGrade)
                 if wanted is not None and not (wanted.passes(key, partial(_item_ids, entry)) and _item_ids(entry)):
                     continue
                 graded = inside is None or is_direct or not inside.isdisjoint(_item_ids(entry))

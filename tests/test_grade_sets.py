@@ -143,6 +143,19 @@ def test_streams_and_leaderboards_keep_settings_apart(tmp_path: Path) -> None:
     assert scores == {"aaaa": 0.5, "bbbb00000002": 0.0}
 
 
+def test_settings_that_do_not_matter_are_joined_on_the_users_word(tmp_path: Path) -> None:
+    # The same model at two addresses, over different passages; d2 was graded at both, and the later grades count.
+    other = grade_set({"q1/a": 4, "q1/b": 2}) | made("cccc00000003")
+    passages = [passage("q1", "d1", [HIGH]), passage("q1", "d2", [HIGH, other]), passage("q1", "d3", [LOW, other])]
+    path = write_lines(tmp_path / "g.jsonl", [["q1", passages]])
+    found = load_records(path, wanted=GradeFilter(grade_set="aaaa, cccc"))
+    levels = {"d1": {5: 0b01, 1: 0b10}, "d2": {4: 0b01, 2: 0b10}, "d3": {4: 0b01, 2: 0b10}}
+    assert found.queries["q1"].levels == levels
+    assert found.source["graders"] == ["saaaa00000001", "scccc00000003"]
+    with pytest.raises(InputError, match="holds no grades"):
+        load_records(path, wanted=GradeFilter(grade_set="dddd,eeee"))
+
+
 def test_settings_in_different_passages_are_not_mixed_either(tmp_path: Path) -> None:
     lines = [["q1", [passage("q1", "d1", [HIGH])]], ["q2", [passage("q2", "d2", [LOW])]]]
     path = write_lines(tmp_path / "g.jsonl", lines)

@@ -22,7 +22,7 @@ from rubric_measures.formats.workbench import (
     provenance_of,
     write_graded,
 )
-from rubric_measures.grade_sets import GradeFilter
+from rubric_measures.grade_sets import GradeFilter, grade_sets
 from rubric_measures.grading import Grader, GradingSettings, shown_for_grade
 from rubric_measures.grading.showing import NO_DOCUMENTS
 from rubric_measures.records import ItemKind, RubricItem, TestBank
@@ -285,6 +285,8 @@ def test_edits_of_the_bank_keep_the_description(tmp_path: Path) -> None:
     write_bank(tmp_path / "bank.jsonl", bank_entries(edited, test_collection="test"))
     more = ["--only-changed", "--old-bank", str(tmp_path / "old.jsonl"), "-o", str(tmp_path / "new.jsonl.gz")]
     assert main(["grade", str(tmp_path / "g.jsonl.gz"), *command, *more]) == 0
+    # What was kept and what was graded anew is of one grader.
+    assert len(grade_sets(load_graded(tmp_path / "new.jsonl.gz"))) == 1
     group = load_graded(tmp_path / "new.jsonl.gz")[0]
     [messages] = shown_for_grade(group, "short", "q1/1", load_bank(tmp_path / "bank.jsonl")).asked
     assert "What else?" in messages[-1].content

@@ -58,7 +58,8 @@ def add_grade_options(parser: argparse.ArgumentParser) -> None:
         "--grade-set",
         metavar="HASH",
         help="use the grades made with these settings, where the same model and prompt graded with others, too: the "
-        "beginning of the hash that the error lists; none for grades that name no settings",
+        "beginning of the hash that the error lists; none for grades that name no settings; several hashes with commas "
+        "between them count as one set",
     )
     group.add_argument(
         "--people",

@@ -25,7 +25,7 @@ from rubric_measures.formats.trec import Qrel, Run
 from rubric_measures.formats.trec_ids import spaced_ids
 from rubric_measures.formats.workbench import DirectGrade, QueryPassages, provenance_of
 from rubric_measures.grade_rows import build_grades
-from rubric_measures.grade_sets import GradeFilter, choices_of, grade_set_key
+from rubric_measures.grade_sets import GradeFilter, choices_of
 from rubric_measures.graded import DIRECT_ITEM, Grades, Label
 from rubric_measures.pooling import pool, texts_of
 from rubric_measures.qrels import qrels_of
@@ -173,14 +173,14 @@ def _records_to_evaluations(groups: Sequence[QueryPassages], options: Options) -
         for group in groups
         for passage in group.passages
         for entry in passage.grades or ()
-        if wanted.passes(grade_set_key(entry), lambda: [DIRECT_ITEM])
+        if wanted.passes(wanted.key_of(entry), lambda: [DIRECT_ITEM])
     ]
     if not found:
         if wanted.prompt_type == "direct":
             raise InputError("the records hold no labels of whole passages for this filter")
         _LOG.warning("the records hold no labels of whole passages: these are what item grades imply, without reasons")
         return [Grade(row.query_id, row.doc_id, row.relevance) for row in _records_to_qrels(groups, options)]
-    made = {grade_set_key(entry): provenance_of(entry) for _, _, entry in reversed(found)}
+    made = {wanted.key_of(entry): provenance_of(entry) for _, _, entry in reversed(found)}
     if len(made) > 1:
         raise InputError(f"several grade sets are left, choose one of: {choices_of(made, made)}")
     return [_evaluation(query_id, doc_id, entry) for query_id, doc_id, entry in found]

@@ -364,7 +364,7 @@ def grader_hash(entry: ItemGradeSet | DirectGrade) -> str:
     amended after edits of the bank.
     """
     made = provenance_of(entry)
-    return "" if made.get("mixed") else str(made.get("grader") or made.get("signature") or "")
+    return "" if made.get("mixed") else str(made.get("grader") or "")
 
 
 def repeated_items(entry: ItemGradeSet) -> int:
