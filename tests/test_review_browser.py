@@ -3,88 +3,34 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from rubric_measures.formats.workbench import load_graded
 
-webdriver = pytest.importorskip("selenium.webdriver")
+pytest.importorskip("selenium.webdriver")
 pytest.importorskip("httpx")
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 pytest.importorskip("jinja2")
 
-from selenium.common.exceptions import NoSuchElementException  # noqa: E402
-from selenium.webdriver.common.by import By  # noqa: E402
-from selenium.webdriver.common.keys import Keys  # noqa: E402
-from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
 
-from tests.test_review_app import CELL, EVIL, Person, Server, make_project  # noqa: E402
+from tests.browser import Browser, check_page, needs_browser
+from tests.test_review_app import CELL, EVIL, Person, Server, make_project
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="needs chromium and chromedriver")
+pytestmark = needs_browser
 
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --disable-dev-shm-usage --window-size=1200,900"
-)
 CHECK = "check?order=query&query=q1&q=q1&d=d1&i=q1%2Fa"
 
 
 OPEN = "check?order=query&query=q1&q=q1&d=d1&i=q1%2Fb"
 SCREENS = ("", CHECK, OPEN, "bank?query=q1", "impact", "impact?query=q1", "progress", "export", "person", "?order=none")
-
-
-class Browser:
-    """One headless browser with a profile of its own."""
-
-    def __init__(self, profile: Path, server: Server, name: str = "") -> None:
-        options = webdriver.ChromeOptions()
-        options.binary_location = str(CHROMIUM)
-        self.downloads = profile / "downloads"
-        for flag in [*FLAGS.split(), f"--user-data-dir={profile}"]:
-            options.add_argument(flag)
-        options.add_experimental_option("prefs", {"download.default_directory": str(self.downloads)})
-        self.driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=str(DRIVER)))
-        self.server = server
-        if name:
-            self.open("person")
-            self.find("#person").send_keys(name)
-            self.find("main button").click()
-
-    def open(self, path: str = "") -> None:
-        # On a busy machine the driver may come back before the style sheet is applied, or before the old page is gone.
-        self.driver.execute_script("window.isOld = true")
-        self.driver.get(self.server.url + path)
-        WebDriverWait(self.driver, 60).until(lambda driver: driver.execute_script(_STYLED), f"{path} is not there")
-
-    def find(self, selector: str) -> Any:
-        return WebDriverWait(self.driver, 60, ignored_exceptions=[NoSuchElementException]).until(
-            lambda driver: driver.find_element(By.CSS_SELECTOR, selector)
-        )
-
-    def has(self, selector: str) -> bool:
-        return bool(self.driver.find_elements(By.CSS_SELECTOR, selector))
-
-    def keys(self, text: str) -> None:
-        self.find("body").send_keys(text)
-
-    def wait_for(self, text: str) -> None:
-        WebDriverWait(self.driver, 60).until(
-            lambda driver: text in driver.execute_script("return document.body ? document.body.innerText : ''"),
-            f"{text!r} is not in the page",
-        )
-
-    def press(self, label: str) -> None:
-        """Clicks the button with this text."""
-        self.driver.find_element(By.XPATH, f"//button[normalize-space()={label!r}]").click()
-
-    def open_details(self, summary: str) -> None:
-        self.driver.find_element(By.XPATH, f"//summary[starts-with(normalize-space(), {summary!r})]").click()
 
 
 @pytest.fixture
@@ -97,13 +43,13 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def people(tmp_path: Path, server: Server) -> Iterator[tuple[Browser, Browser]]:
-    ada, bob = (Browser(tmp_path / name, server, name) for name in ("ada", "bob"))
+    ada, bob = (Browser(tmp_path / name, server.url, name) for name in ("ada", "bob"))
     yield ada, bob
     ada.driver.quit()
     bob.driver.quit()
 
 
-def test_a_person_reviews_with_the_keyboard_alone(people: tuple[Browser, Browser], tmp_path: Path) -> None:
+def test_a_person_reviews_with_the_keyboard_alone(people: tuple[Browser, Browser], server: Server) -> None:
     ada, bob = people
     ada.open(CHECK)
     # Markup in a passage is text: nothing ran, nothing was made of it, and every character is there.
@@ -135,8 +81,9 @@ def test_a_person_reviews_with_the_keyboard_alone(people: tuple[Browser, Browser
     bob.keys("4")
     bob.wait_for("You and the grader agree on 4")
     # Killed without warning: all is there.
-    ada.server.kill()
-    ada.server.start()
+    server.kill()
+    server.start()
+    ada.url = server.url
     ada.open("progress")
     ada.wait_for("Agreement on blind grades")
     assert "bob" in ada.find("main").text and "ada" in ada.find("main").text
@@ -200,7 +147,7 @@ def test_a_queue_page_works_without_the_server(people: tuple[Browser, Browser], 
     cookies = {cookie["name"]: cookie["value"] for cookie in ada.driver.get_cookies()}
     import httpx
 
-    with httpx.Client(base_url=ada.server.url, cookies=cookies, trust_env=False) as client:
+    with httpx.Client(base_url=ada.url, cookies=cookies, trust_env=False) as client:
         page.write_text(client.get("/queue.html?order=query&query=q1").text, encoding="utf-8")
     ada.driver.get(page.as_uri())
     assert ada.find("#passage").get_attribute("textContent") == EVIL and "owned" not in ada.driver.title
@@ -232,69 +179,97 @@ def test_a_queue_page_works_without_the_server(people: tuple[Browser, Browser], 
 
 
 def test_both_colour_schemes_are_readable_and_nothing_overflows_at_200_percent(
-    people: tuple[Browser, Browser],
+    people: tuple[Browser, Browser], server: Server
 ) -> None:
     ada, _ = people
     # Something is on every screen: a grade overridden, items of every kind of edit.
-    person = Person(ada.server, "ada")
+    person = Person(server, "ada")
     person.post("/grade", **CELL, grade="1")
     person.post("/decide", **CELL, decision="override", reason="only in passing")
     person.post("/bank", edit="item_edit", query="q1", key="q1/a", version="0", text="What is alpha?", weight="2")
     person.post("/bank", edit="item_split", query="q1", key="q1/c", version="0", texts="What is c1?\nWhat is c2?")
     person.post("/bank", edit="item_retire", query="q1", key="q1/d", version="0")
-    for scheme in ("light", "dark"):
-        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-        ada.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-        for path in SCREENS:
-            ada.open(path)
-            assert ada.driver.execute_script(_CONTRAST) == [], (scheme, path)
-    # 1280 pixels at 200 % are 640 CSS pixels; 320 are 400 %.
-    for width in (640, 320):
-        ada.driver.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride",
-            {"width": width, "height": 480, "deviceScaleFactor": 2, "mobile": False},
-        )
-        for path in SCREENS:
-            ada.open(path)
-            assert ada.driver.execute_script(_TOO_WIDE) == [], (width, path)
-            unnamed = ada.driver.execute_script(_UNLABELLED)
-            assert unnamed == [], path
+    check_page(ada, SCREENS)
 
 
-_STYLED = """
-return !window.isOld && document.readyState === 'complete'
-  && [...document.querySelectorAll('link[rel=stylesheet]')].every(link => link.sheet);
-"""
-# WCAG 2: the contrast of a text with the nearest background that has a colour must be 4.5 or more.
-_CONTRAST = """
-function channels(text) { return text.match(/[\\d.]+/g).map(Number); }
-function light(colour) {
-  const parts = colour.slice(0, 3).map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-  return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
-}
-function behind(element) {
-  for (; element; element = element.parentElement) {
-    const colour = channels(getComputedStyle(element).backgroundColor);
-    if (colour.length === 3 || colour[3] > 0) return colour;
-  }
-  return [255, 255, 255];
-}
-return [...document.querySelectorAll('body *')]
-  .filter(e => [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()) && e.checkVisibility())
-  .map(e => { const a = light(channels(getComputedStyle(e).color)), b = light(behind(e));
-    return [e.tagName + ' ' + e.className, (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)]; })
-  .filter(row => row[1] < 4.5);
-"""
-# What sticks out of the window, unless something around it can be scrolled.
-_TOO_WIDE = """
-const root = document.documentElement;
-if (root.scrollWidth <= root.clientWidth) return [];
-return [...document.querySelectorAll('body *')]
-  .filter(e => e.getBoundingClientRect().right > root.clientWidth && !e.closest('.scroll'))
-  .map(e => e.outerHTML.slice(0, 200));
-"""
-_UNLABELLED = """
-return [...document.querySelectorAll('input:not([type=hidden]), select, textarea, button')]
-  .filter(e => !(e.labels && e.labels.length) && !e.getAttribute('aria-label') && !e.textContent.trim())
-  .map(e => e.outerHTML);
-"""
+def test_the_bank_is_edited_with_the_keyboard_alone(people: tuple[Browser, Browser], server: Server) -> None:
+    """Nothing is clicked: the tabulator moves, Enter and the space bar press, letters and arrows choose."""
+    ada, _ = people
+    seen = Person(server, "watcher")
+
+    def live() -> list[str]:
+        """The items as the page lists them, with what stands beside the texts."""
+        ada.open("bank?query=q1")
+        rows = ada.driver.find_elements(By.CSS_SELECTOR, "#items > li > p:first-child")
+        return [" | ".join(part for part in row.text.split("\n") if part) for row in rows]
+
+    def unfold(summary: str, text: str) -> None:
+        ada.open("bank?query=q1")
+        place = f"arguments[0].textContent.startsWith({summary!r}) && arguments[0].textContent.includes({text!r})"
+        for _ in range(200):
+            ada.press_keys(Keys.TAB)
+            if ada.driver.execute_script(f"return {place}", ada.driver.switch_to.active_element):
+                break
+        ada.press_keys(Keys.ENTER)
+
+    def replace_text(selector: str, text: str) -> None:
+        ada.tab_to(selector)
+        ActionChains(ada.driver).key_down(Keys.CONTROL).send_keys("a").key_up(Keys.CONTROL).send_keys(text).perform()
+
+    def enter_on(button: str, then: str) -> None:
+        ada.tab_to(button)
+        ada.press_keys(Keys.ENTER)
+        ada.wait_for(then)
+
+    # Reword, vital, weight, gold answers: one form, field after field.
+    unfold("Edit", "What is a?")
+    replace_text("#text-1", "What is alpha?")
+    ada.tab_to("#importance-1")
+    ada.press_keys("v")
+    ada.tab_to("#weight-1")
+    ada.press_keys("2.5")
+    ada.tab_to("#gold-1")
+    ada.press_keys("first", Keys.ENTER, "alpha")
+    enter_on("form:has(#text-1) button", "need regrading: 1")
+    assert live()[0] == "What is alpha? vital weight 2.5 needs regrading"
+    assert "(answers: <bdi>first; alpha</bdi>)" in seen.get("/bank", query="q1")
+    # Okay instead, and grades stay: the space bar ticks the box.
+    unfold("Edit", "What is b?")
+    replace_text("#text-2", "What is b!")
+    ada.tab_to("#importance-2")
+    ada.press_keys("o")
+    ada.tab_to("form:has(#text-2) input[name=same_meaning]")
+    ada.press_keys(Keys.SPACE)
+    enter_on("form:has(#text-2) button", "What is b!")
+    assert live()[1] == "What is b! okay"
+    # Split.
+    unfold("Split", "What is c?")
+    ada.tab_to("#split-3")
+    ActionChains(ada.driver).key_down(Keys.CONTROL).send_keys("a").key_up(Keys.CONTROL).perform()
+    ada.press_keys("What is c1?", Keys.ENTER, "What is c2?")
+    enter_on("form:has(#split-3) button", "need regrading: 3")
+    assert [row.split(" needs")[0] for row in live()][2:] == [
+        "What is c1? okay",
+        "What is c2? okay",
+        "What is d? vital",
+    ]
+    # Merge two of them.
+    ada.open("bank?query=q1")
+    for number in (3, 4):
+        ada.tab_to(f"#items > li:nth-child({number}) input[name=merge]")
+        ada.press_keys(Keys.SPACE)
+    ada.tab_to("#merge-text")
+    ada.press_keys("What are c1 and c2?")
+    enter_on("#merge button", "need regrading: 2")
+    # Retire, add.
+    ada.open("bank?query=q1")
+    enter_on("button[aria-label='Retire: What is d?']", "No longer in the bank")
+    ada.open("bank?query=q1")
+    ada.tab_to("#text-new")
+    ada.press_keys("What is new?")
+    enter_on("#add button", "need regrading: 3")
+    texts = [row.split(" needs")[0] for row in live()]
+    assert texts == ["What is alpha? vital weight 2.5", "What is b! okay", "What are c1 and c2? okay", "What is new?"]
+    # Undo, from the header.
+    enter_on("form[action='/undo'] button", "need regrading: 2")
+    assert len(live()) == 3

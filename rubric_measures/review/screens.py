@@ -235,6 +235,8 @@ def post_decide(review: Review, asked: Asked) -> Answer:
     grade = row.grade if decision == "accept" else (said.grade if said else None)
     if grade is None:
         raise InputError("there is no grade to decide about; give your own grade first")
+    if decision == "override" and grade == row.grade:
+        raise InputError(f"there is nothing to override: you and the grader both say {grade}")
     review.store.decide(asked.person, cell, decision, grade, asked.get("reason"))
     found = review.queue(choice, review.store.snapshot())
     following = _next_open(review, asked, found, _after(found, cell))

@@ -35,22 +35,24 @@ _HEAD = """<!DOCTYPE html>
 <meta name="color-scheme" content="light dark">
 <title>{title}</title>
 <style>
-:root {{ color-scheme: light dark; --back: #fff; --text: #1b1b1b; --soft: #f2f4f6; --line: #b8bec5; --note: #4a525a;
-  --accent: #005a9c; }}
+:root {{ color-scheme: light dark; --back: #fff; --text: #1b1b1b; --soft: #f2f4f6; --line: #b8bec5;
+  --edge: #7f8790; --note: #4a525a; --accent: #005a9c; }}
 @media (prefers-color-scheme: dark) {{ :root {{ --back: #16191d; --text: #e8eaed; --soft: #22272e; --line: #555e68;
-  --note: #b4bcc5; --accent: #7cc0ff; }} }}
+  --edge: #848e99; --note: #b4bcc5; --accent: #7cc0ff; }} }}
 body {{ margin: 0 auto; padding: 0 1rem 3rem; max-width: 90rem; background: var(--back); color: var(--text);
   font: 1rem/1.45 system-ui, sans-serif; }}
 form {{ position: sticky; top: 0; display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: end; z-index: 1;
   padding: .6rem 0; background: var(--back); border-bottom: 1px solid var(--line); }}
 label {{ display: grid; font-size: .85rem; color: var(--note); }}
 input, select {{ font: inherit; padding: .25rem .4rem; color: var(--text); background: var(--back);
-  border: 1px solid var(--line); border-radius: .25rem; max-width: 22rem; }}
+  border: 1px solid var(--edge); border-radius: .25rem; max-width: min(22rem, 100%); }}
 :focus-visible {{ outline: 2px solid var(--accent); outline-offset: 1px; }}
 output {{ color: var(--note); font-size: .85rem; }}
 summary {{ cursor: pointer; padding: .35rem 0; overflow-wrap: anywhere; }}
 summary h2 {{ display: inline; font-size: 1rem; font-weight: 600; }}
 summary span {{ color: var(--note); font-size: .85rem; }}
+/* At 400 % the form would cover most of what it filters. */
+@media (max-width: 30rem), (max-height: 30rem) {{ form {{ position: static; }} }}
 .scroll {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; font-size: .875rem; margin: .2rem 0 1rem; }}
 th, td {{ border: 1px solid var(--line); padding: .2rem .45rem; text-align: start; vertical-align: top;

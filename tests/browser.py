@@ -1,0 +1,176 @@
+"""A headless browser for tests, and what every page must be: readable in both colour schemes, zoomable, labelled."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+webdriver = pytest.importorskip("selenium.webdriver")
+
+from selenium.common.exceptions import NoSuchElementException  # noqa: E402
+from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+needs_browser = pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="needs chromium and chromedriver")
+
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --disable-dev-shm-usage --window-size=1200,900"
+)
+
+
+class Browser:
+    """One headless browser with a profile of its own."""
+
+    def __init__(self, profile: Path, url: str = "", name: str = "") -> None:
+        options = webdriver.ChromeOptions()
+        options.binary_location = str(CHROMIUM)
+        self.downloads = profile / "downloads"
+        for flag in [*FLAGS.split(), f"--user-data-dir={profile}"]:
+            options.add_argument(flag)
+        options.add_experimental_option("prefs", {"download.default_directory": str(self.downloads)})
+        self.driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=str(DRIVER)))
+        self.url = url
+        if name:
+            self.open("person")
+            self.find("#person").send_keys(name)
+            self.find("main button").click()
+
+    def open(self, path: str = "") -> None:
+        # On a busy machine the driver may come back before the style sheet is applied, or before the old page is gone.
+        self.driver.execute_script("window.isOld = true")
+        self.driver.get(self.url + path)
+        WebDriverWait(self.driver, 60).until(lambda driver: driver.execute_script(STYLED), f"{path} is not there")
+
+    def find(self, selector: str) -> Any:
+        return WebDriverWait(self.driver, 60, ignored_exceptions=[NoSuchElementException]).until(
+            lambda driver: driver.find_element(By.CSS_SELECTOR, selector)
+        )
+
+    def has(self, selector: str) -> bool:
+        return bool(self.driver.find_elements(By.CSS_SELECTOR, selector))
+
+    def keys(self, text: str) -> None:
+        self.find("body").send_keys(text)
+
+    def wait_for(self, text: str) -> None:
+        WebDriverWait(self.driver, 60).until(
+            lambda driver: text in driver.execute_script("return document.body ? document.body.innerText : ''"),
+            f"{text!r} is not in the page",
+        )
+
+    def press(self, label: str) -> None:
+        """Clicks the button with this text."""
+        self.driver.find_element(By.XPATH, f"//button[normalize-space()={label!r}]").click()
+
+    def open_details(self, summary: str) -> None:
+        self.driver.find_element(By.XPATH, f"//summary[starts-with(normalize-space(), {summary!r})]").click()
+
+    def press_keys(self, *keys: str) -> None:
+        """Presses keys one after the other, wherever the focus is."""
+        ActionChains(self.driver).send_keys(*keys).perform()
+
+    def tab_to(self, selector: str) -> None:
+        """Moves the focus with the tabulator alone until it is on what the selector names."""
+        reached = "return !!document.activeElement && document.activeElement.matches(arguments[0])"
+        for _ in range(200):
+            if self.driver.execute_script(reached, selector):
+                return
+            self.press_keys(Keys.TAB)
+        raise AssertionError(f"the tabulator does not reach {selector}")
+
+
+def check_page(browser: Browser, paths: Iterable[str], act: Callable[[], object] = lambda: None) -> None:
+    """Every page is readable in light and dark, nothing sticks out at 200 % and 400 %, and controls are labelled.
+
+    Args:
+        browser: shows the pages.
+        paths: the pages.
+        act: done on each page once it is there, so that something is to be seen.
+    """
+    paths = list(paths)
+    driver = browser.driver
+    for scheme in ("light", "dark"):
+        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        for path in paths:
+            browser.open(path)
+            act()
+            assert driver.execute_script(CONTRAST) == [], (scheme, path)
+            assert driver.execute_script(EDGES) == [], (scheme, path)
+    # 1280 pixels at 200 % are 640 CSS pixels; 320 are 400 %.
+    for width in (640, 320):
+        size = {"width": width, "height": 480, "deviceScaleFactor": 2, "mobile": False}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        for path in paths:
+            browser.open(path)
+            act()
+            assert driver.execute_script(TOO_WIDE) == [], (width, path)
+            assert driver.execute_script(UNLABELLED) == [], path
+
+
+STYLED = """
+return !window.isOld && document.readyState === 'complete'
+  && [...document.querySelectorAll('link[rel=stylesheet]')].every(link => link.sheet);
+"""
+_COLOURS = """
+function channels(text) { return text.match(/[\\d.]+/g).map(Number); }
+function light(colour) {
+  const parts = colour.slice(0, 3).map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
+}
+function behind(element) {
+  for (; element; element = element.parentElement) {
+    const colour = channels(getComputedStyle(element).backgroundColor);
+    if (colour.length === 3 || colour[3] > 0) return colour;
+  }
+  return [255, 255, 255];
+}
+function contrast(one, other) {
+  const a = light(one), b = light(other);
+  return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+}
+"""
+# WCAG 2, 1.4.3: the contrast of a text with the nearest background that has a colour must be 4.5 or more.
+CONTRAST = (
+    _COLOURS
+    + """
+return [...document.querySelectorAll('body *')]
+  .filter(e => [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()) && e.checkVisibility())
+  .map(e => { const style = getComputedStyle(e), own = e instanceof SVGElement ? style.fill : style.color;
+    return [e.tagName + ' ' + e.getAttribute('class'), contrast(channels(own), behind(e))]; })
+  .filter(row => row[1] < 4.5);
+"""
+)
+# WCAG 2, 1.4.11: the edge of a control, or its background, must stand out from what is around it by 3 or more.
+EDGES = (
+    _COLOURS
+    + """
+return [...document.querySelectorAll('input:not([type=hidden]):not([type=checkbox]), select, textarea, button')]
+  .filter(e => e.checkVisibility())
+  .map(e => { const around = behind(e.parentElement);
+    return [e.outerHTML.slice(0, 100), Math.max(contrast(channels(getComputedStyle(e).borderTopColor), around),
+      contrast(behind(e), around))]; })
+  .filter(row => row[1] < 3);
+"""
+)
+# What sticks out of the window, unless something around it can be scrolled.
+TOO_WIDE = """
+const root = document.documentElement;
+if (root.scrollWidth <= root.clientWidth) return [];
+return [...document.querySelectorAll('body *')]
+  .filter(e => e.getBoundingClientRect().right > root.clientWidth && !e.closest('.scroll'))
+  .map(e => e.outerHTML.slice(0, 200));
+"""
+UNLABELLED = """
+return [...document.querySelectorAll('input:not([type=hidden]), select, textarea, button')]
+  .filter(e => !(e.labels && e.labels.length) && !e.getAttribute('aria-label') && !e.textContent.trim())
+  .map(e => e.outerHTML);
+"""
