@@ -442,6 +442,52 @@ def test_a_query_that_the_bank_lacks_is_named_unless_it_is_left_out(
     assert main(arguments(passages, bank, tmp_path / "o.jsonl", "--queries", "q0,q1")) == 0
 
 
+def test_what_is_wrong_in_the_last_line_is_found_before_the_first_call(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The night is not lost, and neither is what it cost: nothing was asked."""
+    passages, bank = write_inputs(tmp_path, queries=3)
+    lines = gzip.decompress(passages.read_bytes()) if passages.suffix == ".gz" else passages.read_bytes()
+    bad = tmp_path / "bad.jsonl"
+    bad.write_bytes(lines + b'["q2", [{"paragraph_id": 5, "text": "x"}]]\n')
+    unknown = tmp_path / "unknown.jsonl"
+    unknown.write_bytes(lines + b'["nobody", [{"paragraph_id": "a", "text": "x"}]]\n')
+    model = table(tmp_path / "replies.jsonl", {"reply": "4"})
+    for path, line in ((bad, "bad.jsonl:4"), (unknown, "unknown.jsonl:4")):
+        assert main(arguments(path, bank, tmp_path / "o.jsonl", model=model)) == 2
+        assert line in capsys.readouterr().err
+    assert not list(tmp_path.glob("o.jsonl*"))
+
+
+def test_the_text_that_a_prompt_shows_of_the_query_is_looked_for_before_the_first_call(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages, bank = write_inputs(tmp_path, queries=3)
+    without = tmp_path / "without.jsonl"
+    entries = [json.loads(line) for line in bank.read_text().splitlines()]
+    for entry in entries:
+        if entry["query_id"] == "q2":
+            entry["query_text"] = ""
+    without.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    model = table(tmp_path / "replies.jsonl", {"reply": "1"})
+    assert main(arguments(passages, without, tmp_path / "o.jsonl", "--prompt", "FagB", model=model)) == 2
+    assert "'q2' has no text" in capsys.readouterr().err
+    assert not list(tmp_path.glob("o.jsonl*"))
+
+
+def test_queries_that_come_back_are_graded_in_one_piece(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    passages, bank = write_inputs(tmp_path, queries=2)
+    lines = [json.loads(line) for line in gzip.decompress(passages.read_bytes()).splitlines()]
+    mixed = tmp_path / "mixed.jsonl"
+    parts = [[query_id, found[part]] for part in (slice(1), slice(1, None)) for query_id, found in lines]
+    mixed.write_text("".join(json.dumps(part) + "\n" for part in parts))
+    assert main(arguments(passages, bank, tmp_path / "whole.jsonl")) == 0
+    capsys.readouterr()
+    assert main(arguments(mixed, bank, tmp_path / "mixed.out.jsonl")) == 0
+    assert "sorted on disk" in capsys.readouterr().err
+    assert (tmp_path / "mixed.out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+
+
 def test_the_cache_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     passages, bank = write_inputs(tmp_path)
     one, two = str(tmp_path / "1.sqlite"), str(tmp_path / "2.sqlite")

@@ -9,6 +9,7 @@ import pytest
 from ir_measures import Qrel, ScoredDoc, nDCG
 
 from rubric_measures import RubricCover, RubricItem, RubricQrels, TestBank, build_grades
+from rubric_measures.backends.cache import ReplyCache
 from rubric_measures.cli import main
 from rubric_measures.errors import InputError
 from rubric_measures.formats.bank import load_bank
@@ -137,6 +138,9 @@ def test_a_passage_twice_in_a_ranking_of_records_is_refused(tmp_path: Path, caps
 def test_commands_do_not_write_over_what_they_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = write_all(tmp_path)
     graded, bank, run = (str(folder / name) for name in ("graded.jsonl.gz", "bank.jsonl", "alpha.run"))
+    cache, prompt = str(folder / "paid.sqlite"), str(folder / "own.toml")
+    ReplyCache(cache).close()
+    Path(prompt).write_text("name = 'mine'\n")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     for arguments in (
         ["pool", run, "-c", graded, "-o", run],
@@ -145,6 +149,16 @@ def test_commands_do_not_write_over_what_they_read(tmp_path: Path, capsys: pytes
         ["grade", graded, "--bank", bank, "--model", "lexical", "--queries", "q1", "-o", graded],
         ["convert", graded, "--to", "qrels", "-o", graded],
         ["convert", graded, "--add-run", run, "-o", run],
+        ["grade", graded, "--bank", bank, "--model", "lexical", "-o", cache, "--cache", cache],
+        ["grade", graded, "--bank", bank, "--model", f"scripted:{run}", "-o", run],
+        ["grade", graded, "--bank", bank, "--model", "lexical", "--query-texts", run, "-o", run],
+        ["grade", graded, "--bank", bank, "--model", "lexical", "--prompt", prompt, "-o", prompt],
+        ["cache", "export", cache, "-o", cache],
+        ["generate", run, "--model", "hf:none", "-o", run],
+        ["agreement", run, graded, "--output", graded],
+        ["compare", run, "--output", run],
+        ["correlate", run, bank, "--output", bank],
+        ["tournament", run, "--output", run],
     ):
         assert main(arguments) == 2, arguments
         assert "is read here, and would be replaced" in capsys.readouterr().err

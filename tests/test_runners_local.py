@@ -288,6 +288,35 @@ def test_stop_finishes_what_is_in_flight() -> None:
         assert len(cache) == 4
 
 
+@pytest.mark.parametrize("window", [1, 7, 100])
+@pytest.mark.parametrize("threaded", [False, True])
+def test_calls_under_way_are_kept_when_the_input_turns_out_wrong(window: int, threaded: bool) -> None:
+    def jobs() -> Iterator[tuple[int, Job[list[str]]]]:
+        yield from ((number, twice(f"{number}.")) for number in range(20))
+        raise InputError("line 21 is wrong")
+
+    taken = []
+    with ReplyCache(":memory:") as cache:
+        echo = Echo(window, threaded=threaded)
+        with pytest.raises(InputError, match="line 21 is wrong"):
+            taken += list(LocalRunner(echo, cache).run(jobs()))
+        # Two calls, then a third one, for each of the 20 jobs.
+        assert (len(cache), len(echo.seen)) == (60, 60)
+
+
+def test_a_job_that_fails_ends_the_run_after_the_calls_under_way() -> None:
+    def broken() -> Job[None]:
+        yield [ask("x")]
+        raise InputError("no scale")
+
+    jobs = [(0, once("a")), (1, broken()), (2, once("b")), (3, once("c"))]
+    with ReplyCache(":memory:") as cache:
+        echo = Echo(window=3)
+        with pytest.raises(InputError, match="no scale"):
+            list(LocalRunner(echo, cache).run(iter(jobs)))  # type: ignore[arg-type]
+        assert (len(cache), set(echo.seen) >= {"a", "x", "b"}) == (len(echo.seen), True)
+
+
 def test_a_backend_that_forgets_requests_is_found_out() -> None:
     class Forgetful(Echo):
         def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:

@@ -14,6 +14,7 @@ from rubric_measures.cli.inputs import (
     bank_of,
     column_named,
     is_records,
+    keep_inputs,
     note_labels,
     parse_measures,
     rubric_measures_of,
@@ -92,6 +93,7 @@ def add_bootstrap_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
+    keep_inputs(options.output, options.official, *options.others)
     if options.rounds < 0:
         raise InputError("--rounds is 0 or more")
     official, errors_of_official = _official(options)

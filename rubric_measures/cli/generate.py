@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from rubric_measures.cli.grade_notes import note_limit
 from rubric_measures.cli.grade_support import Interrupts, shown_on
+from rubric_measures.cli.inputs import keep_inputs
 from rubric_measures.cli.model_options import backend_settings, model_price, named_values
 from rubric_measures.errors import GradingError, InputError
 
@@ -108,6 +109,9 @@ def _add_model_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the command; see `HELP`."""
     _check(options)
+    scripted = (spec.removeprefix("scripted:") for spec in options.model if spec.startswith("scripted:"))
+    read = (options.queries, options.from_documents, options.passages, options.examples, options.qrels)
+    keep_inputs(options.output, *read, *scripted, options.prices, options.cache)
     with contextlib.ExitStack() as stack:
         stop = None if options.dry_run else stack.enter_context(Interrupts()).event
         callers = [_caller(spec, options, stack, stop) for spec in dict.fromkeys(options.model)]

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import argparse
 import functools
-import itertools
 import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from rubric_measures.cli.grade_notes import say_report
-from rubric_measures.cli.grade_support import Interrupts, fewer_collections, progress_bar, say_amended
+from rubric_measures.cli.grade_support import Interrupts, fewer_collections, request_bar, say_amended
 from rubric_measures.cli.inputs import keep_inputs
 from rubric_measures.cli.model_options import backend_settings, model_price, named_values, print_estimates
 from rubric_measures.cli.runner_options import add_runner_options, choose_runner
-from rubric_measures.errors import InputError, UnknownNameError
+from rubric_measures.errors import InputError, RubricMeasuresError, UnknownNameError
 
 if TYPE_CHECKING:
+    from rubric_measures.formats.graded_files import GradedFile
     from rubric_measures.formats.workbench import QueryPassages
-    from rubric_measures.grading import BankChange, Grader, GradingSettings, Price
+    from rubric_measures.grading import BankChange, Grader, GradingReport, GradingSettings, Price
     from rubric_measures.records import TestBank
     from rubric_measures.runners import LocalRunner
 
@@ -90,46 +90,67 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the command; 1 when some grades are missing."""
     from rubric_measures.backends.cache import ReplyCache
-    from rubric_measures.formats.workbench import write_graded
-    from rubric_measures.grading import GradingReport, make_manifest, write_manifest
+    from rubric_measures.formats.graded_files import GradedFile
 
     if args.output is None and not args.dry_run:
         raise InputError("name the output with -o (or ask for --dry-run)")
     if args.output is not None:
-        # Grades may be added to the file that is graded, but not to a part of it: the rest would be lost.
-        part = args.passages if args.queries or args.limit is not None else None
-        keep_inputs(args.output, args.bank, args.old_bank, args.documents, args.prices, part)
+        _keep_inputs(args)
     bank = _bank(args)
     change = _change(args, bank)
     backend, make_runner = choose_runner(args, backend_settings(args.model_option, args.base_url))
     price = model_price(args.prices, backend, args.max_cost)
-    if args.dry_run:
-        return _dry_run(args, make_runner, bank, price, change)
+    grader_of = functools.partial(_grader, args, make_runner, price=price, change=change)
+    with GradedFile(args.passages) as source, fewer_collections():
+        if args.dry_run:
+            return _dry_run(args, source, bank, price, grader_of)
+        # What is wrong with prompts or passages is found before a cache is made and a model is asked.
+        pairs = grader_of(None).check(_groups(args, source, bank, _LOG.warning), bank)
+        with (
+            ReplyCache(_cache_path(args)) as cache,
+            request_bar(None if args.only_changed else pairs) as progress,
+            Interrupts() as interrupts,
+        ):
+            grader = grader_of(cache, progress=progress, stop=interrupts.event)
+            return _grade(args, grader, _groups(args, source, bank), bank)
+
+
+def _keep_inputs(args: argparse.Namespace) -> None:
+    """Refuses an output that would replace what is read, or the cache."""
+    # Grades may be added to the file that is graded, but not to a part of it: the rest would be lost.
+    part = args.passages if args.queries or args.limit is not None else None
+    kind, _, table = args.model.partition(":")
+    scripted = table if kind == "scripted" else None
+    more = (args.query_texts, args.documents, args.prices, args.cache, scripted)
+    prompts = (name for name in args.prompt if name.endswith(".toml"))
+    keep_inputs(args.output, part, args.bank, args.old_bank, *more, *prompts)
+
+
+def _grade(args: argparse.Namespace, grader: Grader, groups: Iterator[QueryPassages], bank: TestBank) -> int:
+    from rubric_measures.formats.workbench import write_graded
+    from rubric_measures.grading import GradingReport, make_manifest, write_manifest
+
     report = GradingReport()
-    # What is wrong with prompts or passages is found before a cache is made.
-    _grader(args, make_runner, None, price=price, change=change).makers(bank)
-    groups = _groups(args, bank, _LOG.warning)
-    first = list(itertools.islice(groups, 1))
-    with (
-        ReplyCache(_cache_path(args)) as cache,
-        progress_bar(args.passages, bank, max(1, len(args.prompt)), _is_partial(args)) as progress,
-        Interrupts() as interrupts,
-        fewer_collections(),
-    ):
-        grader = _grader(args, make_runner, cache, price=price, change=change, progress=progress, stop=interrupts.event)
-        try:
-            write_graded(args.output, grader.grade_records(itertools.chain(first, groups), bank, report))
-        except KeyboardInterrupt:
-            kept = report.run.calls - report.run.failed
-            _LOG.warning("interrupted; %d calls of this run are in the cache: run again to continue", kept)
-            return 130
-        if args.output != "-":
-            files = {"passages": args.passages, "bank": args.bank or "", "output": args.output}
-            write_manifest(f"{args.output}.manifest.json", make_manifest(grader, bank, report, files))
-    if change is not None:
+    try:
+        write_graded(args.output, grader.grade_records(groups, bank, report))
+    except KeyboardInterrupt:
+        _LOG.warning("interrupted; %d calls of this run are in the cache: run again to continue", _kept(report))
+        return 130
+    except RubricMeasuresError:
+        if _kept(report):
+            _LOG.warning("%d calls of this run are in the cache; what is wrong:", _kept(report))
+        raise
+    if args.output != "-":
+        files = {"passages": args.passages, "bank": args.bank or "", "output": args.output}
+        write_manifest(f"{args.output}.manifest.json", make_manifest(grader, bank, report, files))
+    if grader.change is not None:
         say_amended(report.amended, args.passages)
-    deterministic = args.temperature == 0 and getattr(backend, "deterministic", False)
+    deterministic = args.temperature == 0 and getattr(grader.runner.backend, "deterministic", False)
     return say_report(report, deterministic=deterministic, is_kept=_cache_path(args) != ":memory:")
+
+
+def _kept(report: GradingReport) -> int:
+    return report.run.calls - report.run.failed
 
 
 def _bank(args: argparse.Namespace) -> TestBank:
@@ -163,11 +184,6 @@ def _grader(args: argparse.Namespace, make_runner: Callable[..., LocalRunner], c
         **limits,
     )
     return Grader(runner, tuple(args.prompt), _settings(args), change)
-
-
-def _is_partial(args: argparse.Namespace) -> bool:
-    """Whether not all passages and items are graded, so that nobody knows the number of requests ahead."""
-    return bool(args.queries or args.limit or args.only_changed)
 
 
 def _change(args: argparse.Namespace, bank: TestBank) -> BankChange | None:
@@ -225,50 +241,50 @@ def _cache_path(args: argparse.Namespace) -> str:
     return ":memory:" if args.output in (None, "-") else f"{args.output}.cache.sqlite"
 
 
-def _groups(args: argparse.Namespace, bank: TestBank, log: Callable[..., None] = _LOG.debug) -> Iterator[QueryPassages]:
+def _groups(
+    args: argparse.Namespace, source: GradedFile, bank: TestBank, log: Callable[..., None] = _LOG.debug
+) -> Iterator[QueryPassages]:
     """The passages to grade: of the wanted queries, the first ones of each; a query that does not come is an error."""
-    from rubric_measures.formats.workbench import read_graded
+    from rubric_measures.formats.workbench import QueryPassages
 
     names = None if args.queries is None else [name.strip() for name in args.queries.split(",") if name.strip()]
     if names == [] or (args.limit is not None and args.limit < 1):
         raise InputError("--queries must name a query, and --limit be at least 1")
     found: set[str] = set()
-    queries = passages = 0
-    for group in read_graded(args.passages):
+    queries = left_out = 0
+    for group in source:
         found.add(group.query_id)
         if names is None or group.query_id in names:
             # Says where a query stands that the bank does not have.
-            bank.for_query(group.query_id, f"{args.passages}:{group.line}")
-            passages += len(group.passages[args.limit :]) if args.limit is not None else 0
-            yield group._replace(passages=group.passages[: args.limit])
+            bank.for_query(group.query_id, f"{source.name}:{group.line}")
+            passages = list(group.passages)
+            left_out += len(passages[args.limit :]) if args.limit is not None else 0
+            yield QueryPassages(group.query_id, passages[: args.limit], group.line)
         else:
             queries += 1
     for name in names or ():
         if name not in found:
             raise UnknownNameError("query", name, found, hint="(there are no passages of it)")
-    if queries or passages:
-        log("left out, as --queries and --limit say: %d queries, %d passages of the others", queries, passages)
+    if queries or left_out:
+        log("left out, as --queries and --limit say: %d queries, %d passages of the others", queries, left_out)
 
 
 def _dry_run(
     args: argparse.Namespace,
-    make_runner: Callable[..., LocalRunner],
+    source: GradedFile,
     bank: TestBank,
     price: Price | None,
-    change: BankChange | None,
+    grader_of: Callable[..., Grader],
 ) -> int:
     from pathlib import Path
 
     from rubric_measures.backends.cache import ReplyCache
     from rubric_measures.grading import estimate
 
-    if args.passages == "-":
-        raise InputError("--dry-run reads the passages more than once; name a file")
     path = _cache_path(args)
     cache = ReplyCache(path, read_only=True) if Path(path).is_file() else None
     try:
-        grader = _grader(args, make_runner, cache, price=price, change=change)
-        found = estimate(grader, lambda: _groups(args, bank), bank, price)
+        found = estimate(grader_of(cache), lambda: _groups(args, source, bank), bank, price)
     finally:
         if cache is not None:
             cache.close()

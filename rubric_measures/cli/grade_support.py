@@ -9,16 +9,14 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from rubric_measures.grading.amending import AmendCounts
-    from rubric_measures.records import TestBank
     from rubric_measures.runners import RunStats
 
-__all__ = ["Interrupts", "fewer_collections", "progress_bar", "request_bar", "say_amended", "shown_on"]
+__all__ = ["Interrupts", "fewer_collections", "request_bar", "say_amended", "shown_on"]
 
 
 class Interrupts:
@@ -56,17 +54,6 @@ def fewer_collections() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def progress_bar(
-    passages: str, bank: TestBank, prompts: int, partial: bool
-) -> Iterator[Callable[[RunStats], None] | None]:
-    """A progress bar of a grading run on standard error when that is a terminal; else nothing."""
-    # Counting reads the passages once more, so only where somebody looks.
-    total = None if partial or not sys.stderr.isatty() else _total(passages, bank, prompts)
-    with request_bar(total) as show:
-        yield show
-
-
-@contextlib.contextmanager
 def request_bar(total: int | None) -> Iterator[Callable[[RunStats], None] | None]:
     """A progress bar of so many requests on standard error when that is a terminal; else nothing."""
     if not sys.stderr.isatty():
@@ -86,16 +73,6 @@ def shown_on(bar: Any) -> Callable[[RunStats], None]:
         bar.update(stats.answered - bar.n)
 
     return show
-
-
-def _total(passages: str, bank: TestBank, prompts: int) -> int | None:
-    """How many requests there will be, about: one for each item of each passage and prompt; unknown for a stream."""
-    if passages == "-" or not Path(passages).is_file():
-        return None
-    from rubric_measures.formats.workbench import read_graded
-
-    counts = ((group.query_id, len(group.passages)) for group in read_graded(passages))
-    return prompts * sum(count * len(bank.items.get(query_id, ())) for query_id, count in counts)
 
 
 def say_amended(counts: AmendCounts, passages: str) -> None:

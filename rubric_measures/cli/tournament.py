@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rubric_measures.cli.grade_notes import note_limit
 from rubric_measures.cli.grade_support import Interrupts
-from rubric_measures.cli.inputs import add_places_option, progress
+from rubric_measures.cli.inputs import add_places_option, keep_inputs, progress
 from rubric_measures.cli.model_options import backend_settings, model_price, named_values
 from rubric_measures.errors import InputError
 from rubric_measures.files import atomic_writer
@@ -94,6 +94,8 @@ def run(options: argparse.Namespace) -> int:
     from rubric_measures.tournament import rate_games, render
 
     _check(options)
+    read = (*options.games, *options.human, *options.answers, options.queries, options.documents, options.prices)
+    keep_inputs(options.output, *read, options.save, options.cache)
     agents = [name.strip() for name in options.agents.split(",") if name.strip()] if options.agents else None
     games = [game for path in options.games for game in _read(path)]
     by_people = {path: _read(path, human=True) for path in options.human}

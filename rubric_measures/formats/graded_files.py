@@ -58,6 +58,7 @@ class GradedFile:
         self._copy: Path | None = None
         self._sorted: SortedLines | None = None
         self._whole = False
+        self._grouped = False
         self._said = False
 
     def __enter__(self) -> GradedFile:
@@ -103,8 +104,10 @@ class GradedFile:
             InputError: as `consume`.
             FormatError: as `consume`.
         """
-        if self._sorted is None and not self._is_grouped():
-            self._sort()
+        if self._sorted is None and not self._grouped:
+            self._grouped = self._is_grouped()
+            if not self._grouped:
+                self._sort()
         notes: Counter[str] = Counter()
         for query_id, passages, line in whole_queries(self._lines(), self.name, notes):
             yield PassageStream(query_id, _handed_out(passages), line)

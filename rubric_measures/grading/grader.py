@@ -102,6 +102,11 @@ class _Line:
             yield self.groups.popleft()
 
 
+def _refuse_without_text(maker: EntryMaker, query_id: str, query_text: str) -> None:
+    if not query_text and {"query", "query_title"} & set(maker.style.prompt.fields):
+        raise InputError(f"prompt {maker.style.prompt.prompt_class} shows the query; {query_id!r} has no text")
+
+
 def _nothing() -> Job[list[Outcome]]:
     """The job of a passage that has all its grades, so that it takes its turn like the others."""
     yield from ()
@@ -164,6 +169,29 @@ class Grader:
         if not makers:
             raise InputError("the test bank has no items")
         return makers if self.change is None else [AmendingMaker.after(maker, self.change) for maker in makers]
+
+    def check(self, groups: Iterable[QueryPassages], bank: TestBank) -> int:
+        """Finds what `grade_records` would find wrong with the input in the middle of the work; asks nothing.
+
+        Args:
+            groups: passages by query.
+            bank: the test bank.
+
+        Returns:
+            How many (passage, item) and (passage, query) pairs the prompts are about.
+
+        Raises:
+            InputError: as `grade_records`.
+            UnknownNameError: as `grade_records`.
+        """
+        makers = self.makers(bank)
+        pairs = 0
+        for group in groups:
+            items = bank.for_query(group.query_id)
+            for maker in makers:
+                _refuse_without_text(maker, group.query_id, bank.query_texts.get(group.query_id, ""))
+                pairs += len(group.passages) * (1 if maker.style.direct else len(maker.style.items_of(items)))
+        return pairs
 
     def grade_records(
         self, groups: Iterable[QueryPassages], bank: TestBank, report: GradingReport | None = None
@@ -237,8 +265,7 @@ class Grader:
         report: GradingReport,
     ) -> Iterator[Unit]:
         style = maker.style
-        if not unit.query_text and {"query", "query_title"} & set(style.prompt.fields):
-            raise InputError(f"prompt {style.prompt.prompt_class} shows the query; {unit.query_id!r} has no text")
+        _refuse_without_text(maker, unit.query_id, unit.query_text)
         if style.direct:
             old = maker.present_direct(passage)
             if old is not None and old.label is not None:

@@ -102,6 +102,7 @@ class LocalRunner:
             BackendError: the model cannot be used at all.
             GradingError: the backend left requests unanswered.
             KeyboardInterrupt: `stop` was set.
+            Exception: what the iterable of jobs or a job raised, once every call under way is finished and kept.
         """
         run: RunState[K, T] = RunState(self, iter(jobs), stats if stats is not None else RunStats(), hold)
         while True:
@@ -111,6 +112,7 @@ class LocalRunner:
                 if run.stopped:
                     raise KeyboardInterrupt
                 if run.finished:
+                    run.raise_fault()
                     return
                 continue
             for asked, reply in self.backend.complete(run.feed(request)):
@@ -155,11 +157,17 @@ class RunState(Generic[K, T]):
         self.reserved = 0.0  # the most that these can cost, where there is a limit on the cost
         self.done: deque[tuple[K, T]] = deque()
         self.stopped = False
+        self.fault: Exception | None = None  # of the jobs, not of the model
 
     @property
     def finished(self) -> bool:
         """Whether every job is done and every result was taken."""
         return self.exhausted and not (self.steps or self.misses or self.waiting or self.done)
+
+    def raise_fault(self) -> None:
+        """Raises what was wrong with the jobs, if anything: to be called when all that was under way is finished."""
+        if self.fault is not None:
+            raise self.fault
 
     def feed(self, first: Request) -> Iterator[Request]:
         """What the backend pulls: the requests that nothing else answers, passage by passage."""
@@ -282,6 +290,9 @@ class RunState(Generic[K, T]):
             except StopIteration:
                 self.exhausted = True
                 break
+            except Exception as error:
+                self._end_with(error)
+                break
             self._advance(_Started(name, generator), None)
             if len(self.done) > _BACKLOG:
                 break
@@ -337,6 +348,14 @@ class RunState(Generic[K, T]):
         except StopIteration as stop:
             self.done.append((job.name, stop.value))
             return
+        except Exception as error:
+            self._end_with(error)
+            return
         job.requests, job.open = requests, len(requests)
         self.steps.append(job)
         self.asked += len(requests)
+
+    def _end_with(self, error: Exception) -> None:
+        """Begins no further job; calls under way are paid, so they are finished and kept before the error is heard."""
+        self.fault = self.fault or error
+        self.exhausted = True

@@ -70,6 +70,7 @@ class RayRunner(LocalRunner):
                 elif run.stopped:
                     raise KeyboardInterrupt
                 elif not more and run.finished:
+                    run.raise_fault()
                     return
         finally:
             pool.close()
