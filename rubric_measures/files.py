@@ -21,7 +21,16 @@ try:
 except ImportError:  # no POSIX system: nothing is locked, and nothing is taken for an orphan
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["atomic_writer", "decode_text", "iter_lines", "open_binary", "path_name", "peek_head", "read_text"]
+__all__ = [
+    "atomic_writer",
+    "decode_text",
+    "iter_copy_lines",
+    "iter_lines",
+    "open_binary",
+    "path_name",
+    "peek_head",
+    "read_text",
+]
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -75,13 +84,16 @@ def open_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             raise InputError(f"{name}: cannot be read ({error.strerror or error})") from None
     buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw))
     try:
-        if buffered.peek(2)[:2] == _GZIP_MAGIC:
-            yield cast(BinaryIO, io.BufferedReader(_CheckedGzip(cast(BinaryIO, buffered), name), 1 << 18))
-        else:
-            yield cast(BinaryIO, buffered)
+        yield _uncompressed(buffered, name)
     finally:
         if name != "-":
             buffered.close()
+
+
+def _uncompressed(buffered: io.BufferedReader, name: str) -> BinaryIO:
+    if buffered.peek(2)[:2] == _GZIP_MAGIC:
+        return cast(BinaryIO, io.BufferedReader(_CheckedGzip(cast(BinaryIO, buffered), name), 1 << 18))
+    return cast(BinaryIO, buffered)
 
 
 def peek_head(path: str | os.PathLike[str], size: int = 4096) -> bytes:
@@ -108,17 +120,34 @@ def peek_head(path: str | os.PathLike[str], size: int = 4096) -> bytes:
 
 def iter_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
     """Yields `(line number from 1, line)` of a text file without line ends and BOM; blank lines are passed over."""
-    number = 0
     with open_binary(path) as stream:
-        for line in stream:
-            number += 1
-            if number == 1 and line.startswith(b"\xef\xbb\xbf"):
-                line = line[3:]
-            line = line.rstrip(b"\r\n")
-            if line and not line.isspace():
-                yield number, line
-            # Lines may be hundreds of megabytes long: not two of them at a time.
-            del line
+        yield from _lines_of(stream)
+
+
+def iter_copy_lines(copy: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
+    """The lines of an open file from its start, as `iter_lines` gives them; for one reader at a time.
+
+    Args:
+        copy: the file, which need not have a name.
+        name: what it is a copy of, for errors.
+    """
+    copy.flush()
+    with open(os.dup(copy.fileno()), "rb") as raw:
+        raw.seek(0)
+        yield from _lines_of(_uncompressed(raw, name))
+
+
+def _lines_of(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    for line in stream:
+        number += 1  # noqa: SIM113 - enumerate would keep the line
+        if number == 1 and line.startswith(b"\xef\xbb\xbf"):
+            line = line[3:]
+        line = line.rstrip(b"\r\n")
+        if line and not line.isspace():
+            yield number, line
+        # Lines may be hundreds of megabytes long: not two of them at a time.
+        del line
 
 
 def read_text(path: str | os.PathLike[str]) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 from rubric_measures.errors import InputError
@@ -122,8 +123,8 @@ def by_rank(
     >>> by_rank([(4, 0.5, "b"), (1, 2.0, "a"), (2, 1.0, "c")]).doc_ids
     ['a', 'c', 'no-record-3', 'b']
     """
-    ordered = sorted(places, key=lambda place: place[1:], reverse=True)
-    ordered.sort(key=lambda place: place[0])
+    ordered = sorted(places, key=itemgetter(1, 2), reverse=True)
+    ordered.sort(key=itemgetter(0))
     ranks = [rank for rank, _, _ in ordered]
     doc_ids = [doc_id for _, _, doc_id in ordered]
     scores = [score for _, score, _ in ordered]
@@ -131,7 +132,7 @@ def by_rank(
         twice = next(doc_id for doc_id, count in Counter(doc_ids).items() if count > 1)
         raise InputError(f"{query}: passage {twice!r} occurs twice in the ranking of {run_id!r}; keep one of them")
     disagreements = 0
-    if any(later > earlier for earlier, later in pairwise(scores)):
+    if scores != sorted(scores, reverse=True):
         disagreements = sum(one[0] < other[0] and one[1] < other[1] for one, other in pairwise(ordered))
     start = int(bool(ranks) and ranks[0] == 0)
     if ranks == list(range(1 - start, len(ranks) + 1 - start)):

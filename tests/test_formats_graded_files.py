@@ -136,7 +136,9 @@ def test_temporary_files_go_with_the_block(tmp_path: Path, monkeypatch: pytest.M
     path = write(tmp_path / "g.jsonl", lines)
     with GradedFile(path) as source:
         source.consume(whole)
-        assert len(list(folder.glob("*/sorted"))) == 1
+        if sys.platform.startswith("linux"):
+            # They have no name that a killed process could leave behind.
+            assert not list(folder.iterdir())
     assert not list(folder.iterdir())
     with pytest.raises(RuntimeError), GradedFile(path) as source:
         for _ in source:

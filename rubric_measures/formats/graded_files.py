@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import IO, TypeVar
 
-from rubric_measures.errors import FormatError, InputError
-from rubric_measures.files import iter_lines, path_name
+from rubric_measures.errors import InputError
+from rubric_measures.files import iter_copy_lines, iter_lines, path_name
 from rubric_measures.formats.line_sort import SortedLines, sort_lines
 from rubric_measures.formats.workbench import (
     GradedPassage,
@@ -54,8 +54,8 @@ class GradedFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.name = path_name(path)
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._copy: Path | None = None
+        self._files = contextlib.ExitStack()
+        self._copy: IO[bytes] | None = None
         self._sorted: SortedLines | None = None
         self._whole = False
         self._grouped = False
@@ -67,9 +67,8 @@ class GradedFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder = self._copy = self._sorted = None
+        self._files.close()
+        self._copy = self._sorted = None
 
     def consume(self, consume: Callable[[Iterator[PassageGroup]], T]) -> T:
         """Hands the queries to a function, and once more from the beginning where the file turns out to need sorting.
@@ -134,25 +133,22 @@ class GradedFile:
     def _copied_lines(self) -> Iterator[tuple[int, bytes]]:
         """The lines of what can be read once only, from a copy that is made on first use."""
         if self._copy is None:
-            copy = self._temporary("input")
+            copy = self._temporary()
             try:
                 with contextlib.ExitStack() as stack:
                     source = sys.stdin.buffer if self.name == "-" else stack.enter_context(open(self.name, "rb"))
-                    shutil.copyfileobj(source, stack.enter_context(copy.open("wb")), 1 << 20)
+                    shutil.copyfileobj(source, copy, 1 << 20)
+                copy.flush()
             except OSError as error:
                 raise InputError(
-                    f"{self.name}: cannot be copied to {copy.parent} ({error.strerror or error})"
+                    f"{self.name}: cannot be copied to {tempfile.gettempdir()} ({error.strerror or error})"
                 ) from None
             self._copy = copy
-        try:
-            yield from iter_lines(self._copy)
-        except FormatError as error:
-            raise FormatError(error.problem, path=self.name, line=error.line, field=error.field) from None
+        yield from iter_copy_lines(self._copy, self.name)
 
-    def _temporary(self, name: str) -> Path:
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="rubric_measures-")
-        return Path(self._folder.name) / name
+    def _temporary(self) -> IO[bytes]:
+        """A file without a name, where the system can do that: nothing is left of it however the process ends."""
+        return self._files.enter_context(tempfile.TemporaryFile(prefix="rubric_measures-"))
 
     def _is_grouped(self) -> bool:
         done: set[str] = set()
@@ -169,7 +165,7 @@ class GradedFile:
 
     def _sort(self) -> None:
         query_of = partial(query_of_line, name=self.name)
-        lines = sort_lines(self._lines(), query_of, self._temporary("sorted"))
+        lines = sort_lines(self._lines(), query_of, self._temporary())
         _LOG.warning(
             "%s is not grouped by query (%d of %d queries come back after others), so it is sorted on disk first",
             self.name,
