@@ -335,6 +335,11 @@ def test_label_lists(reply: str, value: tuple[str, ...] | None) -> None:
         ('["a", "b"', None),
         ('["a",', None),
         ("none", None),
+        ('["a", null, "b"]', ("a", "b")),
+        ('First ["a"], then ["b", 3]', None),
+        ('{"nuggets": ["a", "b"], "changes": ["none"]}', ("a", "b")),
+        ('[{"nugget": "a", "importance": "vital"}]', ("a",)),
+        ('["a", "b"] [1]', ("a", "b")),
     ],
 )
 def test_lists(reply: str, value: tuple[str, ...] | None) -> None:
@@ -359,11 +364,63 @@ def test_lists(reply: str, value: tuple[str, ...] | None) -> None:
         ('{"questions": ["Why?", "How?"', None),
         ('{"questions": []}', None),
         ("I can't do that.", None),
+        # a null is nothing, and no part of the texts around it
+        ('["What is A?", null, "What is B?"]', ("What is A?", "What is B?")),
+        ("['What is A?', None, 'What is B?']", ("What is A?", "What is B?")),
+        ('{"questions": ["What is A?", null, "", "What is B?"]}', ("What is A?", "What is B?")),
+        ('["say "tea" now?", null, "B?"]', ('say "tea" now?', "B?")),
+        ("[null, null]", None),
+        # several lists: that with the name of what is asked for, else none of them
+        ('{"analysis": ["I think", "so"], "questions": ["Why?", "How?"]}', ("Why?", "How?")),
+        ('{"questions": ["Why?", "How?"], "analysis": ["I think", "so"]}', ("Why?", "How?")),
+        ('{"questions": ["Why?"], "answers": ["Because."]}', ("Why?",)),
+        ('{"sub_questions": ["x?"], "questions": ["Why?"]}', ("Why?",)),
+        ('{"result": {"thoughts": ["hm"], "nuggets": ["black ink"]}}', ("black ink",)),
+        ('{"output": ["Why?", "How?"]}', ("Why?", "How?")),
+        ('{"this": ["Why?"], "that": ["How?"]}', None),
+        ('{"questions": ["Why?"], "nuggets": ["ink"]}', None),
+        ('{"analysis": ["I think", "so"]}', None),
+        ('{"questions": ["Why?", "How?"], "notes": ["x"]', ("Why?", "How?")),
+        ('Analysis: ["I think"]\nQuestions: ["Why?", "How?"]\nNotes: ["none"]', ("Why?", "How?")),
+        ('Draft: ["Why?"]\nFinal: ["Why?", "How?"]', ("Why?", "How?")),
+        # objects: the text, not what stands beside it
+        ('[{"id": "Q1", "question": "Why?"}, {"id": "Q2", "question": "How?"}]', ("Why?", "How?")),
+        ('{"questions": [{"id": "Q1", "type": "why", "text": "Why?"}]}', ("Why?",)),
+        ('{"questions": [{"question_id": "a", "question_text": "Why?", "difficulty": "hard"}]}', ("Why?",)),
+        ('{"nuggets": [{"nugget": "black ink", "importance": "vital"}]}', ("black ink",)),
+        ("[{'id': 1, 'question': 'Why's that?'}, {'id': 2, 'question': 'How?'}]", ("Why's that?", "How?")),
+        ('{"id": "Q1", "question": "Why?"}\n{"id": "Q2", "question": "How?"}', ("Why?", "How?")),
+        ('{"questions": {"1": {"question": "Why?"}, "2": {"question": "How?"}}}', ("Why?", "How?")),
+        ('[{"question": {"text": "Why?"}}]', ("Why?",)),
+        ('[{"question_1": "Why?"}, {"question_2": "How?"}]', ("Why?", "How?")),
+        ('[{"id": "Q1"}, {"id": "Q2"}]', None),
+        ('[{"first": "Why?", "second": "How?"}]', None),
+        ('[{"question": "Why?"}, 7]', None),
+        # lists inside of lists
+        ('[["Why?"], ["How?"]]', ("Why?", "How?")),
+        ("[['Why?'], ['How?']]", ("Why?", "How?")),
+        ('[["Why?", "How?"]]', ("Why?", "How?")),
+        ('{"questions": [["Why?", "because"], ["How?", "so"]]}', None),
+        ('["Why?", 3]', None),
+        ('["Why?", how]', None),
+        ('["Why?", ["How?", "When?"]]', None),
         ("", None),
     ],
 )
 def test_generated_items(reply: str, value: tuple[str, ...] | None) -> None:
     assert parse_items(reply).value == value
+
+
+WORDS = st.text(alphabet="abc ?'[]{}:,\"\\\n1ü", max_size=12)
+
+
+@given(st.lists(st.one_of(WORDS, st.none()), max_size=5), st.sampled_from(["questions", "nuggets", "out"]))
+def test_a_json_list_of_texts_is_read_as_it_stands_in_any_wrapping(texts: list[str | None], name: str) -> None:
+    expected = tuple(" ".join(text.split()) for text in texts if text and text.strip()) or None
+    ids = [{"id": f"Q{n}", "question": text} for n, text in enumerate(texts)]
+    wrappings = (texts, {name: texts}, {"analysis": ["x", "y"], name: texts}, [[text] for text in texts])
+    for wrapped in (*wrappings, *((ids, {name: ids}) if None not in texts and "" not in texts else ())):
+        assert parse_items(f"Here [1]:\n```json\n{json.dumps(wrapped)}\n```\nDone.").value == expected
 
 
 ASPECTS = ("relevance", "accuracy")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rubric_measures.errors import InputError
+from rubric_measures.prompts.item_lists import parse_items, parse_list
 from rubric_measures.prompts.ratings import is_unanswerable, parse_rating
-from rubric_measures.prompts.replies import Parsed, clean_reply, find_lists, find_objects, numbered_lines
+from rubric_measures.prompts.replies import Parsed, clean_reply, find_lists, find_objects
 
 __all__ = [
     "Parsed",
@@ -120,65 +121,6 @@ def raw_label_list(text: str) -> Parsed[tuple[str, ...]]:
     if truncated or not lists:
         return Parsed(None, "the list is not closed" if truncated else "no list in the reply")
     return Parsed(tuple(label.lower() for label in lists[-1]))
-
-
-def parse_list(text: str) -> Parsed[tuple[str, ...]]:
-    """Reads a list of strings (JSON or Pythonic, fenced or in prose): the last one; a list cut off is refused."""
-    reply = clean_reply(text)
-    lists, truncated = find_lists(reply, quoted=True)
-    if truncated:
-        return Parsed(None, "the list is not closed")
-    if not lists:
-        return Parsed(None, "no list in the reply" if reply else "the reply is empty")
-    return Parsed(_texts(lists[-1]))
-
-
-def _texts(found: Sequence[str]) -> tuple[str, ...]:
-    return tuple(text for text in (" ".join(entry.split()) for entry in found) if text)
-
-
-def parse_items(text: str) -> Parsed[tuple[str, ...]]:
-    """Reads generated questions or nuggets: `{"questions": [...]}`, a bare list, or numbered lines.
-
-    Elements may be strings or objects with one text. A reply that was cut off is refused.
-    """
-    reply = clean_reply(text)
-    objects = find_objects(reply)
-    for found in reversed(objects):
-        for value in found.values():
-            if isinstance(value, dict) and _is_numbered(value):
-                value = list(value.values())
-            if isinstance(value, list) and value and (texts := _element_texts(value)) is not None:
-                return Parsed(texts)
-        if _is_numbered(found) and (texts := _element_texts(list(found.values()))) is not None:
-            return Parsed(texts)
-    lists, truncated = find_lists(reply, quoted=True)
-    if truncated:
-        return Parsed(None, "the list is not closed")
-    if lists and _texts(lists[-1]):
-        return Parsed(_texts(lists[-1]))
-    texts = _element_texts(objects) if len(objects) > 1 else None  # one object a text
-    lines = texts or _texts(numbered_lines(reply))
-    if len(lines) > 1:
-        return Parsed(lines)
-    return Parsed(None, "no list of texts in the reply" if reply else "the reply is empty")
-
-
-def _is_numbered(value: Mapping[str, object]) -> bool:
-    """Whether an object is a list in disguise: `{"1": …, "2": …}`, `{"question_1": …}`."""
-    return len(value) > 1 and all(re.fullmatch(r"(?:question|nugget|q|n)?[ _-]?\d+", key.lower()) for key in value)
-
-
-def _element_texts(values: Sequence[object]) -> tuple[str, ...] | None:
-    texts = []
-    for value in values:
-        if isinstance(value, Mapping):
-            strings = [entry for entry in value.values() if isinstance(entry, str)]
-            value = strings[0] if strings else None
-        if not isinstance(value, str):
-            return None
-        texts.append(value)
-    return _texts(texts) or None
 
 
 def parse_aspects(text: str, aspects: Sequence[str], scale: tuple[int, int] = (0, 2)) -> Parsed[dict[str, int]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-__all__ = ["Parsed", "clean_reply", "find_lists", "find_objects", "numbered_lines"]
+__all__ = ["Bare", "Parsed", "Value", "clean_reply", "find_lists", "find_objects", "find_values", "numbered_lines"]
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -30,10 +30,17 @@ def clean_reply(text: str) -> str:
 
 
 _MAX_NESTING = 50
+_DEEPEST = 5  # lists inside of lists without quotes that JSON has
 
 
 class _CutOffError(Exception):
     """The text ended inside a list."""
+
+
+class Bare(str):
+    """An entry of a list that stands there without quotes: a number, `null`, a name."""
+
+    __slots__ = ()
 
 
 def find_lists(text: str, *, quoted: bool = False) -> tuple[list[tuple[str, ...]], bool]:
@@ -50,40 +57,112 @@ def find_lists(text: str, *, quoted: bool = False) -> tuple[list[tuple[str, ...]
             scanned = _scan_list(text, position)
         except _CutOffError:
             return found, True
-        if scanned is None:
+        if scanned is None or not all(isinstance(entry, str) for entry in scanned[0]):
             position = text.find("[", position + 1)
             continue
-        entries, all_quoted, end = scanned
-        if all_quoted or not quoted:
-            found.append(entries)
+        entries, end = scanned
+        if not quoted or not any(isinstance(entry, Bare) for entry in entries):
+            found.append(tuple(str(entry) for entry in entries))
         position = text.find("[", end)
     return found, False
 
 
-def _scan_list(text: str, start: int) -> tuple[tuple[str, ...], bool, int] | None:
-    """Reads one list that opens at `start`: (strings, all quoted, end); None when it is no flat list."""
-    entries: list[str] = []
-    all_quoted, position = True, start + 1
+class Value(NamedTuple):
+    """A list or an object of a reply that is not inside another one, and the label that stands before it.
+
+    Attributes:
+        value: strings, lists, objects; what stands in a list without quotes is `Bare`, or what JSON makes of it.
+        label: `questions` for `"questions": […]` in an object that was cut off, or for `Questions: […]` in prose.
+    """
+
+    value: list[Any] | dict[str, Any]
+    label: str = ""
+
+
+_LABEL_BEFORE = re.compile(r"(\w[\w ]{0,40}?)[\"'*`_]*\s*[:=][\"'*`_\s]*\Z")
+_STRICT = json.JSONDecoder(strict=False)
+
+
+def find_values(text: str) -> tuple[list[Value], bool]:
+    """All lists and objects of a reply, outermost, in order; and whether one was cut off by the end of the text.
+
+    JSON is read as JSON; else objects after the usual repairs (`find_objects`), and lists with single quotes, quotes
+    inside quotes, trailing commas and lists inside. Lists without any quoted text (`[1]`, `[see above]`) are prose.
+    """
+    found: list[Value] = []
+    position = 0
+    while opened := _OPENED.search(text, position):
+        start = opened.start()
+        try:
+            value, position = _value_at(text, start)
+        except _CutOffError:
+            return found, True
+        if value is None or (isinstance(value, list) and value and not _has_text(value)):
+            continue
+        label = _LABEL_BEFORE.search(text, max(0, start - 60), start)
+        found.append(Value(value, label[1].strip().lower() if label else ""))
+    return found, False
+
+
+_OPENED = re.compile(r"[\[{]")
+
+
+def _value_at(text: str, start: int) -> tuple[Any, int]:
+    """What opens at `start` (None when nothing that can be read does), and where to go on."""
+    try:
+        return _STRICT.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        pass
+    if text[start] == "{":
+        closing = _balanced(text, start)
+        value = _repaired(text[start:closing]) if closing else None
+        return (value, closing) if isinstance(value, dict) else (None, start + 1)
+    scanned = _scan_list(text, start)
+    return scanned or (None, start + 1)
+
+
+def _has_text(value: object) -> bool:
+    if isinstance(value, list):
+        return any(_has_text(entry) for entry in value)
+    return isinstance(value, dict) or (isinstance(value, str) and not isinstance(value, Bare))
+
+
+def _scan_list(text: str, start: int, depth: int = 0) -> tuple[list[Any], int] | None:
+    """Reads one list that opens at `start`: (entries, end); None when it is none.
+
+    Entries are texts, `Bare` where they have no quotes, lists, and objects.
+    """
+    entries: list[Any] = []
+    position = start + 1
     while True:
         while position < len(text) and text[position] in " \t\r\n,":
             position += 1
         if position >= len(text):
-            if entries and all_quoted:
+            if entries and not any(isinstance(entry, Bare) for entry in entries):
                 raise _CutOffError
             return None
         if text[position] == "]":
-            return tuple(entries), all_quoted, position + 1
+            return entries, position + 1
         if text[position] in "\"'“‘":
             entry, position = _scan_string(text, position)
             entries.append(entry)
+            continue
+        if text[position] in "[{":
+            if depth > _DEEPEST:
+                return None
+            inner = _scan_list(text, position, depth + 1) if text[position] == "[" else _value_at(text, position)
+            if inner is None or inner[0] is None:
+                return None
+            entries.append(inner[0])
+            position = inner[1]
             continue
         match = re.compile(r"[^\[\]{},\n\"]+").match(text, position)
         if match is None or len(match[0]) > 80:
             return None
         if match.end() >= len(text):
             return None
-        entries.append(match[0].strip())
-        all_quoted, position = False, match.end()
+        entries.append(Bare(match[0].strip()))
+        position = match.end()
 
 
 _CLOSERS = {'"': '"', "'": "'", "“": "”", "‘": "’"}
@@ -113,7 +192,8 @@ def _scan_string(text: str, start: int) -> tuple[str, int]:
     raise _CutOffError
 
 
-_ENDS = re.compile(r"\s*(?:\]|,\s*(?:[\"'“‘\]]|\Z)|\Z|\s*\n\s*[\"'“‘])")
+# `"A?", null, "B?"` are three entries, though no quote follows the first comma.
+_ENDS = re.compile(r"\s*(?:\]|,\s*(?:[\"'“‘\]\[{]|(?:null|None|true|false|[-\d.]+)\s*[,\]]|\Z)|\Z|\s*\n\s*[\"'“‘])")
 
 
 def find_objects(text: str) -> list[dict[str, Any]]:
