@@ -1,4 +1,4 @@
-"""The grade sets of graded records: what tells them apart, filters over them, and the choice of one a passage."""
+"""The grade sets of graded records: filters over them, what they say, and the choice of one a passage."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from rubric_measures.errors import InputError
 from rubric_measures.formats.graded_files import PassageGroup
@@ -14,52 +14,24 @@ from rubric_measures.formats.workbench import (
     DirectGrade,
     GradedPassage,
     ItemGradeSet,
-    grader_hash,
     items_of_entry,
-    kind_of_entry,
     provenance_of,
 )
+from rubric_measures.grade_set_keys import UNKNOWN_GRADER, GradeSetKey, choices_of, grade_set_key, graders_of
 from rubric_measures.graded import DIRECT_ITEM
 from rubric_measures.people import HUMAN, PeopleCount, grades_by_people, with_people
 from rubric_measures.records import GradeStatus, TestBank
 
 __all__ = [
-    "UNKNOWN_GRADER",
     "DirectLabels",
     "GradeFilter",
-    "GradeSetKey",
     "GradeSetSelector",
-    "choices_of",
-    "grade_set_key",
     "grade_sets",
     "grades_of_entry",
-    "options_of",
-    "prompt_cells",
 ]
 
 QuestionSet = Literal["question-bank", "tqa", "nugget"]
 _TQA = "NDQ_"
-UNKNOWN_GRADER = "none"
-# The prompt's hash and the model are said by themselves; a bank is no setting of a grader.
-_TOLD_ELSEWHERE = ("prompt", "prompt_hash", "model", "bank")
-
-
-class GradeSetKey(NamedTuple):
-    """What tells one grade set of a file from another.
-
-    Its text has the options that choose it, but for `--grade-set`, which few files need: see `choices_of`.
-    """
-
-    llm: str
-    prompt_class: str
-    kind: str
-    """`question`, `nugget` or `direct`; free text where a file has other prompt types."""
-
-    grader: str = ""
-    """The hash of model, prompt text and settings, see `grader_hash`; empty where the file does not say."""
-
-    def __str__(self) -> str:
-        return f"--llm {self.llm} --prompt-class {self.prompt_class} --prompt-type {self.kind}"
 
 
 @dataclass(frozen=True)
@@ -135,84 +107,6 @@ class GradeFilter:
         return {name: value for name, value in asdict(self).items() if value not in (None, False)}
 
 
-def grade_set_key(entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
-    """What tells the grade set of an entry from others."""
-    prompt_class = entry.prompt_info.prompt_class if entry.prompt_info else ""
-    kind = "direct" if isinstance(entry, DirectGrade) else kind_of_entry(entry)
-    return GradeSetKey(entry.llm, prompt_class, kind, grader_hash(entry))
-
-
-def prompt_cells(keys: Iterable[GradeSetKey]) -> dict[GradeSetKey, str]:
-    """The prompt class of each grade set, and the beginning of its hash where several are called alike."""
-    keys = list(keys)
-    shared = _alike(keys)
-    return {key: f"{key.prompt_class} [{_short(key)}]" if shared[key[:3]] > 1 else key.prompt_class for key in keys}
-
-
-def options_of(keys: Iterable[GradeSetKey]) -> dict[GradeSetKey, str]:
-    """The options that choose each of some grade sets: its names, and `--grade-set` where the names are alike."""
-    keys = list(keys)
-    shared = _alike(keys)
-    return {key: f"{key} --grade-set {_short(key)}" if shared[key[:3]] > 1 else str(key) for key in keys}
-
-
-def choices_of(keys: Iterable[GradeSetKey], made: Mapping[GradeSetKey, Mapping[str, Any]] | None = None) -> str:
-    """The grade sets of an error: the options that choose each, and in what those that are called alike differ.
-
-    Args:
-        keys: the grade sets.
-        made: what each says about its making, see `provenance_of`.
-    """
-    told = {key: _facts((made or {}).get(key, {})) for key in keys}
-    listed = sorted(options_of(told).items())
-    return "; ".join(options if made is None else options + _apart(key, told) for key, options in listed)
-
-
-def _alike(keys: Iterable[GradeSetKey]) -> Counter[tuple[str, ...]]:
-    return Counter(key[:3] for key in set(keys))
-
-
-def _short(key: GradeSetKey) -> str:
-    return key.grader[:8] or UNKNOWN_GRADER
-
-
-def _facts(made: Mapping[str, Any]) -> dict[str, object]:
-    """What a grade set says about its grader, each fact by itself."""
-    facts: dict[str, object] = {name: made[name] for name in ("model", "prompt") if name in made}
-    definition = made.get("definition")
-    settings = definition.get("settings") if isinstance(definition, Mapping) else None
-    for name, value in settings.items() if isinstance(settings, Mapping) else ():
-        if name in _TOLD_ELSEWHERE:
-            continue
-        if not isinstance(value, Mapping):
-            facts[name] = value
-            continue
-        facts.update((one if name == "options" else f"{name}.{one}", said) for one, said in value.items())
-    return facts
-
-
-def _apart(key: GradeSetKey, told: Mapping[GradeSetKey, Mapping[str, object]]) -> str:
-    """In brackets, what sets apart a grade set of which others have the names; empty where none has."""
-    others = [facts for other, facts in told.items() if other[:3] == key[:3] and other != key]
-    return f" ({_difference(told[key], others)})" if others else ""
-
-
-def _difference(mine: Mapping[str, object], others: Iterable[Mapping[str, object]]) -> str:
-    """What a grade set says about its grader that the others do not, in a few words."""
-    if not mine:
-        return "settings unknown"
-    others = [other for other in others if other]
-    names = dict.fromkeys(name for facts in (mine, *others) for name in facts)
-    different = [name for name in names if any(mine.get(name) != other.get(name) for other in others)]
-    return ", ".join(f"{name} {_said(name, mine.get(name))}" for name in different) or "other settings"
-
-
-def _said(name: str, value: object) -> str:
-    if name == "prompt":
-        return f"text {str(value)[:8]}"
-    return "none" if value in (None, "", {}) else " ".join(str(value).split())[:60]
-
-
 def grades_of_entry(
     entry: ItemGradeSet | DirectGrade, lenient: bool = False
 ) -> tuple[dict[str, int], Mapping[str, GradeStatus]]:
@@ -264,12 +158,9 @@ class DirectLabels:
                 fitting.append(entry)
                 self.found.setdefault(key, provenance_of(entry))
         if len(fitting) > 1 or len(self.found) > 1:
-            told = {key: _facts(made) for key, made in self.found.items()}
-            cells = sorted(prompt_cells(told).items())
-            listed = [f"{cell} by {key.llm}{_apart(key, told)}" for key, cell in cells]
             raise InputError(
                 f"query {query_id!r}, passage {passage.doc_id!r}: labels of several graders fit, or several of one "
-                f"({'; '.join(listed)}); {self.how}"
+                f"({graders_of(self.found)}); {self.how}"
             )
         return fitting[0] if fitting else None
 

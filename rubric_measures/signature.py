@@ -35,7 +35,7 @@ def bank_hash(bank: TestBank) -> str:
 
 
 def describe(grade_sets: Iterable[tuple[str, ...]], bank: TestBank | None) -> dict[str, object]:
-    """What grades are, for the signature: the grade sets (`grade_sets.GradeSetKey`), and the bank by its content."""
+    """What grades are, for the signature: the grade sets (`GradeSetKey`), and the bank by its content."""
     return {
         "grades": [str(key) for key in sorted(grade_sets)],
         "bank": None if bank is None else bank_hash(bank),

@@ -14,7 +14,8 @@ from rubric_measures.errors import InputError
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.merging import merge_records
 from rubric_measures.formats.workbench import grader_hash, load_graded, write_graded
-from rubric_measures.grade_sets import GradeFilter, GradeSetKey, choices_of, grade_sets
+from rubric_measures.grade_set_keys import GradeSetKey, choices_of
+from rubric_measures.grade_sets import GradeFilter, grade_sets
 from rubric_measures.grading.pairwise import references_of_records
 from rubric_measures.leaderboard import score_records
 from rubric_measures.review.material import load_material
@@ -276,6 +277,29 @@ def test_direct_labels_of_several_settings_are_not_mixed(tmp_path: Path) -> None
     # As labels of the measures, too.
     with pytest.raises(InputError, match="several grade sets are left"):
         load_records(tmp_path / "g.jsonl", wanted=GradeFilter(prompt_class="Thomas"))
+
+
+def test_documents_shown_while_grading_are_those_of_the_labels_chosen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sun = {**DIRECT, "prompt_info": {"prompt_class": "Sun"}}
+    labels = [DIRECT | made("aaaa"), DIRECT | made("bbbb") | {"answer": "the reason"}, sun | made("cccc")]
+    path = write_lines(tmp_path / "d.jsonl", [["q1", [passage("q1", "d1", [], None, None, labels)]]])
+    (tmp_path / "queries.tsv").write_text("q1\tletters\n")
+    (tmp_path / "own.toml").write_text(
+        'target = "answer"\nparser = "rating"\nscale = [0, 4]\ntext = "{query} {documents} {answer}"\n'
+    )
+    (tmp_path / "replies.jsonl").write_text('{"contains": "the reason", "reply": "4"}\n{"reply": "1"}\n')
+    write_lines(tmp_path / "answers.jsonl", [["q1", [passage("q1", "answer", [])]]])
+    command = ["grade", str(tmp_path / "answers.jsonl"), "--query-texts", str(tmp_path / "queries.tsv")]
+    command += ["--prompt", str(tmp_path / "own.toml"), "--model", f"scripted:{tmp_path / 'replies.jsonl'}"]
+    command += ["--documents", str(path), "-o", str(tmp_path / "graded.jsonl")]
+    assert main(command) == 2
+    assert "name the prompt whose labels count (--label-prompt)" in capsys.readouterr().err
+    assert main([*command, "--label-prompt", "Thomas"]) == 2
+    assert main([*command, "--label-prompt", "Thomas", "--label-set", "bb"]) == 0
+    [entry] = load_graded(tmp_path / "graded.jsonl")[0].passages[0].grades or ()
+    assert entry.self_rating == 4
 
 
 def test_merging_keeps_settings_apart(tmp_path: Path) -> None:

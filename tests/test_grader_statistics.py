@@ -9,7 +9,8 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.formats.workbench import load_graded
-from rubric_measures.grade_sets import GradeFilter, GradeSetKey
+from rubric_measures.grade_set_keys import GradeSetKey
+from rubric_measures.grade_sets import GradeFilter
 from rubric_measures.verification.grader_statistics import GraderPair, grader_statistics
 from tests.example_records import grade_set, passage, write_lines
 

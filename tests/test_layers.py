@@ -18,6 +18,7 @@ USING = [
     "assignments",
     "grade_rows",
     "people",
+    "grade_set_keys",
     "grade_sets",
     "selection",
     "measures",
@@ -29,6 +30,8 @@ USING = [
     "qrels",
     "run_spool",
 ]
+# How grades are chosen in records, each from the ones before it.
+WAIST = ["grade_set_keys", "grade_sets", "selection"]
 ALLOWED: dict[str, list[str]] = {
     **{name: [] for name in BASE},
     "formats": [],
@@ -40,16 +43,17 @@ ALLOWED: dict[str, list[str]] = {
     "collection_files": ["formats"],
     "pooling": ["formats", "answers", "collection"],
     "answers": ["formats"],
-    "convert": ["formats", "graded", "grade_rows", "grade_sets", "selection", "qrels", *MAKING[1:4]],
+    "convert": ["formats", "graded", "grade_rows", *WAIST, "qrels", *MAKING[1:4]],
     "prompts": ["formats", "backends"],
     "backends": ["formats", "prompts"],
     "runners": ["formats", "prompts", "backends"],
     "test_bank": ["formats", "collection", "answers", "prompts", "backends", "runners", "graded", "grade_sets"],
-    "grading": ["formats", "collection", "answers", "prompts", "backends", "runners", "graded", "grade_sets"],
+    "grading": ["formats", "collection", "answers", "prompts", "backends", "runners", "graded", *WAIST[:2]],
     "measures": ["formats", "graded", "grade_rows", "selection"],
     "people": ["formats"],
-    "grade_sets": ["formats", "graded", "people"],
-    "selection": ["formats", "graded", "grade_sets"],
+    "grade_set_keys": ["formats"],
+    "grade_sets": ["formats", "graded", "people", "grade_set_keys"],
+    "selection": ["formats", "graded", *WAIST[:2]],
     "run_spool": ["formats"],
     "leaderboard_cells": ["measures"],
     "leaderboard": ["formats", "graded", "selection", "measures", "run_spool", "leaderboard_cells"],

@@ -54,6 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--prompt-field", action="append", default=[], metavar="NAME=TEXT", help="a setting of the prompt (domain=…)")
     add("--documents", metavar="SOURCE", help="prompts about answers: what to show; graded records, or a collection")
     add("--level-shown", type=int, default=2, metavar="N", help="the lowest label of documents shown (default 2)")
+    add("--label-prompt", metavar="NAME", help="the prompt whose direct labels count, where --documents has several")
+    add("--label-set", metavar="HASH", help="the settings whose direct labels count, where that prompt has several")
     add("-o", "--output", metavar="OUT", help="where the graded records go (- for stdout)")
 
     replies = parser.add_argument_group("replies").add_argument
@@ -220,18 +222,18 @@ def _settings(args: argparse.Namespace) -> GradingSettings:
         nuggets_per_call=args.nuggets_per_call,
         shuffle_seed=args.shuffle_seed,
         fields={name: str(value) for name, value in named_values("--prompt-field", args.prompt_field).items()},
-        documents=_documents(args.documents, args.level_shown),
+        documents=_documents(args.documents, args.level_shown, args.label_prompt, args.label_set),
     )
 
 
 @functools.lru_cache(maxsize=1)
-def _documents(source: str | None, level: int) -> dict[str, str]:
+def _documents(source: str | None, level: int, prompt: str | None, label_set: str | None) -> dict[str, str]:
     """Query -> the documents that are shown beside an answer; read once a command."""
     if source is None:
         return {}
     from rubric_measures.grading.pairwise import documents_text, load_references
 
-    found = load_references(source, level)
+    found = load_references(source, level, prompt_class=prompt, grade_set=label_set)
     return {query_id: documents_text(shown) for query_id, shown in found.items() if shown}
 
 

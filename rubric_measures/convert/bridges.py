@@ -25,7 +25,8 @@ from rubric_measures.formats.trec import Qrel, Run
 from rubric_measures.formats.trec_ids import spaced_ids
 from rubric_measures.formats.workbench import DirectGrade, QueryPassages, provenance_of
 from rubric_measures.grade_rows import build_grades
-from rubric_measures.grade_sets import GradeFilter, choices_of
+from rubric_measures.grade_set_keys import choices_of
+from rubric_measures.grade_sets import GradeFilter
 from rubric_measures.graded import DIRECT_ITEM, Grades, Label
 from rubric_measures.pooling import pool, texts_of
 from rubric_measures.qrels import qrels_of

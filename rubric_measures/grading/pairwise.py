@@ -68,7 +68,7 @@ def references_of_records(
     Raises:
         InputError: there are direct labels of several prompts, models or settings.
     """
-    how = "name the prompt whose labels count (tournament: --label-prompt), or the settings (--label-set)"
+    how = "name the prompt whose labels count (--label-prompt), or the settings (--label-set)"
     labels = DirectLabels(GradeFilter(prompt_class=prompt_class, grade_set=grade_set), how)
     found: dict[str, tuple[Reference, ...]] = {}
     for group in groups:

@@ -14,7 +14,8 @@ from rubric_measures.formats.workbench import (
     QueryPassages,
     provenance_of,
 )
-from rubric_measures.grade_sets import GradeFilter, GradeSetKey, choices_of, grade_set_key
+from rubric_measures.grade_set_keys import GradeSetKey, choices_of, grade_set_key
+from rubric_measures.grade_sets import GradeFilter
 from rubric_measures.graded import DIRECT_ITEM
 from rubric_measures.grading.amending import item_content
 from rubric_measures.grading.entries import bank_hash, shown_together

@@ -11,7 +11,8 @@ from ir_measures.measures.base import Measure
 
 from rubric_measures.errors import InputError, MeasureError
 from rubric_measures.formats.graded_files import GradedFile
-from rubric_measures.grade_sets import UNKNOWN_GRADER, GradeFilter, GradeSetKey, choices_of, grade_sets, prompt_cells
+from rubric_measures.grade_set_keys import UNKNOWN_GRADER, GradeSetKey, choices_of, prompt_cells
+from rubric_measures.grade_sets import GradeFilter, grade_sets
 from rubric_measures.graded import OnFailed
 from rubric_measures.leaderboard import Leaderboard, score_records
 from rubric_measures.meta_evaluation.bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED

@@ -16,16 +16,8 @@ from numpy.typing import NDArray
 from rubric_measures.errors import InputError, UnknownNameError
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.workbench import GradedPassage, QueryPassages, grade_of_items, load_graded, provenance_of
-from rubric_measures.grade_sets import (
-    UNKNOWN_GRADER,
-    GradeFilter,
-    GradeSetKey,
-    GradeSetSelector,
-    choices_of,
-    grade_set_key,
-    grade_sets,
-    prompt_cells,
-)
+from rubric_measures.grade_set_keys import UNKNOWN_GRADER, GradeSetKey, choices_of, grade_set_key, prompt_cells
+from rubric_measures.grade_sets import GradeFilter, GradeSetSelector, grade_sets
 from rubric_measures.people import HUMAN
 from rubric_measures.records import RubricItem, TestBank
 from rubric_measures.review.events import Cell

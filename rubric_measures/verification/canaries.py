@@ -13,7 +13,8 @@ from typing import NamedTuple
 from rubric_measures.errors import InputError
 from rubric_measures.formats.graded_files import PassageGroup
 from rubric_measures.formats.workbench import GradedPassage, QueryPassages
-from rubric_measures.grade_sets import GradeSetKey, grade_set_key, grades_of_entry
+from rubric_measures.grade_set_keys import GradeSetKey, grade_set_key
+from rubric_measures.grade_sets import grades_of_entry
 from rubric_measures.records import RubricItem, TestBank
 
 __all__ = ["CANARY_KINDS", "CanaryCount", "CanaryReport", "FooledGrade", "build_canaries", "canary_report"]

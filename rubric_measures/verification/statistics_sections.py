@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rubric_measures.grade_sets import options_of, prompt_cells
+from rubric_measures.grade_set_keys import options_of, prompt_cells
 from rubric_measures.verification.bank_stability import RunCoverage, StabilityPoint, bank_stability
 from rubric_measures.verification.canaries import CanaryReport
 from rubric_measures.verification.grader_statistics import GraderReport
