@@ -25,6 +25,8 @@ def is_done(said: PersonGrade | None) -> bool:
 
 def kind_of(review: Review, person: str, event: Event) -> str:
     """What kind of action it was, for a person; that somebody decided tells that they differ from the grader."""
+    if event.kind == "look":
+        return "looked at the impact"
     if event.kind not in ("grade", "decide"):
         return event.kind.replace("_", " ")
     payload = event.payload
@@ -38,6 +40,8 @@ def about(review: Review, event: Event) -> str:
     payload = event.payload
     if event.kind == "undo":
         return f"action {payload['event']}"
+    if event.kind == "look":
+        return f"{len(payload['cells'])} grades of others"
     if event.kind in ("grade", "decide"):
         item = review.material.items.get((payload["query_id"], payload["item_id"]))
         return f"{payload['doc_id']}: {item.text if item else payload['item_id']}"

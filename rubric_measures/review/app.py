@@ -62,6 +62,7 @@ def make_app(review: Review, access: Access) -> Any:
     posts: dict[str, Callable[[Review, Asked], Answer]] = {
         "/grade": screens.post_grade,
         "/decide": screens.post_decide,
+        "/impact": screens.post_impact,
         "/bank": screens.post_bank,
         "/undo": screens.post_undo,
         "/export": screens.post_export,

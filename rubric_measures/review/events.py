@@ -41,8 +41,8 @@ class Event:
         event_id: ascending; also the version of the items that the event touched.
         person: who.
         time: when, ISO 8601 in UTC.
-        kind: `grade`, `decide`, `undo`, or an edit of the bank (`item_add`, `item_edit`, `item_retire`, `item_split`,
-            `item_merge`).
+        kind: `grade`, `decide`, `undo`, `look` (at scores that tell something of grades that the person had still to
+            give), or an edit of the bank (`item_add`, `item_edit`, `item_retire`, `item_split`, `item_merge`).
         payload: what, by kind.
     """
 
@@ -120,6 +120,7 @@ class Snapshot:
         grades: cell -> person -> what the person says.
         items: key -> the item, in bank order; new items stand behind those that they come from.
         undone: ids of events that were taken back.
+        looked: (person, cell) of grades of which the person saw on the impact screen which way they went.
         late: ids of grades that came in behind what their person did later on the same cell, and replace nothing.
         last_id: the last event that is in the snapshot.
     """
@@ -127,6 +128,7 @@ class Snapshot:
     grades: dict[Cell, dict[str, PersonGrade]] = field(default_factory=dict)
     items: dict[str, ItemState] = field(default_factory=dict)
     undone: frozenset[int] = frozenset()
+    looked: frozenset[tuple[str, Cell]] = frozenset()
     late: frozenset[int] = frozenset()
     last_id: int = 0
 

@@ -53,7 +53,7 @@ def extend(snapshot: Snapshot, events: Sequence[Event], bank: TestBank, earlier:
     if any(event.kind == "undo" for event in events):
         return fold([*earlier, *events], bank)
     last = events[-1].event_id if events else snapshot.last_id
-    made = Snapshot(dict(snapshot.grades), dict(snapshot.items), snapshot.undone, snapshot.late, last)
+    made = Snapshot(dict(snapshot.grades), dict(snapshot.items), snapshot.undone, snapshot.looked, snapshot.late, last)
     for event in events:
         _apply(made, event)
     return made
@@ -62,6 +62,8 @@ def extend(snapshot: Snapshot, events: Sequence[Event], bank: TestBank, earlier:
 def _apply(snapshot: Snapshot, event: Event) -> None:
     if event.kind in EDITS:
         apply_edit(snapshot, event)
+    elif event.kind == "look":
+        snapshot.looked |= {(event.person, Cell(*cell)) for cell in event.payload["cells"]}
     else:
         _grade(snapshot, event)
 
@@ -78,7 +80,7 @@ def _grade(snapshot: Snapshot, event: Event) -> None:
     of_cell = snapshot.grades[cell] = dict(snapshot.grades.get(cell, {}))
     grade = say.get("grade")
     if event.kind == "grade":
-        first, blind = _first(before, grade, bool(say.get("blind", True)))
+        first, blind = _first(before, grade, _is_blind(snapshot, event, cell))
         agrees = grade is not None and grade == say.get("grader_grade")
         final = grade if agrees or say.get("grader_grade") is None else None
         decision = "agree" if agrees else ""
@@ -90,6 +92,10 @@ def _grade(snapshot: Snapshot, event: Event) -> None:
         mine, first, blind = (before.grade, before.first, before.blind) if before else (None, None, False)
         made = PersonGrade(mine, first, blind, grade, say["decision"], say["reason"], event.event_id, event.time)
     of_cell[event.person] = made
+
+
+def _is_blind(snapshot: Snapshot, event: Event, cell: Cell) -> bool:
+    return bool(event.payload.get("blind", True)) and (event.person, cell) not in snapshot.looked
 
 
 def is_earlier(time: str, other: str) -> bool:

@@ -14,8 +14,7 @@ from rubric_measures.review.bank_formats import bank_formats
 from rubric_measures.review.bank_screen import bank, post_bank
 from rubric_measures.review.events import Cell, PersonGrade
 from rubric_measures.review.export import Exported, export_review, inside, static_page
-from rubric_measures.review.impact import changed_cells
-from rubric_measures.review.impact_items import MIN_RATING
+from rubric_measures.review.impact_screen import impact, post_impact
 from rubric_measures.review.marking import mark_words
 from rubric_measures.review.queues import ORDERS, Order, QueueEntry
 from rubric_measures.review.session import Queue, QueueChoice, Review
@@ -33,6 +32,7 @@ __all__ = [
     "post_decide",
     "post_export",
     "post_grade",
+    "post_impact",
     "post_person",
     "post_undo",
     "progress",
@@ -41,7 +41,6 @@ __all__ = [
 ]
 
 _PAGE = 50
-_ITEMS = 25
 _ORDER_NAMES: dict[Order, str] = {
     "disagreement": "Graders disagree",
     "influence": "Most influential on the leaderboard",
@@ -241,47 +240,6 @@ def post_decide(review: Review, asked: Asked) -> Answer:
     found = review.queue(choice, review.store.snapshot())
     following = _next_open(review, asked, found, _after(found, cell))
     return Answer(redirect=_check_url(choice, following or cell))
-
-
-def impact(review: Review, asked: Asked) -> Answer:
-    """The leaderboards and the items before and after."""
-    snapshot = review.store.snapshot()
-    changed = changed_cells(review.material, snapshot)
-    query_id = asked.get("query")
-    if query_id and query_id not in review.material.bank.items:
-        raise InputError(f"the bank has no query {query_id!r}")
-    number = max(asked.number("page", 1), 1)
-    items = review.item_impact(snapshot, query_id, (number - 1) * _ITEMS, _ITEMS)
-    seen = [not review.blind or is_done(snapshot.grades[cell].get(asked.person)) for cell, _, _ in changed]
-    return page(
-        "impact.html",
-        review,
-        asked,
-        title="Impact",
-        impacts=review.impact(snapshot),
-        # Whoever has not graded a cell yet shall do it blind, and sees neither of its grades; nor, unasked, the scores
-        # and counts that tell which way they went.
-        changed=[
-            (cell, review.material.grade(cell).item_text, old, new, shown)
-            for (cell, old, new), shown in zip(changed[:200], seen, strict=False)
-        ],
-        hidden=0 if asked.get("all") == "yes" else seen.count(False),
-        more_fields={"all": "yes"} if asked.get("all") == "yes" else {},
-        changed_total=len(changed),
-        items=items,
-        query_id=query_id,
-        queries=_query_texts(review),
-        page_number=number,
-        pages=max(1, -(-items.total // _ITEMS)),
-        page_url="/impact?" + urlencode({"query": query_id, **({"all": "yes"} if asked.get("all") == "yes" else {})}),
-        min_rating=MIN_RATING,
-    )
-
-
-def _query_texts(review: Review) -> dict[str, str]:
-    """query_id -> text, of the bank."""
-    texts = review.material.bank.query_texts
-    return {name: texts.get(name, "") for name in review.material.bank.items}
 
 
 def progress(review: Review, asked: Asked) -> Answer:

@@ -182,6 +182,10 @@ class ReviewStore:
 
         return self._write(person, "decide", check)
 
+    def look(self, person: str, cells: Sequence[Cell]) -> Event:
+        """Keeps that a person saw which way others' grades went: what they say of these later is not blind."""
+        return self._write(person, "look", lambda _: {"cells": [list(cell) for cell in cells]})
+
     def edit(self, person: str, kind: str, payload: Mapping[str, Any], expected: Mapping[str, int]) -> Event:
         """Keeps an edit of the bank, unless somebody changed one of the items after the editor saw it.
 

@@ -44,7 +44,7 @@ def candidates(events: Sequence[Event], snapshot: Snapshot, person: str) -> Iter
     """
     later: dict[str, str] = {}
     for event in reversed(events):
-        if event.kind == "undo" or event.event_id in snapshot.undone or event.event_id in snapshot.late:
+        if event.kind in ("undo", "look") or event.event_id in snapshot.undone or event.event_id in snapshot.late:
             continue
         touched = _touched(event)
         if event.person == person:

@@ -1,0 +1,75 @@
+"""The screen that shows what people's grades and edits do to leaderboards and items, without telling grades to come."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from rubric_measures.errors import InputError
+from rubric_measures.review.actions import is_done
+from rubric_measures.review.asked import Answer, Asked, page
+from rubric_measures.review.events import Cell
+from rubric_measures.review.impact import changed_cells
+from rubric_measures.review.impact_items import MIN_RATING
+from rubric_measures.review.session import Review
+
+__all__ = ["impact", "post_impact"]
+
+_ITEMS = 25
+
+
+def impact(review: Review, asked: Asked) -> Answer:
+    """The leaderboards and the items before and after."""
+    snapshot = review.store.snapshot()
+    changed = changed_cells(review.material, snapshot)
+    query_id = asked.get("query")
+    if query_id and query_id not in review.material.bank.items:
+        raise InputError(f"the bank has no query {query_id!r}")
+    number = max(asked.number("page", 1), 1)
+    items = review.item_impact(snapshot, query_id, (number - 1) * _ITEMS, _ITEMS)
+    seen = [not review.blind or is_done(snapshot.grades[cell].get(asked.person)) for cell, _, _ in changed]
+    return page(
+        "impact.html",
+        review,
+        asked,
+        title="Impact",
+        impacts=review.impact(snapshot),
+        # Whoever has not graded a cell yet shall do it blind, and sees neither of its grades; nor, unasked, the scores
+        # and counts that tell which way they went.
+        changed=[
+            (cell, review.material.grade(cell).item_text, old, new, shown)
+            for (cell, old, new), shown in zip(changed[:200], seen, strict=False)
+        ],
+        hidden=len(_hidden(review, asked)),
+        changed_total=len(changed),
+        items=items,
+        query_id=query_id,
+        queries=_query_texts(review),
+        page_number=number,
+        pages=max(1, -(-items.total // _ITEMS)),
+        page_url="/impact?" + urlencode({"query": query_id}),
+        min_rating=MIN_RATING,
+    )
+
+
+def _hidden(review: Review, asked: Asked) -> list[Cell]:
+    """Changed grades that the person has still to give blindly, and has not yet chosen to see the effect of."""
+    if not review.blind:
+        return []
+    snapshot = review.store.snapshot()
+    changed = [cell for cell, _, _ in changed_cells(review.material, snapshot)]
+    open_ones = [cell for cell in changed if not is_done(snapshot.grades[cell].get(asked.person))]
+    return [cell for cell in open_ones if (asked.person, cell) not in snapshot.looked]
+
+
+def post_impact(review: Review, asked: Asked) -> Answer:
+    """Shows scores and counts all the same, and remembers that the person has seen them."""
+    cells = _hidden(review, asked)
+    if cells:
+        review.store.look(asked.person, cells)
+    return Answer(redirect="/impact?" + urlencode({"query": asked.get("query")}))
+
+
+def _query_texts(review: Review) -> dict[str, str]:
+    """query_id -> text, of the bank."""
+    texts = review.material.bank.query_texts
+    return {name: texts.get(name, "") for name in review.material.bank.items}
