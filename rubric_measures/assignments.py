@@ -127,7 +127,7 @@ class _Line:
             key = tuple([(one["text"], one.get("importance"), one.get("mapped_sub_narrative")) for one in nuggets])
             query_id, run, text = content["qid"], content.get("run_id", run_id), content["answer_text"]
             hash(key)
-            if all(isinstance(found, str) for found in (query_id, run, text)) and _LABELS.issuperset(labels):
+            if run and all(isinstance(found, str) for found in (query_id, run, text)) and _LABELS.issuperset(labels):
                 return cls(query_id, run, len(text.split()), key, labels, nuggets)
         except (KeyError, TypeError, AttributeError):
             # Not as nuggetizer writes it today: the models know older forms, and name the field that is wrong.

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rubric_measures.cli import main
 from rubric_measures.errors import FormatError, InputError
 from rubric_measures.formats import nuggetizer, nuggetizer_records
 from rubric_measures.formats.nuggetizer import read_assignments, read_metrics, read_nuggets, read_requests
@@ -253,3 +254,14 @@ def test_the_nuggets_of_trec_rag_2025() -> None:
     assert (len(bank.items), len(bank)) == (22, 1255)
     assert sum(item.importance == "vital" for item in bank) == 925
     assert bank_of_nuggets(nugget_lines(bank)) == nuggetizer_records.bank_of_items(bank.items, {}, bank.facet_texts)
+
+
+@pytest.mark.parametrize("command", ["convert", "leaderboard"])
+def test_an_empty_run_id_names_no_run(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nugget = {"text": "a", "importance": "vital", "assignment": "support"}
+    line = {"qid": "q1", "query": "x", "run_id": "", "answer_text": "t", "response_length": 1, "nuggets": [nugget]}
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(line) + "\n")
+    options = ["--to", "records", "-o", str(tmp_path / "r.jsonl")] if command == "convert" else ["-m", "NuggetV"]
+    assert main([command, str(path), *options]) == 2
+    assert capsys.readouterr().err.endswith("a.jsonl:1: run_id: names no run; say which one it is\n")

@@ -178,13 +178,7 @@ def read_assignments(path: str | os.PathLike[str], run_id: str | None = None) ->
     rows = read_json_lines(path, _ASSIGNMENTS, "assignments")
     lines = []
     for number, line in rows:
-        if line.run_id is None:
-            if run_id is None:
-                raise FormatError(
-                    "names no run; say which one it is", path=path_name(path), line=number, field="run_id"
-                )
-            line = line.model_copy(update={"run_id": run_id})
-        lines.append((number, line))
+        lines.append((number, _with_run(line, path_name(path), number, run_id)))
     _unique([(number, (str(line.run_id), line.qid)) for number, line in lines], path)
     return [line for _, line in lines]
 
@@ -205,9 +199,9 @@ def validate_assignments(data: bytes | Mapping[str, Any], name: str, line: int, 
 
 
 def _with_run(line: AssignmentLine, name: str, number: int, run_id: str | None) -> AssignmentLine:
-    if line.run_id is not None:
+    if line.run_id:
         return line
-    if run_id is None:
+    if not run_id:
         raise FormatError("names no run; say which one it is", path=name, line=number, field="run_id")
     return line.model_copy(update={"run_id": run_id})
 
