@@ -288,7 +288,8 @@ def _item_ids(entry: ItemGradeSet | DirectGrade) -> list[str]:
     if isinstance(entry, DirectGrade):
         return [DIRECT_ITEM]
     if entry.self_ratings:
-        ids = [rating.item_id for rating in entry.self_ratings]
+        # Not the property `item_id`: this is done for every grade that is loaded.
+        ids = [rating.question_id or rating.nugget_id or "" for rating in entry.self_ratings]
     else:
         ids = [*entry.correct_answered, *entry.wrong_answered]
     return [*ids, *entry.item_status] if entry.item_status else ids

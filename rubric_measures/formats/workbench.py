@@ -166,8 +166,10 @@ def passage_streams(lines: Lines, name: str, notes: Counter[str]) -> Iterator[Pa
             # What was handed out is kept by nobody here.
             ahead = None
             del passages
-            while fresh:
-                yield fresh.pop(next(iter(fresh)))
+            waiting = list(fresh.values())[::-1]
+            fresh.clear()
+            while waiting:
+                yield waiting.pop()
             ahead = next(parts, None)
 
     while ahead is not None:
