@@ -119,6 +119,24 @@ def test_runs_of_a_collection_of_records_keep_the_ranks(folder: Path, capsys: py
         assert {str(measure): value for measure, value in got.items()} == pytest.approx(row, abs=1e-12)
 
 
+def test_a_run_that_is_added_to_records_scores_as_its_file_does(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dice = random.Random(3)
+    # d12 and so on have no record, nor have those that the collection lacks.
+    lines = [
+        f"{query_id} Q0 d{number} {rank} {30 - rank} gamma"
+        for query_id in ("q1", "q2")
+        for rank, number in enumerate(dice.sample(range(16), 16), 1)
+    ]
+    (folder / "gamma.run").write_text("\n".join(lines) + "\n")
+    expected = values_of(folder, capsys, str(folder / "gamma.run"))
+    graded = str(folder / "graded.jsonl.gz")
+    assert main(["convert", graded, "--add-run", str(folder / "gamma.run"), "-o", graded + ".new.gz"]) == 0
+    (folder / "graded.jsonl.gz.new.gz").replace(graded)
+    assert values_of(folder, capsys)["gamma"] == pytest.approx(expected["gamma"], abs=1e-12)
+
+
 def test_pooling_the_runs_of_records_again_gives_the_same_places(folder: Path) -> None:
     again = folder / "again.jsonl.gz"
     assert main(["pool", "-c", str(folder / "graded.jsonl.gz"), "-o", str(again)]) == 0

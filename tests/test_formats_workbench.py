@@ -447,5 +447,13 @@ def test_ids_and_ranks_that_cannot_be_are_named(
             read(tmp_path / "x.jsonl")
 
 
+def test_an_empty_query_id_is_named(tmp_path: Path) -> None:
+    for content in ([example.passage("", "d1", [])], example.passage("", "d1", [])):
+        path = example.write_lines(tmp_path / "x.jsonl", [["", content]])
+        for read in (lambda name: list(read_graded(name)), load_graded, lambda name: list(_streams(name))):
+            with pytest.raises(FormatError, match=r"x\.jsonl:1: \[0\]: the query id is empty; expected text"):
+                read(path)
+
+
 def _streams(path: Path) -> Iterator[PassageStream]:
     return passage_streams(iter_lines(path), str(path), Counter())

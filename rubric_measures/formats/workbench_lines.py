@@ -122,6 +122,8 @@ def _parse_line(
     if isinstance(query_id, int):
         notes["ids"] += 1
         query_id = str(query_id)
+    if not query_id:
+        raise FormatError("the query id is empty; expected text", path=name, line=line, field="[0]")
     return query_id, [passages] if isinstance(passages, GradedPassage) else cast(list[GradedPassage], passages)
 
 
