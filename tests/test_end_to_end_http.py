@@ -260,6 +260,8 @@ def test_a_prompt_of_the_users_own(tmp_path: Path, capsys: pytest.CaptureFixture
     [
         ("scale = [0, 4]", "", "parser rating needs a scale"),
         ("scale = [0, 4]", "scale = [4, 0]", "scale must be [lowest, highest]"),
+        ("scale = [0, 4]", "scale = [1, 10]", "scale [1, 10] has grades that no record holds"),
+        ('"rating"\nscale = [0, 4]', '"yes_no"\nlabels = ["nein", "ja"]', "parser yes_no can never read 'nein', 'ja'"),
         ('parser = "rating"', 'parser = "stars"', "unknown parser 'stars'"),
         ("{context}", "{text}", "the text lacks {context}"),
         ('target = "question"', "target = question", "is no TOML"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -259,6 +260,10 @@ citation = "us"
 '''
 
 
+def labelled(parser: str, *labels: str) -> str:
+    return GOOD.replace("scale = [0, 3]\n", f"labels = {list(labels)}\n").replace('"rating"', f'"{parser}"')
+
+
 def write(folder: Path, text: str) -> Path:
     path = folder / "mine.toml"
     path.write_text(text, encoding="utf-8")
@@ -297,11 +302,41 @@ def test_all_problems_of_a_users_prompt_in_one_line(tmp_path: Path) -> None:
         (GOOD.replace('"question"', '"page"'), "unknown target 'page'"),
         (GOOD.replace("[0, 3]", '"0-3"'), "scale must be a list"),
         (GOOD.replace('"rating"', '"label_list"'), "needs labels"),
+        # Records hold grades from 0 to 5: what a call was paid for could not be written down.
+        *(
+            (GOOD.replace("[0, 3]", scale), rf"scale {re.escape(scale)} has grades that no record holds: .* 0 to 5")
+            for scale in ("[1, 10]", "[0, 100]", "[-2, 2]", "[0, 6]")
+        ),
+        (labelled("label", "a", "b", "c", "d", "e", "f", "g"), "7 labels are too many: .* 0 to 5"),
+        (labelled("label", "bad", "good") + "scale = [0, 5]", r"2 labels do not fit scale \[0, 5\]"),
+        (labelled("yes_no", "No", "Yes") + "scale = [1, 2]", r"scale \[1, 2\] does not fit parser yes_no"),
+        # Labels that no reply can ever name.
+        (labelled("yes_no", "nein", "ja"), "parser yes_no can never read 'nein', 'ja' as listed .*parser label"),
+        (labelled("yes_no", "Yes", "No"), "parser yes_no can never read 'Yes', 'No'"),
+        (labelled("yes_no", "No", "Yes", "Yes"), "can never read 'Yes'"),
+        (labelled("yes_no", "No"), "can never read 'No'"),
+        (labelled("label", "good", "good"), "can never read 'good' as listed"),
+        (labelled("label", "good", ""), "can never read '' as listed"),
+        (labelled("label_list", "No support", "Support"), "can never read 'No support', 'Support' .*small letters"),
     ],
 )
 def test_bad_prompt_files_say_where(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(FormatError, match=message):
         load_prompt_file(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("text", "reply", "value"),
+    [
+        (GOOD.replace("[0, 3]", "[1, 5]"), "Rating: 5", 5),
+        (labelled("label", "nein", "ja"), "Ja.", 1),
+        (labelled("label", "weak", "fair", "strong") + "scale = [1, 3]", "It is strong.", 3),
+        (labelled("yes_no", "no", "yes"), "Yes.", 1),
+        (labelled("label_list", "no_support", "support"), "['Support']", ("support",)),
+    ],
+)
+def test_labels_and_scales_that_can_be_read(tmp_path: Path, text: str, reply: str, value: object) -> None:
+    assert load_prompt_file(write(tmp_path, text)).parse(reply).value == value
 
 
 def test_the_wheel_holds_the_prompts() -> None:

@@ -18,6 +18,7 @@ from rubric_measures.backends.base import Message
 from rubric_measures.errors import FormatError, InputError, UnknownNameError
 from rubric_measures.files import path_name, read_text
 from rubric_measures.prompts import parsers
+from rubric_measures.prompts.checks import FIELDS, PARSERS, problems_of
 from rubric_measures.prompts.frames import FIELD, Frame, Template, cut, cut_json
 from rubric_measures.prompts.injection import delimiters_of
 from rubric_measures.prompts.parsers import Parsed
@@ -25,15 +26,6 @@ from rubric_measures.signature import content_hash
 
 __all__ = ["FIELDS", "PARSERS", "Prompt", "list_text", "load_prompt", "load_prompt_file", "prompt_names"]
 
-# target -> (fields that its prompts must have, further fields that they may have)
-FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
-    "question": (frozenset({"question", "context"}), frozenset({"query"})),
-    "nugget": (frozenset({"nugget", "context"}), frozenset({"query"})),
-    "direct": (frozenset({"query_title", "context"}), frozenset({"examples"})),
-    "answer": (frozenset({"query", "answer"}), frozenset({"documents", "domain"})),
-    "answers": (frozenset({"answer_a", "answer_b"}), frozenset({"query", "documents"})),
-}
-PARSERS = ("rating", "yes_no", "label", "label_list", "list", "items", "aspects", "verdict", "text")
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
@@ -306,7 +298,7 @@ def load_prompt_file(path: str | PathLike[str]) -> Prompt:
         raise FormatError(f"is no TOML ({str(error).split(' (at ')[0]})", path=shown, line=line) from None
     if "template" in entry and "text" not in entry:
         entry["text"] = entry.pop("template")
-    problems = _problems(entry)
+    problems = problems_of(entry)
     if problems:
         found = re.search(r"^(?:text|template)\s*=", source, re.MULTILINE)
         line = source.count("\n", 0, found.start()) + 1 if found else 1
@@ -322,44 +314,3 @@ def load_prompt_file(path: str | PathLike[str]) -> Prompt:
         entry.setdefault("scale", [0, 1])
         entry.setdefault("labels", ["No", "Yes"])
     return _from_entry(name, {"citation": "", **entry}, {})
-
-
-def _problems(entry: Mapping[str, Any]) -> list[str]:
-    """Everything that is wrong with a user's prompt, as far as it can be seen at once."""
-    types: dict[str, type] = {
-        "name": str, "text": str, "system": str, "target": str, "task": str, "parser": str, "scale": list,
-        "labels": list, "citation": str, "defaults": dict, "reply_tokens": int,
-    }  # fmt: skip
-    problems = [f"missing key {key}" for key in ("text", "target", "parser") if key not in entry]
-    problems += [f"unknown key {key}" for key in sorted(set(entry) - set(types))]
-    problems += [
-        f"{key} must be a {kind.__name__}"
-        for key, kind in types.items()
-        if not isinstance(entry.get(key, kind()), kind)
-    ]
-    if problems:
-        return problems
-    target, parser, scale, labels = entry["target"], entry["parser"], entry.get("scale"), entry.get("labels", [])
-    if target not in FIELDS:
-        problems.append(f"unknown target {target!r} (known: {', '.join(FIELDS)})")
-    if parser not in PARSERS:
-        problems.append(f"unknown parser {parser!r} (known: {', '.join(PARSERS)})")
-    if scale is not None and not (len(scale) == 2 and all(type(x) is int for x in scale) and scale[0] < scale[1]):
-        problems.append("scale must be [lowest, highest], two integers")
-    if parser == "rating" and scale is None:
-        problems.append("parser rating needs a scale, such as scale = [0, 5]")
-    if parser in ("label", "label_list", "aspects") and not labels:
-        problems.append(f"parser {parser} needs labels, lowest grade first")
-    if not all(isinstance(text, str) for text in [*labels, *entry.get("defaults", {}).values()]):
-        problems.append("labels and defaults must be strings")
-    if target in FIELDS:
-        required, optional = FIELDS[target]
-        present = set(FIELD.findall(entry.get("system", "") + "\n" + entry["text"])) - set(entry.get("defaults", {}))
-        if missing := sorted(required - present):
-            problems.append(f"the text lacks {', '.join('{' + name + '}' for name in missing)}")
-        if unknown := sorted(present - required - optional):
-            known = ", ".join("{" + name + "}" for name in sorted(required | optional))
-            problems.append(
-                f"unknown {', '.join('{' + name + '}' for name in unknown)} (a {target} prompt has {known})"
-            )
-    return problems

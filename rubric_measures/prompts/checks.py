@@ -1,0 +1,109 @@
+"""What is wrong with a user's prompt file: keys, fields, scales that no record holds, labels that no reply can name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rubric_measures.prompts.frames import FIELD
+from rubric_measures.prompts.parsers import Parsed, parse_label, parse_label_list, parse_yes_no
+
+__all__ = ["FIELDS", "HIGHEST", "PARSERS", "problems_of"]
+
+# target -> (fields that its prompts must have, further fields that they may have)
+FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
+    "question": (frozenset({"question", "context"}), frozenset({"query"})),
+    "nugget": (frozenset({"nugget", "context"}), frozenset({"query"})),
+    "direct": (frozenset({"query_title", "context"}), frozenset({"examples"})),
+    "answer": (frozenset({"query", "answer"}), frozenset({"documents", "domain"})),
+    "answers": (frozenset({"answer_a", "answer_b"}), frozenset({"query", "documents"})),
+}
+PARSERS = ("rating", "yes_no", "label", "label_list", "list", "items", "aspects", "verdict", "text")
+# Graded passage records hold grades from 0, the self-ratings of EXAM++ and of the workbench.
+HIGHEST = 5
+# Parsers whose labels are grades, one after the other.
+_OF_LABELS = ("yes_no", "label", "label_list")
+
+
+def problems_of(entry: Mapping[str, Any]) -> list[str]:
+    """Everything that is wrong with a user's prompt, as far as it can be seen at once."""
+    types: dict[str, type] = {
+        "name": str, "text": str, "system": str, "target": str, "task": str, "parser": str, "scale": list,
+        "labels": list, "citation": str, "defaults": dict, "reply_tokens": int,
+    }  # fmt: skip
+    problems = [f"missing key {key}" for key in ("text", "target", "parser") if key not in entry]
+    problems += [f"unknown key {key}" for key in sorted(set(entry) - set(types))]
+    problems += [
+        f"{key} must be a {kind.__name__}"
+        for key, kind in types.items()
+        if not isinstance(entry.get(key, kind()), kind)
+    ]
+    if problems:
+        return problems
+    target, parser, scale, labels = entry["target"], entry["parser"], entry.get("scale"), entry.get("labels", [])
+    if target not in FIELDS:
+        problems.append(f"unknown target {target!r} (known: {', '.join(FIELDS)})")
+    if parser not in PARSERS:
+        problems.append(f"unknown parser {parser!r} (known: {', '.join(PARSERS)})")
+    if scale is not None and not _is_scale(scale):
+        problems.append("scale must be [lowest, highest], two integers")
+    elif scale is not None and not 0 <= scale[0] < scale[1] <= HIGHEST:
+        problems.append(
+            f"scale {scale} has grades that no record holds: it must lie within 0 to {HIGHEST}, such as scale = [0, 5]"
+        )
+    if parser == "rating" and scale is None:
+        problems.append("parser rating needs a scale, such as scale = [0, 5]")
+    if parser in ("label", "label_list", "aspects") and not labels:
+        problems.append(f"parser {parser} needs labels, lowest grade first")
+    if not all(isinstance(text, str) for text in [*labels, *entry.get("defaults", {}).values()]):
+        problems.append("labels and defaults must be strings")
+    elif parser in _OF_LABELS and labels and (scale is None or _is_scale(scale)):
+        problems += _problems_of_labels(parser, labels, scale)
+    if target in FIELDS:
+        required, optional = FIELDS[target]
+        present = set(FIELD.findall(entry.get("system", "") + "\n" + entry["text"])) - set(entry.get("defaults", {}))
+        if missing := sorted(required - present):
+            problems.append(f"the text lacks {', '.join('{' + name + '}' for name in missing)}")
+        if unknown := sorted(present - required - optional):
+            known = ", ".join("{" + name + "}" for name in sorted(required | optional))
+            problems.append(
+                f"unknown {', '.join('{' + name + '}' for name in unknown)} (a {target} prompt has {known})"
+            )
+    return problems
+
+
+def _is_scale(scale: Sequence[object]) -> bool:
+    return len(scale) == 2 and all(type(grade) is int for grade in scale) and scale[0] < scale[1]  # type: ignore[operator]
+
+
+def _problems_of_labels(parser: str, labels: Sequence[str], scale: Sequence[int] | None) -> list[str]:
+    """Labels that do not stand for the grades of the scale one by one, or that the parser would never read as that."""
+    low = scale[0] if scale else 0
+    if scale and len(labels) != scale[1] - low + 1:
+        return [f"{len(labels)} labels do not fit scale {list(scale)}: one label a grade, lowest first"]
+    if low + len(labels) - 1 > HIGHEST:
+        return [f"{len(labels)} labels are too many: the records hold grades 0 to {HIGHEST}"]
+    if parser == "yes_no" and (scale or [0, 1])[0] != 0:
+        return [f"scale {scale} does not fit parser yes_no: it must be [0, 1]"]
+    unread = [label for place, label in enumerate(labels) if _read_back(label, parser, labels) != place]
+    if not unread and (parser != "yes_no" or len(labels) == 2):
+        return []
+    hint = {
+        "yes_no": 'its labels are "No" and "Yes"; parser label reads others',
+        "label_list": "labels are different, in small letters, with _ for blanks",
+        "label": "labels are different words",
+    }[parser]
+    return [f"parser {parser} can never read {', '.join(map(repr, unread or labels))} as listed ({hint})"]
+
+
+def _read_back(label: str, parser: str, labels: Sequence[str]) -> int | None:
+    """The place at which the parser sees a reply that is the label itself; None where it sees no label."""
+    if not label.strip():
+        return None
+    if parser == "yes_no":
+        return parse_yes_no(label).value
+    if parser == "label":
+        return parse_label(label, labels).value
+    found: Parsed[tuple[str, ...]] = parse_label_list(json.dumps([label]), labels, 1)
+    return labels.index(found.value[0]) if found.value else None
