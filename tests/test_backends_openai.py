@@ -74,6 +74,8 @@ def test_named_as_on_the_command_line(server: Running) -> None:
     assert isinstance(made, Backend)
     assert made.model == f"openai:m@{server.url}"
     assert (made.count_tokens("a" * 9), made.context_tokens) == (3, None)
+    # Where nobody knows the model's own tokenizer, too many tokens are better than too few: the prompt must fit.
+    assert [made.count_tokens(text) for text in ("月" * 9, "ж" * 8, "ab月", "")] == [9, 4, 2, 0]
     assert make_backend("openai:gpt-4o").model == "openai:gpt-4o@https://api.openai.com/v1"
 
 
@@ -120,6 +122,8 @@ def test_the_official_endpoint_needs_a_key() -> None:
         ("hang:2,always", "failed", None, "no answer within 1 s"),
         ("400:context", "truncated", None, "maximum context length"),
         ("400:filter", "refused", None, "content filter"),
+        ("403:filter", "refused", None, "content filter"),
+        ("403,always", "failed", None, "HTTP 403"),
         ("400,always", "failed", None, "HTTP 400"),
         ("refusal", "refused", "I cannot help with that.", "the model refused"),
         ("filtered", "refused", None, "content filter"),
@@ -137,7 +141,7 @@ def test_one_fault(server: Running, faults: str, status: str, text: str | None, 
     assert (reply.status, reply.text) == (status, text)
     assert error in reply.error and "\n" not in reply.error
     assert reply.error or status == "ok"
-    final = faults.startswith(("400", "refusal", "filtered", "length", "null"))
+    final = faults.startswith(("400", "403", "refusal", "filtered", "length", "null"))
     attempts = 2 if "tokens" in faults else 1 if final else 6 if "always" in faults else None
     assert attempts in (None, server.stats()["attempts"][asked])
 
@@ -205,6 +209,18 @@ def test_no_server() -> None:
 def test_calls_that_are_all_wrong_end_the_run(server: Running) -> None:
     with pytest.raises(BackendError, match="no call is accepted: HTTP 400"):
         ask(backend(server.url), *(f"faults=400,always id={number}" for number in range(100)))
+
+
+def test_one_forbidden_passage_fails_alone_and_many_in_a_row_end_the_run(server: Running) -> None:
+    """A firewall may dislike one passage; a key that was revoked is another matter."""
+    asked = [f"id={number}" if number != 30 else "faults=403,always id=30" for number in range(60)]
+    found = ask(backend(server.url, concurrency=4), *asked)
+    assert {text for text, reply in found.items() if reply.status != "ok"} == {asked[30]}
+    late = [f"id={number}" if number < 40 else f"faults=403,always id={number}" for number in range(400)]
+    before = server.stats()["calls"]
+    with pytest.raises(BackendError, match=r"100 calls in a row failed \(HTTP 403"):
+        ask(backend(server.url, concurrency=4), *late)
+    assert server.stats()["calls"] - before < 200
 
 
 def test_a_wait_beyond_patience_ends_the_run(server: Running) -> None:

@@ -59,6 +59,19 @@ def test_exported_replies_are_replayed_under_another_model(tmp_path: Path) -> No
     assert ask(backend, "sun").status == "failed"
 
 
+def test_messages_with_several_replies_have_none(tmp_path: Path) -> None:
+    """Two models, or two temperatures, in one cache: whichever reply came first is not the reply."""
+    with ReplyCache(tmp_path / "c.sqlite") as cache:
+        for temperature, texts in ((0, {"moon": "4", "sun": "2"}), (1, {"moon": "1", "sun": "2"})):
+            for shown, text in texts.items():
+                cache.put(Request("hf:x@main", (Message("user", shown),), {"temperature": temperature}), Reply(text))
+        cache.export(tmp_path / "t.jsonl")
+    backend = make_backend(f"scripted:{tmp_path / 't.jsonl'}")
+    assert ask(backend, "sun").text == "2"
+    assert ask(backend, "moon").text is None
+    assert "different replies" in ask(backend, "moon").error
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

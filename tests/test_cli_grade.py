@@ -368,6 +368,8 @@ def test_exported_replies_are_replayed(tmp_path: Path) -> None:
         (["--max-cost", "3"], "--max-cost needs a price"),
         (["--prices", "nosuch.json"], "rubric_measures: nosuch.json: cannot be read (No such file or directory)\n"),
         (["--option", "x"], "NAME=VALUE"),
+        (["--option", "x=[1, NaN]"], "no number"),
+        (["--option", "max_tokens=200"], "--max-tokens"),
         (["--model-option", "dtype=bf16"], "dtype"),
         (["--prompt", "Thoma"], "did you mean Thomas"),
         (["--prompt", "Thomas"], "LexicalCoverage"),

@@ -16,7 +16,7 @@ from rubric_measures.backends.lexical import LexicalBackend
 from rubric_measures.backends.scripted import ScriptedBackend, ScriptedRule
 from rubric_measures.errors import InputError, UnknownNameError
 from rubric_measures.formats.workbench import GradedPassage, ItemGradeSet, QueryPassages, grade_of_items
-from rubric_measures.grading import Grader, GradingReport, GradingSettings, GradingTask, load_grader
+from rubric_measures.grading import Grader, GradingReport, GradingSettings, GradingTask, load_grader, make_manifest
 from rubric_measures.records import ItemKind, RubricItem, TestBank
 from rubric_measures.runners import LocalRunner
 from tests.function_backend import FunctionBackend
@@ -195,6 +195,31 @@ def test_a_check_that_does_not_fit_the_model_is_not_made() -> None:
         "of the model's 320 tokens"
     )
     assert grade_of_items(entry) == {}
+
+
+def test_a_prompt_that_an_endpoint_finds_too_long_is_cut_and_not_lost() -> None:
+    report = GradingReport()
+    backend = FunctionBackend(lambda request: Reply(None, "truncated", "HTTP 400: maximum context length is 10"))
+    graded = only_set(grade(backend, bank_of("Outer?"), RATING, report=report))
+    assert grade_of_items(graded) == {}
+    assert graded.item_status == {"q/Outer?": "truncated"}
+    assert dict(report.ungraded) == {"truncated": 1}
+
+
+def test_the_manifest_names_the_prompt_that_made_the_grades(tmp_path: Path) -> None:
+    """A prompt's file that is edited, or gone, while a model grades by it is not what the manifest tells of."""
+    path = tmp_path / "own.toml"
+    text = (
+        'name = "Own"\ntarget = "question"\nparser = "rating"\nscale = [0, 5]\ntext = "Rate {question} {context} A"\n'
+    )
+    path.write_text(text)
+    grader = Grader(LocalRunner(FunctionBackend(lambda request: path.unlink(missing_ok=True) or "4")), (str(path),))
+    report = GradingReport()
+    [group] = grader.grade_records([QueryPassages("q", [passage()])], bank_of("Outer?"), report)
+    described = make_manifest(grader, bank_of("Outer?"), report)["prompts"]["Own"]
+    extra = only_set(group.passages[0]).model_extra
+    assert extra is not None
+    assert described["signature"] == extra["provenance"]["signature"]
 
 
 def test_an_answer_that_was_cut_stays_cut_when_it_is_checked() -> None:
@@ -539,11 +564,19 @@ def test_later_queries_wait_for_a_late_one_and_do_not_pile_up(cached: bool, monk
         {"combine": "mean"},
         {"compat": "ragelo"},
         {"temperature": -1},
+        {"max_tokens": 0},
     ],
 )
 def test_settings_out_of_range_are_said(settings: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(settings))):
         GradingSettings(**settings)
+
+
+@pytest.mark.parametrize("name", ["temperature", "max_tokens"])
+def test_settings_do_not_come_as_further_options(name: str) -> None:
+    """They would stand in the record, and the model would be asked something else."""
+    with pytest.raises(InputError, match=f"{name} is a setting of its own .--{name.replace('_', '-')}"):
+        GradingSettings(options={name: 3})
 
 
 def test_a_grader_from_json_grades_tasks_in_order_with_failures_inside(tmp_path: Path) -> None:

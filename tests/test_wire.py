@@ -154,6 +154,8 @@ def test_half_a_surrogate_pair_is_replaced() -> None:
         (500, {"message": "oh"}, "failure", "failed"),
         (401, {"message": "who?"}, "hopeless", "failed"),
         (404, {"message": "no such model"}, "hopeless", "failed"),
+        (403, {"message": "request blocked"}, "final", "failed"),
+        (403, {"message": "m", "code": "content_filter"}, "final", "refused"),
         (400, {"message": "This model's maximum context length is 4096 tokens"}, "final", "truncated"),
         (400, {"message": "the request exceeds the available context size"}, "final", "truncated"),
         (422, {"message": "`inputs` must have less than 1024 tokens; input is longer"}, "final", "truncated"),

@@ -232,14 +232,8 @@ class Engine:
         if trouble.unreachable and not any(one.answered for one in self._sharing.endpoints):
             self._fatal(BackendError(f"{endpoint.url}: {trouble.error}; is the server running, and is the URL right?"))
             return True
-        self._lost += 1
         self._deliver(call, Reply(None, trouble.status, trouble.error), endpoint)
-        if self._lost >= _GIVE_UP_AFTER_LOST:
-            self._fatal(
-                BackendError(
-                    f"{endpoint.url}: {self._lost} calls in a row failed ({trouble.error}); run again to continue"
-                )
-            )
+        self._lose(endpoint, trouble)
         return True
 
     def _others(self, endpoint: Endpoint) -> list[Endpoint]:
@@ -262,10 +256,8 @@ class Engine:
         """Trouble that another attempt would not change."""
         if trouble.kind == "final":
             self._deliver(call, Reply(None, trouble.status, trouble.error), endpoint)
-            if trouble.status == "failed" and not endpoint.answered:
-                self._rejected += 1
-                if self._rejected >= _GIVE_UP_AFTER_REJECTED:
-                    self._fatal(BackendError(f"{endpoint.url}: no call is accepted: {trouble.error}"))
+            if trouble.status == "failed":
+                self._reject(endpoint, trouble)
             return
         if not self._others(endpoint):
             self._fatal(BackendError(f"{endpoint.url}: model {self._name!r} cannot be used: {trouble.error}"))
@@ -275,6 +267,25 @@ class Engine:
             endpoint.closed = trouble.error
             self._sharing.release(endpoint)
         self._sharing.add([call], first=True)
+
+    def _reject(self, endpoint: Endpoint, trouble: Trouble) -> None:
+        """Counts a call that the endpoint does not accept: one passage may be at fault, but not each of many."""
+        if endpoint.answered:
+            self._lose(endpoint, trouble)
+            return
+        self._rejected += 1
+        if self._rejected >= _GIVE_UP_AFTER_REJECTED:
+            self._fatal(BackendError(f"{endpoint.url}: no call is accepted: {trouble.error}"))
+
+    def _lose(self, endpoint: Endpoint, trouble: Trouble) -> None:
+        """Counts a call without an answer; so many in a row are no accident."""
+        self._lost += 1
+        if self._lost >= _GIVE_UP_AFTER_LOST:
+            self._fatal(
+                BackendError(
+                    f"{endpoint.url}: {self._lost} calls in a row failed ({trouble.error}); run again to continue"
+                )
+            )
 
     def _drop(self, endpoint: Endpoint) -> None:
         if any(one.up for one in self._sharing.endpoints if one is not endpoint):

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import itertools
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal
@@ -25,6 +26,10 @@ _OFFICIAL_URL = "https://api.openai.com/v1"
 _LOOK_AHEAD = 2  # requests pulled, in multiples of the calls that may be in flight
 _PULLED_AT_ONCE = 16
 _MOST_ASLEEP = 4096
+_DENSE = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef\U00010000-\U0010ffff]"
+)
+_FOREIGN = re.compile(r"[\u0080-\u0dff\u0f00-\u0fff\u10a0-\u177f\u1800-\u2e7f\ufb00-\ufeff]")
 _PROBE_LABELS = ("zebu-3", "alpaca-7")
 
 
@@ -116,8 +121,12 @@ class OpenAICompatible:
         return self._context_tokens
 
     def count_tokens(self, text: str) -> int:
-        """An estimate: a token for every four characters."""
-        return -(-len(text) // 4)
+        """An estimate: a token for four characters, for two of other alphabets, for one of scripts without spaces."""
+        if text.isascii():
+            return -(-len(text) // 4)
+        dense = len(_DENSE.findall(text))
+        foreign = len(_FOREIGN.findall(text))
+        return dense + -(-foreign // 2) + -(-(len(text) - dense - foreign) // 4)
 
     def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
         """Sends requests, group by group, and yields each with its reply as it comes.

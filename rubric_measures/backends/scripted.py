@@ -23,6 +23,10 @@ _FIELDS = {
     "key", "messages_hash", "contains", "matches", "replicate", "reply", "status", "error", "prompt_tokens",
     "completion_tokens", "raw", "model",
 }  # fmt: skip
+_DISPUTED = (
+    "the table has different replies to these messages, of several models or options: export one model (--model), from "
+    "a cache of one run"
+)
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,7 @@ class ScriptedBackend:
     """Answers from a table. Requests that no rule answers fail, with a message that says so.
 
     Rules are tried by key, then by the hash of the messages, then in the order of the table (`contains`, `matches`).
+    Messages for which the table has different replies (of several models, or options) fail: none is the right one.
 
     Args:
         rules: the table.
@@ -74,9 +79,12 @@ class ScriptedBackend:
         self._by_key = {rule.key: rule for rule in rules if rule.key}
         # A line of `cache export` carries both: by its key it answers the same model, by its messages any.
         self._by_messages: dict[tuple[str, int | None], ScriptedRule] = {}
+        self._disputed: set[tuple[str, int | None]] = set()
         for rule in rules:
             if rule.messages_hash:
-                self._by_messages.setdefault((rule.messages_hash, rule.replicate), rule)
+                place = (rule.messages_hash, rule.replicate)
+                if self._by_messages.setdefault(place, rule).reply.text != rule.reply.text:
+                    self._disputed.add(place)
         self._others = tuple(rule for rule in rules if not rule.key and not rule.messages_hash)
         self._context = context
         digest = content_hash([_identity(rule) for rule in rules])[:12]
@@ -131,6 +139,8 @@ class ScriptedBackend:
         if self._by_messages:
             digest = messages_hash(request)
             for replicate in (request.replicate, None):
+                if (digest, replicate) in self._disputed:
+                    return Reply(None, "failed", _DISPUTED)
                 if rule := self._by_messages.get((digest, replicate)):
                     return rule.reply
         shown = "\n".join(message.content for message in request.messages)
@@ -169,6 +179,8 @@ def _read_rule(line: bytes, path: str, number: int) -> ScriptedRule:
     contains = [contains] if isinstance(contains, str) else contains
     if text is not None and not isinstance(text, str):
         raise wrong("reply", "a text or null")
+    # Half a surrogate pair can be said in JSON but not in UTF-8, that is in no cache and no file.
+    text = text and text.encode("utf-8", "replace").decode("utf-8")
     if not isinstance(contains, list) or not all(isinstance(part, str) for part in contains):
         raise wrong("contains", "a text or a list of texts")
     for name in ("key", "messages_hash", "matches", "error"):

@@ -237,7 +237,7 @@ def trouble_of_status(status: int, body: object, wait: float | None, secrets: tu
         return Trouble("busy", error, wait, congestion=True)
     if status in (408, 409, 425) or status >= 500:
         return Trouble("failure", error, wait, congestion=status in (408, 504))
-    if status in (401, 402, 403, 404):
+    if status in (401, 402, 404):
         return Trouble("hopeless", error)
     if "context_length" in code or (status in (400, 413, 422) and _TOO_LONG.search(text)):
         return Trouble("final", error, status="truncated")

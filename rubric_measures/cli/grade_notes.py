@@ -77,6 +77,8 @@ def _advice(report: GradingReport, deterministic: bool) -> list[str]:
         found.append("raise --retries to draw unreadable replies again")
     if report.ungraded["truncated"]:
         found.append("replies that were cut need a higher --max-tokens")
+        if any("HTTP" in reason for _, reason in report.common_reasons("truncated", 200)):
+            found.append("with --model-option context_tokens=N, what an endpoint finds too long is graded in chunks")
     if any("too long" in reason for _, reason in report.common_reasons("refused", 200)):
         found.append("passages that are too long are graded with --long-passages chunk or truncate")
     return found

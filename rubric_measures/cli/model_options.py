@@ -31,7 +31,18 @@ def named_values(option: str, pairs: Iterable[str]) -> dict[str, Any]:
             found[name] = json.loads(text)
         except ValueError:
             found[name] = text
+        if _is_no_json(found[name]):
+            raise InputError(f"{option} {pair!r}: {text} is no number that a request can have")
     return found
+
+
+def _is_no_json(value: Any) -> bool:
+    """Whether a value has a NaN or an infinity, which Python reads and JSON does not know."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return True
+    return False
 
 
 def backend_settings(model_options: Iterable[str], base_urls: Sequence[str] | None) -> dict[str, Any]:

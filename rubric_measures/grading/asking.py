@@ -103,7 +103,7 @@ class Asker:
     def _read(self, reply: Reply, count: int | None) -> Answer:
         text = reply.text
         if reply.status in ("failed", "refused") or text is None:
-            status: GradeStatus = "refused" if reply.status == "refused" else "failed"
+            status: GradeStatus = "failed" if reply.status == "ok" else reply.status
             return Answer(None, status, text or "", reply.error or "the model gave no reply")
         answer = self._answer(text, count)
         if reply.status == "truncated":

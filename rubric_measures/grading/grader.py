@@ -213,7 +213,7 @@ class Grader:
             GradingError: the model cannot be used; finished calls are in the cache.
         """
         report = report if report is not None else GradingReport()
-        makers = self.makers(bank)
+        makers = report.makers = self.makers(bank)
         line = _Line()
         left_out: dict[str, list[int]] = {}
         jobs = self._jobs(groups, bank, makers, line, report, left_out)

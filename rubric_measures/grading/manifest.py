@@ -44,7 +44,8 @@ def make_manifest(
     run = report.run
     backend = grader.runner.backend
     prompts: dict[str, Any] = {}
-    for maker in grader.makers(bank):
+    # Those that made the grades: a prompt's file may be another one by now.
+    for maker in report.makers or grader.makers(bank):
         prompt = maker.style.prompt
         prompts[prompt.prompt_class] = {
             "citation": prompt.citation,

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rubric_measures.grading.amending import AmendCounts
 from rubric_measures.grading.combining import BY_RULE
 from rubric_measures.grading.order_effect import OrderEffect
 from rubric_measures.grading.outcomes import Outcome
 from rubric_measures.runners import RunStats
+
+if TYPE_CHECKING:
+    from rubric_measures.grading.entries import EntryMaker
 
 __all__ = ["GradingReport"]
 
@@ -39,6 +42,7 @@ class GradingReport:
         order: what the order of the nuggets in label lists did to their grades, where it was permuted.
         amended: what was left and what was changed, where only edits of the bank are followed.
         run: the calls.
+        makers: what made the grades, prompt by prompt.
     """
 
     statuses: dict[str, Counter[str]] = field(default_factory=dict)
@@ -54,6 +58,7 @@ class GradingReport:
     order: OrderEffect = field(default_factory=OrderEffect)
     amended: AmendCounts = field(default_factory=AmendCounts)
     run: RunStats = field(default_factory=RunStats)
+    makers: Sequence[EntryMaker] = ()
 
     @property
     def by_status(self) -> Counter[str]:
