@@ -258,6 +258,15 @@ def test_reviews_are_of_one_setting_and_show_the_other(tmp_path: Path) -> None:
     }
 
 
+def test_reviews_take_several_settings_for_one_where_asked_to(tmp_path: Path) -> None:
+    lines = [["q1", [passage("q1", "d1", [HIGH]), passage("q1", "d2", [LOW])]]]
+    path = write_lines(tmp_path / "g.jsonl", lines)
+    items = [{"query_id": "q1", "question_id": f"q1/{x}", "question_text": f"What is {x}?"} for x in "ab"]
+    bank = write_lines(tmp_path / "bank.jsonl", [{"query_id": "q1", "items": items}])
+    found = load_material(path, bank, GradeFilter(grade_set="aaaa,bbbb"))
+    assert found.grader == f"model {PROMPT} [aaaa,bbbb]" and len(found.cells) == 4
+
+
 def test_direct_labels_of_several_settings_are_not_mixed(tmp_path: Path) -> None:
     other = {**DIRECT, "self_ratings": 0, "correctAnswered": False}
     lines = [

@@ -166,9 +166,11 @@ def load_material(
     the_bank = load_bank(bank)
     groups = load_graded(name)
     machine = [_by_machines(group) for group in groups]
+    wanted = wanted or GradeFilter()
     keys = grade_sets(machine)
     prompts = prompt_cells(keys)
-    chosen = _first_set(machine, keys, wanted or GradeFilter(), name, the_bank)
+    # Sets that are taken for one have a key of their own among those that pass.
+    chosen = _first_set(machine, grade_sets(machine, wanted), wanted, name, the_bank)
     selector = GradeSetSelector(chosen, name)
     checked = {query.query_id: query for query in check_records(machine, selector, the_bank)}
     if not selector.found:
@@ -180,12 +182,12 @@ def load_material(
             checked[group.query_id].text,
             {passage.doc_id: passage for passage in checked[group.query_id].passages},
             _ratings(group.passages, prompts),
-            _extracted(group.passages, found),
+            _extracted(group.passages, chosen, found),
             select_query(group, GradeSetSelector(chosen, name), the_bank),
         )
         for group in machine
     }
-    grader = grader_name(found.llm, prompts[found])
+    grader = grader_name(found.llm, prompts.get(found, f"{found.prompt_class} [{found.grader}]"))
     return Material(the_bank, queries, groups, grader, sorted({key.llm for key in keys}), name)
 
 
@@ -261,12 +263,14 @@ def _ratings(
     return found
 
 
-def _extracted(passages: Iterable[GradedPassage], reviewed: GradeSetKey) -> dict[tuple[str, str], str]:
+def _extracted(
+    passages: Iterable[GradedPassage], chosen: GradeFilter, reviewed: GradeSetKey
+) -> dict[tuple[str, str], str]:
     return {
         (passage.doc_id, item_id): answer
         for passage in passages
         for entry in passage.exam_grades or ()
-        if not entry.self_ratings and grade_set_key(entry) != reviewed
+        if not entry.self_ratings and chosen.key_of(entry) != reviewed
         for item_id, answer in entry.answers
         if answer.strip() and not _BARE_GRADE.fullmatch(answer)
     }
