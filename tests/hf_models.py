@@ -137,3 +137,50 @@ def _teach(network: Any, steps: int = 150, **batch: Any) -> None:
         if loss.item() < 0.02:
             break
     network.eval()
+
+
+# What a tiny decoder needs beside its vocabulary, by the model class; each looks back in its own way.
+_SMALL = {
+    "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "max_position_embeddings": 512, "pad_token_id": 0, "bos_token_id": None, "initializer_range": 0.4,
+}  # fmt: skip
+_GROUPED = {**_SMALL, "num_key_value_heads": 2, "head_dim": 8}
+_EXPERTS = {"num_local_experts": 2, "num_experts_per_tok": 1}
+_OLDER = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 512, "initializer_range": 0.4}
+DECODERS: Mapping[str, Mapping[str, Any]] = {
+    "BloomForCausalLM": {"hidden_size": 32, "n_layer": 2, "n_head": 4, "initializer_range": 0.4},
+    "Cohere2ForCausalLM": _GROUPED,
+    "GPT2LMHeadModel": _OLDER,
+    "GPTNeoForCausalLM": {
+        **_SMALL, "num_layers": 2, "num_heads": 4, "attention_types": [[["global", "local"], 1]],
+    },
+    "Gemma2ForCausalLM": _GROUPED,
+    "Gemma3ForCausalLM": _GROUPED,
+    "GptOssForCausalLM": {**_GROUPED, **_EXPERTS},
+    "LlamaForCausalLM": _GROUPED,
+    "MistralForCausalLM": _GROUPED,
+    "MixtralForCausalLM": {**_GROUPED, **_EXPERTS},
+    "Phi3ForCausalLM": {**_SMALL, "num_key_value_heads": 2},
+    "Qwen3ForCausalLM": _GROUPED,
+    "BartForCausalLM": {
+        "d_model": 32, "decoder_layers": 2, "decoder_attention_heads": 4, "decoder_ffn_dim": 64, "init_std": 0.4,
+        "forced_eos_token_id": None,
+        "max_position_embeddings": 512, "pad_token_id": 0,
+    },
+    "RobertaForCausalLM": {**_SMALL, "is_decoder": True},
+}  # fmt: skip
+
+
+def save_decoder(folder: Path, name: str, *, window: int | None = None, seed: int = 0, **settings: Any) -> Path:
+    """A decoder of two layers of the class `name` (of `DECODERS`), with a window where one is given."""
+    import torch
+    import transformers
+
+    tokenizer = save_tokenizer(folder, chat=True)
+    kind = getattr(transformers, name)
+    given = {**DECODERS[name], **settings, "vocab_size": len(tokenizer), "eos_token_id": tokenizer.eos_token_id}
+    if window is not None:
+        given["window_size" if name.startswith("GPTNeo") else "sliding_window"] = window
+    torch.manual_seed(seed)
+    kind(kind.config_class(**given)).save_pretrained(folder)
+    return folder

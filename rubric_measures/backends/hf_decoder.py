@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from rubric_measures.backends.base import Message, Reply, Request
@@ -19,6 +19,7 @@ from rubric_measures.backends.hf_decoding import (
     write_replies,
 )
 from rubric_measures.backends.hf_loading import HuggingFaceModel, Source
+from rubric_measures.backends.hf_memory import Memory, memory_of
 from rubric_measures.backends.hf_replies import (
     answered_replies,
     label_reply,
@@ -28,7 +29,6 @@ from rubric_measures.backends.hf_replies import (
     written_reply,
 )
 from rubric_measures.backends.hf_text import chat_text, plain_text
-from rubric_measures.errors import BackendError
 
 __all__ = ["DecoderBackend", "common_prefix"]
 
@@ -41,6 +41,11 @@ class _Job:
     ids: tuple[int, ...]
     limit: int
     shared: int = 0
+
+    @property
+    def own(self) -> int:
+        """How many tokens follow the shared prefix."""
+        return len(self.ids) - self.shared
 
 
 def common_prefix(rows: Sequence[tuple[int, ...]]) -> int:
@@ -82,7 +87,9 @@ class DecoderBackend(HuggingFaceModel):
 
     Messages go through the tokenizer's chat template; without one they are plain text, blank lines between them.
     Requests of one `group` stand next to each other: the longest token prefix that they share (the passage, in prompts
-    that show it before the item) is computed once, and all its items continue from it as one batch.
+    that show it before the item) is computed once, and all its items continue from it as one batch. Where layers look
+    back over a window only, that is done as far as prefix, item and reply fit into it; longer prompts are computed
+    whole (see `Memory`).
 
     Mode `labels` (the default) takes, for requests with labels, the most probable of them:
 
@@ -176,6 +183,10 @@ class DecoderBackend(HuggingFaceModel):
             return Reply(None, "failed", "the prompt is empty")
         return _Job(request, tuple(ids), limit)
 
+    @cached_property
+    def _memory(self) -> Memory:
+        return memory_of(self.network, self._parameters, self.model)
+
     def _plan(self, jobs: list[_Job]) -> Iterator[list[_Job]]:
         """Batches of groups that share a prefix, then batches of what stands alone."""
         groups: dict[object, list[_Job]] = {}
@@ -185,23 +196,46 @@ class DecoderBackend(HuggingFaceModel):
         sharing: list[list[_Job]] = []
         for group in groups.values():
             length = common_prefix([job.ids for job in group]) if len(group) > 1 else 0
-            if length < _LEAST_SHARED:
+            shared = [replace(job, shared=length) for job in group]
+            if length < _LEAST_SHARED or not self._in_reach(shared):
                 alone += group
             else:
-                sharing.append([replace(job, shared=length) for job in group])
+                sharing.append(shared)
         yield from self._sharing_batches(sharing)
-        yield from by_length(alone, lambda job: len(job.ids), self.batch_tokens)
+        for alike in self._alike(alone):
+            yield from by_length(alike, lambda job: len(job.ids), self.batch_tokens)
+
+    def _in_reach(self, jobs: Sequence[_Job]) -> bool:
+        """Whether jobs may continue shared prefixes in one batch: no layer may lose sight of a beginning."""
+        reach = self._memory.reach
+        if reach is None:
+            return True
+        reply = max(max(job.limit, self._label_tokens(job.request)) for job in jobs)
+        return max(job.shared for job in jobs) + max(job.own for job in jobs) + reply <= reach
+
+    def _label_tokens(self, request: Request) -> int:
+        table = self._table(request)
+        return max((len(path) for paths in table.paths for path in paths), default=0) if table else 0
+
+    def _alike(self, jobs: Sequence[_Job]) -> Iterator[list[_Job]]:
+        """Jobs that padding may join in one batch: all of them, as a rule."""
+        memory = self._memory
+        kinds: dict[object, list[_Job]] = {}
+        for job in jobs:
+            long = memory.edge is not None and len(job.ids) > memory.edge
+            kinds.setdefault(long if memory.paddable else len(job.ids), []).append(job)
+        yield from kinds.values()
 
     def _sharing_batches(self, groups: list[list[_Job]]) -> Iterator[list[_Job]]:
         batch: list[_Job] = []
         for group in sorted(groups, key=lambda group: -len(group[0].ids)):
             for start in range(0, len(group), most := max(1, self.batch_tokens // max(len(job.ids) for job in group))):
-                part = group[start : start + most]
-                longest = max(len(job.ids) for job in [*batch, *part])
-                if batch and longest * (len(batch) + len(part)) > self.batch_tokens:
+                wider = [*batch, *group[start : start + most]]
+                longest = max(len(job.ids) for job in wider)
+                if batch and (longest * len(wider) > self.batch_tokens or not self._in_reach(wider)):
                     yield batch
-                    batch = []
-                batch = batch + part
+                    wider = wider[len(batch) :]
+                batch = wider
         if batch:
             yield batch
 
@@ -237,19 +271,14 @@ class DecoderBackend(HuggingFaceModel):
 
         mask = new_mask if old_mask is None else torch.cat([old_mask, new_mask], 1)
         arguments: dict[str, Any] = {"input_ids": ids, "attention_mask": mask, "use_cache": True}
-        if "position_ids" in self._parameters:
+        if "position_ids" in self._parameters and self._memory.paddable:
             arguments["position_ids"] = (mask.cumsum(1) - 1).clamp(min=0)[:, -ids.shape[1] :]
         if "logits_to_keep" in self._parameters:
             arguments["logits_to_keep"] = 1
         if cache is not None:
             arguments["past_key_values"] = cache
         out = self.network(**arguments)
-        cache = getattr(out, "past_key_values", None)
-        if cache is None or not hasattr(cache, "layers") or any(getattr(cache, "is_linear", ())):
-            raise BackendError(
-                f"{self.model}: recurrent models are not supported here; serve it and use openai:NAME --base-url URL"
-            )
-        return cache, mask, out.logits[:, -1].float()
+        return out.past_key_values, mask, out.logits[:, -1].float()
 
     @cached_property
     def _parameters(self) -> frozenset[str]:
@@ -258,8 +287,18 @@ class DecoderBackend(HuggingFaceModel):
     def _table(self, request: Request) -> LabelTable | None:
         if self.mode != "labels" or not request.labels or request.options.get("temperature"):
             return None
-        table = LabelTable(request.labels, tuple(self._spellings(label) for label in request.labels))
+        table = self._tables(request.labels)
         return table if table.usable else None
+
+    @cached_property
+    def _tables(self) -> Callable[[tuple[str, ...]], LabelTable]:
+        """The table of some labels; a prompt asks for the same ones again and again."""
+
+        @lru_cache(maxsize=64)
+        def table(labels: tuple[str, ...]) -> LabelTable:
+            return LabelTable(labels, tuple(self._spellings(label) for label in labels))
+
+        return table
 
     def _spellings(self, label: str) -> tuple[tuple[int, ...], ...]:
         """The token sequences that a reply of this label may begin with: at once, or after a blank."""

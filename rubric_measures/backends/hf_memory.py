@@ -1,0 +1,104 @@
+"""What a decoder keeps of the tokens before, and so which ways of putting prompts together change no reply."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rubric_measures.backends.hf_loading import one_line
+from rubric_measures.errors import BackendError
+
+__all__ = ["Memory", "memory_of"]
+
+# Positions come from the attention mask, or only distances between tokens count: padding moves nothing.
+_BY_MASK = frozenset({"bloom", "mpt"})
+# Settings under which configurations say how far layers look back.
+_WINDOWS = ("sliding_window", "attention_chunk_size", "window_size", "local_attention", "attention_window")
+
+
+@dataclass(frozen=True)
+class Memory:
+    """How the layers of a decoder look back.
+
+    Attributes:
+        paddable: whether rows may be padded on the left. Where positions cannot be given to a model, only rows of one
+            length make a batch.
+        reach: how many places (padding included) a shared prefix, what follows it and the reply may have together.
+            Layers with a window count places: the padding between the prefix and a shorter suffix would push the
+            prefix's beginning out of it. None where all layers see everything; 0 where nothing can be shared.
+        edge: longer rows than this are computed with other positions, all rows of their batch alike; None without one.
+    """
+
+    paddable: bool
+    reach: int | None
+    edge: int | None = None
+
+
+def memory_of(network: Any, parameters: frozenset[str], model: str) -> Memory:
+    """How a model's layers look back, from its configuration and from what it keeps of one token.
+
+    Args:
+        network: the model.
+        parameters: the arguments of its forward pass.
+        model: its name, for errors.
+
+    Raises:
+        BackendError: it keeps no keys and values (it is recurrent, wholly or in part), or cannot compute one token.
+    """
+    import torch
+
+    device = next(network.parameters()).device
+    one = torch.ones((1, 1), dtype=torch.long, device=device)
+    try:
+        with torch.inference_mode():
+            out = network(input_ids=one, attention_mask=one, use_cache=True)
+    except Exception as error:
+        raise BackendError(f"{model}: not one token can be computed: {one_line(error)}") from None
+    cache = getattr(out, "past_key_values", None)
+    if cache is None or not hasattr(cache, "layers") or any(getattr(cache, "is_linear", ())):
+        raise BackendError(
+            f"{model}: recurrent models are not supported here; serve it and use openai:NAME --base-url URL"
+        )
+    config = network.config.get_text_config()
+    reaches = [*_windows_of(config), *map(_reach_of, cache.layers)]
+    edge = _edge_of(config)
+    paddable = ("position_ids" in parameters and not _starts_elsewhere(network)) or config.model_type in _BY_MASK
+    known = [reach for reach in (*reaches, edge) if reach is not None]
+    return Memory(paddable, min(known, default=None) if paddable else 0, edge)
+
+
+def _reach_of(layer: Any) -> int | None:
+    from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+
+    if type(layer) is DynamicLayer:
+        return None
+    if type(layer) is DynamicSlidingWindowLayer:
+        return int(layer.sliding_window)
+    # Compressed, indexed, or of a kind that is not known yet: whole prompts are right whatever it is.
+    return 0
+
+
+def _windows_of(config: Any) -> list[int]:
+    """The windows that a configuration names; layers that ignore them only lose the sharing of long prefixes."""
+    found = [getattr(config, name, None) for name in _WINDOWS]
+    return [size for size in found if isinstance(size, int) and not isinstance(size, bool) and size > 0]
+
+
+def _edge_of(config: Any) -> int | None:
+    """Where rotary positions of the kind `longrope` change from the factors of short rows to those of long ones."""
+    rope = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
+    if not isinstance(rope, Mapping) or rope.get("rope_type", rope.get("type")) != "longrope":
+        return None
+    edge = rope.get("original_max_position_embeddings") or getattr(config, "original_max_position_embeddings", None)
+    return int(edge) if edge else None
+
+
+def _starts_elsewhere(network: Any) -> bool:
+    """Whether positions are counted from behind the padding token's (RoBERTa), which only the model itself does."""
+    import torch
+
+    return any(
+        isinstance(module, torch.nn.Embedding) and module.padding_idx is not None and "position" in name
+        for name, module in network.named_modules()
+    )
