@@ -158,12 +158,12 @@ def test_retries_replicates_and_failures_are_those_of_the_local_runner(cluster: 
 
 def test_a_model_behind_http_replies_as_it_does_locally(cluster: Any, tmp_path: Path) -> None:
     pytest.importorskip("openai")
-    from tests.fault_server import running
+    from tests.fault_server import running as serving
 
     rules = tmp_path / "replies.jsonl"
     rules.write_text('{"contains": " 1.", "reply": "about 2, or 4"}\n{"contains": "", "reply": "Rating: 5"}\n')
     groups, bank = make_groups(1, 3), make_bank(1, 3)
-    with running(replies=rules) as server:
+    with serving(replies=rules) as server:
         options = {"base_url": server.url}
         backend, spec, settings = ray_backend("openai:m", options, RaySettings(actors=2, batch_size=1))
         local, expected = graded(LocalRunner(backend), groups, bank)
@@ -516,6 +516,40 @@ def test_a_killed_driver_loses_only_blocks_in_flight(cluster: Any, folder: Path,
         groups, bank = make_groups(1, 6), make_bank(1, 2)
         _, report = graded(LocalRunner(Diary(folder), opened, cache_only=True), groups, bank)
     assert statuses(report) == {"graded": 12}
+
+
+def descendants(process: int) -> dict[int, str]:
+    """The processes that a process has started, and those that these have, with their commands."""
+    parents, names = {}, {}
+    for folder in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError):
+            state = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            parents[int(folder.name)] = int(state[1]) if state[0] != "Z" else 0
+            names[int(folder.name)] = (folder / "cmdline").read_text(encoding="utf-8", errors="replace")
+    found = {process}
+    while more := {one for one, parent in parents.items() if parent in found} - found:
+        found |= more
+    return {one: names[one] for one in found - {process}}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Ray ends with its starter only on Linux")
+def test_a_ray_of_its_own_ends_with_a_killed_driver(folder: Path, tmp_path: Path) -> None:
+    arguments, out = command(tmp_path)
+    with start(folder, {"gate": " 2."}, arguments) as process:
+        until_only_the_gate_is_open(process, folder, Path(f"{out}.cache.sqlite"))
+        # Ray's agents wait a minute for the rest of Ray before they end, too.
+        started = {one for one, name in descendants(process.pid).items() if "Agent" not in name}
+        assert {int(actor) for actor, _ in calls(folder)} <= started
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    wait_until(lambda: not any(running(one) for one in started))
+
+
+def running(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def test_ctrl_c_keeps_the_block_in_flight_and_stops(folder: Path, tmp_path: Path) -> None:
