@@ -19,7 +19,7 @@ try:
 except ImportError:  # no POSIX system: there are no forked processes either
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["RunSpool", "spool_runs"]
+__all__ = ["RowSpool", "RunSpool", "spool_rows", "spool_runs"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,49 @@ class RunSpool:
                 self.stream.seek(place[0])
                 found[run.run_id] = self.stream.read(place[1]).decode("utf-8").split("\n")
         return found
+
+
+@dataclass(frozen=True)
+class RowSpool(RunSpool):
+    """The same with scores and in file order; its rankings break ties by file order."""
+
+    def rows(self, query_id: str) -> dict[str, list[tuple[str, float]]]:
+        """run_id -> the rows (doc_id, score) of a query, as the file has them; runs that do not rank it have none."""
+        found = {}
+        for run_id, lines in super().rankings(query_id).items():
+            pairs = (line.split("\t") for line in lines)
+            found[run_id] = [(doc_id, float(score)) for doc_id, score in pairs]
+        return found
+
+    def rankings(self, query_id: str) -> dict[str, Sequence[str]]:
+        """run_id -> the doc_ids of a query, best first."""
+        return {
+            run_id: [doc_id for doc_id, _ in sorted(rows, key=lambda row: -row[1])]
+            for run_id, rows in self.rows(query_id).items()
+        }
+
+
+@contextlib.contextmanager
+def spool_rows(
+    runs: Iterable[tuple[str, Mapping[str, Sequence[tuple[str, float]]]]],
+) -> Iterator[RowSpool]:
+    """Keeps the rows of runs, by query, in a temporary file that goes with the block.
+
+    Args:
+        runs: (run_id, query_id -> rows (doc_id, score) in file order); consumed once, a run at a time.
+
+    Raises:
+        InputError: there is no room for the file.
+    """
+    with tempfile.TemporaryFile(prefix="rubric_measures-") as stream:
+        spooled = []
+        for run_id, rankings in runs:
+            blocks = {
+                query_id: "\n".join(f"{doc_id}\t{score!r}" for doc_id, score in rows).encode("utf-8")
+                for query_id, rows in rankings.items()
+            }
+            spooled.append(_SpooledRun(run_id, _written(stream, blocks)))
+        yield RowSpool(spooled, stream)
 
 
 @contextlib.contextmanager
@@ -85,6 +128,11 @@ def spool_runs(
 
 def _spool(path: str, stream: IO[bytes], depth: int | None) -> _SpooledRun:
     run_id, blocks = map_run(path, lambda _, ranking: "\n".join(ranking.doc_ids[:depth]).encode("utf-8"))
+    return _SpooledRun(run_id, _written(stream, blocks))
+
+
+def _written(stream: IO[bytes], blocks: Mapping[str, bytes]) -> dict[str, tuple[int, int]]:
+    """Puts the blocks at the end of the stream; where each stands."""
     places: dict[str, tuple[int, int]] = {}
     try:
         with _end_of(stream) as start:
@@ -98,7 +146,7 @@ def _spool(path: str, stream: IO[bytes], depth: int | None) -> _SpooledRun:
             f"{tempfile.gettempdir()}: runs beside large records need room for a temporary file "
             f"({error.strerror or error}); name another folder with the environment variable TMPDIR"
         ) from None
-    return _SpooledRun(run_id, places)
+    return places
 
 
 @contextlib.contextmanager

@@ -95,3 +95,40 @@ def test_facets_in_the_place_of_items(way: list[str], capsys: pytest.CaptureFixt
 def test_what_does_not_go_together_is_refused(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["leaderboard", "assigned.jsonl", *MEASURES, "--per-facet", *more]) == 2
     assert "--per-facet shows plain scores" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("unit", "best"), [([], ["a"]), (["--facets"], ["a", "tied"])])
+def test_checks_beside_run_files_are_the_same_in_a_stream(
+    unit: list[str], best: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Tied in file order a, b, where ours puts b first; one run that ranks another topic only, one with a new document.
+    Path("tied.run").write_text("q Q0 a 1 1 tied\nq Q0 b 2 1 tied\n")
+    Path("other.run").write_text("z Q0 a 1 1 other\n")
+    Path("new.run").write_text("q Q0 c 1 2 new\nq Q0 b 2 1 new\n")
+    runs = ["tied.run", "a.run", "other.run", "new.run"]
+    command = [
+        "leaderboard",
+        "records.jsonl.gz",
+        *runs,
+        "--bank",
+        "bank.jsonl",
+        "-m",
+        "NuggetA",
+        "RubricCover(rel=1)@1",
+    ]
+    command += ["--checks", "-o", "json", *unit]
+    found = []
+    for large in (10**9, 0):
+        monkeypatch.setattr("rubric_measures.cli.leaderboard.LARGE", large)
+        assert main(command) in (0, 1)
+        found.append(json.loads(capsys.readouterr().out)["checks"])
+    assert found[0] == found[1]
+    checks = {run["run_id"]: run for run in found[1]["runs"]}
+    assert {name: run["missing"] for name, run in checks.items()} == {"a": [], "new": [], "other": ["q"], "tied": []}
+    assert {name: run["judged"] for name, run in checks.items()} == {"a": 1, "new": 0.5, "other": None, "tied": 1}
+    assert {name: run["tied"] for name, run in checks.items()} == {"a": 0, "new": 0, "other": None, "tied": 1}
+    # Document a covers both causes, 2/3 of the items and 1/2 of the facets; b the effect, 1/3 and 1/2. With b first,
+    # tied has less than run a by items, and as much by facets.
+    top = found[1]["top"][1]
+    assert (top["by_doc_id"], top["by_file_order"]) == (best, ["a", "tied"])

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from rubric_measures.assignments import AssignedAnswers
     from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks
     from rubric_measures.run_spool import RunSpool
+    from rubric_measures.selection import RecordQuery
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -150,25 +151,50 @@ def _plot(board: Leaderboard, path: str) -> None:
 
 def _checks(board: Leaderboard, options: argparse.Namespace) -> LeaderboardChecks:
     """Reads grades and runs once more: checks need scores and grades at the same time."""
-    from dataclasses import replace
-
-    from rubric_measures.meta_evaluation.leaderboard_checks import check_leaderboard, check_records, raw_runs
-    from rubric_measures.selection import RecordQuery, consume_records
+    from rubric_measures.meta_evaluation.leaderboard_checks import (
+        check_leaderboard,
+        check_records,
+        check_spooled,
+        raw_runs,
+    )
+    from rubric_measures.run_spool import spool_rows
+    from rubric_measures.selection import consume_records
 
     if options.compat is not None or options.graded == "-":
         raise InputError("--checks reads GRADED twice, and by our own rules: give a file, and leave --compat out")
     measures = [ir_measures.parse_measure(name) for name in board.measures]
+    if options.runs and _is_large(options.graded):
+        with spool_rows((run.run_id, run.rankings) for run in raw_runs(options.runs)) as runs:
+            return consume_records(
+                lambda stream: check_spooled(board, _units(stream, options), runs, measures, options.on_failed),
+                options.graded,
+                bank_of(options),
+                wanted_of(options),
+            )
     if options.runs:
         grades = grades_of(options.graded, options)
         if not isinstance(grades, Grades):
             raise InputError(f"{options.graded}: holds no item grades")
         return check_leaderboard(board, _in_units(grades, options), raw_runs(options.runs), measures)
+    return consume_records(
+        lambda stream: check_records(board, _units(stream, options), measures, options.on_failed),
+        options.graded,
+        bank_of(options),
+        wanted_of(options),
+        keep_ranks=True,
+    )
 
-    def checked(stream: Iterator[RecordQuery]) -> LeaderboardChecks:
-        queries = (replace(query, grades=query.grades.by_facet()) if options.facets else query for query in stream)
-        return check_records(board, queries, measures, options.on_failed)
 
-    return consume_records(checked, options.graded, bank_of(options), wanted_of(options), keep_ranks=True)
+def _units(stream: Iterator[RecordQuery], options: argparse.Namespace) -> Iterator[RecordQuery]:
+    """The queries as they are scored: whole, by facet, or each facet apart."""
+    from dataclasses import replace
+
+    for query in stream:
+        if options.per_facet:
+            for name, grades in query.grades.per_facet().items():
+                yield replace(query, grades=grades, part=name)
+        else:
+            yield replace(query, grades=query.grades.by_facet()) if options.facets else query
 
 
 def _in_units(grades: Grades, options: argparse.Namespace) -> Grades:
@@ -241,9 +267,7 @@ def _looks_like_records(path: str) -> bool:
 
 
 def _from_records(options: argparse.Namespace, measures: Sequence[Measure], runs: RunSpool | None) -> Leaderboard:
-    from dataclasses import replace
-
-    from rubric_measures.selection import RecordQuery, consume_records
+    from rubric_measures.selection import consume_records
 
     wanted, bank = wanted_of(options), bank_of(options)
     settings: dict[str, object] = {"bank": None if bank is None else bank_hash(bank)}
@@ -262,17 +286,9 @@ def _from_records(options: argparse.Namespace, measures: Sequence[Measure], runs
             keep_ranks=True,
         )
 
-    def prepared(stream: Iterator[RecordQuery]) -> Iterator[RecordQuery]:
-        for query in progress(stream, None, "queries"):
-            if options.per_facet:
-                for name, grades in query.grades.per_facet().items():
-                    yield replace(query, grades=grades, part=name)
-            else:
-                yield replace(query, grades=query.grades.by_facet()) if options.facets else query
-
     return consume_records(
         lambda stream: score_records(
-            prepared(stream),
+            _units(progress(stream, None, "queries"), options),
             measures,
             runs=runs,
             on_failed=options.on_failed,

@@ -15,10 +15,20 @@ from rubric_measures.formats.trec import columns_of, read_run
 from rubric_measures.formats.trec_ids import as_known, written_id
 from rubric_measures.graded import Grades, OnFailed, QueryGrades
 from rubric_measures.leaderboard import OVERALL, Leaderboard, needed_depth, score_records, score_runs
+from rubric_measures.run_spool import RowSpool
 from rubric_measures.selection import RecordQuery
 from rubric_measures.sorting import Gap
 
-__all__ = ["LeaderboardChecks", "RawRun", "RunCheck", "TopRun", "check_leaderboard", "check_records", "raw_runs"]
+__all__ = [
+    "LeaderboardChecks",
+    "RawRun",
+    "RunCheck",
+    "TopRun",
+    "check_leaderboard",
+    "check_records",
+    "check_spooled",
+    "raw_runs",
+]
 
 
 @dataclass(frozen=True)
@@ -123,8 +133,12 @@ def _rows_of_records(query: RecordQuery) -> dict[str, list[tuple[str, float]]]:
 
 
 def _rows_of(run: RawRun, query: QueryGrades) -> Sequence[tuple[str, float]]:
-    """A run's rows for a query, under the ids of the grades where these hold spaces, which a run file cannot."""
-    rows = run.rankings.get(query.query_id) or run.rankings.get(written_id(query.query_id), ())
+    """A run's rows for a query."""
+    return _known(run.rankings.get(query.query_id) or run.rankings.get(written_id(query.query_id), ()), query)
+
+
+def _known(rows: Sequence[tuple[str, float]], query: QueryGrades) -> Sequence[tuple[str, float]]:
+    """Rows under the ids of the grades where these hold spaces, which a run file cannot."""
     doc_ids = as_known([doc_id for doc_id, _ in rows], query.levels)
     return [(doc_id, score) for doc_id, (_, score) in zip(doc_ids, rows, strict=True)]
 
@@ -211,7 +225,7 @@ def check_leaderboard(
             )
 
     other = score_runs(grades, reordered(), measures, overall=False)
-    return _checks(board, other, cutoff, tallies, grades.queries.keys())
+    return _checks(board, other, cutoff, tallies, {query.query_id for query in grades.queries.values()})
 
 
 def check_records(
@@ -245,6 +259,39 @@ def check_records(
             del query
 
     other = score_records(reordered(), measures, on_failed=on_failed, overall=False)
+    return _checks(board, other, cutoff, tallies, seen)
+
+
+def check_spooled(
+    board: Leaderboard,
+    queries: Iterable[RecordQuery],
+    runs: RowSpool,
+    measures: Sequence[Measure],
+    on_failed: OnFailed = "exclude",
+) -> LeaderboardChecks:
+    """The same for run files beside graded records, as a stream: memory is that of one query.
+
+    Args:
+        board: the leaderboard, scored with our rule.
+        queries: the records; consumed once.
+        runs: the rows of the run files.
+        measures: the measures of the leaderboard.
+        on_failed: see `graded.Grades`.
+    """
+    cutoff = needed_depth(measures)
+    tallies = {run.run_id: _Tally() for run in runs.runs}
+    seen: set[str] = set()
+
+    def counted() -> Iterator[RecordQuery]:
+        for query in queries:
+            seen.add(query.query_id)
+            written = runs.rows(written_id(query.query_id))
+            for run_id, rows in {**written, **runs.rows(query.query_id)}.items():
+                tallies[run_id].add(query.grades, _known(rows, query.grades), cutoff)
+            yield query
+            del query
+
+    other = score_records(counted(), measures, runs=runs, on_failed=on_failed, overall=False)
     return _checks(board, other, cutoff, tallies, seen)
 
 
