@@ -1,12 +1,16 @@
 """The Ray runner: two actors against one on a compute-bound model, and what a block costs the driver.
 
-The model is a T5 of eight layers with random weights, bound by computing. Every actor has one thread. The time until
-the first block is back (Ray starts, actors load) is measured apart from the rate after it.
+The model is a T5 of eight layers with random weights, bound by computing; every process has one thread. What counts is
+the time from when every process has returned a block (Ray has started, all models are loaded) to when only the blocks
+that were under way at the end are left. Two plain processes beside each other, without Ray and without a driver, say
+how much more than one the machine can do at all (two processors may be threads of one core).
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import multiprocessing
 import os
 import random
 import tempfile
@@ -15,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from rubric_measures.backends import make_backend
 from rubric_measures.backends.base import Backend, Message, Reply, Request
 from rubric_measures.backends.cache import ReplyCache
 from rubric_measures.runners import Job, LocalRunner, RunStats
@@ -45,7 +50,7 @@ class Instant:
 
 
 def make_instant(model: str) -> Backend:
-    return Instant()
+    return Signed(Instant())
 
 
 def jobs(backend: Backend, passages: int, words: int, seed: int) -> Iterator[tuple[int, Job[int]]]:
@@ -66,40 +71,86 @@ def jobs(backend: Backend, passages: int, words: int, seed: int) -> Iterator[tup
     return ((number, job(number)) for number in range(passages))
 
 
-def actor_seconds() -> float:
-    """CPU seconds of all actors so far."""
-    ticks = 0
-    for folder in Path("/proc").iterdir():
-        try:
-            if (folder / "cmdline").read_bytes().startswith(b"ray::MapWorker"):
-                fields = (folder / "stat").read_text().rpartition(")")[2].split()
-                ticks += int(fields[11]) + int(fields[12])
-        except OSError:
-            continue
-    return ticks / os.sysconf("SC_CLK_TCK")
+class Signed:
+    """A backend whose replies say which process gave them."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self.model, self.options, self.context_tokens = backend.model, backend.options, backend.context_tokens
+        self.deterministic = True
+
+    def count_tokens(self, text: str) -> int:
+        return self._backend.count_tokens(text)
+
+    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        for request, reply in self._backend.complete(requests):
+            yield request, dataclasses.replace(reply, raw={**reply.raw, "system_fingerprint": str(os.getpid())})
 
 
-def measure(name: str, runner: LocalRunner, passages: int, words: int, seed: int) -> None:
-    """Prints one row: start, rate after the first block, CPU of actors and of this process."""
+def make_signed(model: str, **options: Any) -> Backend:
+    return Signed(make_backend(model, **options))
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """What was done between two moments: seconds to the first one, calls a second, CPU seconds of this process."""
+
+    start: float
+    rate: float
+    calls: int
+    cpu: float
+
+    def row(self, name: str) -> str:
+        each = 1000 * self.cpu / self.calls if self.calls else float("nan")
+        return f"| {name} | {self.start:.1f} | {self.calls} | {self.rate:.2f} | {each:.2f} | {os.getloadavg()[0]:.1f} |"
+
+
+HEADER = (
+    "| what | s to the start | calls after it | calls a s | ms of CPU here a call | load |\n|---|---|---|---|---|---|"
+)
+
+
+def measure(runner: LocalRunner, processes: int, passages: int, left: int, words: int, seed: int) -> Measured:
+    """Runs the jobs; counts from a block of every process on, up to the last `left` passages."""
     stats = RunStats()
-    start, cpu = time.perf_counter(), time.process_time()
-    first: tuple[float, int, float] | None = None
-    last = (0.0, 0, 0.0)
+    began = time.perf_counter()
+    first: tuple[float, float, int] | None = None
+    last = (0.0, 0.0, 0)
     good = 0
     for _, ok in runner.run(jobs(runner.backend, passages, words, seed), stats):
         good += ok
-        if stats.calls != last[1]:
-            last = time.perf_counter(), stats.calls, actor_seconds() if passages < 2000 else 0.0
-            first = first or last
-    assert first is not None and good == passages * ITEMS, (good, stats)
-    seconds, calls, actors = (b - a for a, b in zip(first, last, strict=True))
-    rate = calls / seconds if seconds else float("nan")
-    used = time.process_time() - cpu
-    print(
-        f"| {name} | {first[0] - start:.1f} | {rate:.2f} | {1000 * actors / calls if calls else 0:.0f} | "
-        f"{used:.1f} | {os.getloadavg()[0]:.1f} |",
-        flush=True,
-    )
+        if stats.calls == last[2] or passages * ITEMS - stats.calls < left * ITEMS:
+            continue
+        last = time.perf_counter(), time.process_time(), stats.calls
+        if first is None and len(stats.returned) >= processes:
+            first = last
+    if first is None or good != passages * ITEMS:
+        raise SystemExit(f"{good} replies of {passages * ITEMS}, {len(stats.returned)} processes: take more --passages")
+    seconds, cpu, calls = last[0] - first[0], last[1] - first[1], last[2] - first[2]
+    return Measured(first[0] - began, calls / seconds if seconds else float("nan"), calls, cpu)
+
+
+def plain(folder: str, options: Mapping[str, Any], passages: int, ready: Any, rates: Any) -> None:
+    """One process without Ray: loads, waits for the others, runs."""
+    backend = make_signed(f"hf:{folder}", **options)
+    dict(LocalRunner(backend).run(jobs(backend, 4, 40, 1)))
+    ready.wait()
+    began = time.perf_counter()
+    dict(LocalRunner(backend).run(jobs(backend, passages, 40, 2)))
+    rates.put(passages * ITEMS / (time.perf_counter() - began))
+
+
+def plain_rate(folder: str, options: Mapping[str, Any], processes: int, passages: int) -> float:
+    """Calls a second of plain processes beside each other, together."""
+    context = multiprocessing.get_context("spawn")
+    ready, rates = context.Barrier(processes), context.Queue()
+    started = [context.Process(target=plain, args=(folder, options, passages, ready, rates)) for _ in range(processes)]
+    for process in started:
+        process.start()
+    found = [rates.get() for _ in started]
+    for process in started:
+        process.join()
+    return sum(found)
 
 
 def save_model(folder: Path) -> None:
@@ -118,46 +169,61 @@ def save_model(folder: Path) -> None:
 
 
 def speedup(passages: int, rounds: int) -> None:
-    print("| what | s to the first block | calls a s after it | ms of CPU of the actors a call | CPU s here | load |")
-    print("|---|---|---|---|---|---|")
+    options = {"mode": "labels", "label_mass": 0.0, "dtype": "float32", "device": "cpu"}
+    found: dict[str, list[float]] = {"plain": [], "ray": []}
     with tempfile.TemporaryDirectory() as folder:
         save_model(Path(folder))
+        print(HEADER)
         for number in range(rounds):
+            alone = [plain_rate(folder, options, processes, passages // 2) for processes in (1, 2)]
+            found["plain"].append(alone[1] / alone[0])
+            print(f"| one and two plain processes, round {number + 1} | | | {alone[0]:.2f}, {alone[1]:.2f} | | |")
+            rates = []
             for actors in (1, 2):
-                settings = RaySettings(actors=actors, gpus_per_actor=0, batch_size=2)
-                options = {"mode": "labels", "label_mass": 0.0, "dtype": "float32"}
-                backend, spec, settings = ray_backend(f"hf:{folder}", options, settings)
-                runner = RayRunner(backend, ReplyCache(":memory:"), spec=spec, settings=settings)
-                measure(f"{actors} actors, round {number + 1}", runner, passages, 40, number)
+                _, spec, settings = ray_backend(
+                    f"hf:{folder}", options, RaySettings(actors=actors, gpus_per_actor=0, batch_size=4)
+                )
+                spec = dataclasses.replace(spec, make=make_signed)
+                with ReplyCache(":memory:") as cache:
+                    runner = RayRunner(spec.build(), cache, spec=spec, settings=settings)
+                    measured = measure(runner, actors, passages, 24, 40, number)
+                rates.append(measured.rate)
+                print(measured.row(f"{actors} actors, round {number + 1}"), flush=True)
+            found["ray"].append(rates[1] / rates[0])
+    for name, ratios in found.items():
+        print(f"{name}: two did {', '.join(f'{ratio:.2f}' for ratio in ratios)} times the work of one")
 
 
-def overhead(passages: int) -> None:
-    print("| what | s to the first block | calls a s after it | – | CPU s here | load |")
-    print("|---|---|---|---|---|---|")
+def overhead(blocks: int) -> None:
+    print(HEADER)
     with tempfile.TemporaryDirectory() as folder:
-        measure("local runner", LocalRunner(Instant(), ReplyCache(f"{folder}/l")), passages, 60, 1)
+        local = LocalRunner(Signed(Instant()), ReplyCache(f"{folder}/l"))
+        print(measure(local, 1, 4_000, 0, 60, 1).row("local runner"), flush=True)
         for batch in (1, 16, 256):
-            count = min(passages, 500 * batch)
+            count = max(8, blocks if batch == 1 else blocks // (batch // 4))
             runner = RayRunner(
                 Instant(),
                 ReplyCache(f"{folder}/{batch}"),
                 spec=BackendSpec("instant", {}, make_instant),
                 settings=RaySettings(actors=1, gpus_per_actor=0, batch_size=batch),
             )
-            measure(f"{count // batch} blocks of {batch} passages", runner, count, 60, 1)
+            measured = measure(runner, 1, count * batch, 0, 60, 1)
+            each = 1000 * measured.cpu / (measured.calls / ITEMS / batch)
+            print(measured.row(f"{count} blocks of {batch} passages: {each:.1f} ms of CPU here a block"), flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("part", choices=("speedup", "overhead"))
-    parser.add_argument("--passages", type=int)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--passages", type=int, default=400, help="of each arm of speedup")
+    parser.add_argument("--blocks", type=int, default=500, help="of overhead, those of one passage")
+    parser.add_argument("--rounds", type=int, default=3)
     options: Any = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"  # else one actor alone would have as many threads as there are processors
     if options.part == "speedup":
-        speedup(options.passages or 40, options.rounds)
+        speedup(options.passages, options.rounds)
     else:
-        overhead(options.passages or 20_000)
+        overhead(options.blocks)
 
 
 if __name__ == "__main__":
