@@ -64,6 +64,9 @@ def commands(folder: Path, output: Path) -> dict[str, list[str]]:
         "leaderboard, the same of 60 run files": [
             *[*program, "leaderboard", graded, *runs, *of_bank, "-m", *COVER],
         ],
+        "leaderboard, the same of 60 run files with --checks": [
+            *[*program, "leaderboard", graded, *runs, *of_bank, "--checks", "-o", "json", "-m", *COVER],
+        ],
         **{
             name: [*program, "verify", graded, *of_bank, "--output", str(output), *options]
             for name, options in reports.items()
