@@ -228,7 +228,9 @@ def test_costs_are_known_before_and_unknown_ones_said(tmp_path: Path, capsys: py
         prices.write_text('{"m": {"input": 1000, "output": 10000}}')
         found = planned("--prices", str(prices))
         # Two calls of at most 64 tokens each: 2 * 64 / 100; the tokens shown are a thousandth each.
-        assert float(found["cost_at_most"]) == pytest.approx(1.28 + int(found["prompt_tokens"]) / 1000)
+        assert float(found["cost_of_calls"]) == pytest.approx(1.28 + int(found["prompt_tokens"]) / 1000)
+        # Each reply may be unreadable, and is drawn again once.
+        assert float(found["cost_at_most"]) == pytest.approx(2 * float(found["cost_of_calls"]), abs=1e-3)
         assert server.stats()["calls"] == 0
         assert main([*command, "--limit", "1"]) == 0
         capsys.readouterr()
@@ -264,3 +266,25 @@ def test_killed_runs_pay_for_no_call_twice(tmp_path: Path) -> None:
     # 120 grades; at most the calls in flight were made again after each kill.
     assert 120 <= calls <= 120 + 3 * 4
     assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+
+
+def test_nothing_costs_more_than_a_dry_run_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each extracted answer is checked against forty gold answers: the checks cost far more than the calls."""
+    verified = "QuestionCompleteConcisePromptWithT5VerifiedAnswerKey2"
+    passages = write_passages(tmp_path, sun="about the sun", moon="about the moon")
+    bank = write_items(tmp_path, "How long?", "Who?", gold=tuple(f"answer number {number}" for number in range(40)))
+    prices = tmp_path / "prices.json"
+    prices.write_text('{"m": {"input": 1000, "output": 1000}}')
+    with model(tmp_path, says("no idea", "correct"), says("some thing", "")) as server:
+        command = ["grade", passages, "--bank", bank, *endpoint(server), "--prompt", verified, "--retries", "2"]
+        command += ["--prices", str(prices), "-o", str(tmp_path / "o.jsonl")]
+        assert main([*command, "--dry-run"]) == 0
+        header, row = (line.split("\t") for line in capsys.readouterr().out.splitlines())
+        found = dict(zip(header, row, strict=True))
+        assert (found["calls"], found["checks_at_most"]) == ("4", "160")
+        assert server.stats()["calls"] == 0
+        main(command)
+    paid = json.loads((tmp_path / "o.jsonl.manifest.json").read_text())["calls"]
+    # Four answers, equal in both passages, and for each gold answer a check that is unreadable and drawn twice again.
+    assert paid["made"] == 4 + 2 * 40 * 3
+    assert float(found["cost_of_calls"]) < paid["cost"] <= float(found["cost_at_most"])

@@ -72,12 +72,16 @@ def model_price(path: str | None, backend: Backend, max_cost: float | None) -> P
 def print_estimates(found: Sequence[Estimate]) -> None:
     """Prints what a dry run found: a line a prompt, and their sum where there are several."""
     columns = "prompt calls cached shared cached_share kept prompt_tokens completion_tokens_at_most checks_at_most"
-    print(*columns.split(), "cost_at_most", sep="\t")
+    print(*columns.split(), "cost_of_calls", "cost_at_most", sep="\t")
     for row in found:
         counts = (row.calls, row.cached, row.shared, f"{row.cached_share:.3f}", row.kept, row.prompt_tokens)
-        cost = "unknown" if row.cost is None else f"{row.cost:.4f}"
-        print(row.prompt_class, *counts, row.completion_tokens, row.checks, cost, sep="\t")
+        costs = (_total([row.cost]), _total([row.cost_at_most]))
+        print(row.prompt_class, *counts, row.completion_tokens, row.checks, *costs, sep="\t")
     if len(found) > 1:
-        costs = [row.cost for row in found if row.cost is not None]
-        total = f"{sum(costs):.4f}" if len(costs) == len(found) else "unknown"
-        print("all", sum(row.calls for row in found), *[""] * 7, total, sep="\t")
+        costs = (_total([row.cost for row in found]), _total([row.cost_at_most for row in found]))
+        print("all", sum(row.calls for row in found), *[""] * 7, *costs, sep="\t")
+
+
+def _total(costs: Sequence[float | None]) -> str:
+    known = [cost for cost in costs if cost is not None]
+    return f"{sum(known):.4f}" if len(known) == len(costs) else "unknown"

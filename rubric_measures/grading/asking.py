@@ -71,6 +71,11 @@ class Asker:
 
         self._request_options = request_options
 
+    @property
+    def draws(self) -> int:
+        """How often one question is put to the model at most, as long as its replies cannot be read."""
+        return 1 + self._retries
+
     def max_tokens(self, count: int | None = None) -> int:
         """The longest reply that is asked for."""
         if self.settings.max_tokens is not None:

@@ -100,14 +100,16 @@ class Estimate:
 
     Attributes:
         prompt_class: the prompt.
-        calls: calls to make (first attempts; retries of unreadable replies and checks by a model come on top).
+        calls: calls to make (first draws; further ones of unreadable replies and checks by a model come on top).
         cached: replies that are in the cache.
         shared: requests that equal one of the calls, of this prompt or of one before it.
         kept: grades that the records have already.
         prompt_tokens: tokens shown in the calls, by the model's tokenizer or an estimate.
         completion_tokens: tokens written at most.
-        checks: checks by a model that may follow, at most.
-        cost: of the calls, at most; None when the price is unknown.
+        checks: checks by a model that may follow, at most: those of the item with the most gold answers for each call.
+        cost: of the calls, with replies as long as they may be; None when the price is unknown.
+        cost_at_most: of all that may be called: every reply as long as it may be, unreadable as often as it is drawn
+            again, and checked. None when the price is unknown.
     """
 
     prompt_class: str
@@ -119,6 +121,7 @@ class Estimate:
     completion_tokens: int
     checks: int
     cost: float | None
+    cost_at_most: float | None
 
     @property
     def cached_share(self) -> float:
@@ -150,10 +153,14 @@ def estimate(
         report = GradingReport()
         single = dataclasses.replace(grader, runner=runner, prompts=(name,))
         [maker] = single.makers(bank)
-        gold = 0
-        for group in single.grade_records(read(), bank, report):
-            if maker.style.prompt.verify:
-                gold += len(group.passages) * sum(len(item.gold_answers) for item in bank.for_query(group.query_id))
+        for _ in single.grade_records(read(), bank, report):
+            pass
+        shown, written = counter.prompt_tokens, counter.completion_tokens
+        # A reply that another prompt asks for, too, is checked here as well.
+        replies = counter.calls + counter.repeated
+        checks, check_shown, check_written = (replies * most for most in maker.style.most_checks(bank))
+        draws = maker.style.asker.draws
+        most = (draws * (shown + check_shown), draws * (written + check_written))
         found.append(
             Estimate(
                 maker.style.prompt.prompt_class,
@@ -161,10 +168,11 @@ def estimate(
                 report.run.cached,
                 report.run.shared + counter.repeated,
                 report.kept,
-                counter.prompt_tokens,
-                counter.completion_tokens,
-                gold * grader.settings.replicates,
-                None if price is None else price.of(counter.prompt_tokens, counter.completion_tokens),
+                shown,
+                written,
+                checks,
+                None if price is None else price.of(shown, written),
+                None if price is None else price.of(*most),
             )
         )
     return found

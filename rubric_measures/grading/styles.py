@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rubric_measures.backends.base import Backend
@@ -67,6 +67,10 @@ class Style:
             and settings.replicates == 1
         )
         self._verifier = Verifier(backend, prompt, settings, self._fitter) if prompt.task == "verify" else None
+
+    def most_checks(self, items: Iterable[RubricItem]) -> tuple[int, int, int]:
+        """What checking one reply takes at most: calls of the model, tokens shown, tokens written; see `Verifier`."""
+        return self._verifier.most_tokens(items, self.asker.max_tokens()) if self._verifier is not None else (0, 0, 0)
 
     def items_of(self, items: Sequence[RubricItem]) -> list[RubricItem]:
         """The items that this style grades: those of its kind, and with an answer key where it checks one.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 
 from rubric_measures.backends.base import Backend, Reply, Request
 from rubric_measures.grading.asking import Answer, Ask, Asker
@@ -74,6 +74,30 @@ class Verifier:
             _checked(answer, {gold: checks[place, gold] for gold in item.gold_answers if (place, gold) in checks})
             for place, (item, answer) in enumerate(zip(items, answers, strict=True))
         ]
+
+    def most_tokens(self, items: Iterable[RubricItem], answer_tokens: int) -> tuple[int, int, int]:
+        """What checking one extracted answer takes at most, before there is one.
+
+        Args:
+            items: what the answer may be an answer to.
+            answer_tokens: the longest answer.
+
+        Returns:
+            The checks, the tokens that they show in all, and those that they may write; zeros where words are matched.
+        """
+        checks = shown = 0
+        if self._asker is None:
+            return 0, 0, 0
+        for item in items:
+            asks = [self._ask(item, gold, Answer("", "graded", ""), 0) for gold in dict.fromkeys(item.gold_answers)]
+            checks = max(checks, len(asks))
+            shown = max(
+                shown,
+                sum(
+                    sum(self._fitter.count(message.content) for message in ask.messages) + answer_tokens for ask in asks
+                ),
+            )
+        return checks, shown, checks * self._asker.max_tokens()
 
     def _ask(self, item: RubricItem, gold: str, answer: Answer, replicate: int) -> Ask:
         assert self._asker is not None
