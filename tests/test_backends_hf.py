@@ -578,6 +578,13 @@ def test_unknown_generation_options_stop_the_run(folders: Callable[[str], str]) 
         list(backend.complete(ask(backend, "x", top_k=3)))
 
 
+def test_settings_of_another_backend_stop_the_run(folders: Callable[[str], str]) -> None:
+    # Such a reply would stand in the cache as one of bfloat16.
+    backend = make_backend(f"hf:{folders('t5')}", dtype="float32")
+    with pytest.raises(BackendError, match="dtype is 'float32' here, the request says 'bfloat16'"):
+        list(backend.complete(ask(backend, "x", dtype="bfloat16")))
+
+
 def test_dtypes() -> None:
     assert choose_dtype("bfloat16", "cpu") == "bfloat16"
     assert choose_dtype("auto", "mps") == "float32"

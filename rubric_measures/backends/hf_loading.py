@@ -294,14 +294,18 @@ class HuggingFaceModel:
         return min((int(size) for size in found if size and 0 < size < _UNLIMITED), default=None)
 
     def check_options(self, request: Request) -> None:
-        """Refuses generation options that would be ignored.
+        """Refuses generation options that would be ignored, and settings other than those that replies are made with.
 
         Raises:
-            BackendError: the request has an option that this backend does not know.
+            BackendError: the request has an option that this backend does not know, or another one's settings.
         """
-        if unknown := sorted(set(request.options) - set(self.options) - GENERATION_OPTIONS):
+        own = self.options
+        if unknown := sorted(set(request.options) - set(own) - GENERATION_OPTIONS):
             known = ", ".join(sorted(GENERATION_OPTIONS))
             raise BackendError(f"{self.model}: unknown generation option {', '.join(unknown)} (known: {known})")
+        for name, value in own.items():
+            if (asked := request.options.get(name, value)) != value:
+                raise BackendError(f"{self.model}: {name} is {value!r} here, the request says {asked!r}")
 
     def release_memory(self) -> None:
         """Gives memory back to the device after a batch that was too large."""

@@ -1,13 +1,25 @@
-"""Which settings a kind of model has, so that a wrong one is named together with those that exist."""
+"""The settings of a kind of model: wrong ones are named, and none passes for a generation option of a request."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
 
-from rubric_measures.errors import UnknownNameError
+from rubric_measures.backends.base import Backend
+from rubric_measures.errors import InputError, UnknownNameError
 
-__all__ = ["check_options"]
+__all__ = ["check_options", "refuse_settings"]
+
+
+def _settings_of(maker: type) -> set[str]:
+    """The arguments with a default of a class of backends, those of the classes above it included."""
+    return {
+        name
+        for one in maker.__mro__
+        if "__init__" in vars(one)
+        for name, parameter in inspect.signature(vars(one)["__init__"]).parameters.items()
+        if parameter.default is not parameter.empty
+    }
 
 
 def check_options(model: str, maker: type, given: Iterable[str]) -> None:
@@ -15,19 +27,33 @@ def check_options(model: str, maker: type, given: Iterable[str]) -> None:
 
     Args:
         model: the model as the user wrote it.
-        maker: the class; its settings are the arguments with a default, those of the classes above it included.
+        maker: the class; see `_settings_of`.
         given: the names that the user gave.
 
     Raises:
         UnknownNameError: one of them is no setting.
     """
-    known = {
-        name
-        for one in maker.__mro__
-        if "__init__" in vars(one)
-        for name, parameter in inspect.signature(vars(one)["__init__"]).parameters.items()
-        if parameter.default is not parameter.empty
-    }
+    known = _settings_of(maker)
     for name in given:
         if name not in known:
             raise UnknownNameError("option", name, known, hint=f"(of the model {model!r})")
+
+
+def refuse_settings(backend: Backend, given: Iterable[str]) -> None:
+    """Refuses generation options that are settings of the model's backend.
+
+    A request's option of such a name would stand in its key and in the record, and change nothing: the backend computes
+    as it was made.
+
+    Args:
+        backend: the backend, or a stand-in that holds it as `backend`.
+        given: the names of the generation options.
+
+    Raises:
+        InputError: one of them is a setting.
+    """
+    settings = _settings_of(type(getattr(backend, "backend", backend))) | set(backend.options)
+    if wrong := sorted(settings.intersection(given)):
+        raise InputError(
+            f"--option {wrong[0]}: is a setting of the model, not of a reply; say --model-option {wrong[0]}=VALUE"
+        )

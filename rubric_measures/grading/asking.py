@@ -7,6 +7,7 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rubric_measures.backends.base import Backend, Message, Reply, Request
+from rubric_measures.backends.options import refuse_settings
 from rubric_measures.grading.settings import ATTEMPT_STEP, GradingSettings
 from rubric_measures.prompts import Parsed, Prompt, is_unanswerable
 from rubric_measures.records import GradeStatus
@@ -44,6 +45,9 @@ class Asker:
         backend: the model.
         prompt: the prompt.
         settings: the settings.
+
+    Raises:
+        InputError: a generation option is a setting of the backend.
     """
 
     def __init__(self, backend: Backend, prompt: Prompt, settings: GradingSettings) -> None:
@@ -51,6 +55,7 @@ class Asker:
         self.settings = settings
         self.model = backend.model
         embedded = getattr(backend, "embedded", False)
+        refuse_settings(backend, settings.options)
         self.options: Mapping[str, object] = (
             dict(backend.options)
             if embedded

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 from rubric_measures.backends.base import Message, Reply, Request
+from rubric_measures.backends.options import refuse_settings
 from rubric_measures.prompts import Parsed
 from rubric_measures.runners import Job, LocalRunner, RunStats
 
@@ -37,12 +38,18 @@ class Caller:
         retries: how often a reply that cannot be read, or that never came, is drawn again (as the next replicate, so
             that no cached reply is read twice).
         stats: counts of what was asked; they grow with every use.
+
+    Raises:
+        InputError: a generation option is a setting of the backend.
     """
 
     runner: LocalRunner
     options: Mapping[str, object] = field(default_factory=dict)
     retries: int = 1
     stats: RunStats = field(default_factory=RunStats)
+
+    def __post_init__(self) -> None:
+        refuse_settings(self.runner.backend, self.options)
 
     @property
     def model(self) -> str:
