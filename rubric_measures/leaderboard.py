@@ -114,8 +114,10 @@ class _Scoring:
             columns = [dict(sorted(column.items())) for column in row.columns]
             values[run_id] = dict(zip(self.names, columns, strict=True))
             cells[run_id] = {
-                name: make_cell(column.values(), row.tallies[cutoff])
-                for name, column, cutoff in zip(self.names, columns, self.cutoffs, strict=True)
+                name: make_cell(column.values(), row.tallies[cutoff], measure)
+                for name, column, cutoff, measure in zip(
+                    self.names, columns, self.cutoffs, self.plan.measures, strict=True
+                )
             }
         missing = {run_id: row.missing for run_id, row in rows.items() if row.missing}
         unknown = {run_id: sorted(row.unknown) for run_id, row in rows.items() if row.unknown}

@@ -6,12 +6,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ir_measures.measures.base import MeanAgg, Measure
+
 from rubric_measures.errors import MeasureError
 from rubric_measures.measures.plan import Coverage
 from rubric_measures.signature import Signature
 from rubric_measures.sorting import RankNotes
 
-__all__ = ["BELOW", "OVERALL", "Cell", "Leaderboard", "Tally", "cell_of", "collect_cells", "make_cell"]
+__all__ = ["BELOW", "OVERALL", "Cell", "Leaderboard", "Tally", "cell_of", "collect_cells", "is_summed", "make_cell"]
 
 # The row of the best score that any run could reach; the name that the Rubric workbench gives it.
 OVERALL = "_overall_"
@@ -24,8 +26,10 @@ class Cell:
     """One run's score by one measure.
 
     Attributes:
-        mean: the mean over the scored queries; None where no query could be scored.
-        standard_error: sample standard deviation (n - 1) over the square root of n; None for fewer than two queries.
+        mean: the mean over the scored queries, of counts (NumRet, NumRel, NumQ) their sum, as ir_measures and trec_eval
+            have it; None where no query could be scored.
+        standard_error: sample standard deviation (n - 1) over the square root of n; None for fewer than two queries,
+            and of a sum.
         queries: the number of queries in the mean.
         coverage: the share of the grades the value needed (ranked passages in the cutoff × items) that exist, in
             [0, 1]; None where none was needed.
@@ -59,12 +63,28 @@ def cell_of(values: Iterable[float | None]) -> Cell:
     return make_cell(values, Tally())
 
 
-def make_cell(values: Iterable[float | None], tally: Tally) -> Cell:
-    """Mean and standard error of the values of one run and measure, with counts of grades."""
+def is_summed(measure: Measure) -> bool:
+    """Whether a measure's values are not averaged over the queries: a count, which ir_measures sums."""
+    return not isinstance(measure.aggregator(), MeanAgg)
+
+
+def make_cell(values: Iterable[float | None], tally: Tally, measure: Measure | None = None) -> Cell:
+    """Mean and standard error of the values of one run and measure, with counts of grades.
+
+    Args:
+        values: the values of the queries; None where one could not be scored.
+        tally: the counts.
+        measure: says whether the values are averaged; they are without it.
+    """
     scored = [value for value in values if value is not None]
     share = tally.graded / tally.needed if tally.needed else None
     if not scored:
         return Cell(None, None, 0, share, tally.failed)
+    if measure is not None and is_summed(measure):
+        aggregator = measure.aggregator()
+        for value in scored:
+            aggregator.add(value)
+        return Cell(float(aggregator.result()), None, len(scored), share, tally.failed)
     mean = math.fsum(scored) / len(scored)
     error = None
     if len(scored) > 1:

@@ -296,6 +296,23 @@ def test_json_carries_queries_and_signature(folder: Path) -> None:
     assert len(content["signature_hash"]) == 12
 
 
+def test_counts_are_sums_without_a_standard_error(folder: Path) -> None:
+    names = ["NumRet", "NumRel", "NumRel(rel=5)", "NumQ"]
+    board = record_board(folder, *(RubricQrels(measure=name) for name in names))
+    # Of one: d1 and d2 (labels 4 and 5) of q1 and d3 (5) of q2. Of two: d2 of q1; q2 is not ranked, as in ir_measures.
+    expected = {"one": [3.0, 3.0, 2.0, 2.0], "two": [1.0, 2.0, 1.0, 1.0]}
+    for run_id, sums in expected.items():
+        cells = [board.cells[run_id][str(RubricQrels(measure=name))] for name in names]
+        assert [(cell.mean, cell.standard_error, cell.queries) for cell in cells] == [(one, None, 3) for one in sums]
+
+
+def test_the_options_of_means_refuse_sums(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from rubric_measures.cli import main
+
+    assert main(["leaderboard", str(folder / "graded.jsonl.gz"), "-m", "NumRel", "--intervals"]) == 2
+    assert "NumRel') is a sum over queries, and the options of the report are about means" in capsys.readouterr().err
+
+
 def test_latex_and_markdown_escape(folder: Path) -> None:
     lines = json.loads(json.dumps(RECORDS).replace('"two"', '"a_b|c"'))
     write_lines(folder / "graded.jsonl.gz", lines)
@@ -319,7 +336,7 @@ def test_the_signature_tells_who_made_the_grades(tmp_path: Path) -> None:
 
 
 def test_a_measure_that_no_program_computes_is_one_line(folder: Path) -> None:
-    with pytest.raises(MeasureError, match=r"^RubricQrels\(measure='RBP\(rel=3\)@6'\): Unsupported measures"):
+    with pytest.raises(MeasureError, match=r"^RubricQrels\(measure='RBP\(rel=3\)@6'\): no program here"):
         record_board(folder, RubricQrels(measure="RBP(rel=3)@6"))
 
 

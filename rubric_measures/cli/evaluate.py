@@ -6,7 +6,6 @@ import argparse
 import json
 import logging
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,13 +27,14 @@ from rubric_measures.cli.inputs import (
     rubric_measures_of,
     wanted_of,
 )
-from rubric_measures.errors import InputError, MeasureError
+from rubric_measures.errors import InputError
 from rubric_measures.evaluation import Evaluation, evaluate_run
 from rubric_measures.files import open_binary, read_text
 from rubric_measures.formats.trec import Run, read_run
 from rubric_measures.formats.trec_ids import as_known, spaced_ids
 from rubric_measures.graded import Grades, note_queries
-from rubric_measures.measures.plan import GDEVAL_FAILED, is_supported
+from rubric_measures.measures.delegated import compute
+from rubric_measures.measures.plan import is_supported
 from rubric_measures.measures.provider import RubricProvider
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -81,12 +81,8 @@ def run(options: argparse.Namespace) -> int:
         evaluation = evaluate_run(queries.values(), scored, rubric_measures_of(measures), options.on_failed)
         note_labels(measures)
         return _print_evaluation(evaluation, scored, options)
-    calculator = ir_measures.providers.registry[options.provider] if options.provider else ir_measures
-    try:
-        run = _as_judged(_scored_docs(options.run), qrels)
-        _print(calculator.iter_calc(measures, qrels, run), measures, options)
-    except subprocess.CalledProcessError:
-        raise MeasureError(f"{' '.join(map(str, measures))}: {GDEVAL_FAILED}") from None
+    run = _as_judged(_scored_docs(options.run), qrels)
+    _print(compute(measures, qrels, run, options.provider), measures, options)
     return 0
 
 

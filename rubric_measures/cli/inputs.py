@@ -16,6 +16,7 @@ from rubric_measures.files import open_binary, peek_head
 from rubric_measures.grade_rows import build_grades, read_grades
 from rubric_measures.graded import BANK_DOC, Grades
 from rubric_measures.measures import RubricQrels
+from rubric_measures.measures.delegated import checked_measure
 from rubric_measures.measures.plan import is_supported
 from rubric_measures.records import TestBank
 from rubric_measures.signature import describe
@@ -233,10 +234,7 @@ def parse_measures(texts: Sequence[str]) -> list[Measure]:
     measures: list[Measure] = []
     for text in (part for argument in texts for part in _split(argument)):
         try:
-            measure = ir_measures.parse_measure(text)
-            measure.validate_params()
-            if measure.params.get("cutoff", 1) < 1:
-                raise MeasureError("a cutoff is 1 or more")
+            measure = checked_measure(ir_measures.parse_measure(text))
         except NameError:
             name = text.split("(")[0].split("@")[0]
             raise UnknownNameError("measure", name, ir_measures.measures.registry) from None

@@ -33,6 +33,7 @@ from rubric_measures.errors import InputError
 from rubric_measures.files import atomic_writer
 from rubric_measures.graded import Grades, note_queries
 from rubric_measures.leaderboard import OVERALL, Leaderboard, needed_depth, score_records, score_run_files, score_runs
+from rubric_measures.leaderboard_cells import is_summed
 from rubric_measures.leaderboard_output import FORMATS, render
 from rubric_measures.signature import bank_hash
 
@@ -91,6 +92,11 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--length and --summary stand beside plain scores; leave the options of the report out")
     if options.per_facet and (options.length or options.compat or is_asked_for(options)):
         raise InputError("--per-facet shows plain scores; leave --length, --compat and the options of the report out")
+    sums = [str(measure) for measure in rubric_measures_of(_asked(options)) if is_summed(measure)]
+    if sums and is_asked_for(options):
+        raise InputError(
+            f"{sums[0]} is a sum over queries, and the options of the report are about means; leave it out"
+        )
     if options.length and options.runs:
         raise InputError("--length measures the answers in GRADED; leave the run files out")
     assigned = _assigned(options)

@@ -6,9 +6,10 @@ import functools
 from typing import Any
 
 import ir_measures
-from ir_measures.measures.base import _NOT_PROVIDED, Measure, ParamInfo
+from ir_measures.measures.base import _NOT_PROVIDED, Agg, Measure, ParamInfo
 
 from rubric_measures.errors import MeasureError
+from rubric_measures.measures.delegated import checked_measure
 
 __all__ = ["NuggetA", "NuggetV", "NuggetW", "RubricCover", "RubricQrels", "WeightedCover", "nRubricCover"]
 
@@ -224,9 +225,11 @@ class _RubricQrels(RubricMeasure):
         Raises:
             MeasureError: the measure is unknown, is one over items, or a parameter is given twice.
         """
-        return _standard(
-            self.params["measure"], self.value("cutoff"), self.value("label"), self.params.get("rel"), self.value("rel")
-        )
+        return _standard(self.params["measure"], self.value("cutoff"), self.value("label"), self.params.get("rel"))
+
+    def aggregator(self) -> Agg:
+        """As the standard measure is aggregated: counts (NumRet, NumRel, NumQ) are summed, all others averaged."""
+        return self.inner().aggregator()
 
 
 # ir_measures' own measures over subtopics; this package computes them over rubric items.
@@ -236,17 +239,14 @@ ITEM_MEASURES = frozenset(
 
 
 @functools.lru_cache(maxsize=4096)
-def _standard(name: str, cutoff: int | None, label: str, given: int | None, rel: int) -> Measure:
+def _standard(name: str, cutoff: int | None, label: str, given: int | None) -> Measure:
     """The measure inside a RubricQrels; every query asks for it, and parsing takes longer than scoring."""
     try:
         inner = ir_measures.parse_measure(name)
-        inner.validate_params()
-    except (NameError, ValueError, AssertionError) as error:
+    except (NameError, ValueError) as error:
         raise MeasureError(f"RubricQrels: measure={name!r}: {error}") from None
     if isinstance(inner, RubricMeasure) or inner.NAME in ITEM_MEASURES:
         raise MeasureError(f"RubricQrels: {name} reads items, not labels; use it by itself")
-    if inner.params.get("cutoff", 1) < 1:
-        raise MeasureError(f"RubricQrels: {name}: a cutoff is 1 or more")
     if cutoff is not None:
         if "cutoff" not in inner.SUPPORTED_PARAMS:
             raise MeasureError(f"RubricQrels: {name} has no cutoff")
@@ -256,9 +256,13 @@ def _standard(name: str, cutoff: int | None, label: str, given: int | None, rel:
     if label == "max" and "rel" in inner.SUPPORTED_PARAMS:
         if given is not None and inner.params.get("rel", given) != given:
             raise MeasureError(f"RubricQrels: {name} and rel={given} are two levels; give one")
-        if "rel" not in inner.params and rel != 1:
-            inner = inner(rel=rel)
-    return inner
+        # NumRet without a level counts all documents, so a level that was asked for is put in even where it is 1.
+        if "rel" not in inner.params and given is not None:
+            inner = inner(rel=given)
+    try:
+        return checked_measure(inner)
+    except MeasureError as error:
+        raise MeasureError(f"RubricQrels: measure={name!r}: {error}") from None
 
 
 RubricCover = _RubricCover()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,12 +14,11 @@ from rubric_measures.errors import MeasureError
 from rubric_measures.graded import Label, OnFailed, QueryGrades
 from rubric_measures.measures.coverage import WeightedMasks, at_least, nugget_weights, union_at
 from rubric_measures.measures.definitions import ITEM_MEASURES, RubricMeasure
+from rubric_measures.measures.delegated import delegated
 from rubric_measures.measures.intent_aware import IntentAware
 from rubric_measures.measures.label_measures import Hits, LabelScorer, label_scorer
 
 __all__ = ["Coverage", "Plan", "QueryScorer", "cutoff_of", "is_supported"]
-
-GDEVAL_FAILED = "the program behind it (gdeval) failed; it knows no label above 4 and few forms of query ids"
 
 # A ranking without a cutoff; longer than any ranking.
 _ALL = 1 << 60
@@ -207,23 +206,29 @@ class QueryScorer:
         scorer = label_scorer(inner, labels)
         if scorer is not None:
             return _OfHits(scorer)
+        if inner.NAME == "NumRel":
+            # The program behind ir_measures' own counts from label 1 only. As there, 0 for what a run does not rank.
+            count = float(sum(label >= inner["rel"] for label in labels.values()))
+            return lambda ranking: count if ranking else 0.0
         query_id = self._grades.query_id
         qrels = [ir_measures.Qrel(query_id, doc_id, label) for doc_id, label in labels.items()]
         if not qrels:
             return lambda ranking: float(inner.DEFAULT)
-        try:
+        with delegated([inner], measure):
             evaluator = ir_measures.evaluator([inner], qrels)
-        except ValueError as error:
-            # Says which program could compute it.
-            raise MeasureError(f"{measure}: {' '.join(str(error).split())}") from None
 
         def delegate(ranking: Sequence[str]) -> float:
-            # Scores that say the rank: every provider then sees the order of the one sort, without ties.
-            run = [ScoredDoc(query_id, doc_id, float(-rank)) for rank, doc_id in enumerate(ranking)]
-            try:
-                return float(evaluator.calc_aggregate(run)[inner])
-            except subprocess.CalledProcessError:
-                raise MeasureError(f"{measure}: {GDEVAL_FAILED}") from None
+            if not ranking:
+                return float(inner.DEFAULT)
+            # Scores that say the rank: every provider then sees the order of the one sort, without ties. All above 0,
+            # which is what Compat takes documents for that are not ranked.
+            top = len(ranking)
+            run = [ScoredDoc(query_id, doc_id, float(top - place)) for place, doc_id in enumerate(ranking)]
+            with delegated([inner], measure):
+                value = float(evaluator.calc_aggregate(run)[inner])
+            if math.isnan(value):
+                raise MeasureError(f"{measure} has no value for query {query_id!r}; leave the measure or the query out")
+            return value
 
         return delegate
 

@@ -1,0 +1,137 @@
+"""Measures that programs behind ir_measures compute: their errors as one line, and the names of what they cannot do."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any
+
+import ir_measures
+from ir_measures.measures.base import _NOT_PROVIDED, Measure
+from ir_measures.util import Metric
+
+from rubric_measures.errors import MeasureError
+
+__all__ = ["checked_measure", "compute", "delegated", "parameters_of"]
+
+_GDEVAL_FAILED = "the program behind it (gdeval) failed; it knows no label above 4 and few forms of query ids"
+_PACKAGE = __name__.partition(".")[0]
+
+
+def parameters_of(measure: Measure) -> str:
+    """The parameters that a measure knows, for an error: those that it needs are marked."""
+    known = [f"{name} (needed)" if info.required else name for name, info in measure.SUPPORTED_PARAMS.items()]
+    return f"{measure.NAME} has the parameters {', '.join(known)}" if known else f"{measure.NAME} has no parameters"
+
+
+def checked_measure(measure: Measure) -> Measure:
+    """The measure, when its parameters are there and have the right type.
+
+    Raises:
+        MeasureError: a parameter is unknown, missing, or of the wrong type; names those that there are.
+    """
+    try:
+        measure.validate_params()
+    except AssertionError as error:
+        needed = [name for name, info in measure.SUPPORTED_PARAMS.items() if info.required]
+        missing = next((name for name in needed if measure[name] is _NOT_PROVIDED), None)
+        if missing is None:
+            raise MeasureError(f"{error}; {parameters_of(measure)}") from None
+        example = f"{measure.NAME}@10" if missing == measure.AT_PARAM else f"{measure.NAME}({missing}=…)"
+        raise MeasureError(f"needs the parameter {missing}, as in {example}; {parameters_of(measure)}") from None
+    if measure.params.get("cutoff", 1) < 1:
+        raise MeasureError("a cutoff is 1 or more")
+    return measure
+
+
+@contextlib.contextmanager
+def delegated(measures: Sequence[Measure], shown: object = None) -> Iterator[None]:
+    """Turns what a program behind ir_measures raises over its input into a `MeasureError`; errors of ours pass.
+
+    Args:
+        measures: what it computes.
+        shown: how the error calls them; their own names by default.
+
+    Raises:
+        MeasureError: the program cannot compute a measure with these parameters, from these judgments.
+    """
+    name = " ".join(map(str, measures)) if shown is None else str(shown)
+    known = "; ".join(dict.fromkeys(map(parameters_of, measures)))
+    try:
+        with _without_stderr() if any(map(_is_of_gdeval, measures)) else contextlib.nullcontext():
+            yield
+    except (MeasureError, MemoryError, OSError):
+        raise
+    except subprocess.CalledProcessError:
+        raise MeasureError(f"{name}: {_GDEVAL_FAILED}") from None
+    except Exception as error:
+        if _is_ours(error.__traceback__):
+            raise
+        said = " ".join(str(error).split())
+        if isinstance(error, ValueError) and said.startswith("Unsupported measures"):
+            # It goes on to say which program, if installed, could compute it.
+            hint = said.partition("}.")[2].strip().replace(": - ", ": ").replace(" - ", ", ")
+            raise MeasureError(f"{name}: no program here computes it with these parameters; {hint or known}") from None
+        if isinstance(error, RuntimeError) and "is not available" in said:
+            raise MeasureError(f"{name}: {said}") from None
+        why = f"{type(error).__name__}: {said}" if said else type(error).__name__
+        raise MeasureError(
+            f"{name}: the program behind it cannot compute this from these judgments and this ranking ({why[:200]}); "
+            f"give other parameters ({known}) or leave it out"
+        ) from None
+
+
+def _is_of_gdeval(measure: Measure) -> bool:
+    return bool(measure.NAME == "ERR" or measure.params.get("dcg") == "exp-log2")
+
+
+@contextlib.contextmanager
+def _without_stderr() -> Iterator[None]:
+    """Keeps to itself what a program that is started meanwhile says about temporary files that nobody knows."""
+    kept = os.dup(2)
+    with open(os.devnull, "wb") as nothing:
+        os.dup2(nothing.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _is_ours(trace: TracebackType | None) -> bool:
+    """Whether an exception arose in the code of this package: then it is a defect, and no answer to the input."""
+    module = ""
+    while trace is not None:
+        module = trace.tb_frame.f_globals.get("__name__", "")
+        trace = trace.tb_next
+    return module.partition(".")[0] == _PACKAGE
+
+
+def compute(measures: Sequence[Measure], qrels: Any, run: Sequence[Any], provider: str | None = None) -> list[Metric]:
+    """The values of measures over plain judgments, computed by a program behind ir_measures.
+
+    Args:
+        measures: the measures.
+        qrels: the judgments, more than one time readable.
+        run: the scored documents.
+        provider: the name of one of ir_measures' providers; None leaves the choice to ir_measures.
+
+    Raises:
+        MeasureError: one of the measures cannot be computed; names it alone.
+    """
+    calculator = ir_measures if provider is None else ir_measures.providers.registry[provider]
+    for measure in measures if provider is not None else ():
+        # Some would ignore a parameter that they do not know, and give another measure's number.
+        if not calculator.supports(measure):
+            raise MeasureError(f"{measure}: the provider {provider} does not compute it; leave --provider out")
+    try:
+        with delegated(measures):
+            return list(calculator.iter_calc(measures, qrels, run))
+    except MeasureError:
+        for measure in measures if len(measures) > 1 else ():
+            with delegated([measure]):
+                list(calculator.iter_calc([measure], qrels, run))
+        raise
