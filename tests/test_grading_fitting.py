@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rubric_measures.backends.base import Message, Reply, Request
 from rubric_measures.grading.fitting import Fitter, overlapping_chunks
 from rubric_measures.grading.settings import GradingSettings
+from rubric_measures.prompts import load_prompt
 
 
 class Words:
@@ -80,6 +81,24 @@ def test_truncation_and_refusal_are_said(how: str, status: str, pieces: int) -> 
     assert "30 tokens, room for 20" in fit.note
     if fit.pieces:
         assert fit.pieces[0] == " ".join(str(number) for number in range(20))
+
+
+@pytest.mark.parametrize("how", ["chunk", "truncate"])
+def test_lines_that_are_quoted_are_counted_as_they_are_shown(how: str) -> None:
+    """A page of questions and answers looks like the prompt's own parts, and each of its lines grows by a quote."""
+    text = "\n".join(f"Question: what about {number} of them" for number in range(30))
+    prompt = load_prompt("QuestionSelfRatedUnanswerablePromptWithChoices")
+
+    def quoted(piece: str) -> str:
+        return prompt.shown("context", piece)
+
+    # Six words a line, seven with the quote; the first line stands behind the prompt's own `Context:`.
+    assert (len(text.split()), len(quoted(text).split())) == (180, 209)
+    fit = Fitter(Words(100), GradingSettings(long_passages=how)).fit(text, FRAME, 10, quoted)  # type: ignore[arg-type]
+    # 100 - 4 - 8 - 10 = 78
+    assert max(len(quoted(piece).split()) for piece in fit.pieces) in range(70, 79)
+    assert Fitter(Words(231), GradingSettings()).fit(text, FRAME, 10, quoted).pieces == (text,)
+    assert len(Fitter(Words(230), GradingSettings()).fit(text, FRAME, 10, quoted).pieces) == 2
 
 
 def test_a_question_that_leaves_no_room_fails_and_is_not_cut() -> None:

@@ -71,18 +71,23 @@ class Fitter:
         """How many tokens of a passage go into messages that are shown with an empty one; for models with a limit."""
         return (self._limit or 0) - self._taken(frame, reply_tokens)
 
-    def fit(self, text: str, frame: tuple[Message, ...], reply_tokens: int) -> Fit:
+    def fit(self, text: str, frame: tuple[Message, ...], reply_tokens: int, shown: Callable[[str], str] = str) -> Fit:
         """What of a passage is shown at once.
 
         Args:
             text: the passage.
             frame: the messages with an empty passage.
             reply_tokens: how long the reply may be.
+            shown: a piece as the messages show it, which may be longer.
         """
         if self._limit is None:
             return Fit((text,))
         room = self.room(frame, reply_tokens)
-        length = self.count(text)
+
+        def count(piece: str) -> int:
+            return self.count(shown(piece))
+
+        length = count(text)
         if length <= room:
             return Fit((text,))
         if room < _LEAST_ROOM:
@@ -93,9 +98,9 @@ class Fitter:
         if how == "refuse":
             return Fit((), "refused", f"the passage is too long: {found}", ())
         if how == "truncate":
-            end = _longest_prefix(text, 0, room, self.count)
+            end = _longest_prefix(text, 0, room, count)
             return Fit((text[:end],), "truncated", f"the passage was cut: {found}", ((0, end),))
-        spans = overlapping_chunks(text, room, self._settings.chunk_overlap, self.count)
+        spans = overlapping_chunks(text, room, self._settings.chunk_overlap, count)
         pieces = tuple(text[start:end] for start, end in spans)
         return Fit(pieces, "graded", f"graded in {len(pieces)} chunks: {found}", spans)
 

@@ -109,7 +109,9 @@ def _graded_with(query_id: str, definition: Mapping[str, Any], prompt_hash: str)
         raise InputError(f"query {query_id!r}: the text of prompt {prompt.prompt_class} is not that of its hash")
     names = GradingSettings.__dataclass_fields__.keys() & values.keys()
     documents = {query_id: str(definition.get("documents", ""))}
-    return prompt, GradingSettings(**{**{name: values[name] for name in names}, "documents": documents})
+    # A request's options, settings of their own and those of the model included, show nothing to anyone.
+    apart = {"documents": documents, "options": {}}
+    return prompt, GradingSettings(**{**{name: values[name] for name in names}, **apart})
 
 
 def _entry(

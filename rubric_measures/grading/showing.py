@@ -71,6 +71,10 @@ class Showing:
         """The messages about a passage's text, or a piece of it, with some items."""
         return self.frame(unit.query_id, unit.query_text, text).messages(self.item_values(items))
 
+    def shown(self, text: str) -> str:
+        """A passage's text as the messages show it: longer, where lines would forge the prompt's own delimiters."""
+        return max((self.prompt.shown(name, text) for name in self._passage_fields), key=len, default=text)
+
     def item_values(self, items: Sequence[RubricItem]) -> Mapping[str, str]:
         """The values of the fields that show the items."""
         if self.prompt.parser == "label_list":

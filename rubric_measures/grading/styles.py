@@ -138,7 +138,9 @@ class Style:
 
     def _fits(self, unit: Unit) -> bool:
         """Whether the whole passage can be shown with every item."""
-        return self._fitter.unlimited or self._fitter.count(unit.text) <= self._least_room(*unit[:2], unit.items)
+        if self._fitter.unlimited:
+            return True
+        return self._fitter.count(self.showing.shown(unit.text)) <= self._least_room(*unit[:2], unit.items)
 
     def _make_least_room(self, query_id: str, query_text: str, items: tuple[RubricItem, ...]) -> int:
         """The tokens that every item leaves for a passage."""
@@ -200,7 +202,7 @@ class Style:
         if self._fitter.unlimited:
             return Fit((unit.text,))
         frame = self.showing.messages(unit, "", unit.items)
-        return self._fitter.fit(unit.text, frame, self.asker.max_tokens(self._count(unit)))
+        return self._fitter.fit(unit.text, frame, self.asker.max_tokens(self._count(unit)), self.showing.shown)
 
     def _count(self, unit: Unit) -> int | None:
         return len(unit.items) if self.prompt.parser == "label_list" else None

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rubric_measures.backends.base import Message
 from rubric_measures.prompts.injection import neutralise
 
-__all__ = ["FIELD", "Frame", "Slot", "Template", "cut", "cut_json"]
+__all__ = ["FIELD", "Frame", "Slot", "Template", "as_shown", "cut", "cut_json"]
 
 FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 
@@ -86,7 +86,7 @@ class Frame:
                     texts += ["", ""]
                     quoted += ["", ""]
                     continue
-                text = _shown(values[piece.name], piece, delimiters) if isinstance(piece, Slot) else piece
+                text = as_shown(values[piece.name], piece, delimiters) if isinstance(piece, Slot) else piece
                 texts[-1] += text
                 quoted[-1] += _quoted(text)[1:-1]
             quoted[-1] += '"]'
@@ -108,11 +108,12 @@ class Frame:
 @lru_cache(maxsize=256)
 def _remembered(value: str, slot: Slot, delimiters: tuple[str, ...]) -> tuple[str, str]:
     """A value as it is shown, and that as JSON writes it."""
-    text = _shown(value, slot, delimiters)
+    text = as_shown(value, slot, delimiters)
     return text, _quoted(text)[1:-1]
 
 
-def _shown(value: str, slot: Slot, delimiters: tuple[str, ...]) -> str:
+def as_shown(value: str, slot: Slot, delimiters: tuple[str, ...]) -> str:
+    """A value as it stands in its place of the messages."""
     if slot.how == "text":
         return neutralise(value, delimiters, at_start=slot.at_start)
     return _quoted(value) if slot.how == "json" else value

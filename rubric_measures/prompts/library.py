@@ -19,7 +19,7 @@ from rubric_measures.errors import FormatError, InputError, UnknownNameError
 from rubric_measures.files import path_name, read_text
 from rubric_measures.prompts import parsers
 from rubric_measures.prompts.checks import FIELDS, PARSERS, problems_of
-from rubric_measures.prompts.frames import FIELD, Frame, Template, cut, cut_json
+from rubric_measures.prompts.frames import FIELD, Frame, Slot, Template, as_shown, cut, cut_json
 from rubric_measures.prompts.injection import delimiters_of
 from rubric_measures.prompts.parsers import Parsed
 from rubric_measures.signature import content_hash
@@ -144,6 +144,12 @@ class Prompt:
             self._check_fields(given)
         filled = {name: str(value) for name, value in {**self.defaults, **values}.items() if name not in later}
         return Frame(self._templates, self.delimiters, filled)
+
+    def shown(self, name: str, value: str) -> str:
+        """A field's value as the messages show it, see `render`; the longer form where they show it twice."""
+        slots = [piece for _, pieces in self._templates for piece in pieces if isinstance(piece, Slot)]
+        ways = {piece: as_shown(value, piece, self.delimiters) for piece in slots if piece.name == name}
+        return max(ways.values(), key=len, default=value)
 
     @cached_property
     def _required_set(self) -> frozenset[str]:
