@@ -72,6 +72,61 @@ def test_judgments_and_rankings_are_united() -> None:
     assert merged(passage(), one) == one.model_copy()
 
 
+def judged(*rows: tuple[int, str | None]) -> GradedPassage:
+    """A passage with judgments of one query, (label, assessor)."""
+    judgments: list[dict[str, Any]] = [{"paragraphId": "d", "query": "q", "relevance": label} for label, _ in rows]
+    for judgment, (_, assessor) in zip(judgments, rows, strict=True):
+        if assessor is not None:
+            judgment["assessor"] = assessor
+    return passage(paragraph_data={"judgments": judgments})
+
+
+def said(found: GradedPassage) -> list[tuple[int, str | None]]:
+    return [(one.relevance, (one.model_extra or {}).get("assessor")) for one in found.judgments]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "united"),
+    [
+        # Two people judged the passage 3 and 0 for one query; another file has one of them. The dict kept the last.
+        ([(3, None), (0, None)], [(0, None)], [(3, None), (0, None)]),
+        ([(0, None)], [(3, None), (0, None)], [(0, None), (3, None)]),
+        ([(3, "ann"), (0, "bob")], [(0, None)], [(3, "ann"), (0, "bob")]),
+        # Equal labels are as many judgments as one file has of them.
+        ([(2, None), (2, None)], [(2, None)], [(2, None), (2, None)]),
+        ([(2, None)], [(2, None), (2, None)], [(2, None), (2, None)]),
+        ([(2, "ann")], [(2, "bob")], [(2, "ann"), (2, "bob")]),
+        # Who it was is learned from the other file; the judgment that is the same goes before one that may be.
+        ([(2, None)], [(2, "ann")], [(2, "ann")]),
+        ([(2, None), (2, "ann")], [(2, "ann")], [(2, None), (2, "ann")]),
+    ],
+)
+def test_several_judgments_of_a_passage_are_kept(
+    one: list[tuple[int, str | None]], other: list[tuple[int, str | None]], united: list[tuple[int, str | None]]
+) -> None:
+    assert said(merged(judged(*one), judged(*other))) == united
+    added = add_judgments([QueryPassages("q", [judged((3, "ann"), (0, "bob"))])], [Qrel("q", "d", 0)])
+    assert said(added[0].passages[0]) == [(3, "ann"), (0, "bob")]
+
+
+def test_neither_of_two_files_may_judge_what_the_other_does_not() -> None:
+    with pytest.raises(InputError, match="the judgment is \\[3, 0\\] in one file and \\[0, 2\\]"):
+        merged(judged((3, None), (0, None)), judged((0, None), (2, None)))
+
+
+def test_a_ranking_with_a_passage_twice_is_left_for_its_reader_to_refuse() -> None:
+    twice = passage(paragraph_data=data(places={"r": 1}))
+    twice.paragraph_data.rankings.append(twice.rankings[0].model_copy(update={"rank": 4}))  # type: ignore[union-attr]
+    once = passage(paragraph_data=data(places={"r": 1, "s": 2}))
+    seen = [data(places={"r": 1}) for _ in range(2)]
+    for number, one in enumerate(seen):
+        one["rankings"][0]["seen"] = number
+    with pytest.raises(InputError, match="seen is 0 in one file and 1 in another"):
+        merged(*(passage(paragraph_data=one) for one in seen))
+    for found in (merged(twice, once), merged(once, twice)):
+        assert sorted((place.method, place.rank) for place in found.rankings) == [("r", 1), ("r", 4), ("s", 2)]
+
+
 def test_grade_sets_stay_apart_by_model_prompt_and_bank() -> None:
     base = graded({"q/a": 4})
     others = [
@@ -117,7 +172,7 @@ def test_direct_labels() -> None:
         ({"text": "a"}, {"text": "b"}, "the text is 'a' in one file and 'b' in another"),
         ({"paragraph": "a"}, {"paragraph": "b"}, "paragraph is 'a'"),
         ({"mine": 1}, {"mine": 2}, "mine is 1"),
-        ({"paragraph_data": data({"q": 1})}, {"paragraph_data": data({"q": 2})}, "the judgment is 1"),
+        ({"paragraph_data": data({"q": 1})}, {"paragraph_data": data({"q": 2})}, "the judgment is 1 in"),
         (
             {"paragraph_data": data(places={"r": 1})},
             {"paragraph_data": data(places={"r": 2})},
@@ -205,7 +260,7 @@ def test_judgments_are_added(caplog: pytest.LogCaptureFixture) -> None:
         (group,) = add_judgments(groups, [Qrel("q", "d", 3), Qrel("q", "x", 1)])
     assert [[one.relevance for one in found.judgments] for found in group.passages] == [[3], []]
     assert caplog.messages == ["1 judged documents have no record and are left out (such as x of query q)"]
-    with pytest.raises(InputError, match="the judgment is 3"):
+    with pytest.raises(InputError, match="the judgment is 3 in"):
         add_judgments([group], [Qrel("q", "d", 0)])
     with pytest.raises(InputError, match="judged 1 and 2"):
         add_judgments(groups, [Qrel("q", "d", 1, "a"), Qrel("q", "d", 2, "b")])

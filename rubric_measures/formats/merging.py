@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from rubric_measures.errors import InputError
 from rubric_measures.formats.trec import Qrel, Run
@@ -99,20 +99,47 @@ class _Merger:
     def data(self, one: PassageData, other: PassageData) -> PassageData:
         fields: dict[str, Any] = {}
         if other.judgments is not None:
-            judged = {judgment.query_id: judgment for judgment in one.judgments or ()}
-            for judgment in other.judgments:
-                known = judged.setdefault(judgment.query_id, judgment)
-                if known.relevance != judgment.relevance:
-                    self._conflict("the judgment", known.relevance, judgment.relevance)
-            fields["judgments"] = list(judged.values())
+            fields["judgments"] = self.united(one.judgments or [], other.judgments, _judgment)
         if other.rankings is not None:
-            placed = {(place.query_id, place.method): place for place in one.rankings or ()}
-            for place in other.rankings:
-                before = placed.setdefault((place.query_id, place.method), place)
-                if (before.rank, before.score) != (place.rank, place.score):
-                    self._conflict(f"rank and score in {place.method!r}", _place(before), _place(place))
-            fields["rankings"] = list(placed.values())
+            fields["rankings"] = self.united(one.rankings or [], other.rankings, _place)
         return self.with_unknown(one, other, fields)
+
+    def united(self, one: Sequence[_R], other: Sequence[_R], read: Callable[[_R], _Said]) -> list[_R]:
+        """The entries of both lists; what both say is there once, and what one list says twice stays twice.
+
+        Several entries of one key are several people's judgments (or a ranking with the passage twice, for its reader
+        to refuse). Either list may have more of them than the other, but not each something that the other lacks.
+        """
+        entries = list(one)
+        free: dict[_Said, list[int]] = {}
+        for place, entry in enumerate(one):
+            free.setdefault(read(entry), []).append(place)
+        for entry in other:
+            waiting = free.get(read(entry), [])
+            alike = [place for place in waiting if _may_be_one(one[place], entry)]
+            if not alike:
+                entries.append(entry)
+                continue
+            place = next((place for place in alike if one[place] == entry), alike[0])
+            waiting.remove(place)
+            if one[place] != entry:
+                entries[place] = self.with_unknown(one[place], entry, {})
+        if len(entries) > len(one):
+            self.check_values(list(map(read, one)), list(map(read, other)))
+        return entries
+
+    def check_values(self, one: Sequence[_Said], other: Sequence[_Said]) -> None:
+        """Refuses two lists of which each says something of a key that the other does not."""
+        mine: dict[tuple[str, str], list[object]] = {}
+        theirs: dict[tuple[str, str], list[object]] = {}
+        for said, values in ((one, mine), (other, theirs)):
+            for key, value in said:
+                values.setdefault(key, []).append(value)
+        for key, after in theirs.items():
+            before = mine.get(key, [])
+            if before and not (set(before) <= set(after) or set(after) <= set(before)):
+                what = f"rank and score in {key[1]!r}" if key[1] else "the judgment"
+                self._conflict(what, *(values[0] if len(values) == 1 else values for values in (before, after)))
 
     def item_grades(self, one: Sequence[ItemGradeSet], other: Sequence[ItemGradeSet]) -> list[ItemGradeSet]:
         sets = list(one)
@@ -185,8 +212,25 @@ class _Merger:
         return labels
 
 
-def _place(place: Ranking) -> tuple[int, float]:
-    return place.rank, place.score
+def _may_be_one(one: Record, other: Record) -> bool:
+    """Whether two entries of the same content are one; an unknown field may name two assessors who agree."""
+    mine, theirs = one.model_extra or {}, other.model_extra or {}
+    return isinstance(one, Ranking) or all(mine[name] == theirs[name] for name in mine.keys() & theirs.keys())
+
+
+class _Said(NamedTuple):
+    """What an entry says: of what, and what; with who says it, it is one judgment or one place."""
+
+    key: tuple[str, str]
+    value: object
+
+
+def _judgment(one: Judgment) -> _Said:
+    return _Said((one.query_id, ""), one.relevance)
+
+
+def _place(one: Ranking) -> _Said:
+    return _Said((one.query_id, one.method), (one.rank, one.score))
 
 
 def _label(entry: DirectGrade) -> tuple[bool, int | None]:
