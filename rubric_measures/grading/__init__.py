@@ -2,10 +2,11 @@
 
 from rubric_measures.grading.amending import BankChange
 from rubric_measures.grading.estimate import Estimate, Price, estimate, load_prices, price_of
-from rubric_measures.grading.grader import Grader, GradingReport, GradingTask, default_prompts, load_grader
+from rubric_measures.grading.grader import Grader, GradingReport, GradingTask, default_prompts
 from rubric_measures.grading.manifest import make_manifest, write_manifest
 from rubric_measures.grading.reproducing import Shown, shown_for_grade
 from rubric_measures.grading.settings import GradingSettings
+from rubric_measures.grading.spec import load_grader
 
 __all__ = [
     "BankChange",

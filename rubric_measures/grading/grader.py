@@ -1,16 +1,14 @@
-"""The grader: passages and a bank in, graded passage records out, as a stream; and graders from a JSON spec."""
+"""The grader: passages and a bank in, graded passage records out, as a stream."""
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from rubric_measures.backends import Backend, make_backend
-from rubric_measures.backends.cache import ReplyCache
+from rubric_measures.backends import Backend
 from rubric_measures.errors import InputError, UnknownNameError
 from rubric_measures.formats.workbench import GradedPassage, QueryPassages
 from rubric_measures.grading.amending import (
@@ -28,7 +26,7 @@ from rubric_measures.prompts import looks_like_instruction
 from rubric_measures.records import Grade, RubricItem, TestBank
 from rubric_measures.runners import Job, LocalRunner
 
-__all__ = ["Grader", "GradingReport", "GradingTask", "default_prompts", "load_grader"]
+__all__ = ["Grader", "GradingReport", "GradingTask", "default_prompts"]
 
 _LOG = logging.getLogger("rubric_measures")
 _AHEAD = 20_000  # results that wait for an earlier query: two or more a passage, each of all items that it was asked
@@ -394,35 +392,3 @@ def _grade(task: GradingTask, outcome: Outcome, backend: Backend) -> Grade:
         backend.model,
         outcome.note,
     )
-
-
-def load_grader(spec: Mapping[str, Any] | str) -> Grader:
-    """A grader from a JSON-able description, so that a worker of a cluster can make its own.
-
-    Args:
-        spec: a mapping or its JSON text: `model` (as on the command line), `model_options`, `prompts`, `settings` (the
-            fields of `GradingSettings`), `cache` (a path, or null), `cache_only`.
-
-    Raises:
-        InputError: a field is unknown or missing, or has a wrong value.
-
-    >>> grader = load_grader('{"model": "lexical", "prompts": ["LexicalCoverage"]}')
-    >>> item = RubricItem("q/1", "q", "Outer layer of the skin?")
-    >>> grader.grade([GradingTask("q", "d", "The epidermis is the outer layer of skin.", item)])[0].relevance
-    5
-    """
-    try:
-        fields = json.loads(spec) if isinstance(spec, str) else dict(spec)
-    except ValueError as error:
-        raise InputError(f"the grader's spec is no JSON ({error})") from None
-    known = {"model", "model_options", "prompts", "settings", "cache", "cache_only"}
-    if not isinstance(fields, dict) or "model" not in fields or set(fields) - known:
-        raise InputError(f"a grader's spec is an object with model and perhaps {', '.join(sorted(known - {'model'}))}")
-    backend = make_backend(fields["model"], **fields.get("model_options", {}))
-    cache = ReplyCache(fields["cache"]) if fields.get("cache") else None
-    try:
-        settings = GradingSettings(**fields.get("settings", {}))
-    except TypeError as error:
-        raise InputError(f"the grader's settings: {str(error).split('() ')[-1]}") from None
-    runner = LocalRunner(backend, cache, cache_only=bool(fields.get("cache_only")))
-    return Grader(runner, tuple(fields.get("prompts", ())), settings)
