@@ -151,14 +151,12 @@ class RecordsSource(Source):
     @cached_property
     def judgments(self) -> Sequence[Qrel]:  # type: ignore[override]
         """What people said, inside the records or the dataset."""
-        rows = (
-            Qrel(group.query_id, passage.doc_id, one.relevance)
+        judged = (
+            (group.query_id, passage.doc_id, passage.judged(group.query_id))
             for group in self.groups
             for passage in group.passages
-            for one in passage.judgments
-            if one.query_id == group.query_id
         )
-        return list(dict.fromkeys(rows))
+        return [Qrel(query_id, doc_id, label) for query_id, doc_id, label in judged if label is not None]
 
     @cached_property
     def runs(self) -> Mapping[str, Run]:  # type: ignore[override]

@@ -120,9 +120,9 @@ def select_query(
                 places.setdefault(ranking.method, []).append((ranking.rank, ranking.score, doc_id))
             else:
                 selector.strangers += 1
-        for judgment in passage.judgments:
-            if judgment.query_id == query_id:
-                judgments[doc_id] = max(judgment.relevance, judgments.get(doc_id, judgment.relevance))
+        label = passage.judged(query_id)
+        if label is not None:
+            judgments[doc_id] = label
     where = f"{selector.source}: query {query_id!r}"
     placed = {method: by_rank(of_method, doc_ids, where, method) for method, of_method in places.items()}
     grades = _compile(query_id, chosen, items, selector.left_out)

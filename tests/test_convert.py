@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 
 from rubric_measures.cli import main
+from rubric_measures.collection import load_collection
 from rubric_measures.convert import FORMATS, convert, detect_format
 from rubric_measures.errors import InputError
 from rubric_measures.formats.bank import load_bank, read_bank
 from rubric_measures.formats.queries import read_queries
-from rubric_measures.formats.trec import read_qrels, read_run
+from rubric_measures.formats.trec import Qrel, read_qrels, read_run
 from rubric_measures.formats.workbench import ItemGradeSet, grade_of_items, load_graded
+from rubric_measures.grading.pairwise import references_of_records
+from rubric_measures.test_bank.documents import related_segments
 
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[2] / "shared")) / "data"
 
@@ -167,6 +170,33 @@ def test_records_to_qrels_of_every_kind(files: Path) -> None:
         ("q1", "d2", 1, "q1/a"),
         ("q1", "d2", 2, "q1/b"),
     ]
+
+
+def test_judgments_are_one_label_a_passage(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = record("d1", {"q1/a": 4}, 1)
+    more = [
+        {"paragraphId": "d1", "query": query, "relevance": label} for query, label in (("q1", 3), ("q1", 0), ("x", 5))
+    ]
+    first["paragraph_data"]["judgments"] += more
+    (files / "twice.jsonl").write_text(json.dumps(["q1", [first, record("d2", {}, 2)]]) + "\n")
+    assert run(files, "twice.jsonl", "--to", "judgments", "-o", str(files / "judged.qrels")) == 0
+    # The passage's judgments for the query are 1, 3 and 0: the label is 3 everywhere. That of another stays apart.
+    assert (files / "judged.qrels").read_text() == "q1 0 d1 3\nx 0 d1 5\nq1 0 d2 2\n"
+    assert (
+        "1 passages have several judgments; the highest is written (such as d1 of query q1)" in capsys.readouterr().err
+    )
+    # What we write, we read; and the records as a collection have the same labels.
+    collection = load_collection(files / "twice.jsonl")
+    assert collection.judgments == [Qrel("q1", "d1", 3), Qrel("q1", "d2", 2)]
+    rows = read_qrels(files / "judged.qrels")
+    assert [row for row in rows if row.query_id == "q1"] == collection.judgments
+    (group,) = load_graded(files / "twice.jsonl")
+    assert [one.judged("q1") for one in group.passages] == [3, 2]
+    references = references_of_records([group], 2)["q1"]
+    assert [(one.doc_id, one.label) for one in references] == [("d1", 3), ("d2", 2)]
+    assert [one.doc_id for one in related_segments([group], level=3)["q1"]] == ["d1"]
+    assert main(["pool", "-c", str(files / "twice.jsonl"), "-o", str(files / "pooled.jsonl")]) == 0
+    assert [one.judged("q1") for one in load_graded(files / "pooled.jsonl")[0].passages] == [3, 2]
 
 
 def test_item_qrels_and_back(files: Path) -> None:

@@ -79,15 +79,21 @@ def _records_to_item_qrels(groups: Sequence[QueryPassages], options: Options) ->
 
 
 def _records_to_judgments(groups: Sequence[QueryPassages], _: Options) -> list[Qrel]:
-    rows = [
-        Qrel(one.query_id, passage.doc_id, one.relevance)
-        for group in groups
-        for passage in group.passages
-        for one in passage.judgments
-    ]
-    if not rows:
+    labels: dict[tuple[str, str], set[int]] = {}
+    for group in groups:
+        for passage in group.passages:
+            for one in passage.judgments:
+                labels.setdefault((one.query_id, passage.doc_id), set()).add(one.relevance)
+    if not labels:
         raise InputError("the records hold no judgments")
-    return list(dict.fromkeys(rows))
+    several = [pair for pair, found in labels.items() if len(found) > 1]
+    if several:
+        _LOG.warning(
+            "%d passages have several judgments; the highest is written (such as %s of query %s)",
+            len(several),
+            *several[0][::-1],
+        )
+    return [Qrel(query_id, doc_id, max(found)) for (query_id, doc_id), found in labels.items()]
 
 
 def _records_to_runs(groups: Sequence[QueryPassages], options: Options) -> list[Run]:

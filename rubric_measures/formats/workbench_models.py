@@ -281,6 +281,10 @@ class GradedPassage(Record):
         """The judgments; an empty list where the file has none."""
         return (self.paragraph_data.judgments if self.paragraph_data else None) or []
 
+    def judged(self, query_id: str) -> int | None:
+        """The label that people gave the passage for a query: the highest, where several did; None without any."""
+        return max((one.relevance for one in self.judgments if one.query_id == query_id), default=None)
+
     @property
     def rankings(self) -> list[Ranking]:
         """The rankings; an empty list where the file has none."""

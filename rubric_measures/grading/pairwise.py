@@ -78,7 +78,7 @@ def references_of_records(
             label = direct.self_rating if direct is not None else None
             annotation = direct.answer if direct is not None and label is not None else ""
             if label is None:
-                label = max((judgment.relevance for judgment in passage.judgments), default=None)
+                label = passage.judged(group.query_id)
             if label is not None and label >= level:
                 references.append(Reference(passage.doc_id, passage.text, label, annotation))
         found[group.query_id] = tuple(sorted(references, key=lambda one: (-one.label, one.doc_id)))

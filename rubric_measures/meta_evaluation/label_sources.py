@@ -143,10 +143,9 @@ def judgments_of_records(path: str | os.PathLike[str]) -> LabelSource:
         labels: dict[Key, int] = {}
         for group in groups:
             for passage in group.passages:
-                for judgment in passage.judgments:
-                    if judgment.query_id == group.query_id:
-                        key = (group.query_id, passage.doc_id)
-                        labels[key] = max(judgment.relevance, labels.get(key, judgment.relevance))
+                label = passage.judged(group.query_id)
+                if label is not None:
+                    labels[group.query_id, passage.doc_id] = label
         return labels
 
     labels = _consume(judged, path)

@@ -59,7 +59,7 @@ def related_segments(
             elif qrels is not None:
                 label = qrels.get((group.query_id, passage.doc_id))
             else:
-                label = max((judgment.relevance for judgment in passage.judgments), default=None)
+                label = passage.judged(group.query_id)
             unlabelled += label is None
             if label is not None and label >= level and passage.text.strip() and passage.text not in shown:
                 shown.add(passage.text)

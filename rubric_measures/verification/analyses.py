@@ -162,8 +162,8 @@ class _Shown(NamedTuple):
 
 
 def _shown(query_id: str, passage: GradedPassage, entry: ItemGradeSet | DirectGrade | None) -> _Shown:
-    judgments = [judgment.relevance for judgment in passage.judgments if judgment.query_id == query_id]
-    return _Shown(passage.doc_id, passage.text, max(judgments, default=None), _grades(entry), _answers(passage, entry))
+    label = passage.judged(query_id)
+    return _Shown(passage.doc_id, passage.text, label, _grades(entry), _answers(passage, entry))
 
 
 def _grades(entry: ItemGradeSet | DirectGrade | None) -> dict[str, tuple[int | None, str]]:
