@@ -152,6 +152,39 @@ def test_merging_and_adding(files: Path) -> None:
     ]
 
 
+def test_added_runs_that_share_a_tag_are_called_after_their_files(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "ta.run").write_text("q1 Q0 d1 1 1.0 t\n")
+    (files / "tb.run").write_text("q1 Q0 d2 1 1.0 t\n")
+    out = files / "two.jsonl"
+    assert run(files, "records.jsonl.gz", "--add-run", "ta.run", "--add-run", "tb.run", "-o", str(out)) == 0
+    assert "2 runs share the tag t; runs that share a tag are called after their files" in capsys.readouterr().err
+    added = [
+        (place.method, one.doc_id, place.rank)
+        for one in load_graded(out)[0].passages
+        for place in one.rankings
+        if place.method[0] == "t"
+    ]
+    assert added == [("ta", "d1", 1), ("tb", "d2", 1)]
+
+
+@pytest.mark.parametrize("depth", ["0", "-1"])
+@pytest.mark.parametrize(
+    "arguments", [["records.jsonl.gz", "--add-run", "one.run"], ["one.run", "--to", "records", "-c", "docs.jsonl"]]
+)
+def test_a_depth_without_documents_is_refused(
+    files: Path, arguments: list[str], depth: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if "-c" in arguments:
+        (files / "coll").mkdir()
+        (files / "docs.jsonl").rename(files / "coll" / "docs.jsonl")
+        arguments = [*arguments[:-1], "coll"]
+    assert run(files, *arguments, "-k", depth, "-o", str(files / "out.jsonl")) == 2
+    assert f"of depth {depth}" in capsys.readouterr().err
+    assert not (files / "out.jsonl").exists()
+
+
 def test_records_to_qrels_of_every_kind(files: Path) -> None:
     out = files / "out.qrels"
     assert run(files, "records.jsonl.gz", "--to", "qrels", "-o", str(out)) == 0

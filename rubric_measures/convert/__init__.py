@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rubric_measures.convert.bridges import Options, bridged, targets_of
 from rubric_measures.convert.detect import detect_format
 from rubric_measures.convert.formats import FORMATS, Format, PathName, read_passage_qrels
 from rubric_measures.errors import InputError, UnknownNameError
+from rubric_measures.formats.adding import add_judgments, add_runs
 from rubric_measures.formats.bank import bank_of_entries
-from rubric_measures.formats.merging import add_judgments, add_runs, merge_records
-from rubric_measures.formats.trec import read_run
+from rubric_measures.formats.merging import merge_records
+from rubric_measures.formats.run_names import distinct_run_names
+from rubric_measures.formats.trec import Run, read_run
 
 __all__ = ["FORMATS", "Format", "Options", "convert", "detect_format"]
 
@@ -69,9 +72,15 @@ def convert(
     if runs or qrels:
         if target.kind != "records":
             raise InputError("runs and judgments can be added to records only")
-        content = add_runs(content, [read_run(path) for path in runs], options.depth)
+        content = add_runs(content, _named_runs(runs), options.depth)
         content = add_judgments(content, [row for path in qrels for row in read_passage_qrels(path)])
     write(output, content)
+
+
+def _named_runs(paths: Sequence[PathName]) -> list[Run]:
+    runs = [read_run(path) for path in paths]
+    names = distinct_run_names([run.run_id for run in runs], paths)
+    return [replace(run, run_id=name) for run, name in zip(runs, names, strict=True)]
 
 
 def _reader(name: str) -> Callable[[PathName], Any]:

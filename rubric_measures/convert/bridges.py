@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rubric_measures.errors import InputError, UnknownNameError
+from rubric_measures.formats.adding import records_of_item_grades
 from rubric_measures.formats.autojudge import bank_of_nugget_banks, list_banks, nugget_banks
 from rubric_measures.formats.bank import bank_entries, bank_of_entries
-from rubric_measures.formats.merging import records_of_item_grades
 from rubric_measures.formats.nugget_sets import bank_of_rubrics, rubric_lines
 from rubric_measures.formats.nuggetizer import AssignmentLine
 from rubric_measures.formats.nuggetizer_records import (
@@ -143,7 +143,7 @@ def _qrels_to_records(rows: Sequence[Qrel], options: Options) -> list[QueryPassa
 
 
 def _runs_to_records(runs: Sequence[Run], options: Options) -> list[QueryPassages]:
-    return list(pool(runs, options.depth or 20, _docs(options)))
+    return list(pool(runs, 20 if options.depth is None else options.depth, _docs(options)))
 
 
 def _bank_to_queries(entries: Sequence[Any], _: Options) -> dict[str, str]:

@@ -1,14 +1,11 @@
-"""Graded records put together: files merged, runs and judgments added, item judgments turned into records."""
+"""Graded records put together: files merged, passage by passage, field by field."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from rubric_measures.errors import InputError
-from rubric_measures.formats.trec import Qrel, Run
-from rubric_measures.formats.trec_ids import spaced_pairs
 from rubric_measures.formats.workbench import (
     DirectGrade,
     GradedPassage,
@@ -21,12 +18,10 @@ from rubric_measures.formats.workbench import (
     items_of_entry,
 )
 from rubric_measures.formats.workbench_models import Record
-from rubric_measures.records import ItemKind
 from rubric_measures.signature import canonical_json
 
-__all__ = ["add_judgments", "add_runs", "merge_records", "records_of_item_grades"]
+__all__ = ["merge_records"]
 
-_LOG = logging.getLogger("rubric_measures")
 _R = TypeVar("_R", bound=Record)
 
 
@@ -39,16 +34,43 @@ def merge_records(parts: Iterable[Iterable[QueryPassages]]) -> list[QueryPassage
 
     Raises:
         InputError: two files contradict each other: another text, judgment, rank, grade or unknown field for one
-            passage; the message names query and passage.
+            passage, or another passage at one rank of a run; the message names query and passage.
     """
     merged: dict[str, dict[str, GradedPassage]] = {}
     for part in parts:
         for group in part:
             members = merged.setdefault(group.query_id, {})
+            _check_ranks(group.query_id, members.values(), group.passages)
             for passage in group.passages:
                 known = members.get(passage.doc_id)
                 members[passage.doc_id] = passage if known is None else _Merger(group.query_id).passage(known, passage)
     return [QueryPassages(query_id, list(members.values())) for query_id, members in merged.items()]
+
+
+def _check_ranks(query_id: str, known: Iterable[GradedPassage], passages: Iterable[GradedPassage]) -> None:
+    """Refuses runs of one name of which each has a passage at a rank where the other has another: they are two runs.
+
+    Parts of one ranking have different ranks; passages that share one do so in a whole ranking.
+    """
+    theirs = _passages_by_rank(passages)
+    mine = _passages_by_rank(known) if theirs else {}
+    for place in theirs.keys() & mine.keys():
+        before, after = mine[place], theirs[place]
+        if not (before <= after or after <= before):
+            _, run_id, rank = place
+            raise InputError(
+                f"query {query_id!r}: the run {run_id!r} has {min(before - after)!r} at rank {rank} in one file and "
+                f"{min(after - before)!r} in another; two runs have that name, give one of them another"
+            )
+
+
+def _passages_by_rank(passages: Iterable[GradedPassage]) -> dict[tuple[str, str, int], set[str]]:
+    """(query, run, rank) -> ids."""
+    found: dict[tuple[str, str, int], set[str]] = {}
+    for passage in passages:
+        for place in passage.rankings:
+            found.setdefault((place.query_id, place.method, place.rank), set()).add(passage.doc_id)
+    return found
 
 
 class _Merger:
@@ -253,125 +275,3 @@ def _items(entry: ItemGradeSet) -> dict[str, int | None]:
     """item id -> grade, None where it failed."""
     grades, statuses = items_of_entry(entry)
     return {**dict.fromkeys(statuses), **grades}
-
-
-def add_runs(groups: Iterable[QueryPassages], runs: Iterable[Run], depth: int | None = None) -> list[QueryPassages]:
-    """Records with the rankings of further runs, ranks from 1 in the one sort.
-
-    Ranked documents without a record cannot be added (their text is not known); they are left out and counted.
-
-    Args:
-        groups: the records.
-        runs: the runs.
-        depth: only the first so many documents of each ranking; all if None.
-
-    Raises:
-        InputError: the records have a ranking of that run already, and it is another one.
-    """
-    groups, runs = list(groups), list(runs)
-    known = {(group.query_id, passage.doc_id) for group in groups for passage in group.passages}
-    spaced = spaced_pairs(known)
-    additions = []
-    for run in runs:
-        found: dict[tuple[str, str], Ranking] = {}
-        for query_id, ranking in run.rankings.items():
-            for rank, (doc_id, score) in enumerate(
-                zip(ranking.doc_ids[:depth], ranking.scores[:depth], strict=True), 1
-            ):
-                key = spaced.get((query_id, doc_id), (query_id, doc_id))
-                found[key] = Ranking(method=run.run_id, doc_id=key[1], query_id=key[0], rank=rank, score=score)
-        for group in groups:
-            for passage in group.passages:
-                here = (group.query_id, passage.doc_id)
-                if here not in found and any(place.method == run.run_id for place in passage.rankings):
-                    raise InputError(
-                        f"query {here[0]!r}: the records have another ranking of the run {run.run_id!r} (with "
-                        f"{here[1]!r})"
-                    )
-        _say_lost(set(found) - known, f"ranked documents of {run.run_id}")
-        additions.append(_extended(groups, {key: PassageData(rankings=[place]) for key, place in found.items()}))
-    return merge_records([groups, *additions])
-
-
-def add_judgments(groups: Iterable[QueryPassages], rows: Iterable[Qrel]) -> list[QueryPassages]:
-    """Records with further judgments; judged documents without a record are left out and counted.
-
-    Raises:
-        InputError: the records (or the rows) judge a passage otherwise.
-    """
-    groups = list(groups)
-    known = {(group.query_id, passage.doc_id) for group in groups for passage in group.passages}
-    spaced = spaced_pairs(known)
-    found: dict[tuple[str, str], PassageData] = {}
-    for row in rows:
-        query_id, doc_id = spaced.get((row.query_id, row.doc_id), (row.query_id, row.doc_id))
-        made = Judgment(doc_id=doc_id, query_id=query_id, relevance=row.relevance, title_query=query_id)
-        before = found.setdefault((query_id, doc_id), PassageData(judgments=[made]))
-        if before.judgments and before.judgments[0].relevance != row.relevance:
-            raise InputError(
-                f"query {row.query_id!r}, passage {row.doc_id!r}: judged {before.judgments[0].relevance} and "
-                f"{row.relevance}; judgments of items are no judgments of passages"
-            )
-    _say_lost(set(found) - known, "judged documents")
-    return merge_records([groups, _extended(groups, found)])
-
-
-def _extended(groups: Iterable[QueryPassages], data: Mapping[tuple[str, str], PassageData]) -> list[QueryPassages]:
-    """The passages that `data` speaks of, with nothing but their text and the data."""
-    extended = []
-    for group in groups:
-        said = ((passage, data.get((group.query_id, passage.doc_id))) for passage in group.passages)
-        passages = [
-            GradedPassage(doc_id=passage.doc_id, text=passage.text, paragraph_data=found)
-            for passage, found in said
-            if found is not None
-        ]
-        extended.append(QueryPassages(group.query_id, passages))
-    return extended
-
-
-def _say_lost(lost: set[tuple[str, str]], what: str) -> None:
-    if lost:
-        query_id, doc_id = min(lost)
-        _LOG.warning(
-            "%d %s have no record and are left out (such as %s of query %s)", len(lost), what, doc_id, query_id
-        )
-
-
-def records_of_item_grades(
-    rows: Iterable[Qrel], texts: Mapping[str, str], *, grader: str, kind: ItemKind = "question"
-) -> list[QueryPassages]:
-    """Graded records of item judgments (diversity qrels): one grade set a passage.
-
-    Rows of the document `*` only say that an item exists; records do not hold banks, so they are left out.
-
-    Args:
-        rows: grades 0–5; `iteration` is the item id.
-        texts: doc_id -> text.
-        grader: who graded, the `llm` of the grade sets.
-        kind: what the items are.
-
-    Raises:
-        InputError: a grade is not 0–5, or a document has no text.
-    """
-    found: dict[str, dict[str, dict[str, int]]] = {}
-    for row in rows:
-        if row.doc_id == "*":
-            continue
-        if not 0 <= row.relevance <= 5:
-            raise InputError(
-                f"query {row.query_id!r}, document {row.doc_id!r}, item {row.iteration!r}: grade {row.relevance} "
-                "is outside of 0 to 5"
-            )
-        if row.doc_id not in texts:
-            raise InputError(f"query {row.query_id!r}: document {row.doc_id!r} is not in the collection")
-        found.setdefault(row.query_id, {}).setdefault(row.doc_id, {})[row.iteration] = row.relevance
-    groups = []
-    for query_id, documents in found.items():
-        passages = []
-        for doc_id, grades in documents.items():
-            answers = [(item_id, str(grade)) for item_id, grade in grades.items()]
-            entry = ItemGradeSet.build(grades, answers=answers, llm=grader, kind=kind)
-            passages.append(GradedPassage(doc_id=doc_id, text=texts[doc_id], exam_grades=[entry]))
-        groups.append(QueryPassages(query_id, passages))
-    return groups
