@@ -149,6 +149,169 @@ def test_ratings(reply: str, value: int | None) -> None:
     assert bool(parsed.reason) == (value is None)
 
 
+# What a person who reads the reply would say; None where two people might differ.
+JUDGED: list[tuple[str, int | None]] = [
+    # a labelled verdict, whatever scores of other things are mentioned behind it
+    ("Rating: 0. The movie got a rating of 4 out of 5.", 0),
+    ("0\n\nThe passage says the movie got a rating of 4 out of 5.", 0),
+    ("Rating: 0\nReason: The passage only says the hotel has a score of 4.", 0),
+    ("0: The passage only gives a score of 3 for the other team.", 0),
+    ("1 - The text only mentions that the grade is 5.", 1),
+    ("4. The passage explains the final answer is 2.", 4),
+    ("The passage, rated 4 on Amazon, is off topic. 0", 0),
+    ("The context says 'score: 3'. Rating: 1", 1),
+    ("Rating: 2/5. Human rating: 4/5", 2),
+    ("Rating: 4\nCoverage: 3/5", 4),
+    ("Rating: 3\nConfidence: 5", 3),
+    ("Question 3: Rating 4", 4),
+    ("Rating for question 3: 4", 4),
+    ("Rating: 3 Explanation: it covers 4 facts.", 3),
+    ("Rating: 2 [1]", 2),
+    ("### Rating\n3", 3),
+    ("<answer>3</answer>", 3),
+    ('{"relevance": 3, "final rating": 2}', 2),
+    # scores of other things only
+    ("The hotel has a score of 4.", None),
+    ("The survival rate is 4.", None),
+    ("It is about grade 5.", None),
+    ("The score was 3 to 1.", None),
+    ("Relevance: 3\nCompleteness: 2", None),
+    ("Relevance: 3", 3),
+    # the scale, and where it ends
+    ("Rating: 2 (max score: 5)", 2),
+    ("score 2 (maximum score is 5)", 2),
+    ("My rating: 2. The maximum rating is 5.", 2),
+    ("The maximum rating is 5. My rating: 2", 2),
+    ("Grade: 2\nMaximum: 5", 2),
+    ("Lowest rating: 0. Highest rating: 5. My rating: 3", 3),
+    ("Rating: 3 (scale: 5 = best)", 3),
+    ("Rating: 3 [5 is best]", 3),
+    ("The rating is 3 - 5 being best", 3),
+    ("Score 3 (1 being lowest)", 3),
+    ("3, on a scale where 5 is the best", 3),
+    ("0-5: 3", 3),
+    ("[0-5]: 3", 3),
+    ("On a scale of 0-5: 3", 3),
+    ("Rating from 0 to 5: 3", 3),
+    ("Score out of 5: 3", 3),
+    ("Rating: 0-5", None),
+    ("Maximum: 5", None),
+    ("The maximum score is 5.", None),
+    ("On a scale of 1 to 10, I would rate this a 4.", None),
+    ("Rating (1-10): 4", None),
+    ("The Richter scale goes from 1 to 10. Rating: 4", 4),
+    ("I give it the highest possible rating of 5.", 5),
+    ("I'd give it the lowest rating of 0.", 0),
+    ("5\n4\n3\n2\n1\n0", None),
+    ("0, 1, 2, 3, 4, 5", None),
+    ("5\n4\n3\n2\n1\n0\n\nRating: 3", 3),
+    # numbers that count or name things
+    ("4\nThe passage mentions option 2.", 4),
+    ("The passage mentions option 2.", None),
+    ("The passage is about level 3.", None),
+    ("Rating: 2. Overall 4 points are covered", 2),
+    ("4 points are covered", None),
+    ("Rating: 2. Covers 2 of 5 points.", 2),
+    ("Rating: 4. 2 out of 5 facts missing.", 4),
+    ("It covers 3/5 of the facts", None),
+    ("Hence 3 gaps", None),
+    ("Step 3.", None),
+    ("Page 4", None),
+    # revisions
+    ("I would give it a 4. Actually 2.", 2),
+    ("I would give it a 4. Actually, make that a 2.", 2),
+    ("Rating: 4\nNo wait. 3", 3),
+    ("My rating is 4... no, 3.", 3),
+    ("Rating: 5. Let me reconsider. 3", 3),
+    ("Rating: 4. Hmm, on reflection, it's a 2.", 2),
+    ("I'd rate it 4, but considering the gaps I'd lower it to 3.", 3),
+    ("Rating: 5. But since it lacks detail, I change it to 3.", 3),
+    ("Score: 4. Updated to 2.", 2),
+    ("Initially 4, but after review: 2", 2),
+    ("Rating: 4\n\nEdit: 3", 3),
+    ("Rating: 5\n\nRevised rating: 3", 3),
+    ("I was going to give it a 5, but I give it a 3.", 3),
+    ("Rating: 2. The price was raised to 5.", 2),
+    ("No. 4", None),
+    # what the rating would be
+    ("If it had mentioned X, the rating would be 5. As it does not, the rating is 2.", 2),
+    ("The rating is 2. If it had mentioned X, the rating would be 5.", 2),
+    ("It would be 5 if it had more details, so 4.", 4),
+    ("Rating: 2\n\nTo get a rating of 5 it must name the year.", 2),
+    ("Rating: 3. With more detail I would give it a 5.", 3),
+    ("If I had to choose, I would give it a 3.", 3),
+    ("It's not a 5; it's a 3.", 3),
+    # bounds, and what is half a number
+    ("≥4", None),
+    (">3", None),
+    ("~4", None),
+    ("Rating: <3", None),
+    ("Rating: at least 3", None),
+    ("Rating: 4+", None),
+    ("Rating: 4-", None),
+    ("Rating: 3,5", None),
+    ("2 or 3", None),
+    ("Rating: 4 - 1 = 3", None),
+    # thoughts in other forms
+    ("<thought>Rating: 2</thought>4", 4),
+    ("<thought>Rating: 2", None),
+    ("[THINK]Rating: 2[/THINK]4", 4),
+    ("<seed:think>Rating: 2</seed:think>4", 4),
+    ("analysisIt is partly covered. I would rate it 3.assistantfinal4", 4),
+    ("analysisIt is partly covered. I would rate it 3.", None),
+    ("<|channel|>analysis<|message|>Rating: 2<|end|><|start|>assistant<|channel|>final<|message|>4<|return|>", 4),
+    ("<|channel|>analysis<|message|>Rating: 2", None),
+    ("Thinking... Rating: 2 ...done thinking.\n4", 4),
+    ("Analysis: it covers all. Rating: 3", 3),
+]
+
+
+@pytest.mark.parametrize(("reply", "value"), JUDGED)
+def test_ratings_as_a_person_reads_them(reply: str, value: int | None) -> None:
+    assert parse_rating(reply).value == value
+
+
+ASIDES = (
+    "The maximum rating is 5.", "Max score: 5.", "(0 = worst, 5 = best)", "The scale goes from 0 to 5.",
+    "4 points are covered.", "It mentions option 2.", "As of 2023, there are 3 topics.", "The film has a score of 4.",
+    "2 out of 5 facts are missing.", "A rating of 5 would require more.", "With more detail I would give it a 5.",
+    "If it named the year, the rating would be 5.", "The price was raised to 3.", "See chapter 3 of [2].",
+)  # fmt: skip
+STATED = (
+    "Rating: {}",
+    "Score: {}/5",
+    "I would give it a {}.",
+    "**Grade**: {}",
+    "Final rating: {}.",
+    "I rate it {} out of 5.",
+)
+
+
+@given(
+    st.lists(st.sampled_from(ASIDES), max_size=3),
+    st.sampled_from(STATED),
+    st.integers(0, 5),
+    st.lists(st.sampled_from(ASIDES), max_size=3),
+    st.sampled_from(["\n", "\n\n"]),
+)
+def test_no_aside_changes_a_stated_rating(
+    before: list[str], stated: str, grade: int, after: list[str], join: str
+) -> None:
+    assert parse_rating(join.join([*before, stated.format(grade), *after])).value == grade
+
+
+@given(st.lists(st.sampled_from(ASIDES), max_size=4), st.sampled_from([" ", "\n"]))
+def test_asides_alone_are_no_rating(asides: list[str], join: str) -> None:
+    assert parse_rating(join.join(asides)).value is None
+
+
+@given(st.sampled_from(STATED), st.integers(0, 5), st.integers(0, 5))
+def test_a_revision_counts(stated: str, first: int, last: int) -> None:
+    for revision in ("Actually {}.", "No, wait: {}", "Correction: {}", "I change it to {}.", "On reflection, {}."):
+        said = stated.format(first).rstrip(".")
+        assert parse_rating(f"{said}. {revision.format(last)}").value == last
+
+
 BEFORE = (
     "", "The passage mentions 3 of 7 layers in 2023.\n", "<think>maybe 5</think>", "Step 1: I read it.\n\n",
     "**Analysis**: 1. It says X. 2. It lacks Y.\n", "1. It says X.\n2. It lacks Y.\n\n", "On a scale from 0 to 5, ",

@@ -4,8 +4,28 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from rubric_measures.errors import InputError
+from rubric_measures.prompts.rating_patterns import (
+    ABOUT_IT,
+    ASPECT,
+    BARE_IS,
+    BOUND,
+    FOREIGN,
+    HYPOTHETICAL,
+    IF_AFTER,
+    LAST_SENTENCE,
+    LEADING,
+    NEGATED,
+    NUMERALS,
+    SCALE_WORDS,
+    STRONG,
+    WEAK,
+    WHOLE,
+    without_scale,
+)
 from rubric_measures.prompts.replies import Parsed, clean_reply, find_objects
 
 __all__ = ["is_unanswerable", "parse_rating"]
@@ -39,67 +59,22 @@ def is_unanswerable(text: str) -> bool:
     return bool(_UNANSWERABLE.fullmatch(stripped) or _ILL_FORMED.fullmatch(stripped))
 
 
-_NUMERALS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_WORDS = {word: number for number, word in enumerate(_NUMERALS)}
-_N = r"(?P<n>[-−]?\d+(?:\.\d+)?)"
-_N_OR_WORD = r"(?P<n>[-−]?\d+(?:\.\d+)?|" + "|".join(_WORDS) + ")"
-_OF = r"(?:\s*/\s*(?P<max>\d+)|\s+(?:out\s+)?of\s+(?P<max2>\d+|five|three|two|ten))?"
-_OUT_OF = r"(?:\s*/\s*(?P<max>\d+)|\s+out\s+of\s+(?P<max2>\d+|five|three|two|ten))"
-_RANGE = r"(?P<range>\s*(?:-+>|=>|→|-|–|—|to|or|and)\s*\d+(?!\d))?"
-# After a verdict: the end, punctuation, or a word that goes on about it. "3 topics", "5 %", "3rd" are no verdicts.
-_TAIL = (
-    r"(?![\w%°€$]|\.\d|,\d|/\d|:\d|-\w)(?=\s*(?:\Z|[\n.,;:!?)\]}\"'<>|(–—+=\\-])"
-    r"|\s+(?:because|since|as|for|on|in|due|given|with|and|but|based|here|overall|to|stars?|points?|which|that|out|"
-    r"rather|instead|it|there|this|the\s+(?:answer|passage|context|text|key|nugget|question|document|response))\b)"
-)
-_OPEN = r"[\s\"'(\[{<]*"
-_KEYWORD = re.compile(
-    r"(?:\b|_)(?:rating|rate|score|grade|label|verdict|mark|relevance|coverage|level|final\s+answer|my\s+answer|(?:answer|output|result|choice|response|so|final)(?=\s*:)|"
-    r"judg(?:e)?ment|overall|option|therefore|thus|hence|conclusion)\b[\"'\])>}]*\s*(?:\([^()\n]{0,40}\)|\[[^\[\]\n]{0,40}\])?\s*"
-    r"(?:(?:is|was|of|as|would|should|will|be|it|this|at|to|a|an|the|therefore|thus|[:=|→,]|->|[-–—](?=\s))\s*)*"
-    + _OPEN + _N_OR_WORD + _RANGE + _OF + _TAIL,
-    re.IGNORECASE,
-)  # fmt: skip
-_VERB = re.compile(
-    r"\b(?:rate|rated|rating|give|gave|given|assign|assigned|score|scored|scores|grade|graded|choose|chose|chosen|select|"
-    r"selected|pick|picked|deserves?|earns?|gets?|receives?|merits?|go(?:ing)?\s+with|say|is|it's|that's)\s+"
-    r"(?:(?:it|this|that|the|passage|answer|context|nugget|document|response|a|an|as|at|with|of|rating|score|grade|option|"
-    r"level|number|choice)\b:?\s+){0,6}" + _OPEN + _N + _RANGE + _OF + _TAIL,
-    re.IGNORECASE,
-)
-# "Rating: 4. Actually, 3." takes back the verdict before it.
-_REVISED = re.compile(
-    r"\b(?:actually|correction|however|wait|no|(?:up)?on\s+(?:further\s+|second\s+)?(?:reflection|thoughts?))\s*[,:–—-]\s*"
-    r"(?:(?:up)?on\s+(?:further\s+)?reflection\s*,\s*)?(?:(?:it|that|is|it's|rather|make|a|an)\s+){0,3}"
-    + _OPEN + _N + _RANGE + _OF + r"(?=\s*(?:\Z|[.!\n]))(?!\.\d)",
-    re.IGNORECASE,
-)  # fmt: skip
-# "I would not give it a 5", "rather than a 4": the number after these is not the verdict.
-_NEGATED = re.compile(r"(?:\b(?:not|never|cannot|than|instead of)|n't) +(?:[\w']+ +){0,2}\Z", re.IGNORECASE)
-_BARE_IS = re.compile(r"(?:\bis|it's|that's)\s+[\"'(\[{<]*[-−]?\d", re.IGNORECASE)
-_FRACTION = re.compile(r"(?<![\w./-])" + _N + _OUT_OF + _TAIL, re.IGNORECASE)
-_BOXED = re.compile(r"\\boxed\{\s*" + _N + r"\s*\}|\[\[\s*(?P<n2>[-−]?\d+(?:\.\d+)?)\s*\]\]")
-_SCALE_WORDS = (
-    r"the\s+(?:answer|passage|context|text|key|nugget|question|document|response)|detailed|sufficient|mentioned|briefly|"
-    r"minimally|not\s+mentioned|highly|mostly|partially|not\s+relevant|relevant|very|somewhat|limited"
-)
-_LEADING = re.compile(
-    r"^[ \t]*(?:[-•>]\s+)*[\"'(\[]*" + _N + _RANGE
-    + r"(?:(?P<mark>\s*[.)\]:\"'–—=-]+)[ \t]*(?P<text>\S[^\n]*)?"
-    + r"|\s*(?P<paren>\([^\n]*|,(?!\d)[^\n]*)?"
-    + r"|\s+(?=(?:because|since|as|stars?|points?|" + _SCALE_WORDS + r")\b)(?P<more>[^\n]*))[ \t]*$",
-    re.IGNORECASE | re.MULTILINE,
-)  # fmt: skip
-_WHOLE = re.compile(r"[^\w$€£]*?" + _N + r"(?:\s*/\s*(?P<max>\d+))?[^\w%°€$]*")
 _STARS = re.compile(r"\*\*|__|`|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
+_KEYS = (
+    "final_rating", "final_score", "final_grade", "rating", "score", "grade", "overall", "label", "o", "relevance",
+)  # fmt: skip
 
 
 def parse_rating(text: str, scale: tuple[int, int] = (0, 5), *, unparsed: str = "", compat: str = "") -> Parsed[int]:
     """Reads a rating: the last verdict of the reply, if it is a whole number of the scale.
 
-    Verdicts are numbers that stand alone, behind a word such as "rating" or "score", in "N/5" and "N out of 5", or at
-    the head of the reply as in the scale's own wording ("4: The answer is mostly …"). Years, counts ("3 topics"),
-    ranges ("3-4"), halves ("4.5") and other scales ("7/10") are no grades.
+    Forms that state the rating count before mentions in prose, and of them the last: a number alone at the head or at
+    the end, the scale's own wording ("4: The answer is mostly …"), a label at the head of a line or sentence ("Rating:
+    4", "Final score = 4/5"), "I would give it a 4", and what takes back a verdict ("Actually 2", "I change it to 3").
+    Else aspects ("Relevance: 3"), else prose about the passage ("it gets 3 out of 5"); where these differ there is no
+    rating. Numbers that name the scale or its ends ("max score: 5", "from 0 to 5") or count something ("3 topics",
+    "option 2"), conditions ("it would be 5 if …"), bounds ("≥4"), ranges ("3-4"), halves ("4.5") and other scales
+    ("7/10") are no grades.
 
     Args:
         text: the reply.
@@ -141,52 +116,103 @@ def _workbench_rating(text: str, scale: tuple[int, int]) -> int:
 def _keyed_number(reply: str) -> tuple[float, str] | None:
     """The rating of the last JSON object that has one under a usual key; its other texts are no verdicts."""
     for found in reversed(find_objects(reply)):
-        for key, value in found.items():
-            if key.lower() in ("rating", "score", "grade", "label", "o", "final_score", "relevance"):
-                if isinstance(value, str) and re.fullmatch(r"\s*-?\d{1,9}(\.\d{1,9})?\s*", value):
-                    value = float(value)
-                if isinstance(value, float) or (type(value) is int and abs(value) < 10**9):
-                    return float(value), ""
+        by_key = {re.sub(r"[\s-]+", "_", key.lower()): value for key, value in found.items()}
+        for value in (by_key[key] for key in _KEYS if key in by_key):
+            if isinstance(value, str) and re.fullmatch(r"\s*-?\d{1,9}(\.\d{1,9})?\s*", value):
+                value = float(value)
+            if isinstance(value, float) or (type(value) is int and abs(value) < 10**9):
+                return float(value), ""
     return None
 
 
 def _number(text: str) -> float:
-    return float(_WORDS.get(text.lower(), text.replace("−", "-")))
+    return float(NUMERALS.get(text.lower(), text.replace("−", "-")))
+
+
+class _Found(NamedTuple):
+    """A verdict: where its number stands, how sure its form is (3 states the rating, 2 an aspect, 1 is in prose)."""
+
+    position: int
+    sureness: int
+    verdict: tuple[float, str]
 
 
 def _last_number(text: str, scale: tuple[int, int]) -> tuple[float, str] | None:
-    """The last verdict (number, problem) of a reply; None when there is no verdict at all."""
-    if whole := _WHOLE.fullmatch(text):
-        return _verdict(whole, scale)
-    if text.lower().strip(" .!\n") in _WORDS:
+    """The last verdict (number, problem) of a reply; None when there is no verdict at all.
+
+    Of the surest form of verdict the last one counts. Verdicts in prose, or about aspects, that differ from one another
+    are none.
+    """
+    if whole := WHOLE.fullmatch(text):
+        return None if BOUND.search(text[: whole.start("n")]) else _verdict(whole, scale)
+    if text.lower().strip(" .!\n") in NUMERALS:
         return _number(text.strip(" .!\n")), ""
-    found: list[tuple[int, tuple[float, str]]] = []
-    for pattern in (_KEYWORD, _VERB, _FRACTION, _BOXED, _REVISED):
-        for match in pattern.finditer(text):
-            if pattern is _VERB and _BARE_IS.match(match[0]):
-                continue  # "The answer is 4." may answer the question itself
-            if _NEGATED.search(text, max(0, match.start() - 80), match.start()):
-                continue
-            found.append((match.start("n") if match["n"] else match.start(), _verdict(match, scale)))
-    found += _leading_numbers(text, scale)
-    return max(found)[1] if found else None
+    text = without_scale(text, scale)
+    if FOREIGN not in text and (whole := WHOLE.fullmatch(text)):
+        return _verdict(whole, scale)
+    found = [one for pattern in STRONG for one in _stated(text, pattern, scale, 3)]
+    found += [_Found(*lead) for lead in _leading_numbers(text, scale)]
+    if last := LAST_SENTENCE.search(text):
+        found.append(_Found(last.start("n"), 3, _verdict(last, scale)))
+    found += _stated(text, ASPECT, scale, 2)
+    found += [one for pattern in WEAK for one in _stated(text, pattern, scale, 1)]
+    if not found:
+        return None
+    sureness = max(one.sureness for one in found)
+    found = [one for one in found if one.sureness == sureness]
+    if sureness < 3 and len({one.verdict for one in found}) > 1:
+        return 0.0, "several numbers that may be the rating"
+    chosen = max(found)
+    if FOREIGN in text[_sentence(text, chosen.position) : chosen.position]:
+        return 0.0, f"a rating on another scale than {scale[0]} to {scale[1]}"
+    return chosen.verdict
 
 
-def _leading_numbers(text: str, scale: tuple[int, int]) -> list[tuple[int, tuple[float, str]]]:
+def _stated(text: str, pattern: re.Pattern[str], scale: tuple[int, int], sureness: int) -> Iterator[_Found]:
+    """The verdicts of one form, without those that the reply rejects or that would hold under a condition."""
+    for match in pattern.finditer(text):
+        start = match.start("n") if match["n"] else match.start()
+        if pattern in WEAK and BARE_IS.match(match[0]):
+            continue
+        if NEGATED.search(text, max(0, match.start() - 80), match.start()):
+            continue
+        if HYPOTHETICAL.search(text, max(0, match.start() - 200), start) or IF_AFTER.match(text, match.end()):
+            continue
+        if sureness == 1 and not _is_about_it(text, match):
+            continue
+        verdict = _verdict(match, scale)
+        if BOUND.search(text, max(0, start - 3), start) and text[match.end() : match.end() + 1] != ">":
+            verdict = 0.0, "a bound is no rating"
+        yield _Found(start, sureness, verdict)
+
+
+def _sentence(text: str, position: int) -> int:
+    """Where the sentence begins that holds a position."""
+    return max(text.rfind(stop, 0, position) for stop in (". ", "! ", "? ", "\n")) + 1
+
+
+def _is_about_it(text: str, match: re.Match[str]) -> bool:
+    """Whether a sentence speaks of what is rated; of a few words, it can speak of nothing else."""
+    sentence = text[_sentence(text, match.start()) : match.end()]
+    return len(sentence.split()) <= 4 or bool(ABOUT_IT.search(sentence))
+
+
+def _leading_numbers(text: str, scale: tuple[int, int]) -> list[tuple[int, int, tuple[float, str]]]:
     """Numbers that head a line. Several different ones are a numbered list, or the scale copied: no verdict."""
-    heads = [match for match in _LEADING.finditer(text) if match.start() == 0 or not (match["paren"] or match["more"])]
+    heads = [match for match in LEADING.finditer(text) if match.start() == 0 or not (match["paren"] or match["more"])]
     last_line = text.rfind("\n") + 1
     bare_last = [match for match in heads if match.start() >= last_line and not match["text"]]
     if len({match["n"] for match in heads}) > 1:
-        heads = bare_last if not all(match["mark"] for match in heads) else []
+        only_numbers = len(heads) == text.count("\n") + 1 and not any(match["text"] for match in heads)
+        heads = bare_last if not only_numbers and not all(match["mark"] for match in heads) else []
     kept = []
     for match in heads:
         first_of_list = match["text"] and match["n"] == "1" and match["mark"].strip() in (".", ")")
-        if first_of_list and not re.match(_SCALE_WORDS, match["text"], re.IGNORECASE):
+        if first_of_list and not re.match(SCALE_WORDS, match["text"], re.IGNORECASE):
             continue  # "1. The heart …" opens a list
         if match.start() > 0 and match["text"]:
             continue  # a heading number in the middle of the reasoning
-        kept.append((match.start("n"), _verdict(match, scale)))
+        kept.append((match.start("n"), 3, _verdict(match, scale)))
     return kept
 
 

@@ -20,12 +20,33 @@ class Parsed(Generic[T_co]):
     reason: str = ""
 
 
-_THINKING = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-_THOUGHT_END = re.compile(r"\A.*</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
+# How models and servers mark thoughts: tags, the brackets of Mistral, the diamonds of Kimi, the words of Ollama.
+_TAGS = r"(?:seed:)?(?:think|thinking|thoughts?|reasoning|reflection|analysis|scratchpad)"
+_THINKING = re.compile(
+    rf"<(?P<tag>{_TAGS})>.*?(?:</(?P=tag)>|\Z)|\[THINK\].*?(?:\[/THINK\]|\Z)|◁think▷.*?(?:◁/think▷|\Z)"
+    r"|\AThinking\.\.\..*?\.\.\.\s*done thinking\.",
+    re.DOTALL | re.IGNORECASE,
+)
+_THOUGHT_END = re.compile(rf"\A.*(?:</{_TAGS}>|\[/THINK\]|◁/think▷)", re.DOTALL | re.IGNORECASE)
+# The harmony format (gpt-oss): only the channel `final` is the reply. Decoded without its control tokens,
+# "analysis", "assistant" and "final" run into the text.
+_FINAL = re.compile(r"\A.*<\|channel\|>\s*final\b[^<]*<\|message\|>|\A\s*analysis(?=\w).*assistantfinal", re.DOTALL)
+_NOT_FINAL = re.compile(
+    r"\A\s*(?:<\|start\|>\s*assistant\s*)?<\|channel\|>\s*(?:analysis|commentary)\b.*|\A\s*analysis(?=[A-Z]).*",
+    re.DOTALL,
+)
+_HARMONY_END = re.compile(r"<\|(?:end|return|call|start)\|>.*", re.DOTALL)
 
 
 def clean_reply(text: str) -> str:
-    """The reply without the thoughts of a reasoning model (an unclosed `<think>` takes all that follows), stripped."""
+    """The reply without a reasoning model's thoughts, stripped; thoughts that are not closed take all that follows.
+
+    >>> clean_reply("<think>Rating: 2?</think> 4"), clean_reply("analysisMaybe 3.assistantfinal4")
+    ('4', '4')
+    """
+    if "analysis" in text or "<|channel|>" in text:
+        text, final = _FINAL.subn("", text, count=1)
+        text = _HARMONY_END.sub("", text) if final else _NOT_FINAL.sub("", text)
     return _THOUGHT_END.sub("", _THINKING.sub("", text)).strip()
 
 
