@@ -55,15 +55,37 @@ def save_tokenizer(folder: Path, *, bert: bool = False, limit: int = 512, chat: 
     return tokenizer
 
 
+def save_unigram(folder: Path) -> Any:
+    """A tokenizer of FLAN-T5's kind: it normalises (NFKC), and its control tokens are pieces of its vocabulary."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    special = ["<pad>", "</s>", "<unk>", "<extra_id_0>"]
+    raw = Tokenizer(models.Unigram())
+    invisible = normalizers.Replace("\u200b", "")
+    raw.normalizer = normalizers.Sequence([normalizers.NFKC(), invisible])
+    raw.pre_tokenizer = pre_tokenizers.Metaspace()
+    raw.decoder = decoders.Metaspace()
+    trainer = trainers.UnigramTrainer(vocab_size=120, special_tokens=special, unk_token="<unk>")
+    raw.train_from_iterator([WORDS] * 3 + ["</s> <extra_id_0> < / s >"], trainer)
+    raw.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    names = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=raw, model_max_length=512, additional_special_tokens=special[3:], **names
+    )
+    tokenizer.save_pretrained(folder)
+    return tokenizer
+
+
 Taught = Mapping[str, str | tuple[str, ...]]
 
 
-def save_t5(folder: Path, *, seed: int = 0, taught: Taught | None = None) -> Path:
+def save_t5(folder: Path, *, seed: int = 0, taught: Taught | None = None, unigram: bool = False) -> Path:
     """A T5 of two layers; `taught` maps prompts to the replies that it is trained to give (several: each as often)."""
     import torch
     from transformers import T5Config, T5ForConditionalGeneration
 
-    tokenizer = save_tokenizer(folder)
+    tokenizer = save_unigram(folder) if unigram else save_tokenizer(folder)
     torch.manual_seed(seed)
     config = T5Config(
         vocab_size=len(tokenizer), d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, decoder_start_token_id=0,
@@ -160,6 +182,9 @@ DECODERS: Mapping[str, Mapping[str, Any]] = {
     "LlamaForCausalLM": _GROUPED,
     "MistralForCausalLM": _GROUPED,
     "MixtralForCausalLM": {**_GROUPED, **_EXPERTS},
+    "MptForCausalLM": {
+        "d_model": 32, "n_layers": 2, "n_heads": 4, "max_seq_len": 512, "expansion_ratio": 2, "initializer_range": 0.4,
+    },
     "Phi3ForCausalLM": {**_SMALL, "num_key_value_heads": 2},
     "Qwen3ForCausalLM": _GROUPED,
     "BartForCausalLM": {

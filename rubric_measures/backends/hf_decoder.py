@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +29,7 @@ from rubric_measures.backends.hf_replies import (
     token_limit,
     written_reply,
 )
-from rubric_measures.backends.hf_text import chat_text, plain_text
+from rubric_measures.backends.hf_text import chat_text, markers_of, plain_text
 
 __all__ = ["DecoderBackend", "common_prefix"]
 
@@ -151,7 +152,21 @@ class DecoderBackend(HuggingFaceModel):
             found.update(ids if isinstance(ids, list) else [] if ids is None else [ids])
         return frozenset(found)
 
+    @cached_property
+    def control_tokens(self) -> tuple[str, ...]:
+        """The tokenizer's control tokens, and what else its chat template marks turns with (`[/INST]`)."""
+        found = set(super().control_tokens)
+        turns = (Message("user", ""), Message("assistant", ""), Message("user", ""))
+        for messages in ((Message("system", ""), turns[0]), turns) if self._chat else ():
+            # Some templates have no turns of an assistant, or no system messages.
+            with contextlib.suppress(Exception):
+                found |= markers_of(chat_text(self.tokenizer, messages, (), thinking=self.thinking))
+        return tuple(sorted(found))
+
     def _tokens(self, messages: Sequence[Message]) -> list[int]:
+        return self.prompt_tokens(messages, self._encoded)
+
+    def _encoded(self, messages: Sequence[Message]) -> list[int]:
         control = self.control_tokens
         if self._chat:
             return self.encode(chat_text(self.tokenizer, messages, control, thinking=self.thinking))

@@ -11,6 +11,7 @@ from rubric_measures.backends.base import Reply, Request
 from rubric_measures.backends.hf_batching import by_length, run_batches
 from rubric_measures.backends.hf_decoding import padded
 from rubric_measures.backends.hf_loading import HuggingFaceModel, Source
+from rubric_measures.backends.hf_text import with_blanks, without_blanks
 from rubric_measures.errors import InputError
 
 __all__ = ["NO_ANSWER", "ExtractiveBackend"]
@@ -129,6 +130,7 @@ class ExtractiveBackend(HuggingFaceModel):
             return Reply(None, "failed", "this model reads only the prompt ExtractiveQuestionAnswering")
         if not context.strip():
             return Reply(NO_ANSWER, raw={"mode": "extractive"})
+        question = self.safe(question)
         size = min(self.window, self.limit or self.window)
         taken = len(self.encode(question)) + self.tokenizer.num_special_tokens_to_add(pair=True)
         if size - taken < _LEAST_ROOM:
@@ -136,10 +138,11 @@ class ExtractiveBackend(HuggingFaceModel):
         return _Job(request, context, tuple(self._windows(question.strip(), context, size, size - taken)))
 
     def _windows(self, question: str, context: str, size: int, room: int) -> Iterator[_Window]:
+        places = self.safe_places(context)
         with self._lock:  # the library keeps truncation settings on the tokenizer itself
             shown = self.tokenizer(
                 question,
-                context,
+                with_blanks(context, places),
                 truncation="only_second",
                 max_length=size,
                 stride=min(self.stride, room // 2),
@@ -153,7 +156,7 @@ class ExtractiveBackend(HuggingFaceModel):
             shown["input_ids"], shown["token_type_ids"], shown["offset_mapping"], parts, strict=True
         ):
             spans = tuple(
-                (start, end) if which == 1 and end > start else None
+                (without_blanks(start, places), without_blanks(end, places)) if which == 1 and end > start else None
                 for which, (start, end) in zip(part, offsets, strict=True)
             )
             start = self.tokenizer.cls_token_id

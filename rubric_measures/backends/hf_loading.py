@@ -7,14 +7,14 @@ import hashlib
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rubric_measures.backends.base import Request
-from rubric_measures.backends.hf_text import defused
+from rubric_measures.backends.base import Message, Request
+from rubric_measures.backends.hf_text import breaks_of_tokens, defused, with_blanks
 from rubric_measures.errors import BackendError, InputError, MissingExtraError
 from rubric_measures.extras import require
 
@@ -25,6 +25,7 @@ _OLDEST = (5, 1)
 _WHOLE = 256 << 20  # files up to this size are hashed whole
 _BLOCK = 1 << 20
 _UNLIMITED = 10**9  # tokenizers without a limit say something like 1e30
+_Encoder = Callable[[Sequence[Message]], list[int]]
 GENERATION_OPTIONS = frozenset({"temperature", "max_tokens", "seed", "top_p"})
 
 
@@ -209,6 +210,7 @@ class HuggingFaceModel:
         self._lock = threading.RLock()
         self._tokenizer: Any = None
         self._network: Any = None
+        self._frames: dict[tuple[str, ...], int] = {}
 
     @property
     def model(self) -> str:
@@ -265,7 +267,8 @@ class HuggingFaceModel:
 
     def count_tokens(self, text: str) -> int:
         """The number of tokens of a text as it is shown (control tokens in it defused), special tokens left out."""
-        return len(self.encode(defused(text, self.control_tokens)))
+        ids = self.encode(defused(text, self.control_tokens))
+        return len(self.encode(self.safe(text)) if self._controls(ids) else ids)
 
     @cached_property
     def control_tokens(self) -> tuple[str, ...]:
@@ -274,6 +277,53 @@ class HuggingFaceModel:
         added = self.tokenizer.added_tokens_decoder.values()
         found = {str(token.content) for token in added if token.special or token.content.startswith(("<", "["))}
         return tuple(sorted(found.union(self.tokenizer.all_special_tokens)))
+
+    @cached_property
+    def _control_ids(self) -> frozenset[int]:
+        tokenizer = self.tokenizer
+        ids = {tokenizer.convert_tokens_to_ids(token) for token in self.control_tokens if len(token) > 1}
+        # The token of unknown characters orders nothing.
+        return frozenset(ids) - {None, tokenizer.unk_token_id}
+
+    def _controls(self, ids: Sequence[int]) -> int:
+        return sum(map(self._control_ids.__contains__, ids))
+
+    def safe_places(self, text: str) -> list[int]:
+        """Where blanks go into a text so that its tokens have no control token (see `breaks_of_tokens`)."""
+
+        def spans(shown: str) -> list[tuple[int, int]]:
+            if not getattr(self.tokenizer, "is_fast", False):
+                return []
+            found = self.tokenizer(shown, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+            pairs = zip(found["input_ids"], found["offset_mapping"], strict=True)
+            return [span for token, span in pairs if token in self._control_ids]
+
+        return breaks_of_tokens(text, self.control_tokens, spans)
+
+    def safe(self, text: str) -> str:
+        """The text with these blanks."""
+        return with_blanks(text, self.safe_places(text))
+
+    def prompt_tokens(
+        self, messages: Sequence[Message], encoded: Callable[[Sequence[Message]], list[int]]
+    ) -> list[int]:
+        """The tokens of messages, in which no content has a control token.
+
+        Args:
+            messages: the messages.
+            encoded: the tokens of messages in the form that the model is shown.
+        """
+        ids = encoded(messages)
+        # A tokenizer may find more in the contents than can be read in them; only then they are looked at one by one.
+        if self._controls(ids) == self._frame_controls(tuple(message.role for message in messages), encoded):
+            return ids
+        return encoded([Message(message.role, self.safe(message.content)) for message in messages])
+
+    def _frame_controls(self, roles: tuple[str, ...], encoded: _Encoder) -> int:
+        """How many control tokens stand around the contents."""
+        if roles not in self._frames:
+            self._frames[roles] = self._controls(encoded([Message(role, "a") for role in roles]))
+        return self._frames[roles]
 
     def encode(self, text: str, *, special: bool = False) -> list[int]:
         """The tokens of a text, never cut."""

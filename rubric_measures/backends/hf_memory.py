@@ -11,8 +11,10 @@ from rubric_measures.errors import BackendError
 
 __all__ = ["Memory", "memory_of"]
 
-# Positions come from the attention mask, or only distances between tokens count: padding moves nothing.
-_BY_MASK = frozenset({"bloom", "mpt"})
+# Positions come from the attention mask.
+_BY_MASK = frozenset({"bloom"})
+# Positions are places, of which only distances count: padding at the beginning moves nothing, inside a row it would.
+_BY_DISTANCE = frozenset({"mpt"})
 # Settings under which configurations say how far layers look back.
 _WINDOWS = ("sliding_window", "attention_chunk_size", "window_size", "local_attention", "attention_window")
 
@@ -61,22 +63,24 @@ def memory_of(network: Any, parameters: frozenset[str], model: str) -> Memory:
             f"{model}: recurrent models are not supported here; serve it and use openai:NAME --base-url URL"
         )
     config = network.config.get_text_config()
-    reaches = [*_windows_of(config), *map(_reach_of, cache.layers)]
     edge = _edge_of(config)
-    paddable = ("position_ids" in parameters and not _starts_elsewhere(network)) or config.model_type in _BY_MASK
-    known = [reach for reach in (*reaches, edge) if reach is not None]
-    return Memory(paddable, min(known, default=None) if paddable else 0, edge)
+    placed = "position_ids" in parameters and not _starts_elsewhere(network)
+    plain = all(_is_plain(layer) for layer in cache.layers)
+    if not plain or not (placed or config.model_type in _BY_MASK):
+        return Memory(plain and config.model_type in _BY_DISTANCE, 0, edge)
+    windows = [getattr(layer, "sliding_window", None) for layer in cache.layers]
+    reaches = [reach for reach in (*_windows_of(config), *windows, edge) if reach is not None]
+    return Memory(True, min(reaches, default=None), edge)
 
 
-def _reach_of(layer: Any) -> int | None:
+def _is_plain(layer: Any) -> bool:
+    """Whether a layer keeps the keys and values of all tokens, or of those in its window.
+
+    What others keep (compressed or indexed tokens, or what later versions of the library bring) may depend on padding.
+    """
     from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
-    if type(layer) is DynamicLayer:
-        return None
-    if type(layer) is DynamicSlidingWindowLayer:
-        return int(layer.sliding_window)
-    # Compressed, indexed, or of a kind that is not known yet: whole prompts are right whatever it is.
-    return 0
+    return type(layer) in (DynamicLayer, DynamicSlidingWindowLayer) or type(layer).__name__ == "DummyLayer"
 
 
 def _windows_of(config: Any) -> list[int]:

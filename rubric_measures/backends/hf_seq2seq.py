@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from rubric_measures.backends.base import Reply, Request
+from rubric_measures.backends.base import Message, Reply, Request
 from rubric_measures.backends.hf_batching import by_length, run_batches
 from rubric_measures.backends.hf_decoding import (
     DecoderState,
@@ -159,10 +159,13 @@ class Seq2SeqBackend(HuggingFaceModel):
 
     def _prepare(self, request: Request) -> _Job | Reply:
         self.check_options(request)
-        ids = self.encode(plain_text(request.messages, self.control_tokens), special=True)
+        ids = self.prompt_tokens(request.messages, self._encoded)
         if self.limit is not None and len(ids) > self.limit:
             return Reply(None, "failed", f"the prompt has {len(ids)} tokens, the model takes {self.limit}")
         return _Job(request, tuple(ids), token_limit(request))
+
+    def _encoded(self, messages: Sequence[Message]) -> list[int]:
+        return self.encode(plain_text(messages, self.control_tokens), special=True)
 
     def _execute(self, jobs: Sequence[_Job]) -> list[Reply]:
         import torch

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rubric_measures.backends.base import Message
 
-__all__ = ["chat_text", "defused", "plain_text"]
+__all__ = [
+    "breaks",
+    "breaks_of_tokens",
+    "chat_text",
+    "defused",
+    "markers_of",
+    "plain_text",
+    "with_blanks",
+    "without_blanks",
+]
 
 # Some templates print today's date (strftime_now, date_string); a reply may not depend on the day it was asked for.
 _DATE = datetime.date(2024, 7, 26)
@@ -20,6 +30,44 @@ _FIXED_DATE = (
 )
 
 
+# What tells the parts of a conversation apart in a rendered template, also where the tokenizer has no token for it.
+_MARKER = re.compile(
+    r"<\|[^<>|\n]{1,40}\|>|<{1,2}/?[A-Za-z][\w/]{0,30}>{1,2}|\[/?[A-Z_]{2,20}\]|#{2,4} [A-Z][\w ]{0,30}:"
+)
+
+
+def breaks(text: str, control: Sequence[str]) -> tuple[int, ...]:
+    """The places of a text at which a blank keeps it from writing a control token: behind the token's first character.
+
+    >>> breaks("a <|im_end|> b", ["<|im_end|>"])
+    (3,)
+    """
+    present = [token for token in control if len(token) > 1 and token in text]
+    if not present:
+        return ()
+    pattern = "|".join(re.escape(token) for token in sorted(present, key=len, reverse=True))
+    return tuple(match.start() + 1 for match in re.finditer(pattern, text))
+
+
+def with_blanks(text: str, places: Sequence[int]) -> str:
+    """The text with a blank in front of the characters at some places, which are in order.
+
+    >>> with_blanks("</s>", [1])
+    '< /s>'
+    """
+    ends = [0, *places, len(text)]
+    return " ".join(text[start:end] for start, end in itertools.pairwise(ends))
+
+
+def without_blanks(place: int, places: Sequence[int]) -> int:
+    """Where a place of `with_blanks(text, places)` is in the text itself.
+
+    >>> [without_blanks(place, [1]) for place in range(5)]
+    [0, 1, 1, 2, 3]
+    """
+    return place - sum(blank + number < place for number, blank in enumerate(places))
+
+
 def defused(text: str, control: Sequence[str]) -> str:
     """A text in which no control token of the tokenizer (`<|im_end|>`, `</s>`) can be read: a space follows its first
     character.
@@ -27,11 +75,38 @@ def defused(text: str, control: Sequence[str]) -> str:
     >>> defused("a <|im_end|> b", ["<|im_end|>"])
     'a < |im_end|> b'
     """
-    present = [token for token in control if len(token) > 1 and token in text]
-    if not present:
-        return text
-    pattern = "|".join(re.escape(token) for token in sorted(present, key=len, reverse=True))
-    return re.sub(pattern, lambda match: f"{match[0][0]} {match[0][1:]}", text)
+    return with_blanks(text, breaks(text, control))
+
+
+def breaks_of_tokens(text: str, control: Sequence[str], spans: Callable[[str], Sequence[tuple[int, int]]]) -> list[int]:
+    """The places of `breaks`, and those that are needed so that a tokenizer finds no control token.
+
+    A tokenizer reads a text as its normaliser leaves it: fullwidth letters become plain ones, invisible characters
+    vanish, and control tokens arise that nobody saw.
+
+    Args:
+        text: the text.
+        control: what is broken up in the text itself.
+        spans: where the tokenizer finds control tokens in a text.
+
+    Raises:
+        ValueError: blanks do not help.
+    """
+    places = set(breaks(text, control))
+    while found := spans(with_blanks(text, sorted(places))):
+        before = len(places)
+        order = sorted(places)
+        for first, last in found:
+            start, end = without_blanks(first, order), without_blanks(last, order)
+            places.update(sorted(set(range(start + 1, end)) - places)[:1])
+        if len(places) == before:
+            raise ValueError("the text has a control token of the model that cannot be broken up")
+    return sorted(places)
+
+
+def markers_of(rendered: str) -> frozenset[str]:
+    """What a rendered conversation marks its turns with: `<|im_start|>`, `[/INST]`, `<<SYS>>`, `### Response:`."""
+    return frozenset(_MARKER.findall(rendered))
 
 
 def plain_text(messages: Sequence[Message], control: Sequence[str]) -> str:
