@@ -29,6 +29,18 @@ __all__ = [
 ]
 
 
+def origin_of(error: BaseException) -> str:
+    """The top-level package whose code raised an exception; empty where that is not known.
+
+    What another program raises over our user's input is an answer to be put into words; what our own code raises
+    without meaning to is a defect, whose traceback somebody needs.
+    """
+    module, trace = "", error.__traceback__
+    while trace is not None:
+        module, trace = trace.tb_frame.f_globals.get("__name__", ""), trace.tb_next
+    return module.partition(".")[0]
+
+
 class RubricMeasuresError(Exception):
     """Base of every exception that this package raises on purpose."""
 

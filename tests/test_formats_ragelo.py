@@ -111,6 +111,11 @@ WRONG = {
     "itself": ("games", "qid,agent_a,agent_b,raw_answer,answer\n1,x,x,,A\n", "x.csv:2: query '1': agent 'x' plays"),
     "twice": ("games", "qid,agent_a,agent_b,raw_answer,answer\n1,x,y,,A\n1,x,y,,B\n", "x.csv:3: .*line 2 already"),
     "answer twice": ("answers", "qid,agent,answer\n1,x,a\n1,x,b\n", "x.csv:3: the answer of x / 1 stands in line 2"),
+    "long label": (
+        "evaluations",
+        f"qid,did,raw_answer,answer\n1,d,r,{'9' * 5000}\n",
+        "x.csv:2: answer: expected a whole number",
+    ),
     "label": ("evaluations", "qid,did,raw_answer,answer\n1,d,r,high\n", "x.csv:2: answer: expected a whole number"),
     "score": ("ranking", "agent,score\nx,nan\n", "x.csv:2: score: expected a number; found 'nan'"),
     "id": ("answers", "qid,agent,answer\n1,,a\n", "x.csv:2: agent: is empty"),

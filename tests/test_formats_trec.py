@@ -130,6 +130,9 @@ def test_a_run_without_one_tag_is_called_after_its_file(tmp_path: Path, caplog: 
         ("q1 Q0 a 1 1 s\nq1 Q0 b 2 high s\n", "sys.run:2: score: 'high'"),
         ("q1 Q0 a 1 1 s\nq1 Q0 b -2 0 s\n", "sys.run:2: rank: '-2'"),
         ("q1 Q0 a 1 1 s\nq1 Q0 b 1.5 0 s\n", "sys.run:2: rank: '1.5'"),
+        # Python reads no integer of more than 4300 digits.
+        (f"q1 Q0 a 1 1 s\nq1 Q0 b {'9' * 5000} 0 s\n", "sys.run:2: rank: '999"),
+        (f"q1 Q0 a {'9' * 19} 1 s\n", f"sys.run:1: rank: '{'9' * 19}' is not an integer from 0 of at most 18 digits"),
         ("q1 Q0 a 1 1 s\nq1 Q0 a b 2 0 s\n", "sys.run:2: has 7 columns; expected 6"),
         ("q1 Q0 a 1 1 s\nq1 Q0 b 2 0\n", "sys.run:2: has 5 columns; expected 6"),
         ("q1 Q0 a 1 1\nq1 Q0 b 2 0 s\n", "sys.run:2: has 6 columns; expected 5"),
@@ -200,6 +203,10 @@ def test_qrels_keep_the_iteration_and_count_repeats(tmp_path: Path, caplog: pyte
         ("", "sys.run: is empty"),
         ("q1 0 a 1\nq1 0 a\n", "sys.run:2: has 3 columns; expected 4"),
         ("q1 0 a 1.0\n", "sys.run:1: relevance '1.0' is not an integer"),
+        # More than the programs behind measures can hold.
+        ("q1 0 a 1\nq1 0 b 2147483648\n", "sys.run:2: relevance 2147483648 is beyond reason"),
+        (f"q1 0 a -{'9' * 30}\n", f"sys.run:1: relevance -{'9' * 30} is beyond reason"),
+        (f"q1 0 a {'9' * 5000}\n", "sys.run:1: relevance '999"),
         ("q1 0 a 1\n\nq1 0 a 2\n", "sys.run:3: document 'a' of query 'q1' was judged 1 before, now 2"),
     ],
 )

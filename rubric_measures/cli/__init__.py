@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import logging
-import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -113,7 +112,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         0 fine, 1 computed but incomplete (and said so), 2 the user's input is wrong, 130 interrupted.
     """
+    from rubric_measures.cli.streams import guarded, open_streams
+
     arguments = list(sys.argv[1:] if argv is None else argv)
+    open_streams()
+    return guarded(lambda: _answer(arguments), _complain)
+
+
+def _complain(text: str) -> None:
+    print(one_line(f"rubric_measures: {text}"), file=sys.stderr)
+
+
+def _answer(arguments: list[str]) -> int:
+    """Runs one command, or explains them all; errors are lines, and an exit status."""
     if not arguments or arguments[0].startswith("-"):
         overview = _overview()
         options = overview.parse_args(arguments)
@@ -133,22 +144,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     level = logger.level
     logger.setLevel(logging.INFO)
     try:
-        status = run_command(arguments)
-        sys.stdout.flush()
-        return status
+        return run_command(arguments)
     except GradingError as error:
-        print(one_line(f"rubric_measures: {error}"), file=sys.stderr)
+        _complain(str(error))
         # A model that cannot be used at all is a wrong name, key or address: nothing was computed.
         return 2 if isinstance(error, BackendError) else 1
     except (RubricMeasuresError, MissingExtraError) as error:
-        print(one_line(f"rubric_measures: {error}"), file=sys.stderr)
+        _complain(str(error))
         return 2
-    except BrokenPipeError:
-        # The reader of our output is gone (head, less): say nothing, and keep the interpreter from saying it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except KeyboardInterrupt:
-        print("rubric_measures: interrupted; finished work is kept", file=sys.stderr)
+        _complain("interrupted; finished work is kept")
         return 130
     finally:
         logger.removeHandler(handler)

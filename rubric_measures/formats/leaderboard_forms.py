@@ -70,7 +70,7 @@ def form_of_text(text: str, name: str) -> Form | None:
     if stripped[0] == "{":
         try:
             content = json.loads(text)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             return "jsonl"
         if content.get("format") == OWN_FORMAT:
             return "json"

@@ -270,9 +270,11 @@ def _from_json_lines(text: str, name: str) -> Iterator[tuple[int, Score]]:
 def _json_object(text: str, name: str, line: int = 0) -> dict[str, Any]:
     try:
         content = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
+        # A ValueError without a place is a number of thousands of digits.
         where = line or getattr(error, "lineno", 0)
-        raise FormatError(f"is not JSON ({getattr(error, 'msg', 'too deep')})", path=name, line=where) from None
+        what = getattr(error, "msg", "too deep" if isinstance(error, RecursionError) else "a number is too long")
+        raise FormatError(f"is not JSON ({what})", path=name, line=where) from None
     if not isinstance(content, dict):
         raise FormatError("is not a JSON object", path=name, line=line)
     return content

@@ -10,10 +10,13 @@ from pathlib import Path
 from rubric_measures.errors import FormatError
 from rubric_measures.formats.trec_rows import Qrel, Ranking, count_disagreements, put_in_order
 
-__all__ = ["checked_qrels", "checked_rankings", "columns_of", "is_rank", "run_name_of"]
+__all__ = ["checked_qrels", "checked_rankings", "columns_of", "is_rank", "is_relevance", "run_name_of"]
 
 _LOG = logging.getLogger("rubric_measures")
 _SPACE = re.compile("[ \t\v\f\r]+")
+# The greatest label that fits into 32 bits.
+MOST_RELEVANT = (1 << 31) - 1
+_DIGITS = 18
 _RUN_SUFFIXES = {".run", ".txt", ".trec", ".res", ".tsv", ".input"}
 
 
@@ -40,7 +43,8 @@ def checked_rankings(text: str, name: str) -> tuple[str, dict[str, tuple[Ranking
         if not _is_number(score) or not math.isfinite(float(score)):
             raise FormatError(f"{score[:40]!r} is not a finite number", path=name, line=number, field="score")
         if not is_rank(rank):
-            raise FormatError(f"{rank[:40]!r} is not an integer from 0", path=name, line=number, field="rank")
+            problem = f"{rank[:40]!r} is not an integer from 0 of at most {_DIGITS} digits"
+            raise FormatError(problem, path=name, line=number, field="rank")
         before = seen.setdefault((query_id, doc_id), number)
         if before != number:
             problem = f"document {doc_id!r} of query {query_id!r} is already in line {before}"
@@ -83,6 +87,9 @@ def checked_qrels(text: str, name: str) -> list[Qrel]:
             qrel = Qrel(query_id, doc_id, int(relevance), iteration)
         except ValueError:
             raise FormatError(f"relevance {relevance[:40]!r} is not an integer", path=name, line=number) from None
+        if not is_relevance(qrel.relevance):
+            problem = f"relevance {relevance[:40]} is beyond reason; expected an integer between ±{MOST_RELEVANT}"
+            raise FormatError(problem, path=name, line=number)
         earlier = qrels.setdefault((query_id, doc_id, iteration), qrel)
         if earlier is not qrel:
             if earlier.relevance != qrel.relevance:
@@ -105,8 +112,13 @@ def columns_of(line: str) -> list[str]:
 
 
 def is_rank(token: str) -> bool:
-    """Whether a token is an integer from 0."""
-    return token.isascii() and token.isdecimal()
+    """Whether a token is an integer from 0, and no longer than any number of documents."""
+    return token.isascii() and token.isdecimal() and len(token) <= _DIGITS
+
+
+def is_relevance(value: int) -> bool:
+    """Whether a judgment is within what the programs that compute measures can hold."""
+    return -MOST_RELEVANT <= value <= MOST_RELEVANT
 
 
 def run_name_of(name: str) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import BinaryIO, NamedTuple, TypeVar
 
-from rubric_measures.formats.trec_checked import is_rank
+from rubric_measures.formats.trec_checked import is_rank, is_relevance
 from rubric_measures.formats.trec_rows import Ranking, count_disagreements, put_in_order
 
 __all__ = ["QueryQrels", "regular_qrels", "regular_rankings"]
@@ -242,4 +242,6 @@ def _qrels(query_id: str, block: str) -> QueryQrels:
         relevances = list(map(int, tokens[2::4]))
     except ValueError:
         raise _DoubtError from None
+    if not (is_relevance(min(relevances)) and is_relevance(max(relevances))):
+        raise _DoubtError
     return QueryQrels(query_id, doc_ids, relevances, iterations)

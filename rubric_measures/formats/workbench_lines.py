@@ -90,9 +90,9 @@ def query_id_of(data: bytes) -> str | None:
     match = _HEAD.match(data)
     if match is None:
         return None
-    if match.group(2):
-        return str(int(match.group(2)))
     try:
+        if match.group(2):
+            return str(int(match.group(2)))
         return str(from_json(match.group(1)))
     except ValueError:
         return None

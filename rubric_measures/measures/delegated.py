@@ -6,14 +6,13 @@ import contextlib
 import os
 import subprocess
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Any
 
 import ir_measures
 from ir_measures.measures.base import _NOT_PROVIDED, Measure
 from ir_measures.util import Metric
 
-from rubric_measures.errors import MeasureError
+from rubric_measures.errors import MeasureError, origin_of
 
 __all__ = ["checked_measure", "compute", "delegated", "parameters_of"]
 
@@ -68,7 +67,7 @@ def delegated(measures: Sequence[Measure], shown: object = None) -> Iterator[Non
     except subprocess.CalledProcessError:
         raise MeasureError(f"{name}: {_GDEVAL_FAILED}") from None
     except Exception as error:
-        if _is_ours(error.__traceback__):
+        if origin_of(error) == _PACKAGE:
             raise
         said = " ".join(str(error).split())
         if isinstance(error, ValueError) and said.startswith("Unsupported measures"):
@@ -99,15 +98,6 @@ def _without_stderr() -> Iterator[None]:
     finally:
         os.dup2(kept, 2)
         os.close(kept)
-
-
-def _is_ours(trace: TracebackType | None) -> bool:
-    """Whether an exception arose in the code of this package: then it is a defect, and no answer to the input."""
-    module = ""
-    while trace is not None:
-        module = trace.tb_frame.f_globals.get("__name__", "")
-        trace = trace.tb_next
-    return module.partition(".")[0] == _PACKAGE
 
 
 def compute(measures: Sequence[Measure], qrels: Any, run: Sequence[Any], provider: str | None = None) -> list[Metric]:
