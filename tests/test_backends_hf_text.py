@@ -14,6 +14,7 @@ from rubric_measures.backends.hf_text import (
     breaks,
     breaks_of_tokens,
     defused,
+    final_channel,
     markers_of,
     with_blanks,
     without_blanks,
@@ -65,6 +66,42 @@ def test_texts_with_control_tokens_are_flagged(text: str) -> None:
 
 def test_other_fullwidth_texts_are_not_flagged() -> None:
     assert not looks_like_instruction("\uff37\uff41\uff54\uff45\uff52 \uff1c 3 \uff1e 2, na\u00efve caf\u00e9 \u2460")
+
+
+THOUGHT = "<|channel|>analysis<|message|>I would rate it 3.<|end|>"
+
+
+@pytest.mark.parametrize(
+    ("whole", "expected"),
+    [
+        (f"{THOUGHT}<|start|>assistant<|channel|>final<|message|>4<|return|>", "4"),
+        (f"{THOUGHT}<|start|>assistant<|channel|>final <|constrain|>json<|message|>{{}}", "{}"),
+        (f"{THOUGHT}<|start|>assistant<|channel|>commentary<|message|>final: 2", ""),
+        ("<|channel|>analysis<|message|>cut, perhaps 3", ""),
+        ("4", "plain"),
+    ],
+)
+def test_the_final_channel_is_the_reply(whole: str, expected: str) -> None:
+    assert final_channel(whole, "plain") == expected
+
+
+def test_replies_in_channels(folder: Path) -> None:
+    # Without the marks it read "analysis… rate it 3.assistantfinal4".
+    from rubric_measures.backends import make_backend
+    from rubric_measures.backends.hf_decoding import Written
+    from tests import hf_models
+
+    backend: Any = make_backend(f"hf:{hf_models.save_llama(folder)}")
+    marks = ["<|channel|>", "<|message|>", "<|start|>"]
+    backend.tokenizer.add_special_tokens({"additional_special_tokens": marks}, replace_extra_special_tokens=False)
+    job = prepared(backend, "Which?")
+    thought = tuple(backend.encode(THOUGHT))
+    answer = tuple(backend.encode("<|start|>assistant<|channel|>final<|message|>4"))
+    reply = backend._reply(job, Written(thought + answer, True))
+    assert (reply.text, reply.status) == ("4", "ok")
+    assert "rate it 3" in reply.raw["whole"]
+    cut = backend._reply(job, Written(thought, False))
+    assert (cut.text, cut.status) == ("", "truncated")
 
 
 @pytest.fixture

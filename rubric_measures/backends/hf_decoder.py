@@ -15,6 +15,7 @@ from rubric_measures.backends.hf_batching import by_length, run_batches
 from rubric_measures.backends.hf_decoding import (
     DecoderState,
     LabelTable,
+    Written,
     padded,
     selected_cache,
     write_replies,
@@ -29,7 +30,7 @@ from rubric_measures.backends.hf_replies import (
     token_limit,
     written_reply,
 )
-from rubric_measures.backends.hf_text import chat_text, markers_of, plain_text
+from rubric_measures.backends.hf_text import chat_text, final_channel, markers_of, plain_text
 
 __all__ = ["DecoderBackend", "common_prefix"]
 
@@ -100,7 +101,8 @@ class DecoderBackend(HuggingFaceModel):
     labels together have less than `label_mass`, where one label begins another one ("1", "10"), and where a
     temperature is asked for, the reply is generated. Mode `generate` always generates. Generation takes the most
     probable token each time (or draws); penalties and sampling settings of the model's own generation config do not
-    apply. Plain-text models do not know where to end: with labels given, their replies end with the first line.
+    apply. Of a reply in channels (gpt-oss) the final one is the text; all of it is in `raw`. Plain-text models do not
+    know where to end: with labels given, their replies end with the first line.
 
     Args:
         source: the model.
@@ -336,10 +338,21 @@ class DecoderBackend(HuggingFaceModel):
 
         requests, limits = [job.request for job in jobs], [job.limit for job in jobs]
         found = write_replies(state, requests, limits, self._ends, stops)
-        return [
-            written_reply(self._text(written.tokens).strip(), written, len(job.ids))
-            for job, written in zip(jobs, found, strict=True)
-        ]
+        return [self._reply(job, written) for job, written in zip(jobs, found, strict=True)]
+
+    def _reply(self, job: _Job, written: Written) -> Reply:
+        text = self._text(written.tokens)
+        if not self._channels:
+            return written_reply(text.strip(), written, len(job.ids))
+        # The marks between what the model thinks and its answer are control tokens.
+        whole = self.tokenizer.decode(list(written.tokens), skip_special_tokens=False)
+        reply = written_reply(final_channel(whole, text).strip(), written, len(job.ids))
+        return replace(reply, raw={**reply.raw, "whole": whole})
+
+    @cached_property
+    def _channels(self) -> bool:
+        """Whether the model writes in channels (gpt-oss)."""
+        return {"<|channel|>", "<|message|>"} <= set(super().control_tokens)
 
     def _text(self, tokens: Sequence[int]) -> str:
         text: str = self.tokenizer.decode(list(tokens), skip_special_tokens=True)

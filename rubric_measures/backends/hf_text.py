@@ -15,6 +15,7 @@ __all__ = [
     "breaks_of_tokens",
     "chat_text",
     "defused",
+    "final_channel",
     "markers_of",
     "plain_text",
     "with_blanks",
@@ -33,6 +34,10 @@ _FIXED_DATE = (
 # What tells the parts of a conversation apart in a rendered template, also where the tokenizer has no token for it.
 _MARKER = re.compile(
     r"<\|[^<>|\n]{1,40}\|>|<{1,2}/?[A-Za-z][\w/]{0,30}>{1,2}|\[/?[A-Z_]{2,20}\]|#{2,4} [A-Z][\w ]{0,30}:"
+)
+
+_FINAL = re.compile(
+    r"<\|channel\|>\s*final\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>(.*?)(?=<\|[a-z]+\|>|\Z)", re.DOTALL
 )
 
 
@@ -107,6 +112,22 @@ def breaks_of_tokens(text: str, control: Sequence[str], spans: Callable[[str], S
 def markers_of(rendered: str) -> frozenset[str]:
     """What a rendered conversation marks its turns with: `<|im_start|>`, `[/INST]`, `<<SYS>>`, `### Response:`."""
     return frozenset(_MARKER.findall(rendered))
+
+
+def final_channel(whole: str, plain: str) -> str:
+    """The answer in a reply of channels, empty where the reply ended before it; `plain` where there is no channel.
+
+    Args:
+        whole: the reply with its control tokens.
+        plain: the reply without them.
+
+    >>> final_channel("<|channel|>analysis<|message|>Is it 3?<|end|><|start|>assistant<|channel|>final<|message|>4", "")
+    '4'
+    """
+    if "<|channel|>" not in whole:
+        return plain
+    found = _FINAL.findall(whole)
+    return found[-1] if found else ""
 
 
 def plain_text(messages: Sequence[Message], control: Sequence[str]) -> str:
