@@ -375,6 +375,42 @@ def test_banks_of_every_make(tmp_path: Path) -> None:
     assert converted(tmp_path, TOPIC, "queries") == {"query_id": "q1", "text": "skin"}
 
 
+def test_what_a_form_of_nuggets_cannot_hold_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    items: list[dict[str, Any]] = [
+        {"nugget_id": f"q1/{name}", "nugget_text": name, "importance": "vital", "weight": weight, "gold_answers": gold}
+        for name, weight, gold in (("a", 3, ["x"]), ("b", 1, []))
+    ]
+    bank = {"query_id": "q1", "query_text": "skin", "items": [*items, items[0]]}
+    nuggets = [{"text": name, "importance": "vital"} for name in "ab"]
+    assert converted(tmp_path, bank, "nuggets")["nuggets"] == nuggets
+    # The ids q1/a and q1/b are not those that the texts give; the item that comes twice is said once.
+    lost = "nuggets cannot hold all of the bank: ids of 2 items, gold answers of 1 items, weights of 2 items\n"
+    said = capsys.readouterr().err
+    assert said.count(lost) == said.count("1 items come twice") == 1
+    assert [one["weight"] for one in converted(tmp_path, bank, "rubrics")["rubrics"]] == [3, 1]
+    assert "ids of 2 items, gold answers of 1 items, importance of 2 items\n" in capsys.readouterr().err
+    # Over the bank, too; and nothing is said where nothing is lost.
+    criteria = {"qid": "q1", "rubrics": [{"criterion": "a", "weight": 3.0}]}
+    assert converted(tmp_path, criteria, "nuggets")["nuggets"] == [{"text": "a"}]
+    assert "nuggets cannot hold all of the bank: weights of 1 items\n" in capsys.readouterr().err
+    converted(tmp_path, NUGGETS, "nugget-bank")
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        RUBRICS,
+        {"query_id": "q1", "query_text": "", "items": [{"question_id": "q1/a", "question_text": "a", "weight": -2}]},
+    ],
+)
+def test_a_penalty_is_no_nugget(tmp_path: Path, line: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "in.jsonl").write_text(json.dumps(line) + "\n")
+    assert main(["convert", str(tmp_path / "in.jsonl"), "--to", "nuggets", "-o", str(tmp_path / "out.jsonl")]) == 2
+    assert "is a penalty (weight -2), and a nugget counts for an answer that has it" in capsys.readouterr().err
+    assert not (tmp_path / "out.jsonl").exists()
+
+
 def test_reports_to_records(tmp_path: Path) -> None:
     assert converted(tmp_path, REPORT, "answers") == {"query_id": "q1", "run_id": "gpt", "text": "An answer."}
     query_id, (found,) = converted(tmp_path, REPORT, "records")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -10,14 +11,17 @@ from typing import Any
 from rubric_measures.convert.bridges import Options, bridged, targets_of
 from rubric_measures.convert.detect import detect_format
 from rubric_measures.convert.formats import FORMATS, Format, PathName, read_passage_qrels
+from rubric_measures.convert.losses import losses
 from rubric_measures.errors import InputError, UnknownNameError
 from rubric_measures.formats.adding import add_judgments, add_runs
-from rubric_measures.formats.bank import bank_of_entries
+from rubric_measures.formats.bank import bank_entries, bank_of_entries
 from rubric_measures.formats.merging import merge_records
 from rubric_measures.formats.run_names import distinct_run_names
 from rubric_measures.formats.trec import Run, read_run
 
 __all__ = ["FORMATS", "Format", "Options", "convert", "detect_format"]
+
+_LOG = logging.getLogger("rubric_measures")
 
 
 def convert(
@@ -64,10 +68,10 @@ def convert(
             raise InputError(f"{name} cannot become {to or sources[0]}; it can become: {', '.join(ways)}{guess}")
     contents = [_reader(name)(path) for path, name in zip(paths, sources, strict=True)]
     if len(set(kinds)) == 1:
-        content = bridged(_merged(kinds[0], contents), kinds[0], target.kind, options)
+        content = _made(_merged(kinds[0], contents), kinds[0], to or sources[0], options)
     else:
         # Different kinds meet in the target's.
-        made = (bridged(one, kind, target.kind, options) for one, kind in zip(contents, kinds, strict=True))
+        made = (_made(one, kind, to or sources[0], options) for one, kind in zip(contents, kinds, strict=True))
         content = _merged(target.kind, list(made))
     if runs or qrels:
         if target.kind != "records":
@@ -75,6 +79,21 @@ def convert(
         content = add_runs(content, _named_runs(runs), options.depth)
         content = add_judgments(content, [row for path in qrels for row in read_passage_qrels(path)])
     write(output, content)
+
+
+def _made(content: Any, kind: str, to: str, options: Options) -> Any:
+    """The content as the kind of the format `to`; what of a bank's items that cannot hold is said."""
+    target = FORMATS[to].kind
+    banks = [targets_of(one, ["bank"]) for one in (kind, target)]
+    if target in (kind, "bank") or not all(banks):
+        return bridged(content, kind, target, options)
+    # Repeated items are said (and gone) now, not each time that somebody reads the entries.
+    bank = bank_entries(bank_of_entries(bridged(content, kind, "bank", options)))
+    made = bridged(bank, "bank", target, options)
+    lost = losses(bank, made, target)
+    if lost:
+        _LOG.warning("%s cannot hold all of the bank: %s", to, lost)
+    return made
 
 
 def _named_runs(paths: Sequence[PathName]) -> list[Run]:

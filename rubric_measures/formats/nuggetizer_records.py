@@ -85,7 +85,12 @@ def item_of_nugget(query_id: str, nugget: Nugget, facets: Mapping[str, str]) -> 
 
 
 def nugget_lines(bank: TestBank) -> list[NuggetLine]:
-    """The lines that write a bank as nuggets; what they cannot hold (ids, gold answers, weights) is left out."""
+    """The lines that write a bank as nuggets; what they cannot hold (ids, gold answers, weights) is left out.
+
+    Raises:
+        InputError: an item is a penalty (a negative weight): as a nugget it would count for an answer that has it.
+    """
+    _refuse_penalties(bank)
     lines = []
     for query_id, items in bank.items.items():
         fields: dict[str, Any] = {"qid": query_id}
@@ -93,6 +98,15 @@ def nugget_lines(bank: TestBank) -> list[NuggetLine]:
             fields["query"] = bank.query_texts[query_id]
         lines.append(NuggetLine(**fields, nuggets=[_nugget(bank, item) for item in items]))
     return lines
+
+
+def _refuse_penalties(bank: TestBank) -> None:
+    for item in bank:
+        if item.weight is not None and item.weight < 0:
+            raise InputError(
+                f"query {item.query_id!r}: {item.text!r} is a penalty (weight {item.weight:g}), and a nugget counts "
+                "for an answer that has it; take penalties out of the bank first"
+            )
 
 
 def _nugget(bank: TestBank, item: RubricItem) -> Nugget:
@@ -207,8 +221,9 @@ def assignment_lines(
         runs: (query_id, run_id) -> doc_id of the run's answer.
 
     Raises:
-        InputError: a grade is not 0, 1 or 2.
+        InputError: a grade is not 0, 1 or 2, or an item is a penalty, see `nugget_lines`.
     """
+    _refuse_penalties(bank)
     by_answer: dict[tuple[str, str], dict[str, Grade]] = {}
     for grade in grades:
         if grade.relevance is not None and grade.relevance not in _LABELS:

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rubric_measures.errors import InputError, UnknownNameError
-from rubric_measures.formats.bank import BankEntry, bank_of_entries
-from rubric_measures.records import RubricItem, TestBank
+from rubric_measures.formats.bank import BankEntry
 
 __all__ = ["MadeBank", "bank_formats", "made_banks", "write_banks"]
-
-
-# What an item has, and how a note calls it.
-_FIELDS: Mapping[str, str] = {
-    "item_id": "ids",
-    "text": "texts",
-    "kind": "kinds",
-    "gold_answers": "gold answers",
-    "importance": "importance",
-    "weight": "weights",
-}
 
 
 class MadeBank(NamedTuple):
@@ -68,6 +56,7 @@ def made_banks(entries: Sequence[BankEntry], names: Sequence[str]) -> list[MadeB
     """
     from rubric_measures.convert import FORMATS, Options
     from rubric_measures.convert.bridges import bridged
+    from rubric_measures.convert.losses import losses
 
     known = bank_formats()
     made = []
@@ -77,10 +66,9 @@ def made_banks(entries: Sequence[BankEntry], names: Sequence[str]) -> list[MadeB
         kind = FORMATS[name].kind
         try:
             content = bridged(list(entries), "bank", kind, Options())
-            again = bank_of_entries(bridged(content, kind, "bank", Options()))
+            note = losses(entries, content, kind)
         except InputError as error:
             raise InputError(f"{name}: {error}") from None
-        note = _note(losses(bank_of_entries(entries), again))
         made.append(MadeBank(name, f"bank.{name}.jsonl", content, note))
     return made
 
@@ -96,34 +84,3 @@ def write_banks(folder: Path, banks: Sequence[MadeBank]) -> list[Path]:
         paths.append(folder / bank.file_name)
         write(paths[-1], bank.content)
     return paths
-
-
-def losses(before: TestBank, after: TestBank) -> dict[str, int]:
-    """How many items lost what, when a bank went into a format and came back.
-
-    Items are compared in order, query by query; a query whose number of items changed lost the difference.
-
-    Args:
-        before: the bank.
-        after: what was read back.
-    """
-    counts: dict[str, int] = {}
-    for query_id, items in before.items.items():
-        found = after.items.get(query_id, ())
-        if len(found) != len(items):
-            counts["items"] = counts.get("items", 0) + abs(len(items) - len(found))
-            continue
-        for old, new in zip(items, found, strict=True):
-            for name in _lost(old, new):
-                counts[name] = counts.get(name, 0) + 1
-    return {name: counts[name] for name in ("items", *_FIELDS.values()) if name in counts}
-
-
-def _lost(old: RubricItem, new: RubricItem) -> list[str]:
-    return [said for name, said in _FIELDS.items() if getattr(old, name) != getattr(new, name) and getattr(old, name)]
-
-
-def _note(counts: Mapping[str, int]) -> str:
-    return ", ".join(
-        f"{said} of {count} items" if said != "items" else f"{count} items" for said, count in counts.items()
-    )
