@@ -6,7 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from ir_measures.util import Qrel
 
@@ -25,10 +25,12 @@ __all__ = [
     "QueryGrades",
     "all_rows",
     "build_query",
+    "faceted",
     "note_left_out",
     "note_queries",
 ]
 
+T = TypeVar("T")
 OnFailed = Literal["exclude", "zero", "error"]
 Label = Literal["max", "count"]
 
@@ -103,6 +105,11 @@ class QueryGrades:
                     if mask >> index & 1:
                         yield Qrel(self.query_id, doc_id, grade, item.item_id)
 
+    @property
+    def has_facets(self) -> bool:
+        """Whether an item names a facet."""
+        return any(item.facet is not None for item in self.items)
+
     def by_facet(self) -> QueryGrades:
         """The same passages graded by facet: grade(p, facet) is the maximum over the facet's items.
 
@@ -111,9 +118,7 @@ class QueryGrades:
         """
         groups: dict[str, list[int]] = {}
         for index, item in enumerate(self.items):
-            groups.setdefault(item.item_id if item.facet_id is None else f"{self.query_id}/{item.facet_id}", []).append(
-                index
-            )
+            groups.setdefault(item.item_id if item.facet is None else item.part, []).append(index)
         facets: list[RubricItem] = []
         for facet, members in groups.items():
             first = self.items[members[0]]
@@ -123,9 +128,9 @@ class QueryGrades:
                 RubricItem(
                     facet,
                     self.query_id,
-                    first.facet_id or first.text,
+                    first.facet or first.text,
                     first.kind,
-                    first.facet_id,
+                    first.facet,
                     importance=first.importance if len(importances) == 1 else None,
                     weight=first.weight if len(weights) == 1 else None,
                 )
@@ -154,8 +159,7 @@ class QueryGrades:
         """
         groups: dict[str, list[int]] = {}
         for index, item in enumerate(self.items):
-            name = self.query_id if item.facet_id is None else f"{self.query_id}/{item.facet_id}"
-            groups.setdefault(name, []).append(index)
+            groups.setdefault(item.part, []).append(index)
         return {name: self._only(members) for name, members in groups.items()} or {self.query_id: self}
 
     def _only(self, members: Sequence[int]) -> QueryGrades:
@@ -241,17 +245,25 @@ class Grades:
         return iter(self.qrels)
 
     def by_facet(self) -> Grades:
-        """The same grades with facets (subtopics) in the place of items; see `QueryGrades.by_facet`."""
+        """The same grades with facets (subtopics) in the place of items; see `QueryGrades.by_facet`.
+
+        Raises:
+            InputError: no item names a facet.
+        """
         return Grades(
-            {query_id: query.by_facet() for query_id, query in self.queries.items()},
+            {query.query_id: query.by_facet() for query in faceted(self.queries.values(), lambda query: query)},
             self.on_failed,
             {**self.source, "unit": "facet"},
         )
 
     def per_facet(self) -> Grades:
-        """The same grades with each facet of a query in the place of a query; see `QueryGrades.per_facet`."""
+        """The same grades with each facet of a query in the place of a query; see `QueryGrades.per_facet`.
+
+        Raises:
+            InputError: no item names a facet.
+        """
         parts: dict[str, QueryGrades] = {}
-        for query in self.queries.values():
+        for query in faceted(self.queries.values(), lambda query: query):
             parts |= query.per_facet()
         return Grades(parts, self.on_failed, {**self.source, "unit": "per facet"})
 
@@ -281,6 +293,28 @@ class Grades:
         names = ["query_id", "doc_id", "relevance", "iteration", "importance", "weight", "status"]
         frame: pandas.DataFrame = require("pandas", "pandas").DataFrame(rows, columns=names)
         return frame
+
+
+def faceted(queries: Iterable[T], grades_of: Callable[[T], QueryGrades]) -> Iterator[T]:
+    """Passes on queries whose facets are to be scored.
+
+    Args:
+        queries: the queries, whatever they are; consumed once.
+        grades_of: gives the grades of one.
+
+    Raises:
+        InputError: at the end, when no item of any query named a facet: whole queries would be called facets.
+    """
+    found = False
+    for query in queries:
+        found = found or grades_of(query).has_facets
+        yield query
+        del query
+    if not found:
+        raise InputError(
+            "no item names a facet, by facet_id in the test bank or by an id query_id/facet_id/…: give the bank that "
+            "has the facets (--bank), or score whole queries"
+        )
 
 
 def build_query(

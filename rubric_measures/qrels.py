@@ -13,7 +13,6 @@ from ir_measures.util import Qrel
 
 from rubric_measures.errors import InputError
 from rubric_measures.graded import BANK_DOC, Grades, Label, QueryGrades
-from rubric_measures.records import facet_of
 
 __all__ = ["UNITS", "QrelsSpool", "Unit", "qrels_of"]
 
@@ -131,8 +130,7 @@ def _facets(query: QueryGrades) -> dict[str, int]:
     """Facet -> mask of its items; the facet is in the item's record, or in its id."""
     facets: dict[str, int] = {}
     for index, item in enumerate(query.items):
-        facet = facet_of(item.item_id) if item.facet_id is None else f"{query.query_id}/{item.facet_id}"
-        facets[facet] = facets.get(facet, 0) | 1 << index
+        facets[item.part] = facets.get(item.part, 0) | 1 << index
     return facets
 
 

@@ -150,6 +150,19 @@ class RubricItem:
     importance: Importance | None = None
     weight: float | None = None
 
+    @property
+    def facet(self) -> str | None:
+        """The facet that the item belongs to: `facet_id`, else what its id says (`query_id/facet_id/…`); or None."""
+        if self.facet_id is not None:
+            return self.facet_id
+        head = facet_of(self.item_id)
+        return head[len(self.query_id) + 1 :] if head.startswith(f"{self.query_id}/") and head != self.item_id else None
+
+    @property
+    def part(self) -> str:
+        """What the item is asked about: `query_id/facet_id`, or the query where it names no facet."""
+        return self.query_id if self.facet is None else f"{self.query_id}/{self.facet}"
+
 
 @dataclass(frozen=True)
 class TestBank:

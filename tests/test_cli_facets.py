@@ -9,6 +9,7 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.formats.leaderboards import read_leaderboard
+from tests.example_records import write_all
 
 MEASURES = ["-m", "NuggetA", "NuggetA(strict=True)"]
 LABELS = {0: "not_support", 1: "partial_support", 2: "support"}
@@ -132,3 +133,39 @@ def test_checks_beside_run_files_are_the_same_in_a_stream(
     # tied has less than run a by items, and as much by facets.
     top = found[1]["top"][1]
     assert (top["by_doc_id"], top["by_file_order"]) == (best, ["a", "tied"])
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("unit", ["--facets", "--per-facet"])
+def test_item_ids_name_the_facets_where_there_is_no_bank(unit: str, capsys: pytest.CaptureFixture[str]) -> None:
+    # Item ids are query/facet/…, so the same facets come out, as `qrels --per facet` has them.
+    runs = ["a.run", "b.run"]
+    assert main(["qrels", "records.jsonl.gz", "--per", "item", "-o", "items.qrels"]) == 0
+    expected = ""
+    for graded in (["records.jsonl.gz", "--bank", "bank.jsonl"], ["records.jsonl.gz"], ["items.qrels"]):
+        measures = ["-m", "RubricCover(rel=2)", "nRubricCover", "-o", "trec_eval"]
+        assert main(["leaderboard", graded[0], *runs, *graded[1:], *measures, unit]) == 0
+        out = capsys.readouterr().out
+        expected = expected or out
+        assert out == expected
+    assert ("q/causes" in expected) == (unit == "--per-facet")
+    # One of two facets; whole queries would be 1 of 3 nuggets at grade 2.
+    if unit == "--facets":
+        assert "a\tRubricCover(rel=2)\tall\t0.5000\n" in expected
+        for graded in (["records.jsonl.gz", "--bank", "bank.jsonl"], ["records.jsonl.gz"], ["items.qrels"]):
+            assert main(["evaluate", graded[0], "a.run", *graded[1:], "RubricCover(rel=2)", "--facets"]) == 0
+            assert capsys.readouterr().out == "RubricCover(rel=2)\t0.5000\n"
+
+
+@pytest.mark.parametrize("unit", ["--facets", "--per-facet"])
+def test_whole_queries_are_not_called_facets(tmp_path: Path, unit: str, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_all(tmp_path)
+    graded, run, bank = (str(folder / name) for name in ("graded.jsonl.gz", "alpha.run", "bank.jsonl"))
+    commands = [["leaderboard", graded], ["leaderboard", graded, run], ["leaderboard", graded, run, "--bank", bank]]
+    if unit == "--facets":
+        commands.append(["evaluate", graded, run, "RubricCover"])
+    for command in commands:
+        assert main([*command, unit]) == 2, command
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert "no item names a facet" in err

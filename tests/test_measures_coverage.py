@@ -132,13 +132,14 @@ def test_no_vital_nugget_is_zero_and_missing_importance_is_an_error() -> None:
 
 
 def test_facets_apart_have_their_items_and_their_failures() -> None:
-    items = [RubricItem(f"q/{f}/{i}", "q", "", facet_id=f) for f, i in [("a", 1), ("b", 1), ("a", 2), (None, 1)]]
+    items = [RubricItem(f"q/{f}/{i}", "q", "", facet_id=f) for f, i in [("a", 1), ("b", 1), ("a", 2)]]
+    items.append(RubricItem("q/1", "q", ""))
     query = QueryGrades("q", tuple(items), {"d1": {5: 0b0101, 4: 0b0010}, "d2": {0: 0b1111}}, {"d1": 0b1000})
     parts = query.per_facet()
     assert {name: [item.item_id for item in part.items] for name, part in parts.items()} == {
         "q/a": ["q/a/1", "q/a/2"],
         "q/b": ["q/b/1"],
-        "q": ["q/None/1"],
+        "q": ["q/1"],
     }
     assert {name: part.levels for name, part in parts.items()} == {
         "q/a": {"d1": {5: 0b11}, "d2": {0: 0b11}},

@@ -33,3 +33,19 @@ def test_bank_names_near_queries() -> None:
     assert len(bank) == 1
     with pytest.raises(UnknownNameError, match="did you mean query1"):
         bank.for_query("query2")
+
+
+def test_the_facet_of_an_item_is_in_its_record_or_in_its_id() -> None:
+    # (item id, query, facet_id) -> facet, part
+    expected = {
+        ("q/abc", "q", None): (None, "q"),
+        ("q/f/abc", "q", None): ("f", "q/f"),
+        ("q/f/abc", "q", "g"): ("g", "q/g"),
+        ("q/f/g/abc", "q", None): ("f/g", "q/f/g"),
+        ("q/r/abc", "q/r", None): (None, "q/r"),
+        ("NDQ_1", "q", None): (None, "q"),
+        ("other/f/abc", "q", None): (None, "q"),
+        ("q", "q", None): (None, "q"),
+    }
+    items = [RubricItem(item_id, query_id, "", facet_id=facet_id) for item_id, query_id, facet_id in expected]
+    assert [(item.facet, item.part) for item in items] == list(expected.values())

@@ -32,7 +32,7 @@ from rubric_measures.evaluation import Evaluation, evaluate_run
 from rubric_measures.files import open_binary, read_text
 from rubric_measures.formats.trec import Run, read_run
 from rubric_measures.formats.trec_ids import as_known, spaced_ids
-from rubric_measures.graded import Grades, note_queries
+from rubric_measures.graded import Grades, QueryGrades, faceted, note_queries
 from rubric_measures.measures.delegated import compute
 from rubric_measures.measures.plan import is_supported
 from rubric_measures.measures.provider import RubricProvider
@@ -102,7 +102,9 @@ def _from_records(options: argparse.Namespace, measures: Sequence[Measure]) -> t
     run = read_run(options.run)
 
     def evaluated(stream: Iterator[RecordQuery]) -> Evaluation:
-        queries = (query.grades.by_facet() if options.facets else query.grades for query in stream)
+        queries: Iterator[QueryGrades] = (query.grades for query in stream)
+        if options.facets:
+            queries = (grades.by_facet() for grades in faceted(queries, lambda grades: grades))
         return evaluate_run(queries, run, measures, options.on_failed)
 
     return consume_records(evaluated, options.qrels, bank_of(options), wanted_of(options)), run

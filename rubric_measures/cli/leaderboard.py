@@ -31,7 +31,7 @@ from rubric_measures.cli.report_options import add_report_options, is_asked_for
 from rubric_measures.collector import paused_collector
 from rubric_measures.errors import InputError
 from rubric_measures.files import atomic_writer
-from rubric_measures.graded import Grades, note_queries
+from rubric_measures.graded import Grades, faceted, note_queries
 from rubric_measures.leaderboard import OVERALL, Leaderboard, needed_depth, score_records, score_run_files, score_runs
 from rubric_measures.leaderboard_cells import is_summed
 from rubric_measures.leaderboard_output import FORMATS, render
@@ -195,12 +195,16 @@ def _units(stream: Iterator[RecordQuery], options: argparse.Namespace) -> Iterat
     """The queries as they are scored: whole, by facet, or each facet apart."""
     from dataclasses import replace
 
-    for query in stream:
+    if not (options.facets or options.per_facet):
+        yield from stream
+        return
+    for query in faceted(stream, lambda query: query.grades):
         if options.per_facet:
             for name, grades in query.grades.per_facet().items():
                 yield replace(query, grades=grades, part=name)
         else:
-            yield replace(query, grades=query.grades.by_facet()) if options.facets else query
+            yield replace(query, grades=query.grades.by_facet())
+        del query
 
 
 def _in_units(grades: Grades, options: argparse.Namespace) -> Grades:
