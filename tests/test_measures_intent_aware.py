@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import math
+from random import Random
 
 import ir_measures
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubric_measures import build_grades
+from rubric_measures import (
+    NuggetA,
+    NuggetV,
+    NuggetW,
+    RubricCover,
+    RubricQrels,
+    WeightedCover,
+    build_grades,
+    nRubricCover,
+)
+from rubric_measures.graded import build_query
 from rubric_measures.measures.intent_aware import IntentAware
+from rubric_measures.measures.plan import Plan
 from tests.strategies import Case, cases
 
 RUN_SIZE = 100
@@ -97,3 +109,26 @@ def test_cutoffs_beyond_twenty_and_several_parameters_in_one_call() -> None:
     assert together == {x: m.calc_aggregate([x], build_grades(qrels), run)[x] for x in measures}
     assert together[m.StRecall(rel=1) @ 30] == 1.0
     assert all(value > 0 for value in together.values())
+
+
+def test_ap_ia_is_the_same_to_the_last_digit_whatever_the_order_of_the_items() -> None:
+    # Precisions 1/1, 1/3 and 1/7: added up one way or the other they differ by one unit in the last place.
+    ranking = ["a", "x1", "b", "x2", "x3", "x4", "c"]
+    orders = [dict(zip("abc", bits, strict=True)) for bits in ((1, 2, 4), (4, 2, 1), (2, 4, 1), (1, 4, 2))]
+    values = {IntentAware(covering).ap_ia(ranking) for covering in orders}
+    assert values == {math.fsum((1, 1 / 3, 1 / 7)) / 3}
+
+
+@given(cases(), st.randoms(use_true_random=False), st.integers(1, 3))
+def test_no_measure_knows_the_order_of_items_or_grades(case: Case, random: Random, rel: int) -> None:
+    shuffled = list(case.items)
+    random.shuffle(shuffled)
+    rows = [(doc_id, item_id, grade) for (doc_id, item_id), grade in case.grades.items()]
+    random.shuffle(rows)
+    other = build_query("q", rows, shuffled, case.failed)[0]
+    ours = [RubricCover, nRubricCover, NuggetA, NuggetV, NuggetW, WeightedCover, WeightedCover(strict=True)]
+    ours += [RubricQrels(measure=name) for name in ("nDCG@5", "AP", "Bpref", "Compat(p=0.9)")]
+    plan = Plan([*names(5, rel), *ours])
+    assert plan.for_query(other)(case.ranking) == plan.for_query(case.compiled)(case.ranking)
+    best = plan.for_query(other).best_possible()
+    assert best == plan.for_query(case.compiled).best_possible()

@@ -156,7 +156,8 @@ class IntentAware:
             for item in _bits(self._covering.get(doc_id, 0)):
                 found[item] = found.get(item, 0) + 1
                 total[item] += found[item] / rank
-        return sum(total[item] / relevant[item] for item in sorted(relevant)) / self.subtopics
+        # fsum: the order of the items in the bank must not show, not even in the last digit.
+        return math.fsum(total[item] / relevant[item] for item in relevant) / self.subtopics
 
     def subtopic_recall(self, ranking: Sequence[str], cutoff: int | None) -> float:
         """The share of the items that any graded passage covers, which the top k passages cover (Zhai et al., 2003)."""
