@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
+from importlib.util import find_spec
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,6 +30,57 @@ from rubric_measures.grading.matching import matches_any, matches_gold
 )
 def test_words_match_below_a_fifth_of_the_longer_text(answer: str, gold: str, matches: bool) -> None:
     assert matches_gold(answer, gold) is matches
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold"),
+    [
+        ("C++", "C"), ("C#", "C"), ("C", "C++"), ("+1", "-1"), ("-5", "5"), ("−5", "5"), ("5", "-5"), ("Na+", "Na"),
+        ("above the surface", "below the surface"), ("turned on", "turned off"),
+        ("the lights are up", "the lights are down"),
+        ("not toxic to the animals of the forest", "toxic to the animals of the forest"),
+        ("they don't live in the ocean", "they live in the ocean"),
+        # 1 of 22 characters is 5 %
+        ("the second world war 1939", "the second world war 1938"), ("World War II", "World War III"),
+        ("World War 2", "World War"), ("vitamin D", "vitamin A"), ("vitamin d", "vitamins"),
+        ("hepatitis B", "hepatitis A"),
+        ("1.5 million people", "15 million people"), ("between 5 and 10 metres", "between 5 and 20 metres"),
+    ],
+)  # fmt: skip
+def test_another_number_sign_or_opposite_is_another_answer(answer: str, gold: str) -> None:
+    assert not matches_gold(answer, gold)
+    assert not matches_gold(gold, answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold"),
+    [
+        ("In 1912.", "1912"), ("in the water", "water"), ("a vitamin", "vitamin"), ("1,000 metres", "1000 metres"),
+        ("1.50 metres long", "1.5 metres long"),
+        ("-5 °C", "−5 C"), ("C++.", "c++"), ("1914–1918", "1914-1918"), ("Vitamin D", "vitamin d"),
+        ("it's not toxic", "not toxic"), ("COVID-19", "Covid 19"), ("above the surface", "Above surface."),
+        ("the earth’s crust", "the Earth's crust"),
+    ],
+)  # fmt: skip
+def test_what_says_the_same_matches(answer: str, gold: str) -> None:
+    assert matches_gold(answer, gold)
+    assert matches_gold(gold, answer)
+
+
+@given(
+    st.integers(-9999, 9999), st.integers(-9999, 9999), st.sampled_from(["{}", "about {} kilometres above sea level"])
+)
+def test_only_equal_numbers_match(left: int, right: int, text: str) -> None:
+    assert matches_gold(text.format(left), text.format(right)) is (left == right)
+
+
+def test_the_stopwords_come_from_a_package() -> None:
+    folder = find_spec("bm25s").submodule_search_locations[0]  # type: ignore[union-attr,index]
+    listed = runpy.run_path(f"{folder}/stopwords.py")["STOPWORDS_EN_PLUS"]
+    # Each of them is nothing beside a word.
+    quiet = [w for w in listed if len(w) > 1 and w not in ("no", "not", "nor") and not w.endswith("n't")]
+    assert len(quiet) > 100
+    assert [word for word in quiet if not matches_gold(f"{word} epidermis", "epidermis")] == []
 
 
 @pytest.mark.parametrize(
