@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -22,6 +23,8 @@ from rubric_measures.sorting import Placed, RankNotes
 if TYPE_CHECKING:
     from rubric_measures.run_spool import RunSpool
     from rubric_measures.selection import RecordQuery
+
+_LOG = logging.getLogger("rubric_measures")
 
 __all__ = [
     "OVERALL",
@@ -105,12 +108,31 @@ class _Scoring:
                 column[query_id] = value
         return row
 
+    def _with_known_best(self, rows: Mapping[str, _RunRow]) -> Mapping[str, _RunRow]:
+        """The rows with the best possible score by those measures alone of which it is known for every query."""
+        best = rows.get(OVERALL)
+        if best is None:
+            return rows
+        known = {name: None not in column.values() for name, column in zip(self.names, best.columns, strict=True)}
+        if all(known.values()):
+            return rows
+        _LOG.warning(
+            "the best possible score (%s) is not known by %s: a penalty (negative weight) or a query of which all "
+            "grades failed stands against it",
+            OVERALL,
+            " ".join(name for name, is_known in known.items() if not is_known),
+        )
+        others = {run_id: row for run_id, row in rows.items() if run_id != OVERALL}
+        if not any(known.values()):
+            return others
+        columns = [column if known[name] else {} for name, column in zip(self.names, best.columns, strict=True)]
+        return {**others, OVERALL: replace(best, columns=columns)}
+
     def finish(self, rows: Mapping[str, _RunRow], settings: Mapping[str, object]) -> Leaderboard:
         values: dict[str, dict[str, dict[str, float | None]]] = {}
         cells: dict[str, dict[str, Cell]] = {}
+        rows = self._with_known_best(rows)
         for run_id, row in sorted(rows.items()):
-            if run_id == OVERALL and any(None in column.values() for column in row.columns):
-                continue
             columns = [dict(sorted(column.items())) for column in row.columns]
             values[run_id] = dict(zip(self.names, columns, strict=True))
             cells[run_id] = {
@@ -151,7 +173,8 @@ def score_runs(
         grades: the grades and the bank; queries of the bank that a run lacks score 0.
         runs: (run_id, query_id -> doc_ids best first); consumed once, so runs may be read from files as they come.
         measures: this package's measures, or ir_measures' measures over subtopics.
-        overall: also report the best score that any run could reach with the graded passages.
+        overall: also report the best score that any run could reach with the graded passages, by the measures of which
+            it is known: not with penalties (negative weights), nor where all grades of a query failed, which is said.
         settings: what else belongs into the signature.
 
     Raises:

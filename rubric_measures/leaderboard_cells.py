@@ -140,7 +140,9 @@ class Leaderboard:
     def is_complete(self) -> bool:
         """Whether every value could be scored and no grade that was needed failed."""
         return all(
-            cell.failed == 0 and cell.mean is not None for row in self.cells.values() for cell in row.values()
+            cell.failed == 0 and (cell.mean is not None or run_id == OVERALL)
+            for run_id, row in self.cells.items()
+            for cell in row.values()
         ) and not any(
             value is None for row in self.values.values() for queries in row.values() for value in queries.values()
         )

@@ -14,6 +14,7 @@ import pytest
 from rubric_measures import NuggetV, RubricCover, RubricQrels, WeightedCover
 from rubric_measures.errors import FormatError, InputError, MeasureError
 from rubric_measures.formats.bank import load_bank
+from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.leaderboard import (
     OVERALL,
     Cell,
@@ -180,7 +181,8 @@ def test_a_failed_penalty_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixtu
         # d leaves the denominator, or counts as not covered; b costs nothing in s, and what it costs where d3 has it.
         over = 2.0 if on_failed == "exclude" else 3.0
         assert [board.values[run]["WeightedCover"]["q1"] for run in ("s", "t", "paid")] == [2 / over, 0.0, 1 / over]
-        assert caplog.messages == [said.format(" (most in run s)")]
+        # Before it, that the best possible score is not known.
+        assert caplog.messages[1:] == [said.format(" (most in run s)")]
     caplog.clear()
     score_records(read_records(path, bank), [RubricCover(rel=2) @ 5])
     assert caplog.messages == []
@@ -239,6 +241,34 @@ def test_labels_and_subtopics_of_which_all_grades_failed_are_left_out_as_items_a
     board = score_records(read_records(write_lines(path, lines)), measures[1:2])
     # (4 / log2 3) / 4
     assert board.values["s"][str(measures[1])]["q1"] == pytest.approx(1 / math.log2(3))
+
+
+def test_the_best_possible_score_stays_for_the_measures_that_know_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    items = [{"question_id": f"q/{name}", "question_text": name, "weight": w} for name, w in (("a", 3), ("b", -2))]
+    bank = load_bank(write_lines(tmp_path / "bank.jsonl", [{"query_id": "q", "items": items}]))
+    graded = write_lines(
+        tmp_path / "g.jsonl", [["q", [passage("q", "d", [grade_set({"q/a": 5, "q/b": 5})], {"s": 1})]]]
+    )
+    # A penalty of 2 that is due: (3 - 2) / 3. What the best choice of passages is worth, nobody knows.
+    measures = [RubricCover, WeightedCover]
+    board = score_records(read_records(graded, bank), measures)
+    assert {name: cell.mean for name, cell in board.cells["s"].items()} == {"RubricCover": 1.0, "WeightedCover": 1 / 3}
+    assert {name: cell.mean for name, cell in board.cells[OVERALL].items()} == {
+        "RubricCover": 1.0,
+        "WeightedCover": None,
+    }
+    assert board.values[OVERALL] == {"RubricCover": {"q": 1.0}, "WeightedCover": {}}
+    # Nothing is incomplete: no run lacks a value.
+    assert board.is_complete
+    said = "the best possible score (_overall_) is not known by WeightedCover: a penalty"
+    assert [record.message[: len(said)] for record in caplog.records] == [said]
+    for output_format in FORMATS:
+        assert OVERALL in render(board, output_format) or output_format == "latex"
+    (tmp_path / "board.tsv").write_text(render(board, "tsv"), encoding="utf-8")
+    assert read_leaderboard(tmp_path / "board.tsv").column("RubricCover") == {OVERALL: 1.0, "s": 1.0}
+    assert OVERALL not in score_records(read_records(graded, bank), [WeightedCover]).cells
 
 
 def test_every_output_holds_every_run(folder: Path) -> None:

@@ -101,7 +101,9 @@ def test_leaderboard_says_which_queries_of_runs_the_bank_lacks(
     (folder / "x.run").write_text("q1 Q0 d1 1 1.0 x\nq9 Q0 d1 1 1.0 x\n")
     (folder / "y.run").write_text("q8 Q0 d1 1 1.0 y\nq9 Q0 d1 1 1.0 y\n")
     paths = [str(folder / name) for name in ("graded.jsonl.gz", "alpha.run", "x.run", "y.run")]
-    for more in ([], ["--per-facet"]):
+    faceted = [{**line, "facet_id": "f"} if line["query_id"] == "q1" else line for line in BANK[:2]]
+    bank = write_lines(folder / "faceted.jsonl", faceted)
+    for more in ([], ["--per-facet", "--bank", str(bank)]):
         assert main(["leaderboard", *paths, "-m", "RubricCover", *more]) == 0
         err = capsys.readouterr().err
         assert "2 queries of 2 runs are not graded and were left out (such as q8 of run y)" in err
