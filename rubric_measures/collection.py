@@ -32,7 +32,7 @@ from rubric_measures.grade_sets import GradeFilter
 from rubric_measures.graded import Grades
 from rubric_measures.records import TestBank
 
-__all__ = ["Collection", "UnknownCollectionError", "example_folder", "load_collection", "main", "register"]
+__all__ = ["Collection", "UnknownCollectionError", "example_folder", "files_of", "load_collection", "main", "register"]
 
 PREFIX = "rubric-measures"
 _RATINGS = {
@@ -135,7 +135,7 @@ def load_collection(
     name, path = str(source), Path(source)
     if path.is_dir():
         parts = FolderSource(path, wanted)
-        if parts.is_empty():
+        if not parts.files:
             raise UnknownCollectionError(f"{name}: holds no docs.jsonl, queries.tsv, qrels.txt, banks, runs or records")
         return Collection(name, parts, *_folder_handlers(parts, unit, run))
     if path.is_file():
@@ -210,18 +210,9 @@ def example_folder() -> Path:
 
 def _from_id(dataset_id: str, groups: tuple[str, ...]) -> Collection:
     """What an id after `rubric-measures/` means: a path, maybe with views behind it."""
-    name = groups[0]
-    if name == "example" or name.startswith("example/"):
-        name = str(example_folder()) + name.removeprefix("example")
-    views: list[str] = []
-    while not Path(name).exists():
-        name, slash, view = name.rpartition("/")
-        if not slash or not name:
-            raise UnknownCollectionError(f"{dataset_id}: no such folder or file")
-        views.insert(0, view)
-    if views and name.endswith("/runs"):
-        # The folder of runs is there too, but a run is a view of its collection.
-        name, views = name.removesuffix("/runs"), ["runs", *views]
+    path, views = _path_and_views(groups[0])
+    if path is None:
+        raise UnknownCollectionError(f"{dataset_id}: no such folder or file")
     options: dict[str, Any] = {}
     while views:
         view = views.pop(0)
@@ -233,7 +224,34 @@ def _from_id(dataset_id: str, groups: tuple[str, ...]) -> Collection:
             options["wanted"] = GradeFilter(prompt_type=view.removesuffix("s"))
         else:
             raise UnknownCollectionError(f"{dataset_id}: no such folder or file")
-    return load_collection(Path(name), **options)
+    return load_collection(path, **options)
+
+
+def _path_and_views(name: str) -> tuple[Path | None, list[str]]:
+    """The folder or file that an id names, None where there is none; the views behind it."""
+    if name == "example" or name.startswith("example/"):
+        name = str(example_folder()) + name.removeprefix("example")
+    views: list[str] = []
+    while not Path(name).exists():
+        name, slash, view = name.rpartition("/")
+        if not slash or not name:
+            return None, []
+        views.insert(0, view)
+    if views and name.endswith("/runs"):
+        # The folder of runs is there too, but a run is a view of its collection.
+        name, views = name.removesuffix("/runs"), ["runs", *views]
+    return Path(name), views
+
+
+def files_of(source: str | Path) -> list[Path]:
+    """The files that a collection is read from: those of a folder, or the file; none of other people's ids."""
+    path: Path | None = Path(source)
+    if path is not None and not path.exists():
+        prefix, _, name = str(source).partition("/")
+        path = _path_and_views(name)[0] if prefix == PREFIX and name else None
+    if path is not None and path.is_dir():
+        return FolderSource(path, None).files
+    return [] if path is None else [path]
 
 
 def register() -> None:

@@ -79,10 +79,11 @@ class FolderSource(Source):
         self.answer_files = sorted([*folder.glob("answers/*.jsonl"), *folder.glob("answers/*.jsonl.gz")])
         self.graded = sorted([*folder.glob("graded*.jsonl"), *folder.glob("graded*.jsonl.gz")])
 
-    def is_empty(self) -> bool:
-        """Whether nothing in the folder belongs to a collection."""
-        found = [self.docs, self.queries, self.qrels]
-        return not (any(found) or self.bank_files or self.run_files or self.answer_files or self.graded)
+    @property
+    def files(self) -> list[Path]:
+        """What of the folder belongs to the collection; empty where nothing does."""
+        single = [path for path in (self.docs, self.queries, self.qrels) if path is not None]
+        return [*single, *self.bank_files.values(), *self.run_files, *self.answer_files, *self.graded]
 
     @cached_property
     def banks(self) -> Mapping[str, TestBank]:  # type: ignore[override]

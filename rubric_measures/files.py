@@ -24,6 +24,7 @@ except ImportError:  # no POSIX system: nothing is locked, and nothing is taken 
 __all__ = [
     "atomic_writer",
     "decode_text",
+    "followed",
     "iter_copy_lines",
     "iter_lines",
     "open_binary",
@@ -184,7 +185,7 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
     same file left behind is removed.
 
     A name that ends in `.gz` is compressed (without a time stamp, so equal content gives equal bytes). `-` is standard
-    output, written as it comes.
+    output, written as it comes. Of a symbolic link the file it leads to is written, and the link stays.
 
     Raises:
         InputError: the folder does not exist or cannot be written.
@@ -194,7 +195,7 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
         yield sys.stdout
         sys.stdout.flush()
         return
-    target = Path(name)
+    target = followed(name)
     if target.is_dir():
         raise InputError(f"{name}: is a folder; name a file")
     if target.exists() and not target.is_file():
@@ -211,7 +212,7 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
     lock = os.dup(handle)
     try:
         with os.fdopen(handle, "wb") as raw:
-            if target.suffix == ".gz":
+            if name.endswith(".gz"):
                 with (
                     gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed,
                     io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as stream,
@@ -229,6 +230,20 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
         raise
     finally:
         os.close(lock)
+
+
+def followed(path: str | os.PathLike[str]) -> Path:
+    """The file that a name leads to: what is renamed into place must not take the place of a symbolic link.
+
+    Raises:
+        InputError: links lead in a circle.
+    """
+    target = Path(path)
+    try:
+        resolved = target.resolve()
+    except (OSError, RuntimeError):
+        raise InputError(f"{path_name(path)}: is a link that leads to itself; name a file") from None
+    return resolved if target.is_symlink() else target
 
 
 def _temporary_for(target: Path) -> tuple[int, str]:

@@ -79,6 +79,30 @@ def test_permissions_follow_the_umask_or_the_old_file(tmp_path: Path) -> None:
         os.umask(old)
 
 
+def test_a_symbolic_link_is_written_through(tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    target, link = tmp_path / "far" / "file", tmp_path / "link.gz"
+    target.write_text("old")
+    target.chmod(0o640)
+    link.symlink_to(target)
+    for text in ("new", "newer"):
+        with atomic_writer(link) as stream:
+            stream.write(text)
+        assert link.is_symlink() and target.stat().st_mode & 0o777 == 0o640
+        # Compressed, as the name that was given says.
+        assert gzip.decompress(target.read_bytes()) == text.encode()
+    assert [path.name for path in (tmp_path / "far").iterdir()] == ["file"]
+    # A link to nothing yet makes it; one that leads to itself is refused.
+    target.unlink()
+    with atomic_writer(link) as stream:
+        stream.write("made")
+    assert link.is_symlink() and read_text(target) == "made"
+    circle = tmp_path / "circle"
+    circle.symlink_to(circle)
+    with pytest.raises(InputError, match="is a link that leads to itself"), atomic_writer(circle):
+        pass
+
+
 def test_a_folder_or_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is a folder"), atomic_writer(tmp_path):
         pass

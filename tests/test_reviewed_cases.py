@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import ir_measures
@@ -11,6 +12,7 @@ from ir_measures import Qrel, ScoredDoc, nDCG
 from rubric_measures import RubricCover, RubricItem, RubricQrels, TestBank, build_grades
 from rubric_measures.backends.cache import ReplyCache
 from rubric_measures.cli import main
+from rubric_measures.collection import example_folder
 from rubric_measures.errors import InputError
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.trec import Qrel as TrecQrel
@@ -167,6 +169,51 @@ def test_commands_do_not_write_over_what_they_read(tmp_path: Path, capsys: pytes
         assert main(arguments) == 2, arguments
         assert "is read here, and would be replaced" in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_collection_is_not_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "coll"
+    shutil.copytree(example_folder(), folder)
+    qrels, run = str(folder / "qrels.txt"), str(folder / "runs" / "bm25.run")
+    (tmp_path / "link.jsonl").symlink_to(folder / "docs.jsonl")
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    for arguments in (
+        ["pool", "-c", str(folder), "-o", str(folder / "docs.jsonl")],
+        ["pool", "-c", str(folder), "-o", run],
+        ["pool", "-c", str(folder), "-o", str(tmp_path / "link.jsonl")],
+        ["pool", "-c", f"rubric-measures/{folder}", "-o", qrels],
+        ["pool", "-c", f"rubric-measures/{folder}/judgments", "-o", str(folder / "queries.tsv")],
+        ["convert", qrels, "--to", "records", "-c", str(folder), "-o", str(folder / "docs.jsonl")],
+        ["convert", run, "--to", "run", "-o", str(folder / "runs")],
+    ):
+        assert main(arguments) == 2, arguments
+        assert "is read here, and would be replaced" in capsys.readouterr().err
+    # What is no part of the collection may lie in its folder, and be written again.
+    for _ in range(2):
+        assert main(["pool", "-c", str(folder), "-o", str(folder / "passages.jsonl.gz")]) == 0
+    assert main(["example", "-o", str(example_folder())]) == 2
+    assert "is the example collection itself" in capsys.readouterr().err
+    (folder / "passages.jsonl.gz").unlink()
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_a_plot_does_not_replace_what_it_is_drawn_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graded = tmp_path / "graded.png"
+    shutil.copy(write_all(tmp_path) / "graded.jsonl.gz", graded)
+    before, name = graded.read_bytes(), str(graded)
+    for arguments in (
+        ["leaderboard", name, "-m", "RubricCover"],
+        ["correlate", name, name],
+        ["compare", name],
+        ["agreement", name],
+        ["verify", name, "--item-statistics"],
+    ):
+        assert main([*arguments, "--plot", name]) == 2, arguments
+        assert "is read here, and would be replaced" in capsys.readouterr().err
+        both = str(tmp_path / "both.png")
+        assert main([*arguments, "--plot", both, "--output", both]) == 2, arguments
+        assert "is the name of the output and of the plot" in capsys.readouterr().err
+    assert graded.read_bytes() == before
 
 
 @pytest.mark.parametrize(

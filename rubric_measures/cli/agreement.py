@@ -8,7 +8,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rubric_measures.cli.correlate import add_bootstrap_options
-from rubric_measures.cli.inputs import add_grade_options, add_places_option, bank_of, is_records, keep_inputs, wanted_of
+from rubric_measures.cli.inputs import (
+    add_grade_options,
+    add_places_option,
+    bank_of,
+    is_records,
+    keep_inputs_of,
+    wanted_of,
+)
 from rubric_measures.cli.tables import as_json, number, render_table
 from rubric_measures.errors import InputError
 from rubric_measures.files import atomic_writer
@@ -72,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
-    keep_inputs(options.output, options.bank, *(source.removeprefix("judgments:") for source in options.sources))
+    keep_inputs_of(options, options.bank, *(source.removeprefix("judgments:") for source in options.sources))
     if options.rounds < 0:
         raise InputError("--rounds is 0 or more")
     if options.tables:

@@ -6,7 +6,7 @@ import argparse
 import logging
 from collections.abc import Sequence
 
-from rubric_measures.cli.inputs import add_places_option, column_named, keep_inputs
+from rubric_measures.cli.inputs import add_places_option, column_named, keep_inputs_of
 from rubric_measures.cli.report_options import add_test_options
 from rubric_measures.cli.tables import as_json, number, render_table
 from rubric_measures.errors import InputError, UnknownNameError
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
-    keep_inputs(options.output, *options.scores)
+    keep_inputs_of(options, *options.scores)
     if options.rounds < 1:
         raise InputError("--rounds is 1 or more")
     measure, scores = _scores(options)

@@ -14,7 +14,7 @@ from rubric_measures.cli.inputs import (
     bank_of,
     column_named,
     is_records,
-    keep_inputs,
+    keep_inputs_of,
     note_labels,
     parse_measures,
     rubric_measures_of,
@@ -93,7 +93,7 @@ def add_bootstrap_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
-    keep_inputs(options.output, options.official, *options.others)
+    keep_inputs_of(options, options.official, *options.others, options.bank)
     if options.rounds < 0:
         raise InputError("--rounds is 0 or more")
     official, errors_of_official = _official(options)

@@ -45,6 +45,8 @@ def run(options: argparse.Namespace) -> int:
     from rubric_measures.errors import InputError
 
     folder = Path(options.output)
+    if folder.resolve() == example_folder().resolve():
+        raise InputError(f"{folder}: is the example collection itself; name another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

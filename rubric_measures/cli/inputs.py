@@ -12,7 +12,7 @@ import ir_measures
 from ir_measures.measures.base import Measure
 
 from rubric_measures.errors import InputError, MeasureError, UnknownNameError
-from rubric_measures.files import open_binary, peek_head
+from rubric_measures.files import followed, open_binary, peek_head
 from rubric_measures.grade_rows import build_grades, read_grades
 from rubric_measures.graded import BANK_DOC, Grades
 from rubric_measures.measures import RubricQrels
@@ -33,6 +33,7 @@ __all__ = [
     "is_assignments",
     "is_records",
     "keep_inputs",
+    "keep_inputs_of",
     "note_labels",
     "parse_measures",
     "progress",
@@ -97,18 +98,45 @@ def chosen_places(options: argparse.Namespace) -> int:
     return -1 if options.output_format == "json" else 4
 
 
-def keep_inputs(output: str, *inputs: str | None) -> None:
-    """Refuses an output that would replace one of the files it is made of.
+def keep_inputs(output: str | None, *inputs: str | None) -> None:
+    """Refuses an output that would replace one of the files it is made of; of a collection, one of its files.
 
     Raises:
         InputError: it would.
     """
     for path in inputs:
-        if not path or "-" in (output, path):
+        if not path or not output or "-" in (output, path):
             continue
-        one, other = Path(output), Path(path)
-        if one.resolve() == other.resolve() or (one.is_file() and other.is_file() and one.samefile(other)):
+        if any(_is_same(Path(output), file) for file in _files_of(path, output)):
             raise InputError(f"{output}: is read here, and would be replaced; name another output")
+
+
+def keep_inputs_of(options: argparse.Namespace, *inputs: str | None) -> None:
+    """`keep_inputs` for --output and --plot, which must not be one file either.
+
+    Raises:
+        InputError: an input would be replaced, or one output by the other.
+    """
+    keep_inputs(options.output, *inputs)
+    keep_inputs(options.plot, *inputs)
+    if options.plot and options.output != "-" and _is_same(Path(options.plot), Path(options.output)):
+        raise InputError(f"{options.output}: is the name of the output and of the plot; name another one")
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return followed(one).resolve() == followed(other).resolve() or (
+        one.is_file() and other.is_file() and one.samefile(other)
+    )
+
+
+def _files_of(source: str, output: str) -> list[Path]:
+    """What an input is read from; collections are looked into where the output is there, so that it can be lost."""
+    path = Path(source)
+    if path.is_file() or not Path(output).is_file() or not (path.is_dir() or source.startswith("rubric-measures/")):
+        return [path]
+    from rubric_measures.collection import files_of
+
+    return files_of(source)
 
 
 def bank_of(options: argparse.Namespace) -> TestBank | None:

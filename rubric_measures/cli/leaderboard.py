@@ -20,7 +20,7 @@ from rubric_measures.cli.inputs import (
     grades_of,
     is_assignments,
     is_records,
-    keep_inputs,
+    keep_inputs_of,
     note_labels,
     parse_measures,
     progress,
@@ -86,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
-    keep_inputs(options.output, options.graded, options.bank, *options.runs)
+    keep_inputs_of(options, options.graded, options.bank, options.human, *options.runs)
     beside = options.length or options.summary
     if beside and is_asked_for(options):
         raise InputError("--length and --summary stand beside plain scores; leave the options of the report out")

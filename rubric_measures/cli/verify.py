@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rubric_measures.cli.canary_support import add_canary_options, refuse_without_canary, run_canaries
-from rubric_measures.cli.inputs import add_grade_options, bank_of, keep_inputs, wanted_of
+from rubric_measures.cli.inputs import add_grade_options, bank_of, keep_inputs_of, wanted_of
 from rubric_measures.errors import InputError
 from rubric_measures.files import atomic_writer
 
@@ -84,11 +84,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.canary:
         refuse_without_canary(options)
     read = (options.graded, options.bank, *(options.run or ()))
-    keep_inputs(options.output, *read, options.prices, options.cache)
-    if options.plot and options.output != "-" and Path(options.plot).resolve() == Path(options.output).resolve():
-        raise InputError(f"{options.output}: is the name of the report and of the plot; name another one")
-    if options.plot:
-        keep_inputs(options.plot, *read)
+    keep_inputs_of(options, *read, options.prices, options.cache)
     with GradedFile(options.graded) as source:
         if options.canary:
             canaries, complete = run_canaries(options, _Chosen(source, options), bank)

@@ -6,13 +6,15 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from rubric_measures.convert.bridges import Options, bridged, targets_of
 from rubric_measures.convert.detect import detect_format
-from rubric_measures.convert.formats import FORMATS, Format, PathName, read_passage_qrels
+from rubric_measures.convert.formats import FORMATS, Format, PathName, read_passage_qrels, run_file
 from rubric_measures.convert.losses import losses
 from rubric_measures.errors import InputError, UnknownNameError
+from rubric_measures.files import path_name
 from rubric_measures.formats.adding import add_judgments, add_runs
 from rubric_measures.formats.bank import bank_entries, bank_of_entries
 from rubric_measures.formats.merging import merge_records
@@ -78,7 +80,18 @@ def convert(
             raise InputError("runs and judgments can be added to records only")
         content = add_runs(content, _named_runs(runs), options.depth)
         content = add_judgments(content, [row for path in qrels for row in read_passage_qrels(path)])
+    if target.kind == "runs" and Path(output).is_dir():
+        _keep_runs(Path(output), content, [*paths, *runs, *qrels])
     write(output, content)
+
+
+def _keep_runs(folder: Path, runs: Sequence[Run], inputs: Sequence[PathName]) -> None:
+    """Refuses to write the files of runs over one that was read."""
+    read = {Path(path).resolve() for path in inputs if path_name(path) != "-"}
+    for run in runs:
+        file = run_file(folder, run)
+        if file.resolve() in read:
+            raise InputError(f"{file}: is read here, and would be replaced; name another folder")
 
 
 def _made(content: Any, kind: str, to: str, options: Options) -> Any:

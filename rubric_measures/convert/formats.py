@@ -45,7 +45,7 @@ from rubric_measures.formats.tqa import read_tqa
 from rubric_measures.formats.trec import Qrel, Run, read_qrels, read_run, write_qrels, write_runs
 from rubric_measures.formats.workbench import load_graded, write_graded
 
-__all__ = ["FORMATS", "Format", "PathName", "read_passage_qrels"]
+__all__ = ["FORMATS", "Format", "PathName", "read_passage_qrels", "run_file"]
 
 PathName = str | os.PathLike[str]
 
@@ -81,6 +81,11 @@ def read_passage_qrels(path: PathName) -> list[Qrel]:
     return rows
 
 
+def run_file(folder: Path, run: Run) -> Path:
+    """Where a run is written, when several go into a folder."""
+    return folder / f"{run.run_id}.run"
+
+
 def _write_runs(path: PathName, runs: Sequence[Run]) -> None:
     """One file; or one file a run, when `path` is a folder."""
     if Path(path).is_dir():
@@ -88,7 +93,7 @@ def _write_runs(path: PathName, runs: Sequence[Run]) -> None:
         if bad is not None:
             raise InputError(f"the run {bad!r} cannot name a file; choose one with --run, and name its file")
         for run in runs:
-            write_runs(Path(path) / f"{run.run_id}.run", [run])
+            write_runs(run_file(Path(path), run), [run])
         return
     if len(runs) > 1:
         names = ", ".join(run.run_id for run in runs[:4])

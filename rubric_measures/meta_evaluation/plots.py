@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.errors import InputError
 from rubric_measures.extras import require
+from rubric_measures.files import followed
 from rubric_measures.meta_evaluation.agreement import bland_altman
 from rubric_measures.meta_evaluation.correlation import correlate
 from rubric_measures.meta_evaluation.intervals import pooled_tau, topic_tau
@@ -89,19 +90,22 @@ def check_figure_path(path: str | os.PathLike[str]) -> Path:
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Writes a figure as PNG (300 dpi), SVG or PDF, by the name's ending; equal figures give equal bytes.
 
+    Of a symbolic link the file it leads to is written.
+
     Raises:
         InputError: another ending, or a folder that cannot be written.
     """
     target = check_figure_path(path)
     matplotlib = require("matplotlib", "plot")
-    partial = target.with_name(f".{target.stem}.part{target.suffix}")
+    file = followed(target)
+    partial = file.with_name(f".{file.stem}.part{target.suffix}")
     # Text stays text in SVG, fonts are embedded as such in PDF; no dates, so that figures can be compared.
     settings = {"svg.fonttype": "none", "svg.hashsalt": "rubric_measures", "pdf.fonttype": 42}
     metadata = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}[target.suffix.lower()]
     try:
         with matplotlib.rc_context(settings):
             figure.savefig(partial, dpi=300, metadata=metadata)
-        partial.replace(target)
+        partial.replace(file)
     except OSError as error:
         raise InputError(f"{target}: cannot be written ({error.strerror or error})") from None
     finally:
