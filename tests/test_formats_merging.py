@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
@@ -164,6 +165,96 @@ def test_direct_labels() -> None:
     foreign = DirectGrade(correct_answered=False, answer="", llm="m", llm_response_error="timeout")
     assert merged(passage(grades=[foreign]), passage(grades=[one])).grades == [one]
     assert merged(passage(grades=[one]), passage(grades=[foreign])).grades == [one]
+
+
+def direct(label: int | None = None, **fields: Any) -> dict[str, Any]:
+    return {"correctAnswered": True, "answer": "yes", "relevance_label": label, "llm": "m", **fields}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "what"),
+    [
+        # The label may stand in either of two fields.
+        (direct(2), direct(1), "the label by m is 2 in one file and 1 in another"),
+        (direct(2), direct(self_ratings=1), "the label by m is 2 in one file and 1 in another"),
+        (direct(2, self_ratings=1), direct(1, self_ratings=1), "the relevance label by m is 2 in one file and 1"),
+        (direct(2, seen=1), direct(2, seen=2), "seen is 1 in one file and 2 in another"),
+        # Two labels of truncated texts contradict each other, too.
+        (direct(2, status="truncated"), direct(1, status="truncated"), "the label by m is 2"),
+    ],
+)
+def test_direct_labels_that_contradict_each_other(one: dict[str, Any], other: dict[str, Any], what: str) -> None:
+    with pytest.raises(InputError, match="query 'q', passage 'd': " + what):
+        merged(passage(grades=[one]), passage(grades=[other]))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "united"),
+    [
+        # Unknown fields, and a field that one file does not fill, come from either.
+        (direct(2, mine=1), direct(2, theirs=1), direct(2, mine=1, theirs=1)),
+        (direct(self_ratings=2), direct(2, self_ratings=2), direct(2, self_ratings=2)),
+        # The label of the whole text stands before that of a part of it.
+        (direct(2, status="truncated"), direct(1), direct(1)),
+        (direct(1), direct(2, status="truncated"), direct(1)),
+        (direct(status="failed", answer=""), direct(1, status="truncated"), direct(1, status="truncated")),
+    ],
+)
+def test_direct_labels_of_two_files(one: dict[str, Any], other: dict[str, Any], united: dict[str, Any]) -> None:
+    (found,) = merged(passage(grades=[one]), passage(grades=[other])).grades or []
+    assert found.model_dump(by_alias=True, exclude_unset=True, exclude_none=True) == {
+        name: value for name, value in united.items() if value is not None
+    }
+
+
+def test_replies_that_led_to_one_grade_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+    one, other = direct(2, answer="two"), direct(2, answer="2")
+    mine, theirs = graded({"q/a": 4, "q/b": 1}), graded({"q/a": 4, "q/b": 1, "q/c": 2})
+    theirs = theirs.model_copy(update={"answers": [("q/a", "four"), *theirs.answers[1:]]})
+    with caplog.at_level(logging.WARNING, "rubric_measures"):
+        merged(passage(grades=[one], exam_grades=[mine]), passage(grades=[one], exam_grades=[graded({"q/a": 4})]))
+        assert not caplog.messages
+        found = merged(passage(grades=[one], exam_grades=[mine]), passage(grades=[other], exam_grades=[theirs]))
+    assert [entry.answer for entry in found.grades or ()] == ["two"]
+    assert [entry.answers for entry in found.exam_grades or ()] == [
+        [("q/a", "says 4"), ("q/b", "says 1"), ("q/c", "says 2")]
+    ]
+    assert caplog.messages == [
+        "2 replies left out (such as one of m): another file has another reply with the same grade"
+    ]
+
+
+def test_two_labels_of_one_grader_in_a_file_meet_their_like() -> None:
+    both = [direct(2, answer="2"), direct(1, answer="1")]
+    found = merged(passage(grades=both), passage(grades=both[::-1], more=1))
+    assert [entry.label for entry in found.grades or ()] == [2, 1]
+    sets = [graded({"q/a": 4}), graded({"q/a": 0})]
+    assert merged(passage(exam_grades=sets), passage(exam_grades=sets[::-1], more=1)).exam_grades == sets
+
+
+def test_the_grade_of_an_item_that_failed_in_another_program_is_there_once() -> None:
+    # That program lists what failed as wrong.
+    failed = graded({"q/a": 1, "q/b": 0}, self_rated=False, errors={"q/b": "timeout"})
+    for grade in (0, 1):
+        other = graded({"q/b": grade}, self_rated=False)
+        (found,) = merged(passage(exam_grades=[failed]), passage(exam_grades=[other])).exam_grades or []
+        assert grade_of_items(found) == {"q/a": 1, "q/b": grade}
+        assert sorted(found.correct_answered + found.wrong_answered) == ["q/a", "q/b"]
+        assert found.exam_ratio == (1 + grade) / 2
+
+
+def test_ratings_and_marks_are_not_one_set() -> None:
+    one, other = graded({"q/a": 4}), graded({"q/a": 4, "q/b": 1})
+    marks = graded({"q/a": 1, "q/b": 1}, self_rated=False)
+    with pytest.raises(
+        InputError, match="what grades by m are is 'right or wrong' in one file and 'ratings' in another"
+    ):
+        merged(
+            passage(exam_grades=[graded({"q/a": 1}, self_rated=False)]),
+            passage(exam_grades=[graded({"q/a": 1, "q/b": 3})]),
+        )
+    assert merged(passage(exam_grades=[one]), passage(exam_grades=[other])).exam_grades == [other]
+    assert merged(passage(exam_grades=[marks]), passage(exam_grades=[marks])).exam_grades == [marks]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from rubric_measures.errors import InputError
@@ -22,6 +24,7 @@ from rubric_measures.signature import canonical_json
 
 __all__ = ["merge_records"]
 
+_LOG = logging.getLogger("rubric_measures")
 _R = TypeVar("_R", bound=Record)
 
 
@@ -30,20 +33,30 @@ def merge_records(parts: Iterable[Iterable[QueryPassages]]) -> list[QueryPassage
 
     Judgments and rankings of a passage are united. Grade sets stay apart by model, its options, prompt and kind of
     item, by the settings that they name, and by bank (sets without a common item); sets that agree in all of that
-    become one, in which a grade stands before a failure. Unknown fields are kept.
+    become one, in which a grade stands before a failure, and the grade of a whole text before that of a truncated one.
+    Unknown fields are kept; of two replies with the same grade the first is, which is counted.
 
     Raises:
         InputError: two files contradict each other: another text, judgment, rank, grade or unknown field for one
             passage, or another passage at one rank of a run; the message names query and passage.
     """
     merged: dict[str, dict[str, GradedPassage]] = {}
+    replies: Counter[str] = Counter()
     for part in parts:
         for group in part:
+            merger = _Merger(group.query_id, replies)
             members = merged.setdefault(group.query_id, {})
             _check_ranks(group.query_id, members.values(), group.passages)
             for passage in group.passages:
                 known = members.get(passage.doc_id)
-                members[passage.doc_id] = passage if known is None else _Merger(group.query_id).passage(known, passage)
+                members[passage.doc_id] = passage if known is None else merger.passage(known, passage)
+    if replies.total():
+        llm, _ = replies.most_common(1)[0]
+        _LOG.warning(
+            "%d replies left out (such as one of %s): another file has another reply with the same grade",
+            replies.total(),
+            llm,
+        )
     return [QueryPassages(query_id, list(members.values())) for query_id, members in merged.items()]
 
 
@@ -54,8 +67,8 @@ def _check_ranks(query_id: str, known: Iterable[GradedPassage], passages: Iterab
     """
     theirs = _passages_by_rank(passages)
     mine = _passages_by_rank(known) if theirs else {}
-    for place in theirs.keys() & mine.keys():
-        before, after = mine[place], theirs[place]
+    for place, after in theirs.items():
+        before = mine.get(place, after)
         if not (before <= after or after <= before):
             _, run_id, rank = place
             raise InputError(
@@ -74,10 +87,11 @@ def _passages_by_rank(passages: Iterable[GradedPassage]) -> dict[tuple[str, str,
 
 
 class _Merger:
-    """Merges two descriptions of one passage; knows the query for its messages."""
+    """Merges two descriptions of one passage; knows the query for its messages, counts what it leaves out."""
 
-    def __init__(self, query_id: str) -> None:
+    def __init__(self, query_id: str, replies: Counter[str]) -> None:
         self.query_id = query_id
+        self.replies = replies
         self.doc_id = ""
 
     def _conflict(self, what: str, one: object, other: object) -> NoReturn:
@@ -166,6 +180,8 @@ class _Merger:
     def item_grades(self, one: Sequence[ItemGradeSet], other: Sequence[ItemGradeSet]) -> list[ItemGradeSet]:
         sets = list(one)
         for entry in other:
+            if entry in sets:
+                continue
             # Two sets without a common item may turn out to be parts of one when a third is like both.
             parts = [known for known in sets if self._belong_together(known, entry)]
             if not parts:
@@ -186,18 +202,29 @@ class _Merger:
     def grade_set(self, one: ItemGradeSet, other: ItemGradeSet) -> ItemGradeSet:
         """The union of two sets of one grader over one bank."""
         mine, theirs = _items(one), _items(other)
-        for item_id in mine.keys() & theirs.keys():
-            if None not in (mine[item_id], theirs[item_id]) and mine[item_id] != theirs[item_id]:
+        known = {item_id: None for item_id in mine if None not in (mine[item_id], theirs.get(item_id))}
+        for item_id in known:
+            if mine[item_id] != theirs[item_id]:
                 self._conflict(f"the grade of item {item_id!r} by {one.llm}", mine[item_id], theirs[item_id])
+        first = dict(one.answers)
+        self.replies[one.llm] += sum(
+            item_id in known and first.get(item_id, reply) != reply for item_id, reply in other.answers
+        )
         new = {item_id for item_id, grade in theirs.items() if mine.get(item_id) is None and grade is not None}
         lost = {item_id for item_id in theirs if item_id not in mine} - new
         if not new and not lost:
-            return self.with_unknown(one, other, {})
-        correct = one.correct_answered + [item_id for item_id in other.correct_answered if item_id in new]
-        wrong = one.wrong_answered + [item_id for item_id in other.wrong_answered if item_id in new]
-        ratings = list(one.self_ratings or ()) + [
-            rating for rating in other.self_ratings or () if rating.item_id in new
-        ]
+            return self.with_unknown(one, other, self.labels(one, other))
+        if new and bool(one.self_ratings) != bool(other.self_ratings) and set(mine.values()) != {None}:
+            self._conflict(f"what grades by {one.llm} are", *map(_scale, (one, other)))
+        correct, wrong = (
+            [item_id for item_id in before if item_id not in new] + [item_id for item_id in after if item_id in new]
+            for before, after in (
+                (one.correct_answered, other.correct_answered),
+                (one.wrong_answered, other.wrong_answered),
+            )
+        )
+        ratings = [rating for rating in one.self_ratings or () if rating.item_id not in new]
+        ratings += [rating for rating in other.self_ratings or () if rating.item_id in new]
         taken = new | lost
         fields: dict[str, Any] = {
             "correct_answered": correct,
@@ -211,27 +238,53 @@ class _Merger:
         if one.relevance_label != other.relevance_label:
             # It was derived from a part of the grades.
             fields["relevance_label"] = None
-        for name in ("item_status", "llm_response_errors"):
-            before, after = getattr(one, name) or {}, getattr(other, name) or {}
-            left = {item_id: value for item_id, value in before.items() if item_id not in new}
-            left.update((item_id, value) for item_id, value in after.items() if item_id in lost)
-            if left or before:
-                fields[name] = left
-        return self.with_unknown(one, other, fields)
+        return self.with_unknown(one, other, fields | _failures(one, other, new, lost))
+
+    def labels(self, one: ItemGradeSet | DirectGrade, other: ItemGradeSet | DirectGrade) -> dict[str, Any]:
+        """The relevance label that one of two entries has, or both have, as a field."""
+        found = [label for label in (one.relevance_label, other.relevance_label) if label is not None]
+        if len(set(found)) > 1:
+            self._conflict(f"the relevance label by {one.llm}", *found)
+        return {"relevance_label": found[0]} if found else {}
 
     def direct_grades(self, one: Sequence[DirectGrade], other: Sequence[DirectGrade]) -> list[DirectGrade]:
         labels = list(one)
         for entry in other:
-            index = next((i for i, known in enumerate(labels) if _grader(known) == _grader(entry)), None)
-            if index is None:
+            alike = [place for place, known in enumerate(labels) if _grader(known) == _grader(entry)]
+            if not alike:
                 labels.append(entry)
-                continue
-            known = labels[index]
-            if known.known_status != "graded" and entry.known_status == "graded":
-                labels[index] = entry
-            elif entry.known_status == "graded" and _label(known) != _label(entry):
-                self._conflict(f"the label by {entry.llm}", _label(known), _label(entry))
+            elif entry not in labels:
+                place = next((place for place in alike if _label(labels[place]) == _label(entry)), alike[0])
+                labels[place] = self.direct_grade(labels[place], entry)
         return labels
+
+    def direct_grade(self, one: DirectGrade, other: DirectGrade) -> DirectGrade:
+        """What two calls of one grader say of a passage together."""
+        worse, better = sorted((other, one), key=lambda entry: _RANKS.get(entry.known_status, 0))
+        if worse.known_status != better.known_status or better.label is None:
+            return better
+        if _label(one) != _label(other):
+            self._conflict(f"the label by {one.llm}", *(entry.label for entry in (one, other)))
+        self.replies[one.llm] += one.answer != other.answer
+        ratings = [entry.self_rating for entry in (one, other) if entry.self_rating is not None]
+        fields = self.labels(one, other) | ({"self_rating": ratings[0]} if ratings else {})
+        return self.with_unknown(one, other, fields)
+
+
+# What stands before what: a failure is no label, and a label of a part of the text is one of the text only in need.
+_RANKS = {"truncated": 1, "graded": 2}
+
+
+def _failures(one: ItemGradeSet, other: ItemGradeSet, new: Set[str], lost: Set[str]) -> dict[str, Any]:
+    """Status and errors of the union of two sets, as fields; `new` items got a grade, `lost` ones failed in `other`."""
+    fields: dict[str, Any] = {}
+    for name in ("item_status", "llm_response_errors"):
+        before, after = getattr(one, name) or {}, getattr(other, name) or {}
+        left = {item_id: value for item_id, value in before.items() if item_id not in new}
+        left.update((item_id, value) for item_id, value in after.items() if item_id in lost)
+        if left or before:
+            fields[name] = left
+    return fields
 
 
 def _may_be_one(one: Record, other: Record) -> bool:
@@ -256,7 +309,11 @@ def _place(one: Ranking) -> _Said:
 
 
 def _label(entry: DirectGrade) -> tuple[bool, int | None]:
-    return entry.correct_answered, entry.self_rating
+    return entry.correct_answered, entry.label
+
+
+def _scale(entry: ItemGradeSet) -> str:
+    return "ratings" if entry.self_ratings else "right or wrong"
 
 
 def _grader(entry: ItemGradeSet | DirectGrade) -> str:
