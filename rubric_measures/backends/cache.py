@@ -8,13 +8,21 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, Self
 
 from rubric_measures.backends.base import Reply, Request
+from rubric_measures.backends.model_notes import (
+    ModelNote,
+    copy_notes,
+    has_note,
+    prune_notes,
+    read_notes,
+    write_note,
+)
 from rubric_measures.errors import FormatError, InputError
 from rubric_measures.files import atomic_writer, path_name
 from rubric_measures.signature import canonical_json
@@ -253,6 +261,26 @@ class ReplyCache:
             problem = f"the reply of key {key.hex()} is damaged; prune it or name another file"
             raise FormatError(problem, path=self.path) from None
 
+    def note_model(self, model: str, options: Mapping[str, object], note: Callable[[], ModelNote]) -> None:
+        """Keeps what a model's requests are made of, so that its replies are found without the model.
+
+        Args:
+            model: the model.
+            options: its options.
+            note: makes the note; is called where there is none.
+        """
+        with self._lock, self._explained():
+            if has_note(self._connection, model, options):
+                return
+        made = note()
+        with self._lock, self._explained(), _transaction(self._connection):
+            write_note(self._connection, made)
+
+    def model_notes(self) -> list[ModelNote]:
+        """The models that were noted."""
+        with self._lock, self._explained():
+            return read_notes(self._connection) if self._is_there() else []
+
     def __len__(self) -> int:
         if not self._is_there():
             return 0
@@ -318,6 +346,7 @@ class ReplyCache:
                 ):
                     cursor = self._connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?)", row)
                     added += cursor.rowcount
+                copy_notes(source._connection, self._connection)
         return added
 
     def prune(
@@ -348,6 +377,7 @@ class ReplyCache:
                     removed += self._connection.execute(
                         "DELETE FROM replies WHERE key = ?", (bytes.fromhex(key),)
                     ).rowcount
+                prune_notes(self._connection)
             self._connection.execute("VACUUM")
         return removed
 

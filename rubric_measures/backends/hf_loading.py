@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from rubric_measures.backends.base import Message, Request
-from rubric_measures.backends.hf_text import breaks_of_tokens, defused, with_blanks
+from rubric_measures.backends.hf_note import note_of
+from rubric_measures.backends.hf_text import breaks_of_tokens, shown_length, with_blanks
+from rubric_measures.backends.model_notes import ModelNote
 from rubric_measures.errors import BackendError, InputError, MissingExtraError
 from rubric_measures.extras import require
 
@@ -267,8 +269,7 @@ class HuggingFaceModel:
 
     def count_tokens(self, text: str) -> int:
         """The number of tokens of a text as it is shown (control tokens in it defused), special tokens left out."""
-        ids = self.encode(defused(text, self.control_tokens))
-        return len(self.encode(self.safe(text)) if self._controls(ids) else ids)
+        return shown_length(text, self.control_tokens, self.control_ids, self.encode, self._control_spans)
 
     @cached_property
     def control_tokens(self) -> tuple[str, ...]:
@@ -279,26 +280,26 @@ class HuggingFaceModel:
         return tuple(sorted(found.union(self.tokenizer.all_special_tokens)))
 
     @cached_property
-    def _control_ids(self) -> frozenset[int]:
+    def control_ids(self) -> frozenset[int]:
+        """The control tokens, as the tokenizer numbers them."""
         tokenizer = self.tokenizer
         ids = {tokenizer.convert_tokens_to_ids(token) for token in self.control_tokens if len(token) > 1}
         # The token of unknown characters orders nothing.
         return frozenset(ids) - {None, tokenizer.unk_token_id}
 
     def _controls(self, ids: Sequence[int]) -> int:
-        return sum(map(self._control_ids.__contains__, ids))
+        return sum(map(self.control_ids.__contains__, ids))
+
+    def _control_spans(self, text: str) -> list[tuple[int, int]]:
+        if not getattr(self.tokenizer, "is_fast", False):
+            return []
+        found = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        pairs = zip(found["input_ids"], found["offset_mapping"], strict=True)
+        return [span for token, span in pairs if token in self.control_ids]
 
     def safe_places(self, text: str) -> list[int]:
         """Where blanks go into a text so that its tokens have no control token (see `breaks_of_tokens`)."""
-
-        def spans(shown: str) -> list[tuple[int, int]]:
-            if not getattr(self.tokenizer, "is_fast", False):
-                return []
-            found = self.tokenizer(shown, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-            pairs = zip(found["input_ids"], found["offset_mapping"], strict=True)
-            return [span for token, span in pairs if token in self._control_ids]
-
-        return breaks_of_tokens(text, self.control_tokens, spans)
+        return breaks_of_tokens(text, self.control_tokens, self._control_spans)
 
     def safe(self, text: str) -> str:
         """The text with these blanks."""
@@ -333,8 +334,11 @@ class HuggingFaceModel:
     @property
     def limit(self) -> int | None:
         """How many tokens the model takes: the option `context`, else what tokenizer and config say (the smaller)."""
-        if self._context is not None:
-            return self._context
+        return self._context if self._context is not None else self.own_limit
+
+    @property
+    def own_limit(self) -> int | None:
+        """The limit without the option `context`."""
         config = getattr(self.source.config, "text_config", None) or self.source.config
         found = [
             getattr(self.tokenizer, "model_max_length", None),
@@ -356,6 +360,10 @@ class HuggingFaceModel:
         for name, value in own.items():
             if (asked := request.options.get(name, value)) != value:
                 raise BackendError(f"{self.model}: {name} is {value!r} here, the request says {asked!r}")
+
+    def note(self) -> ModelNote:
+        """What a cache keeps of the model, so that its replies are found without it (`--cache-only`)."""
+        return note_of(self)
 
     def release_memory(self) -> None:
         """Gives memory back to the device after a batch that was too large."""

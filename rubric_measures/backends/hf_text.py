@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from rubric_measures.backends.base import Message
@@ -18,6 +18,7 @@ __all__ = [
     "final_channel",
     "markers_of",
     "plain_text",
+    "shown_length",
     "with_blanks",
     "without_blanks",
 ]
@@ -107,6 +108,28 @@ def breaks_of_tokens(text: str, control: Sequence[str], spans: Callable[[str], S
         if len(places) == before:
             raise ValueError("the text has a control token of the model that cannot be broken up")
     return sorted(places)
+
+
+def shown_length(
+    text: str,
+    control: Sequence[str],
+    control_ids: Collection[int],
+    encode: Callable[[str], list[int]],
+    spans: Callable[[str], Sequence[tuple[int, int]]],
+) -> int:
+    """How many tokens a text has as it is shown, without control tokens (see `breaks_of_tokens`).
+
+    Args:
+        text: the text.
+        control: control tokens as texts.
+        control_ids: control tokens as the tokenizer numbers them.
+        encode: the tokens of a text.
+        spans: where the tokenizer finds control tokens in a text.
+    """
+    ids = encode(defused(text, control))
+    if any(token in control_ids for token in ids):
+        ids = encode(with_blanks(text, breaks_of_tokens(text, control, spans)))
+    return len(ids)
 
 
 def markers_of(rendered: str) -> frozenset[str]:

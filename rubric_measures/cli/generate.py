@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from rubric_measures.cli.grade_notes import note_limit
 from rubric_measures.cli.grade_support import Interrupts, shown_on
 from rubric_measures.cli.inputs import keep_inputs
-from rubric_measures.cli.model_options import backend_settings, model_price, named_values
+from rubric_measures.cli.model_options import backend_of, backend_settings, model_price, named_values
 from rubric_measures.errors import GradingError, InputError
 
 if TYPE_CHECKING:
@@ -164,7 +164,6 @@ def _check(options: argparse.Namespace) -> None:
 def _caller(
     spec: str, options: argparse.Namespace, stack: contextlib.ExitStack, stop: threading.Event | None = None
 ) -> Caller:
-    from rubric_measures.backends import make_backend
     from rubric_measures.backends.cache import ReplyCache
     from rubric_measures.backends.counting import CountingBackend
     from rubric_measures.runners import LocalRunner
@@ -172,10 +171,12 @@ def _caller(
 
     if spec == "lexical":
         raise InputError("the lexical grader cannot write: choose a model that can (hf:, openai:, scripted:)")
-    backend = make_backend(spec, **backend_settings(options.model_option, options.base_url))
+    path = options.cache or ("" if options.output == "-" else f"{options.output}.cache.sqlite")
+    backend = backend_of(
+        spec, backend_settings(options.model_option, options.base_url), path if options.cache_only else None
+    )
     price = model_price(options.prices, backend, options.max_cost)
     cache = None
-    path = options.cache or ("" if options.output == "-" else f"{options.output}.cache.sqlite")
     if path and not (options.dry_run and not Path(path).exists()):
         cache = stack.enter_context(ReplyCache(path, read_only=options.dry_run))
     settings = {

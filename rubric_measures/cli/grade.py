@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
         _keep_inputs(args)
     bank = _bank(args)
     change = _change(args, bank)
-    backend, make_runner = choose_runner(args, backend_settings(args.model_option, args.base_url))
+    backend, make_runner = choose_runner(args, backend_settings(args.model_option, args.base_url), _cache_path(args))
     price = model_price(args.prices, backend, args.max_cost)
     grader_of = functools.partial(_grader, args, make_runner, price=price, change=change)
     with GradedFile(args.passages) as source, fewer_collections():

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rubric_measures.backends import Backend
     from rubric_measures.grading import Estimate, Price
 
-__all__ = ["backend_settings", "model_price", "named_values", "print_estimates"]
+__all__ = ["backend_of", "backend_settings", "model_price", "named_values", "print_estimates"]
 
 
 def named_values(option: str, pairs: Iterable[str]) -> dict[str, Any]:
@@ -51,6 +51,16 @@ def backend_settings(model_options: Iterable[str], base_urls: Sequence[str] | No
     if base_urls:
         settings["base_url"] = list(base_urls) if len(base_urls) > 1 else base_urls[0]
     return settings
+
+
+def backend_of(spec: str, settings: dict[str, Any], only_cache: str | None) -> Backend:
+    """The backend of a name; with the path of a cache, the one whose replies it has (see `make_cached_backend`)."""
+    from rubric_measures.backends import make_backend
+    from rubric_measures.backends.cached_model import make_cached_backend
+
+    if only_cache is None:
+        return make_backend(spec, **settings)
+    return make_cached_backend(spec, only_cache, **settings)
 
 
 def model_price(path: str | None, backend: Backend, max_cost: float | None) -> Price | None:

@@ -29,21 +29,21 @@ def add_runner_options(parser: argparse.ArgumentParser) -> None:
 
 
 def choose_runner(
-    args: argparse.Namespace, backend_options: dict[str, Any]
+    args: argparse.Namespace, backend_options: dict[str, Any], cache: str
 ) -> tuple[Backend, Callable[..., LocalRunner]]:
-    """The backend, and what makes the runner from a cache and limits.
+    """The backend, and what makes the runner from a cache (here, its path) and limits.
 
     Raises:
         InputError: an option has no effect, or makes no sense.
         MissingExtraError: Ray, or what the model needs, is not installed.
     """
     if args.runner == "local":
-        from rubric_measures.backends import make_backend
+        from rubric_measures.cli.model_options import backend_of
         from rubric_measures.runners import LocalRunner
 
         if given := [name for name in _RAY_OPTIONS if getattr(args, name) is not None]:
             raise InputError(f"--{given[0].replace('_', '-')} has no effect without --runner ray; leave it out")
-        backend = make_backend(args.model, **backend_options)
+        backend = backend_of(args.model, backend_options, cache if args.cache_only else None)
         return backend, functools.partial(LocalRunner, backend)
     from rubric_measures.runners.ray_pool import RaySettings
     from rubric_measures.runners.ray_runner import RayRunner, ray_backend

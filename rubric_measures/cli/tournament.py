@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rubric_measures.cli.grade_notes import note_limit
 from rubric_measures.cli.grade_support import Interrupts
 from rubric_measures.cli.inputs import add_places_option, keep_inputs, progress
-from rubric_measures.cli.model_options import backend_settings, model_price, named_values
+from rubric_measures.cli.model_options import backend_of, backend_settings, model_price, named_values
 from rubric_measures.errors import InputError
 from rubric_measures.files import atomic_writer
 
@@ -234,7 +234,6 @@ def _answers(options: argparse.Namespace) -> list[Answer]:
 def _grader(
     options: argparse.Namespace, answers: dict[str, dict[str, str]], cache: ReplyCache, stop: threading.Event
 ) -> PairwiseGrader:
-    from rubric_measures.backends import make_backend
     from rubric_measures.formats.queries import read_queries
     from rubric_measures.formats.ragelo import read_ragelo_queries
     from rubric_measures.grading import GradingSettings
@@ -250,7 +249,8 @@ def _grader(
             grade_set=options.label_set,
             annotations=not options.no_annotations,
         )
-    backend = make_backend(options.model, **backend_settings(options.model_option, options.base_url))
+    settings = backend_settings(options.model_option, options.base_url)
+    backend = backend_of(options.model, settings, cache.path if options.cache_only else None)
     price = model_price(options.prices, backend, options.max_cost)
     runner = LocalRunner(
         backend,

@@ -8,6 +8,7 @@ from typing import Any
 
 from rubric_measures.backends import make_backend
 from rubric_measures.backends.cache import ReplyCache
+from rubric_measures.backends.cached_model import make_cached_backend
 from rubric_measures.errors import InputError
 from rubric_measures.grading.grader import Grader
 from rubric_measures.grading.settings import GradingSettings
@@ -40,7 +41,11 @@ def load_grader(spec: Mapping[str, Any] | str) -> Grader:
     known = {"model", "model_options", "prompts", "settings", "cache", "cache_only"}
     if not isinstance(fields, dict) or "model" not in fields or set(fields) - known:
         raise InputError(f"a grader's spec is an object with model and perhaps {', '.join(sorted(known - {'model'}))}")
-    backend = make_backend(fields["model"], **fields.get("model_options", {}))
+    settings_of_model = fields.get("model_options", {})
+    if fields.get("cache_only"):
+        backend = make_cached_backend(fields["model"], fields.get("cache"), **settings_of_model)
+    else:
+        backend = make_backend(fields["model"], **settings_of_model)
     cache = ReplyCache(fields["cache"]) if fields.get("cache") else None
     try:
         settings = GradingSettings(**fields.get("settings", {}))
