@@ -6,7 +6,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from rubric_measures.formats.workbench import DirectGrade, ItemGradeSet, grader_hash, kind_of_entry
+from rubric_measures.formats.workbench import (
+    DirectGrade,
+    ItemGradeSet,
+    grader_hash,
+    is_of_others,
+    kind_of_entry,
+    provenance_of,
+    settings_of_others,
+)
 
 __all__ = [
     "UNKNOWN_GRADER",
@@ -14,6 +22,7 @@ __all__ = [
     "choices_of",
     "grade_set_key",
     "graders_of",
+    "made_by_entry",
     "options_of",
     "prompt_cells",
 ]
@@ -48,6 +57,14 @@ def grade_set_key(entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
     return GradeSetKey(entry.llm, prompt_class, kind, grader_hash(entry))
 
 
+def made_by_entry(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:
+    """What a grade set says about its making, in the form of our provenance; sets of other programs say little."""
+    if not is_of_others(entry):
+        return provenance_of(entry)
+    options = settings_of_others(entry)
+    return {"definition": {"settings": {"options": options}}} if options else {}
+
+
 def prompt_cells(keys: Iterable[GradeSetKey]) -> dict[GradeSetKey, str]:
     """The prompt class of each grade set, and the beginning of its hash where several are called alike."""
     keys = list(keys)
@@ -67,7 +84,7 @@ def choices_of(keys: Iterable[GradeSetKey], made: Mapping[GradeSetKey, Mapping[s
 
     Args:
         keys: the grade sets.
-        made: what each says about its making, see `provenance_of`.
+        made: what each says about its making, see `made_by_entry`.
     """
     told = {key: _facts((made or {}).get(key, {})) for key in keys}
     listed = sorted(options_of(told).items())
@@ -78,7 +95,7 @@ def graders_of(made: Mapping[GradeSetKey, Mapping[str, Any]]) -> str:
     """The graders of direct labels, for an error: prompt and model, and in what those that are called alike differ.
 
     Args:
-        made: what each says about its making, see `provenance_of`.
+        made: what each says about its making, see `made_by_entry`.
     """
     told = {key: _facts(said) for key, said in made.items()}
     cells = sorted(prompt_cells(told).items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -17,7 +18,14 @@ from rubric_measures.formats.workbench import (
     items_of_entry,
     provenance_of,
 )
-from rubric_measures.grade_set_keys import UNKNOWN_GRADER, GradeSetKey, choices_of, grade_set_key, graders_of
+from rubric_measures.grade_set_keys import (
+    UNKNOWN_GRADER,
+    GradeSetKey,
+    choices_of,
+    grade_set_key,
+    graders_of,
+    made_by_entry,
+)
 from rubric_measures.graded import DIRECT_ITEM
 from rubric_measures.people import HUMAN, PeopleCount, grades_by_people, with_people
 from rubric_measures.records import GradeStatus, TestBank
@@ -156,7 +164,7 @@ class DirectLabels:
             key = self.wanted.key_of(entry)
             if self.wanted.passes(key, lambda: [DIRECT_ITEM]):
                 fitting.append(entry)
-                self.found.setdefault(key, provenance_of(entry))
+                self.found.setdefault(key, made_by_entry(entry))
         if len(fitting) > 1 or len(self.found) > 1:
             raise InputError(
                 f"query {query_id!r}, passage {passage.doc_id!r}: labels of several graders fit, or several of one "
@@ -175,7 +183,8 @@ class GradeSetSelector:
         found: grade set -> passages.
         left_out: item -> grades of chosen sets that were left out, because the bank does not have the item.
         outside: grade set -> item -> grades, of entries without any item of the bank.
-        made: the signatures of the graders.
+        made: the signatures of the graders; the hashes of their settings in grade sets of other programs.
+        repeated: grades that another grade of the item by the same grader replaced, in a later entry of the passage.
         strangers: rankings that name another query.
         people: grade sets of people whose grades stand in the grader's place.
         people_count: how many of their grades do.
@@ -189,11 +198,19 @@ class GradeSetSelector:
     made: set[str] = field(default_factory=set)
     told: dict[GradeSetKey, Mapping[str, Any]] = field(default_factory=dict)
     strangers: int = 0
+    repeated: int = 0
     people: set[GradeSetKey] = field(default_factory=set)
     people_count: PeopleCount = field(default_factory=PeopleCount)
 
-    def note_people(self) -> None:
-        """Says once, at the end, what became of people's grades that were to stand in the grader's place."""
+    def note_counts(self) -> None:
+        """Says once, at the end, how many grades were repeated, and what became of people's in the grader's place."""
+        if self.repeated:
+            logging.getLogger("rubric_measures").warning(
+                "%s: %d grades name an item that the same model and prompt graded before in the passage; the later "
+                "grade counts",
+                self.source,
+                self.repeated,
+            )
         if self.wanted.people is not None:
             self.people_count.note(self.source)
 
@@ -220,10 +237,11 @@ class GradeSetSelector:
             if self.wanted.first and passing:
                 continue
             if key not in self.found:
-                self.told[key] = provenance_of(entry)
+                self.told[key] = made_by_entry(entry)
             self.found[key] = self.found.get(key, 0) + 1
-            if made := provenance_of(entry):
-                self.made.add(str(made.get("signature")))
+            made = provenance_of(entry).get("signature") or key.grader
+            if made:
+                self.made.add(str(made))
             if key not in passing:
                 passing[key] = entry
             else:
@@ -267,6 +285,7 @@ class GradeSetSelector:
             InputError: they have no item in common and no bank says that they belong together.
         """
         if isinstance(earlier, DirectGrade) or isinstance(later, DirectGrade):
+            self.repeated += 1
             return later
         if not has_bank and set(_item_ids(earlier)).isdisjoint(_item_ids(later)):
             raise InputError(
@@ -274,6 +293,7 @@ class GradeSetSelector:
                 "choose one with --bank or --question-set"
             )
         (grades, statuses), (later_grades, later_statuses) = items_of_entry(earlier), items_of_entry(later)
+        self.repeated += len(grades.keys() & later_grades.keys())
         grades, failed = {**grades, **later_grades}, {**statuses, **later_statuses}
         return ItemGradeSet.build(
             grades,

@@ -234,7 +234,7 @@ def select_queries(
                 yield RecordQuery(QueryGrades(query_id, items, {}), {}, {}, {}, [])
     # Whether an entry is of the grade set or of another one is known at the end only.
     note_left_out(sum((selector.outside.get(key, Counter()) for key in selector.found), selector.left_out))
-    selector.note_people()
+    selector.note_counts()
     if selector.strangers and not keep_ranks:
         logging.getLogger("rubric_measures").warning(
             "%s: %d rankings name another query and were left out", name, selector.strangers

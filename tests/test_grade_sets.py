@@ -13,8 +13,8 @@ from rubric_measures.cli import main
 from rubric_measures.errors import InputError
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.merging import merge_records
-from rubric_measures.formats.workbench import grader_hash, load_graded, write_graded
-from rubric_measures.grade_set_keys import GradeSetKey, choices_of
+from rubric_measures.formats.workbench import ItemGradeSet, grader_hash, load_graded, write_graded
+from rubric_measures.grade_set_keys import GradeSetKey, choices_of, grade_set_key
 from rubric_measures.grade_sets import GradeFilter, grade_sets
 from rubric_measures.grading.pairwise import references_of_records
 from rubric_measures.leaderboard import score_records
@@ -185,7 +185,10 @@ def test_sets_that_name_no_settings_are_joined_and_can_be_chosen(tmp_path: Path)
     assert load_records(path, wanted=GradeFilter(grade_set="aa")).queries["q1"].levels == {"d1": {5: 0b01, 1: 0b10}}
 
 
-def test_a_set_of_another_program_that_was_amended_is_still_one_with_the_others(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [{}, {"temperature": 0.7}])
+def test_a_set_of_another_program_that_was_amended_is_still_one_with_the_others(
+    tmp_path: Path, options: dict[str, float]
+) -> None:
     texts = {"a": "What is a?", "b": "What is b?"}
 
     def write_bank(**more: str) -> None:
@@ -197,6 +200,8 @@ def test_a_set_of_another_program_that_was_amended_is_still_one_with_the_others(
 
     lexical = {"llm": "lexical:1", "prompt": "LexicalCoverage"}
     foreign = [grade_set({"q1/a": 2, "q1/gone": 5}, **lexical), grade_set({"q1/a": 3}, **lexical)]
+    for entry in foreign:
+        entry["llm_options"] = options
     passages = [passage("q1", f"d{place}", [entry]) for place, entry in enumerate(foreign)]
     write_lines(tmp_path / "g.jsonl", [["q1", passages]])
     write_bank(gone="What is gone?")
@@ -316,3 +321,77 @@ def test_merging_keeps_settings_apart(tmp_path: Path) -> None:
     merged = merge_records([one, other])
     write_graded(tmp_path / "m.jsonl", merged)
     assert hashes(tmp_path / "m.jsonl") == ["aaaa00000001", "bbbb00000002"]
+
+
+def told(ratings: dict[str, int], options: dict[str, Any], **prompt_info: Any) -> dict[str, Any]:
+    """A grade set of another program, which says something about its settings."""
+    entry = grade_set(ratings)
+    return entry | {"llm_options": options, "prompt_info": {"prompt_class": PROMPT, **prompt_info}}
+
+
+def parsed(entry: dict[str, Any]) -> ItemGradeSet:
+    return ItemGradeSet.model_validate_json(json.dumps(entry))
+
+
+@pytest.mark.parametrize(
+    ("fact", "one", "two"),
+    [
+        ("temperature", told({"q1/a": 5}, {"temperature": 0.0}), told({"q1/a": 0}, {"temperature": 1.0})),
+        ("other", told({"q1/a": 5}, {"temperature": 0.0}), told({"q1/a": 0}, {})),
+        ("context_first", told({"q1/a": 5}, {}, context_first=True), told({"q1/a": 0}, {}, context_first=False)),
+        ("language", told({"q1/a": 5}, {}, language="de"), told({"q1/a": 0}, {}, language="en")),
+    ],
+)
+def test_sets_of_other_programs_are_apart_by_options_and_prompt(
+    tmp_path: Path, fact: str, one: dict[str, Any], two: dict[str, Any]
+) -> None:
+    values, signatures, parts = [], set(), []
+    for entry in (one, two):
+        path = records(tmp_path, entry)
+        board = score_records(read_records(path), [RubricCover(rel=4)])
+        values.append(board.values["one"]["RubricCover(rel=4)"]["q1"])
+        signatures.add(str(board.signature))
+        parts.append(load_graded(path))
+    assert (values, len(signatures)) == ([1.0, 0.0], 2)
+    for order in (parts, parts[::-1]):
+        write_graded(tmp_path / "both.jsonl", merge_records(order))
+        with pytest.raises(InputError, match=rf"several grade sets are left.*\({fact} ") as caught:
+            load_records(tmp_path / "both.jsonl")
+        for entry, grade in ((one, 5), (two, 0)):
+            hashed = grade_set_key(parsed(entry)).grader[:8] or "none"
+            assert f"--grade-set {hashed} (" in str(caught.value)
+            chosen = load_records(tmp_path / "both.jsonl", None, GradeFilter(grade_set=hashed))
+            assert list(chosen.queries["q1"].levels["d1"]) == [grade]
+
+
+def test_settings_that_say_the_same_have_one_hash() -> None:
+    entries = [
+        told({}, {"top_p": 1, "temperature": 0.5}, context_first=True),
+        told({}, {"temperature": 0.5, "top_p": 1, "seed": None}, prompt_style=None, context_first=True),
+    ]
+    assert len({grade_set_key(parsed(entry)) for entry in entries}) == 1
+    # Nothing but the prompt class: no settings.
+    bare = parsed(told({}, {}, prompt_style=None))
+    assert grade_set_key(bare).grader == ""
+
+
+def test_grades_of_one_item_by_one_grader_are_counted_and_the_later_counts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = records(tmp_path, grade_set({"q1/a": 5, "q1/b": 5}), grade_set({"q1/a": 0, "q1/c": 1}))
+    assert load_records(path).queries["q1"].levels["d1"] == {0: 0b001, 5: 0b010, 1: 0b100}
+    assert caplog.messages == [
+        f"{path}: 1 grades name an item that the same model and prompt graded before in the passage; the later grade "
+        "counts"
+    ]
+    caplog.clear()
+    path = records(tmp_path, direct=[DIRECT, {**DIRECT, "answer": "0", "self_ratings": 0}])
+    assert load_records(path, None, GradeFilter(prompt_type="direct")).qrels[0].relevance == 0
+    assert len(caplog.messages) == 1
+
+
+def test_a_set_of_another_program_with_settings_that_was_amended_is_one_with_the_others() -> None:
+    other = parsed(told({"q1/a": 5}, {"temperature": 0.0}))
+    hashed = grader_hash(other)
+    amended = other.model_copy(update={"llm_options": {}, **made("cccc00000003", mixed=hashed)})
+    assert hashed and grade_set_key(amended) == grade_set_key(other)

@@ -177,7 +177,7 @@ def _item_report(options: argparse.Namespace, groups: Iterator[PassageGroup], ba
     if not selector.found:
         raise InputError(f"{options.graded}: holds no grades that pass the filter")
     note_left_out(selector.left_out)
-    selector.note_people()
+    selector.note_counts()
     _note_without_passages(options, bank, report.queries)
     return report
 

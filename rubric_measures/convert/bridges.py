@@ -23,9 +23,9 @@ from rubric_measures.formats.record_runs import runs_of_records
 from rubric_measures.formats.reports import Answer, Report, answer_of_report, grades_of_reports, report_of_answer
 from rubric_measures.formats.trec import Qrel, Run
 from rubric_measures.formats.trec_ids import spaced_ids
-from rubric_measures.formats.workbench import DirectGrade, QueryPassages, provenance_of
+from rubric_measures.formats.workbench import DirectGrade, QueryPassages
 from rubric_measures.grade_rows import build_grades
-from rubric_measures.grade_set_keys import choices_of
+from rubric_measures.grade_set_keys import choices_of, made_by_entry
 from rubric_measures.grade_sets import GradeFilter
 from rubric_measures.graded import DIRECT_ITEM, Grades, Label
 from rubric_measures.pooling import pool, texts_of
@@ -187,7 +187,7 @@ def _records_to_evaluations(groups: Sequence[QueryPassages], options: Options) -
             raise InputError("the records hold no labels of whole passages for this filter")
         _LOG.warning("the records hold no labels of whole passages: these are what item grades imply, without reasons")
         return [Grade(row.query_id, row.doc_id, row.relevance) for row in _records_to_qrels(groups, options)]
-    made = {wanted.key_of(entry): provenance_of(entry) for _, _, entry in reversed(found)}
+    made = {wanted.key_of(entry): made_by_entry(entry) for _, _, entry in reversed(found)}
     if len(made) > 1:
         raise InputError(f"several grade sets are left, choose one of: {choices_of(made, made)}")
     return [_evaluation(query_id, doc_id, entry) for query_id, doc_id, entry in found]

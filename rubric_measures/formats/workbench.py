@@ -29,10 +29,12 @@ from rubric_measures.formats.workbench_models import (
     SelfRating,
     grade_of_items,
     grader_hash,
+    is_of_others,
     items_of_entry,
     kind_of_entry,
     provenance_of,
     repeated_items,
+    settings_of_others,
 )
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "UngroupedError",
     "grade_of_items",
     "grader_hash",
+    "is_of_others",
     "items_of_entry",
     "kind_of_entry",
     "load_graded",
@@ -58,6 +61,7 @@ __all__ = [
     "read_graded",
     "repeated_items",
     "say_notes",
+    "settings_of_others",
     "whole_queries",
     "write_graded",
 ]

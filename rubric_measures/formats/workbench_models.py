@@ -9,11 +9,13 @@ Source: Dietz, "A Workbench for Autograding Retrieve/Generate Systems", SIGIR 20
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from rubric_measures.records import GradeStatus, ItemKind
+from rubric_measures.signature import content_hash
 
 __all__ = [
     "DirectGrade",
@@ -28,10 +30,12 @@ __all__ = [
     "SelfRating",
     "grade_of_items",
     "grader_hash",
+    "is_of_others",
     "items_of_entry",
     "kind_of_entry",
     "provenance_of",
     "repeated_items",
+    "settings_of_others",
 ]
 
 Rating = Annotated[int, Field(ge=0, le=5)]
@@ -361,14 +365,48 @@ def provenance_of(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
+def settings_of_others(entry: ItemGradeSet | DirectGrade) -> dict[str, Any]:
+    """What a grade set without provenance says about its making beside model and prompt class, each fact by name."""
+    options = {name: value for name, value in (entry.llm_options or {}).items() if value is not None}
+    info = entry.prompt_info
+    if info is None:
+        return options
+    told = [*info.__dict__.items(), *(info.model_extra or {}).items()]
+    return {**options, **{name: value for name, value in told if value is not None and name != "prompt_class"}}
+
+
+def is_of_others(entry: ItemGradeSet | DirectGrade) -> bool:
+    """Whether another program or a person made a grade set, or began it before ours amended it."""
+    made = provenance_of(entry)
+    return bool(made.get("mixed")) or not made.get("grader")
+
+
 def grader_hash(entry: ItemGradeSet | DirectGrade) -> str:
     """The hash of what made a grade set: model, prompt with its text, all settings, but not the bank.
 
-    Empty where nobody knows: in grade sets of other programs, of people, and in those of other programs that ours
-    amended after edits of the bank.
+    Of grade sets of other programs, and of those that ours amended after edits of the bank, the hash of `llm_options`
+    and `prompt_info`, as far as they say more than the prompt class; empty where they do not.
     """
     made = provenance_of(entry)
-    return "" if made.get("mixed") else str(made.get("grader") or "")
+    mixed = made.get("mixed")
+    if mixed:
+        return mixed if isinstance(mixed, str) else ""
+    if made.get("grader"):
+        return str(made["grader"])
+    info = entry.prompt_info
+    if entry.llm_options or (info is not None and info.model_extra):
+        return _hash_of_settings(settings_of_others(entry))
+    return _hash_of_prompt(*(() if info is None else info.__dict__.items()))
+
+
+def _hash_of_settings(settings: Mapping[str, Any]) -> str:
+    return content_hash(settings)[:12] if settings else ""
+
+
+@lru_cache(maxsize=1024)
+def _hash_of_prompt(*fields: tuple[str, str | bool | None]) -> str:
+    """The hash of what most entries say, which is the same in thousands of them."""
+    return _hash_of_settings({name: said for name, said in fields if said is not None and name != "prompt_class"})
 
 
 def repeated_items(entry: ItemGradeSet) -> int:

@@ -15,6 +15,7 @@ from rubric_measures.formats.workbench import (
     SelfRating,
     grade_of_items,
     grader_hash,
+    is_of_others,
     kind_of_entry,
     provenance_of,
 )
@@ -301,8 +302,8 @@ class AmendingMaker(EntryMaker):
     ) -> ItemGradeSet:
         """The entry with what it was made by, and which of its items were graded after the bank changed.
 
-        A set that goes on from one which names no settings names none, so that both are read as one. `kept_from` is the
-        bank that the other items were graded against.
+        A set that goes on from one of another program is called as that one was, so that both are read as one.
+        `kept_from` is the bank that the other items were graded against.
         """
         there = _ids(entry).all
         old = provenance_of(before) if before is not None else {}
@@ -310,8 +311,8 @@ class AmendingMaker(EntryMaker):
         regraded = {one: said for one, said in known.items() if one in there} if isinstance(known, Mapping) else {}
         regraded |= {item.item_id: item_content(item) for item in members if item.item_id in new}
         made = {**old, **self.provenance, "regraded": regraded}
-        if before is not None and not grader_hash(before):
-            made["mixed"] = True
+        if before is not None and is_of_others(before):
+            made["mixed"] = grader_hash(before) or True
         elif "bank" in old:
             made["kept_from"] = old.get("kept_from", old["bank"])
         return entry.model_copy(update={"provenance": made})

@@ -14,7 +14,7 @@ from rubric_measures.formats.workbench import (
     QueryPassages,
     provenance_of,
 )
-from rubric_measures.grade_set_keys import GradeSetKey, choices_of, grade_set_key
+from rubric_measures.grade_set_keys import GradeSetKey, choices_of, grade_set_key, made_by_entry
 from rubric_measures.grade_sets import GradeFilter
 from rubric_measures.graded import DIRECT_ITEM
 from rubric_measures.grading.amending import item_content
@@ -127,7 +127,7 @@ def _entry(
         if about and wanted.passes(key, lambda: [item_id]):
             found.setdefault(key, []).append(entry)
     if len(found) > 1:
-        made = {key: provenance_of(members[0]) for key, members in found.items()}
+        made = {key: made_by_entry(members[0]) for key, members in found.items()}
         raise InputError(f"several grade sets are left, choose one of: {choices_of(made, made)}")
     members = next(iter(found.values()), [])
     if not members:

@@ -15,8 +15,15 @@ from numpy.typing import NDArray
 
 from rubric_measures.errors import InputError, UnknownNameError
 from rubric_measures.formats.bank import load_bank
-from rubric_measures.formats.workbench import GradedPassage, QueryPassages, grade_of_items, load_graded, provenance_of
-from rubric_measures.grade_set_keys import UNKNOWN_GRADER, GradeSetKey, choices_of, grade_set_key, prompt_cells
+from rubric_measures.formats.workbench import GradedPassage, QueryPassages, grade_of_items, load_graded
+from rubric_measures.grade_set_keys import (
+    UNKNOWN_GRADER,
+    GradeSetKey,
+    choices_of,
+    grade_set_key,
+    made_by_entry,
+    prompt_cells,
+)
 from rubric_measures.grade_sets import GradeFilter, GradeSetSelector, grade_sets
 from rubric_measures.people import HUMAN
 from rubric_measures.records import RubricItem, TestBank
@@ -222,7 +229,7 @@ def _made(groups: Iterable[QueryPassages]) -> dict[GradeSetKey, Mapping[str, Any
     for group in groups:
         for passage in group.passages:
             for entry in passage.exam_grades or ():
-                found.setdefault(grade_set_key(entry), provenance_of(entry))
+                found.setdefault(grade_set_key(entry), made_by_entry(entry))
     return found
 
 

@@ -148,7 +148,7 @@ def check_records(
         del group, shown
         yield CheckedQuery(query_id, text, texts, passages)
         del passages
-    selector.note_people()
+    selector.note_counts()
 
 
 class _Shown(NamedTuple):
