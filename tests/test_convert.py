@@ -279,6 +279,25 @@ def test_banks_and_queries(files: Path) -> None:
     assert read_queries(files / "q.tsv") == {"q1": "skin"}
 
 
+def test_facets_of_queries_stay(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    car = {"tqa2:L_2": {"text": "skin", "facets": {"f1": "Layers"}, "domain": "biology"}, "q2": "hair"}
+    (files / "car.json").write_text(json.dumps(car))
+    assert run(files, "car.json", "--to", "queries", "-o", str(files / "out.json")) == 0
+    assert json.loads((files / "out.json").read_text()) == car
+    (files / "more.jsonl").write_text('{"query_id": "q2", "text": "hair", "facets": {"f2": "Colour"}}\n')
+    assert run(files, "out.json", "more.jsonl", "-o", str(files / "both.json")) == 0
+    assert json.loads((files / "both.json").read_text()) == {**car, "q2": {"text": "hair", "facets": {"f2": "Colour"}}}
+    assert capsys.readouterr().err == ""
+    assert run(files, "car.json", "--to", "ragelo:queries", "-o", str(files / "q.csv")) == 0
+    assert "facets of 1 queries, further fields of 1 queries left out" in capsys.readouterr().err
+    # A bank knows its facets.
+    item = {"question_id": "q1/f/a", "question_text": "a?"}
+    entry = {"query_id": "q1", "query_text": "skin", "facet_id": "f", "facet_text": "Layers", "items": [item]}
+    (files / "faceted.jsonl").write_text(json.dumps(entry) + "\n")
+    assert run(files, "faceted.jsonl", "--to", "queries", "-o", str(files / "out.json")) == 0
+    assert json.loads((files / "out.json").read_text()) == {"q1": {"text": "skin", "facets": {"f": "Layers"}}}
+
+
 def test_a_tab_separated_leaderboard_becomes_ragelo_s_ranking(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (files / "t.tsv").write_text("run_id\tBradleyTerry\tElo\tstderr:Elo\nx\t990\t1010.5\t1\ny\t1010\t1020\t2\n")
     assert run(files, "t.tsv", "--to", "ragelo:ranking", "-o", str(files / "r.csv")) == 0

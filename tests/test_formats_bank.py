@@ -192,3 +192,11 @@ def test_real_bank(tmp_path: Path) -> None:
     write_bank(tmp_path / "b.jsonl", read_bank(source))
     with gzip.open(source) as before, (tmp_path / "b.jsonl").open() as after:
         assert [json.loads(line) for line in before] == [json.loads(line) for line in after]
+
+
+def test_a_key_that_comes_twice_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "bank.jsonl"
+    item = '{"question_id": "i", "question_text": "a?"}'
+    path.write_text(f'{{"query_id": "q1", "items": [{item}]}}\n{{"query_id": "q2", "items": [], "items": [{item}]}}\n')
+    with pytest.raises(FormatError, match=r"bank.jsonl:2: the key 'items' comes twice in one object; keep one"):
+        load_bank(path)

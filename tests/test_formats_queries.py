@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.errors import FormatError, InputError
-from rubric_measures.formats.queries import read_queries, read_query_file, write_queries
+from rubric_measures.formats.queries import QueryFile, join_queries, read_queries, read_query_file, write_queries
 
 
 def put(tmp_path: Path, text: str) -> Path:
@@ -80,6 +80,13 @@ def test_numbers_and_repetitions_are_said_once(tmp_path: Path, caplog: pytest.Lo
         ('{"q1": {"title": "skin", "facets": 3}}', "q1.facets: expected facets"),
         ("[3]", "[0]: expected an object"),
         ('{"q1": "\\ud800"}', "is not JSON"),
+        ('{"qid": "1", "query": "a"}\n{"qid": "2", "query": "a", "qid": "3"}', "q:2: the key 'qid' comes twice"),
+        ('[{"qid": "1", "query": "a", "query": "b"}]', "the key 'query' comes twice in one object"),
+        ('{"q1": {"text": "a", "text": "b"}}', "q1: the key 'text' comes twice in one object"),
+        ('{"q1": {"text": "a", "facets": {"f": "x", "f": "x"}}}', "q1: the key 'f' comes twice"),
+        ('{"q1": {"query_id": "q2", "text": "a"}}', "q1: is called 'q2' inside"),
+        ('{"qid": "1", "query": "a", "n": 1}\n{"qid": "1", "query": "a", "n": 2}', "different values of n"),
+        ('{"q1": [3]}', "q1: expected text"),
     ],
 )
 def test_wrong_files(tmp_path: Path, text: str, message: str) -> None:
@@ -93,6 +100,101 @@ def test_written_queries_are_read(tmp_path: Path, name: str) -> None:
     queries = {"q1": "skin", "q/2 é %": "“two”"}
     write_queries(tmp_path / name, queries)
     assert read_queries(tmp_path / name) == queries
+
+
+CAR = {
+    "tqa2:L_0002": {"text": "earth science", "facets": {"f1": "heading one", "f/2": "heading two"}},
+    "tqa2:L_0003": "plain",
+    "tqa2:L_0004": {"title": "rocks", "id": 7, "note": {"by": [{"who": "ann"}]}, "text": None},
+    "tqa2:L_0005": {
+        "query": "sky",
+        "facets": [{"id": "f1", "heading": "blue", "level": 2}, {"id": "f2", "text": "red"}],
+    },
+}
+
+
+@pytest.mark.parametrize("name", ["q.json", "q.jsonl", "q.json.gz"])
+def test_facets_and_unknown_fields_are_kept(tmp_path: Path, name: str) -> None:
+    (tmp_path / "in.json").write_text(json.dumps(CAR))
+    found = read_query_file(tmp_path / "in.json")
+    assert found.facets["tqa2:L_0002", "f/2"] == "heading two"
+    assert found.further == {"tqa2:L_0004": {"id": 7, "note": {"by": [{"who": "ann"}]}}}
+    assert found.further_of_facets == {("tqa2:L_0005", "f1"): {"level": 2}}
+    write_queries(tmp_path / name, found)
+    assert read_query_file(tmp_path / name) == found
+    # What is written once is written the same again.
+    write_queries(tmp_path / f"again-{name}", read_query_file(tmp_path / name))
+    assert (tmp_path / f"again-{name}").read_bytes() == (tmp_path / name).read_bytes()
+
+
+def test_a_table_says_what_it_cannot_hold(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "in.json").write_text(json.dumps(CAR))
+    with caplog.at_level(logging.WARNING, "rubric_measures"):
+        write_queries(tmp_path / "q.tsv", read_query_file(tmp_path / "in.json"))
+    assert [message.partition(": ")[2] for message in caplog.messages] == [
+        "facets of 2 queries, further fields of 1 queries left out: it holds ids and texts only; write .json or .jsonl"
+    ]
+    with pytest.raises(InputError, match="blanks at its ends"):
+        write_queries(tmp_path / "q.tsv", {"q": " a"})
+
+
+def test_queries_of_several_files_are_joined() -> None:
+    one = QueryFile({"q": "a"}, {("q", "f"): "x"}, {"q": {"n": 1}})
+    other = QueryFile({"q": "a", "r": "b"}, {("q", "g"): "y"}, {"q": {"m": 2}}, {("q", "g"): {"k": 0}})
+    joined = join_queries([one, other])
+    assert joined == QueryFile(
+        {"q": "a", "r": "b"}, {("q", "f"): "x", ("q", "g"): "y"}, {"q": {"n": 1, "m": 2}}, {("q", "g"): {"k": 0}}
+    )
+    for wrong, what in (
+        (QueryFile({"q": "b"}), "texts"),
+        (QueryFile({"q": "a"}, {("q", "f"): "z"}), "headings of facet 'f'"),
+        (QueryFile({"q": "a"}, {}, {"q": {"n": 2}}), "values of n"),
+    ):
+        with pytest.raises(InputError, match=f"query 'q' has different {what} in the files"):
+            join_queries([one, wrong])
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text("ab\t\n", max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["id", "text", "x"]), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+FURTHER = st.dictionaries(st.sampled_from(["note", "n", "meta"]), JSON, max_size=2)
+FACETS = st.dictionaries(
+    st.text("fg/ ", min_size=1, max_size=2), st.tuples(st.text("hé", max_size=2), FURTHER), max_size=2
+)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.dictionaries(
+        st.text("q1é/ %", min_size=1, max_size=3).filter(lambda text: text.strip() != ""),
+        st.tuples(st.text("skin \t", max_size=4), FACETS, FURTHER),
+        min_size=1,
+        max_size=3,
+    ),
+    st.sampled_from(["q.json", "q.jsonl"]),
+)
+def test_what_is_written_is_read(
+    tmp_path: Path,
+    queries: dict[str, tuple[str, dict[str, tuple[str, dict[str, object]]], dict[str, object]]],
+    name: str,
+) -> None:
+    made = QueryFile(
+        {query_id: text for query_id, (text, _, _) in queries.items()},
+        {(query_id, facet): text for query_id, (_, own, _) in queries.items() for facet, (text, _) in own.items()},
+        {query_id: more for query_id, (_, _, more) in queries.items() if more},
+        {
+            (query_id, facet): more
+            for query_id, (_, own, _) in queries.items()
+            for facet, (_, more) in own.items()
+            if more
+        },
+    )
+    write_queries(tmp_path / name, made)
+    assert read_query_file(tmp_path / name) == made
 
 
 def test_what_cannot_be_written(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from rubric_measures.files import path_name
 from rubric_measures.formats.adding import add_judgments, add_runs
 from rubric_measures.formats.bank import bank_entries, bank_of_entries
 from rubric_measures.formats.merging import merge_records
+from rubric_measures.formats.queries import join_queries
 from rubric_measures.formats.run_names import distinct_run_names
 from rubric_measures.formats.trec import Run, read_run
 
@@ -128,12 +129,7 @@ def _merged(kind: str, contents: Sequence[Any]) -> Any:
     if kind == "records":
         return merge_records(contents)
     if kind == "queries":
-        texts: dict[str, str] = {}
-        for content in contents:
-            for query_id, text in content.items():
-                if texts.setdefault(query_id, text) != text:
-                    raise InputError(f"query {query_id!r} has different texts in the files")
-        return texts
+        return join_queries(contents)
     if kind == "leaderboard":
         raise InputError("leaderboards are converted one by one")
     rows = [row for content in contents for row in content]

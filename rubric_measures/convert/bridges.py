@@ -19,6 +19,7 @@ from rubric_measures.formats.nuggetizer_records import (
     nugget_lines,
     records_of_assignments,
 )
+from rubric_measures.formats.queries import QueryFile
 from rubric_measures.formats.record_runs import runs_of_records
 from rubric_measures.formats.reports import Answer, Report, answer_of_report, grades_of_reports, report_of_answer
 from rubric_measures.formats.trec import Qrel, Run
@@ -146,11 +147,13 @@ def _runs_to_records(runs: Sequence[Run], options: Options) -> list[QueryPassage
     return list(pool(runs, 20 if options.depth is None else options.depth, _docs(options)))
 
 
-def _bank_to_queries(entries: Sequence[Any], _: Options) -> dict[str, str]:
-    texts = dict(bank_of_entries(entries).query_texts)
-    if not texts:
+def _bank_to_queries(entries: Sequence[Any], _: Options) -> QueryFile:
+    bank = bank_of_entries(entries)
+    if not bank.query_texts:
         raise InputError("the bank does not give the texts of its queries")
-    return texts
+    return QueryFile(
+        bank.query_texts, {key: text for key, text in bank.facet_texts.items() if key[0] in bank.query_texts}
+    )
 
 
 def _records_to_assignments(groups: Sequence[QueryPassages], options: Options) -> list[AssignmentLine]:
@@ -259,7 +262,7 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("bank", "queries"): _bank_to_queries,
     ("evaluations", "qrels"): _evaluations_to_qrels,
     ("qrels", "evaluations"): lambda rows, _: list(rows),
-    ("topics", "queries"): lambda topics, _: {topic.query_id: topic.text for topic in topics},
+    ("topics", "queries"): lambda topics, _: QueryFile({topic.query_id: topic.text for topic in topics}),
 }
 # Kinds that others pass through: a nugget file becomes a nugget bank as a test bank.
 _HUBS = ("bank", "answers")

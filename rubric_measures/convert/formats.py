@@ -24,7 +24,7 @@ from rubric_measures.formats.nuggetizer import (
     write_requests,
 )
 from rubric_measures.formats.preferences import read_preferences, write_preferences
-from rubric_measures.formats.queries import read_queries, write_queries
+from rubric_measures.formats.queries import QueryFile, read_query_file, say_lost_fields, write_queries
 from rubric_measures.formats.ragelo import (
     read_ragelo_answers,
     read_ragelo_documents,
@@ -123,8 +123,17 @@ def _read_preload_entries(path: PathName) -> list[BankEntry]:
     return bank_entries(bank_of_preload(read_preload(path), path=path))
 
 
+def _read_ragelo_queries(path: PathName) -> QueryFile:
+    return QueryFile(read_ragelo_queries(path))
+
+
+def _write_ragelo_queries(path: PathName, queries: QueryFile) -> None:
+    write_ragelo_queries(path, queries.texts)
+    say_lost_fields(queries, path_name(path))
+
+
 _RAGELO = {
-    "queries": Format("queries", "RAGElo's CSV of queries", read_ragelo_queries, write_ragelo_queries),
+    "queries": Format("queries", "RAGElo's CSV of queries", _read_ragelo_queries, _write_ragelo_queries),
     "documents": Format("records", "RAGElo's CSV of documents", read_ragelo_documents, write_ragelo_documents),
     "answers": Format("answers", "RAGElo's CSV of answers", read_ragelo_answers, write_ragelo_answers),
     "evaluations": Format(
@@ -152,7 +161,7 @@ FORMATS: dict[str, Format] = {
         "nugget bank lists", "lists of nuggets, TREC RAGTIME 2026 (read as nugget-bank)", None, write_nugget_banks
     ),
     "preload": Format("bank", "nuggets preloaded in TREC RAGTIME, FILE_<topic>.preload.json", _read_preload_entries),
-    "queries": Format("queries", "queries: .json, .jsonl or .tsv by name", read_queries, write_queries),
+    "queries": Format("queries", "queries: .json, .jsonl or .tsv by name", read_query_file, write_queries),
     "topics": Format("topics", "topics with titles, problem statements and limits", read_topics, write_topics),
     "reports": Format("reports", "generated answers with citations", read_reports, write_reports),
     "answers": Format("answers", "generated answers as {query_id, run_id, text}", read_answers, write_answers),

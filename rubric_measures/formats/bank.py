@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, TypeAdapter, model_validator
 
 from rubric_measures.errors import FormatError, InputError
 from rubric_measures.files import atomic_writer, iter_lines, path_name
-from rubric_measures.formats.json_models import validate_line
+from rubric_measures.formats.json_models import check_keys, validate_line
 from rubric_measures.formats.workbench_models import Record
 from rubric_measures.records import Importance, ItemKind, RubricItem, TestBank, make_item_id
 
@@ -134,6 +134,7 @@ def _numbered_entries(name: str) -> list[tuple[int, BankEntry]]:
                 line=line,
             )
         entries.append((line, validate_line(_ENTRY, data, path=name, line=line)))
+        check_keys(data, path=name, line=line)
     if not entries:
         raise FormatError("holds no test bank entries", path=name)
     if numbers:

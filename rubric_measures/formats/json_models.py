@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -11,7 +14,7 @@ from pydantic_core import from_json
 from rubric_measures.collector import paused_collector
 from rubric_measures.errors import FormatError
 
-__all__ = ["field_path", "first_problem", "parse_json", "validate_line"]
+__all__ = ["check_keys", "field_path", "first_problem", "parse_json", "validate_line"]
 
 T = TypeVar("T")
 
@@ -73,3 +76,27 @@ def parse_json(data: bytes | str, *, path: str, line: int = 0) -> Any:
         return from_json(data, allow_inf_nan=False)
     except ValueError as error:
         raise FormatError(f"is not JSON: {error}", path=path, line=line) from None
+
+
+def check_keys(data: bytes | str, *, path: str, line: int = 0) -> None:
+    """Refuses an object that names a key twice; parsers keep the last in silence.
+
+    It parses the text once more, and slower, so it is for files that people write: queries and test banks.
+
+    Raises:
+        FormatError: a key comes twice; names file and line.
+    """
+
+    twice: list[str] = []
+
+    def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
+            twice.extend(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        return fields
+
+    # What is no JSON is its parser's to refuse.
+    with contextlib.suppress(ValueError, RecursionError):
+        json.loads(data, object_pairs_hook=note)
+    if twice:
+        raise FormatError(f"the key {twice[0]!r} comes twice in one object; keep one", path=path, line=line)

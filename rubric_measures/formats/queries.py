@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from rubric_measures.errors import FormatError, InputError
 from rubric_measures.files import atomic_writer, path_name, read_text
-from rubric_measures.formats.json_models import parse_json
+from rubric_measures.formats.json_models import check_keys, parse_json
 
-__all__ = ["QueryFile", "read_queries", "read_query_file", "write_queries"]
+__all__ = ["QueryFile", "join_queries", "read_queries", "read_query_file", "say_lost_fields", "write_queries"]
 
 _LOG = logging.getLogger("rubric_measures")
 _ID_FIELDS = ("query_id", "qid", "id", "squid", "request_id")
@@ -30,10 +30,88 @@ class QueryFile:
     Attributes:
         texts: query id -> text, in file order.
         facets: (query id, facet id) -> heading, in file order.
+        further: query id -> fields of its record that we do not know, kept as they are.
+        further_of_facets: (query id, facet id) -> the same of a facet's record.
     """
 
     texts: Mapping[str, str]
     facets: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    further: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    further_of_facets: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+
+
+class _Facet(NamedTuple):
+    text: str
+    further: Mapping[str, Any]
+
+
+class _Row(NamedTuple):
+    """One query of a file."""
+
+    line: int
+    query_id: str | int | float
+    text: str
+    facets: Mapping[str, _Facet] = {}
+    further: Mapping[str, Any] = {}
+
+
+class _Collected:
+    """Queries put together, row by row; what contradicts what was there before is refused."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+        self.facets: dict[tuple[str, str], str] = {}
+        self.further: dict[str, dict[str, Any]] = {}
+        self.further_of_facets: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def add(self, query_id: str, text: str, facets: Mapping[str, _Facet], further: Mapping[str, Any]) -> str | None:
+        """Adds a query; says what of it is there with another value, None where nothing is."""
+        if self.texts.setdefault(query_id, text) != text:
+            return "texts"
+        wrong = _joined(self.further.setdefault(query_id, {}), further)
+        for facet_id, facet in facets.items():
+            key = (query_id, facet_id)
+            if self.facets.setdefault(key, facet.text) != facet.text:
+                return f"headings of facet {facet_id!r}"
+            wrong = wrong or _joined(self.further_of_facets.setdefault(key, {}), facet.further)
+        return f"values of {wrong}" if wrong else None
+
+    def file(self) -> QueryFile:
+        """All of it."""
+        further = {query_id: fields for query_id, fields in self.further.items() if fields}
+        of_facets = {key: fields for key, fields in self.further_of_facets.items() if fields}
+        return QueryFile(self.texts, self.facets, further, of_facets)
+
+
+def _joined(known: dict[str, Any], found: Mapping[str, Any]) -> str | None:
+    for name, value in found.items():
+        if known.setdefault(name, value) != value:
+            return name
+    return None
+
+
+def join_queries(files: Iterable[QueryFile]) -> QueryFile:
+    """The queries of several files, with the facets and further fields of all.
+
+    Raises:
+        InputError: two files contradict each other.
+    """
+    joined = _Collected()
+    for one in files:
+        facets = _facets_of(one)
+        for query_id, text in one.texts.items():
+            wrong = joined.add(query_id, text, facets.get(query_id, {}), one.further.get(query_id, {}))
+            if wrong is not None:
+                raise InputError(f"query {query_id!r} has different {wrong} in the files")
+    return joined.file()
+
+
+def _facets_of(queries: QueryFile) -> dict[str, dict[str, _Facet]]:
+    found: dict[str, dict[str, _Facet]] = {}
+    for (query_id, facet_id), text in queries.facets.items():
+        further = queries.further_of_facets.get((query_id, facet_id), {})
+        found.setdefault(query_id, {})[facet_id] = _Facet(text, further)
+    return found
 
 
 def read_queries(path: str | os.PathLike[str]) -> dict[str, str]:
@@ -55,45 +133,41 @@ def read_query_file(path: str | os.PathLike[str]) -> QueryFile:
 
     `facets` is an object facet id -> heading, or a list of {`facet_id`|`heading_id`|`id`, `facet_text`|`heading`|
     `text`}. Ids that are numbers become text; a query that comes twice with the same text is kept once; both are said.
+    Fields that we do not know are kept.
 
     Raises:
         InputError: the file cannot be opened.
-        FormatError: it has none of the forms, holds no queries, or gives one query two texts.
+        FormatError: it has none of the forms, holds no queries, names a field of a query twice, or says two things of
+            one query.
     """
     name = path_name(path)
     content = read_text(path)
-    texts: dict[str, str] = {}
-    facets: dict[tuple[str, str], str] = {}
+    found = _Collected()
     numbers = repeated = 0
-    for line, query_id, text, own_facets in _rows(content, name):
+    for line, query_id, text, facets, further in _rows(content, name):
         if not isinstance(query_id, str):
             query_id = str(query_id)
             numbers += 1
         if not query_id.strip():
             raise FormatError("the query id is empty", path=name, line=line)
-        if query_id in texts:
-            repeated += 1
-            if texts[query_id] != text:
-                raise FormatError(f"query {query_id!r} comes twice with different texts", path=name, line=line)
-        texts[query_id] = text
-        for facet_id, heading in own_facets.items():
-            facets[query_id, facet_id] = heading
-    if not texts:
+        repeated += query_id in found.texts
+        wrong = found.add(query_id, text, facets, further)
+        if wrong is not None:
+            raise FormatError(f"query {query_id!r} comes twice with different {wrong}", path=name, line=line)
+    if not found.texts:
         raise FormatError("holds no queries", path=name)
     if numbers:
         _LOG.warning("%s: %d query ids are numbers; read as text", name, numbers)
     if repeated:
         _LOG.warning("%s: %d queries come twice with the same text", name, repeated)
-    return QueryFile(texts, facets)
-
-
-_Row = tuple[int, str | int | float, str, dict[str, str]]
+    return found.file()
 
 
 def _rows(content: str, name: str) -> Iterator[_Row]:
     start = content.lstrip()[:1]
     if start == "[":
         values = parse_json(content, path=name)
+        check_keys(content, path=name)
         for index, value in enumerate(values):
             yield _record(value, name, 0, f"[{index}]")
     elif start == "{":
@@ -106,7 +180,7 @@ def _rows(content: str, name: str) -> Iterator[_Row]:
                     raise FormatError(
                         "expected `query_id<TAB>text`, JSON or JSON lines; found no tab", path=name, line=line
                     )
-                yield line, query_id.strip(), rest.strip(), {}
+                yield _Row(line, query_id.strip(), rest.strip())
 
 
 def _json_objects(content: str, name: str) -> Iterator[_Row]:
@@ -117,7 +191,9 @@ def _json_objects(content: str, name: str) -> Iterator[_Row]:
         first = parse_json(lines[0][1], path=name, line=lines[0][0])
     if isinstance(first, dict) and _pick(first, _ID_FIELDS) is not None:
         for number, line in lines:
-            yield _record(parse_json(line, path=name, line=number), name, number, "")
+            value = parse_json(line, path=name, line=number)
+            check_keys(line, path=name, line=number)
+            yield _record(value, name, number, "")
         return
     parse_json(content, path=name)
     try:
@@ -126,25 +202,40 @@ def _json_objects(content: str, name: str) -> Iterator[_Row]:
         raise FormatError(f"is not JSON: {error}", path=name) from None
     for query_id, value in pairs:
         if isinstance(value, str):
-            yield 0, query_id, value, {}
-        else:
-            yield _record({"query_id": query_id, **_plain(value)}, name, 0, query_id)
+            yield _Row(0, query_id, value)
+            continue
+        fields = _plain(value, name, query_id)
+        if not isinstance(fields, dict):
+            raise FormatError(f"expected text in one of {', '.join(_TEXT_FIELDS)}", path=name, field=query_id)
+        if fields.setdefault("query_id", query_id) != query_id:
+            raise FormatError(f"is called {fields['query_id']!r} inside", path=name, field=query_id)
+        yield _record(fields, name, 0, query_id)
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object as pairs, so that a query that comes twice is seen."""
+    """A JSON object as pairs, so that a key that comes twice is seen."""
 
 
-def _plain(value: Any) -> dict[str, Any]:
-    return (
-        {key: dict(inner) if isinstance(inner, _Pairs) else inner for key, inner in value}
-        if isinstance(value, _Pairs)
-        else {}
-    )
+def _plain(value: Any, name: str, where: str) -> Any:
+    """The value with its objects as such."""
+    if isinstance(value, _Pairs):
+        fields = {key: _plain(inner, name, where) for key, inner in value}
+        if len(fields) < len(value):
+            twice = next(key for index, (key, _) in enumerate(value) if key in dict(value[:index]))
+            raise FormatError(f"the key {twice!r} comes twice in one object; keep one", path=name, field=where)
+        return fields
+    return [_plain(inner, name, where) for inner in value] if isinstance(value, list) else value
 
 
 def _pick(value: Mapping[str, Any], names: tuple[str, ...]) -> Any:
     return next((value[name] for name in names if value.get(name) is not None), None)
+
+
+def _rest(value: Mapping[str, Any], *known: tuple[str, ...]) -> dict[str, Any]:
+    """What is left of a record when the first name of each list that has a value is taken, and names without one."""
+    taken = {next((name for name in names if value.get(name) is not None), None) for names in known}
+    empty = {name for names in known for name in names if value.get(name) is None}
+    return {name: inner for name, inner in value.items() if name not in taken and name not in empty}
 
 
 def _record(value: Any, name: str, line: int, where: str) -> _Row:
@@ -155,48 +246,85 @@ def _record(value: Any, name: str, line: int, where: str) -> _Row:
         raise FormatError(f"expected a query id in one of {', '.join(_ID_FIELDS)}", path=name, line=line, field=where)
     if not isinstance(text, str):
         raise FormatError(f"expected text in one of {', '.join(_TEXT_FIELDS)}", path=name, line=line, field=where)
-    return line, query_id, text, _facets(_pick(value, _FACET_FIELDS), name, line, where)
+    facets = _facets(_pick(value, _FACET_FIELDS), name, line, where)
+    return _Row(line, query_id, text, facets, _rest(value, _ID_FIELDS, _TEXT_FIELDS, _FACET_FIELDS))
 
 
-def _facets(value: Any, name: str, line: int, where: str) -> dict[str, str]:
+def _facets(value: Any, name: str, line: int, where: str) -> dict[str, _Facet]:
     if value is None:
         return {}
-    found: dict[str, str] = {}
-    entries = value.items() if isinstance(value, dict) else value if isinstance(value, list) else [value]
+    found: dict[str, _Facet] = {}
+    entries = list(value.items()) if isinstance(value, dict) else value if isinstance(value, list) else [value]
     for entry in entries:
-        if isinstance(entry, _Pairs):
-            entry = dict(entry)
+        further: dict[str, Any] = {}
         if isinstance(entry, dict):
             facet_id, text = _pick(entry, _FACET_ID_FIELDS), _pick(entry, _FACET_TEXT_FIELDS)
+            further = _rest(entry, _FACET_ID_FIELDS, _FACET_TEXT_FIELDS)
         else:
             facet_id, text = entry if isinstance(entry, tuple) and len(entry) == 2 else (None, None)
         if not isinstance(facet_id, str) or not isinstance(text, str):
             raise FormatError(
                 "expected facets as {facet id: heading}", path=name, line=line, field=f"{where}.facets".strip(".")
             )
-        if found.setdefault(facet_id, text) != text:
+        if found.setdefault(facet_id, _Facet(text, further)) != (text, further):
             raise FormatError(f"facet {facet_id!r} comes twice with different texts", path=name, line=line, field=where)
     return found
 
 
-def write_queries(path: str | os.PathLike[str], queries: Mapping[str, str]) -> None:
+def write_queries(path: str | os.PathLike[str], queries: Mapping[str, str] | QueryFile) -> None:
     """Writes queries: a JSON object, JSON lines when the name says `.jsonl`, TSV when `.tsv` (`.gz` may follow).
 
+    Facets and further fields are written as JSON; TSV cannot hold them, which is said with the count.
+
     Raises:
-        InputError: there are none, or (TSV) an id or a text holds a tab or a line end.
+        InputError: there are none, or (TSV) an id or a text holds a tab or a line end, or blanks at its ends.
     """
     name = path_name(path)
-    if not queries:
+    content = queries if isinstance(queries, QueryFile) else QueryFile(queries)
+    if not content.texts:
         raise InputError(f"{name}: there are no queries to write")
     kind = name.removesuffix(".gz").rpartition(".")[2]
     with atomic_writer(path) as stream:
         if kind == "tsv":
-            for query_id, text in queries.items():
-                if any(mark in query_id + text for mark in "\t\r\n"):
-                    raise InputError(f"{name}: query {query_id!r} holds a tab or a line end; write .json or .jsonl")
+            for query_id, text in content.texts.items():
+                if any(mark in query_id + text for mark in "\t\r\n") or any(
+                    one != one.strip() for one in (query_id, text)
+                ):
+                    raise InputError(
+                        f"{name}: query {query_id!r} holds a tab or a line end, or blanks at its ends; "
+                        "write .json or .jsonl"
+                    )
                 stream.write(f"{query_id}\t{text}\n")
+            say_lost_fields(content, name)
         elif kind == "jsonl":
-            for query_id, text in queries.items():
-                stream.write(json.dumps({"query_id": query_id, "text": text}, ensure_ascii=False) + "\n")
+            for query_id, fields in _written(content):
+                stream.write(json.dumps({"query_id": query_id, **fields}, ensure_ascii=False) + "\n")
         else:
-            stream.write(json.dumps(dict(queries), ensure_ascii=False, indent=1) + "\n")
+            entries = {
+                query_id: fields if len(fields) > 1 else fields["text"] for query_id, fields in _written(content)
+            }
+            stream.write(json.dumps(entries, ensure_ascii=False, indent=1) + "\n")
+
+
+def _written(queries: QueryFile) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Of each query its record but for the id."""
+    facets = _facets_of(queries)
+    for query_id, text in queries.texts.items():
+        fields: dict[str, Any] = {"text": text}
+        own = facets.get(query_id, {})
+        if any(facet.further for facet in own.values()):
+            fields["facets"] = [
+                {"facet_id": facet_id, "facet_text": facet.text, **facet.further} for facet_id, facet in own.items()
+            ]
+        elif own:
+            fields["facets"] = {facet_id: facet.text for facet_id, facet in own.items()}
+        yield query_id, {**fields, **queries.further.get(query_id, {})}
+
+
+def say_lost_fields(queries: QueryFile, name: str) -> None:
+    """Says once what is lost in a file of ids and texts only."""
+    faceted = len({query_id for query_id, _ in queries.facets})
+    counts = ((faceted, "facets"), (len(queries.further), "further fields"))
+    lost = ", ".join(f"{what} of {count} queries" for count, what in counts if count)
+    if lost:
+        _LOG.warning("%s: %s left out: it holds ids and texts only; write .json or .jsonl", name, lost)
