@@ -137,16 +137,20 @@ def seq2seq(folder: Path, count: int, size: str, rounds: int) -> None:
     print(f"library, one prompt at a time  {one_by_one:7.1f} s   {one_by_one / min(alone):.2f} x (from {len(few)})")
 
 
-def decoder(folder: Path, passages: int) -> None:
-    """Ten items of 42 tokens for each passage of 257 tokens: its prefix shared, and not."""
+def decoder(folder: Path, passages: int, window: int | None = None) -> None:
+    """Ten items of 42 tokens for each passage of 257 tokens: its prefix shared, and not; also with a sliding window."""
     tokenizer = save_tokenizer(folder, chat=True)
     torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        vocab_size=VOCABULARY, hidden_size=576, intermediate_size=1536, num_hidden_layers=12, num_attention_heads=9,
-        num_key_value_heads=3, max_position_embeddings=2048, pad_token_id=0, bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-    )  # fmt: skip
-    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    geometry: dict[str, Any] = {
+        "vocab_size": VOCABULARY, "hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 12,
+        "num_attention_heads": 9, "num_key_value_heads": 3, "max_position_embeddings": 2048, "pad_token_id": 0,
+        "bos_token_id": None, "eos_token_id": tokenizer.eos_token_id,
+    }  # fmt: skip
+    if window is None:
+        transformers.LlamaForCausalLM(transformers.LlamaConfig(**geometry)).save_pretrained(folder)
+    else:
+        windowed = transformers.MistralConfig(**geometry, sliding_window=window)
+        transformers.MistralForCausalLM(windowed).save_pretrained(folder)
     backend = make_backend(f"hf:{folder}", dtype="float32", label_mass=0.0)
     draw = random.Random(3)
     prompts = []
@@ -211,12 +215,13 @@ def main() -> None:
     parser.add_argument("--passages", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3, help="of the sequence-to-sequence part; the shortest counts")
     parser.add_argument("--size", choices=list(T5), default="small", help="the FLAN-T5 whose geometry is measured")
+    parser.add_argument("--window", type=int, metavar="N", help="decoder: a Mistral with a window of so many tokens")
     parser.add_argument("--only", choices=["seq2seq", "decoder", "extractive", "dtypes"], help="one part")
     options = parser.parse_args()
     torch.set_num_threads(1)
     parts: dict[str, Callable[[Path], None]] = {
         "seq2seq": lambda folder: seq2seq(folder, options.prompts, options.size, options.rounds),
-        "decoder": lambda folder: decoder(folder, options.passages),
+        "decoder": lambda folder: decoder(folder, options.passages, options.window),
         "extractive": lambda folder: extractive(folder, options.prompts),
         "dtypes": lambda folder: dtypes(),
     }
