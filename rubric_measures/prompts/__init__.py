@@ -1,6 +1,7 @@
 """Prompt texts (TOML, with scale and citation) and the parsers of their replies."""
 
-from rubric_measures.prompts.injection import looks_like_instruction, neutralise
+from rubric_measures.prompts.delimiters import neutralise
+from rubric_measures.prompts.injection import looks_like_instruction
 from rubric_measures.prompts.library import (
     Prompt,
     list_text,

@@ -9,11 +9,17 @@ from json.encoder import encode_basestring as _quoted
 from typing import NamedTuple
 
 from rubric_measures.backends.base import Message
-from rubric_measures.prompts.injection import neutralise
+from rubric_measures.prompts.delimiters import Delimiters, neutralise
 
 __all__ = ["FIELD", "Frame", "Slot", "Template", "as_shown", "cut", "cut_json"]
 
 FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
+
+
+# A field between double quotes.
+_QUOTED = re.compile(r"(?:[^\"]|\A)?\"\{[a-z_][a-z0-9_]*\}\"(?!\")")
+# What the owner of the test bank wrote, and no passage.
+_ASKED = frozenset({"question", "correct_answer", "nugget", "query", "query_title", "query_text", "query_subtopic"})
 
 
 class Slot(NamedTuple):
@@ -21,8 +27,8 @@ class Slot(NamedTuple):
 
     Attributes:
         name: the field.
-        how: `trusted` for a value that stays as it is, `json` for one that becomes a JSON string, else `text`: lines
-            that begin with a delimiter are quoted.
+        how: `trusted` for a value that stays as it is, `json` for one that becomes a JSON string, else `text`: what
+            passes for a delimiter is quoted; `quoted` is a text between double quotes, which has none of its own.
         at_start: the field stands at the beginning of a line.
     """
 
@@ -45,10 +51,9 @@ def cut(template: str, trusted: Iterable[str]) -> tuple[str | Slot, ...]:
     end = 0
     for match in FIELD.finditer(template):
         at_start = match.start() == 0 or template[match.start() - 1] == "\n"
-        pieces += [
-            template[end : match.start()],
-            Slot(match[1], "trusted" if match[1] in trusted else "text", at_start),
-        ]
+        quoted = match[1] not in _ASKED and _QUOTED.match(template, max(0, match.start() - 2), match.end() + 2)
+        how = "trusted" if match[1] in trusted else "quoted" if quoted else "text"
+        pieces += [template[end : match.start()], Slot(match[1], how, at_start)]
         end = match.end()
     return (*pieces, template[end:])
 
@@ -73,7 +78,7 @@ class Frame:
         values: the values of some fields.
     """
 
-    def __init__(self, templates: Sequence[Template], delimiters: tuple[str, ...], values: Mapping[str, str]) -> None:
+    def __init__(self, templates: Sequence[Template], delimiters: Delimiters, values: Mapping[str, str]) -> None:
         self._delimiters = delimiters
         # Role, parts, the JSON of the parts, and the places of the fields to come among them.
         self._parts: list[tuple[str, list[str], list[str], list[tuple[int, Slot]]]] = []
@@ -106,14 +111,15 @@ class Frame:
 
 # Items come back with every passage of their query.
 @lru_cache(maxsize=256)
-def _remembered(value: str, slot: Slot, delimiters: tuple[str, ...]) -> tuple[str, str]:
+def _remembered(value: str, slot: Slot, delimiters: Delimiters) -> tuple[str, str]:
     """A value as it is shown, and that as JSON writes it."""
     text = as_shown(value, slot, delimiters)
     return text, _quoted(text)[1:-1]
 
 
-def as_shown(value: str, slot: Slot, delimiters: tuple[str, ...]) -> str:
+def as_shown(value: str, slot: Slot, delimiters: Delimiters) -> str:
     """A value as it stands in its place of the messages."""
-    if slot.how == "text":
-        return neutralise(value, delimiters, at_start=slot.at_start)
+    if slot.how in ("text", "quoted"):
+        shown = neutralise(value, delimiters, at_start=slot.at_start)
+        return shown.replace('"', "'").replace("＂", "'") if slot.how == "quoted" else shown
     return _quoted(value) if slot.how == "json" else value

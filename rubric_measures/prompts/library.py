@@ -19,8 +19,8 @@ from rubric_measures.errors import FormatError, InputError, UnknownNameError
 from rubric_measures.files import path_name, read_text
 from rubric_measures.prompts import parsers
 from rubric_measures.prompts.checks import FIELDS, PARSERS, problems_of
+from rubric_measures.prompts.delimiters import Delimiters, delimiters_of
 from rubric_measures.prompts.frames import FIELD, Frame, Slot, Template, as_shown, cut, cut_json
-from rubric_measures.prompts.injection import delimiters_of
 from rubric_measures.prompts.parsers import Parsed
 from rubric_measures.signature import content_hash
 
@@ -86,8 +86,8 @@ class Prompt:
         return tuple(name for name in self.fields if name not in self.defaults)
 
     @cached_property
-    def delimiters(self) -> tuple[str, ...]:
-        """What separates the parts of the template; see `injection.delimiters_of`."""
+    def delimiters(self) -> Delimiters:
+        """What separates the parts of the template; see `delimiters.delimiters_of`."""
         return delimiters_of(self.text)
 
     @property
@@ -120,8 +120,9 @@ class Prompt:
     def render(self, **values: object) -> tuple[Message, ...]:
         """The messages with all fields filled in, in one pass: a value that holds `{name}` is not filled in again.
 
-        Lines of a value that begin with one of the template's own delimiters are quoted with `> `, so that a passage
-        cannot pretend to be another part of the prompt; everything else stays byte for byte. Settings (fields with a
+        Lines of a value that begin with one of the template's own delimiters are quoted with `> `, and delimiters
+        inside of lines written in another way (`delimiters.neutralise`), so that a passage cannot pretend to be another
+        part of the prompt; everything else stays byte for byte. Settings (fields with a
         default) are trusted and stay as they are.
 
         Raises:
