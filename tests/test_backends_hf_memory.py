@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ transformers = pytest.importorskip("transformers")
 
 from rubric_measures.backends import Message, Reply, Request, make_backend  # noqa: E402
 from rubric_measures.backends.hf_decoder import DecoderBackend  # noqa: E402
+from rubric_measures.backends.hf_memory import memory_of  # noqa: E402
 from rubric_measures.errors import BackendError  # noqa: E402
 from tests import hf_models  # noqa: E402
 
@@ -141,7 +143,7 @@ def test_rows_with_other_positions_make_batches_of_their_own(tmp_path: Path) -> 
         assert reply.text == max(expected, key=lambda label: expected[label])
 
 
-def test_models_that_keep_no_keys_and_values_are_refused(tmp_path: Path) -> None:
+def test_recurrent_models_are_refused(tmp_path: Path) -> None:
     tokenizer = hf_models.save_tokenizer(tmp_path, chat=True)
     config = transformers.MambaConfig(
         vocab_size=len(tokenizer), hidden_size=16, state_size=4, num_hidden_layers=1, pad_token_id=0, expand=2
@@ -150,3 +152,26 @@ def test_models_that_keep_no_keys_and_values_are_refused(tmp_path: Path) -> None
     backend = backend_of(tmp_path)
     with pytest.raises(BackendError, match="recurrent models are not supported"):
         list(backend.complete(requests(backend)))
+
+
+@pytest.mark.parametrize(
+    ("kept", "expected"),
+    [
+        # Beside keys and values a state, as in Falcon-H1: copies of the cache would share it.
+        ({"recurrent_states": {}, "keys": None}, "recurrent models are not supported here; serve it"),
+        ({"keys": None, "compressed": None}, "attention that keeps Layer is not supported here; serve it"),
+    ],
+)
+def test_other_states_than_keys_and_values_are_refused(kept: dict[str, Any], expected: str) -> None:
+    layer = type("Layer", (), kept)()
+
+    class Network(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one = torch.nn.Linear(1, 1)
+
+        def forward(self, **given: Any) -> Any:
+            return SimpleNamespace(past_key_values=SimpleNamespace(layers=[layer]))
+
+    with pytest.raises(BackendError, match=expected):
+        memory_of(Network(), frozenset({"position_ids"}), "hf:m")

@@ -15,6 +15,7 @@ __all__ = ["Memory", "memory_of"]
 _BY_MASK = frozenset({"bloom"})
 # Positions are places, of which only distances count: padding at the beginning moves nothing, inside a row it would.
 _BY_DISTANCE = frozenset({"mpt"})
+_WAY_OUT = "serve it and use openai:NAME --base-url URL"
 # Settings under which configurations say how far layers look back.
 _WINDOWS = ("sliding_window", "attention_chunk_size", "window_size", "local_attention", "attention_window")
 
@@ -46,7 +47,8 @@ def memory_of(network: Any, parameters: frozenset[str], model: str) -> Memory:
         model: its name, for errors.
 
     Raises:
-        BackendError: it keeps no keys and values (it is recurrent, wholly or in part), or cannot compute one token.
+        BackendError: it is recurrent, wholly or in part; keeps something else than keys and values; or cannot compute
+            one token.
     """
     import torch
 
@@ -58,25 +60,30 @@ def memory_of(network: Any, parameters: frozenset[str], model: str) -> Memory:
     except Exception as error:
         raise BackendError(f"{model}: not one token can be computed: {one_line(error)}") from None
     cache = getattr(out, "past_key_values", None)
-    if cache is None or not hasattr(cache, "layers") or any(getattr(cache, "is_linear", ())):
-        raise BackendError(
-            f"{model}: recurrent models are not supported here; serve it and use openai:NAME --base-url URL"
-        )
+    if cache is None or not hasattr(cache, "layers") or any(map(_is_recurrent, cache.layers)):
+        raise BackendError(f"{model}: recurrent models are not supported here; {_WAY_OUT}")
+    if strange := [type(layer).__name__ for layer in cache.layers if not _is_plain(layer)]:
+        raise BackendError(f"{model}: attention that keeps {strange[0]} is not supported here; {_WAY_OUT}")
     config = network.config.get_text_config()
     edge = _edge_of(config)
     placed = "position_ids" in parameters and not _starts_elsewhere(network)
-    plain = all(_is_plain(layer) for layer in cache.layers)
-    if not plain or not (placed or config.model_type in _BY_MASK):
-        return Memory(plain and config.model_type in _BY_DISTANCE, 0, edge)
+    if not placed and config.model_type not in _BY_MASK:
+        return Memory(config.model_type in _BY_DISTANCE, 0, edge)
     windows = [getattr(layer, "sliding_window", None) for layer in cache.layers]
     reaches = [reach for reach in (*_windows_of(config), *windows, edge) if reach is not None]
     return Memory(True, min(reaches, default=None), edge)
 
 
+def _is_recurrent(layer: Any) -> bool:
+    """Whether a layer keeps a state that every token changes, beside keys and values or in their place."""
+    return any(hasattr(layer, name) for name in ("recurrent_states", "conv_states"))
+
+
 def _is_plain(layer: Any) -> bool:
     """Whether a layer keeps the keys and values of all tokens, or of those in its window.
 
-    What others keep (compressed or indexed tokens, or what later versions of the library bring) may depend on padding.
+    What others keep (compressed or indexed tokens, or what later versions of the library bring) may depend on padding,
+    and may not follow when rows of a batch are chosen.
     """
     from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
