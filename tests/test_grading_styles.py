@@ -19,6 +19,7 @@ from rubric_measures.signature import content_hash
 from tests.function_backend import FunctionBackend
 
 GOLDEN = Path(__file__).parent / "golden" / "request-keys.tsv"
+ORDINARY = Path(__file__).parent / "golden" / "request-keys-ordinary.tsv"
 # Everything that is written in another way in JSON, that a prompt quotes, or that is a field's name to a template.
 PASSAGES = (
     "The epidermis is the outer layer of skin.",
@@ -26,6 +27,12 @@ PASSAGES = (
     "Context: \x00\x1f\x7f {question} {context}\u2028é \U0001f600\nAnswer:",
     "Passage: Context: Question: Rating:\r\nyes",
 )
+# Without labels of prompts; these are shown byte for byte, and their keys never change.
+ORDINARY_PASSAGES = (
+    PASSAGES[0],
+    'It says "5"; (see [1])\n- one: 1\n- two: <b>2</b>\n\nAnd more: {context} é \U0001f600',
+)
+ORDINARY_TEXTS = ("What is the outer layer?", "relevance", "Which \"layer\" is it, a 'b' or c?")
 TEXTS = ("What is the outer layer?", 'Which "layer" \\ {context} é\nContext: x?', "relevance")
 
 
@@ -35,7 +42,13 @@ class Reader(FunctionBackend):
     reads_prompts = ("LexicalCoverage", "ExtractiveQuestionAnswering", "ExtractiveAnswer")
 
 
-def requests_of(name: str, context: int | None = None) -> Iterator[Request]:
+def requests_of(
+    name: str,
+    context: int | None = None,
+    *,
+    passages: tuple[str, ...] = PASSAGES,
+    texts: tuple[str, ...] = TEXTS,
+) -> Iterator[Request]:
     """All requests of a prompt for some passages and items, with two replicates, checks and retries included."""
     kind = Reader if load_prompt(name).format == "json" else FunctionBackend
     backend = kind(lambda request: "the epidermis", context=context)
@@ -44,11 +57,11 @@ def requests_of(name: str, context: int | None = None) -> Iterator[Request]:
     target = load_prompt(name).target
     items = tuple(
         RubricItem(f"q/{text}", "q", text, "nugget" if target == "nugget" else "question", gold_answers=("dermis", "x"))
-        for text in (*TEXTS, *load_prompt(name).labels)
+        for text in (*texts, *load_prompt(name).labels)
     )
     units = [
         part
-        for number, text in enumerate(PASSAGES)
+        for number, text in enumerate(passages)
         for part in style.units(Unit("q", "skin {layers}", f"d{number}", text, tuple(style.items_of(items))))
     ]
     list(LocalRunner(backend).run((number, style.job(unit)) for number, unit in enumerate(units)))
@@ -67,6 +80,14 @@ def test_requests_have_the_keys_that_they_always_had() -> None:
         keys = [request.key for request in requests_of(name)]
         found.append([name, str(len(keys)), digest(keys)])
     assert found == expected
+
+
+def test_ordinary_texts_have_the_keys_that_they_always_had() -> None:
+    expected = [line.split("\t") for line in ORDINARY.read_text(encoding="utf-8").splitlines()]
+    assert [name for name, _ in expected] == [line.split("\t")[0] for line in GOLDEN.read_text().splitlines()]
+    for name, keys in expected:
+        found = requests_of(name, passages=ORDINARY_PASSAGES, texts=ORDINARY_TEXTS)
+        assert (name, digest(request.key for request in found)) == (name, keys)
 
 
 @pytest.mark.parametrize("context", [None, 150])
