@@ -318,3 +318,53 @@ def test_evaluate_refuses_a_provider_that_knows_no_items(folder: Path) -> None:
     plain = run(folder, "evaluate", "graded.jsonl.gz", "alpha.run", "nDCG@10")
     named = run(folder, "evaluate", "graded.jsonl.gz", "alpha.run", "nDCG@10", "--provider", "rubric_measures")
     assert plain.stdout == named.stdout != ""
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--llm", "m"],
+        ["--prompt-class", "p"],
+        ["--question-set", "tqa"],
+        ["--grade-set", "a"],
+        ["--people", "override"],
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str]
+) -> None:
+    folder = write_all(tmp_path)
+    qrels, run = str(folder / "qrels.txt"), str(folder / "alpha.run")
+    commands = [["evaluate", qrels, run, "nDCG"], ["evaluate", qrels, run, "RubricCover"], ["qrels", qrels]]
+    commands += [["evaluate", qrels, run, "nDCG", "--provider", "pytrec_eval"], ["leaderboard", qrels, run]]
+    for command in commands:
+        assert main([*command, *more]) == 2, command
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert f"qrels.txt: holds judgments, no grade sets to choose from; leave {more[0]} out" in err
+    assert main(["evaluate", qrels, run, "nDCG", "--facets"]) == 2
+    assert "leave --facets out" in capsys.readouterr().err
+
+
+def test_options_that_a_way_to_score_does_not_know_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_all(tmp_path)
+    graded, qrels, bank = (str(folder / name) for name in ("graded.jsonl.gz", "qrels.txt", "bank.jsonl"))
+    workbench = ["leaderboard", graded, "--compat", "workbench", "-m", "RubricCover@20"]
+    commands = {
+        ("leave it out", *workbench, "--facets"),
+        ("leave --on-failed out", *workbench, "--on-failed", "zero"),
+        ("leave --label and --rel out", "qrels", graded, "--per", "item", "--label", "count"),
+        ("leave --llm out", "agreement", qrels, f"judgments:{graded}", "--llm", "model"),
+        ("leave --bank out", "agreement", qrels, qrels, "--bank", bank),
+        ("leave --llm-b, --prompt-class-b, --grade-set-b out", "agreement", graded, qrels, "--llm-b", "model"),
+    }
+    for said, *command in sorted(commands):
+        assert main(command) == 2, command
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert said in err
+    for more, count in (([], 1), (["--no-overall"], 0)):
+        assert main([*workbench, *more]) == 0
+        assert capsys.readouterr().out.count("_overall_") == count

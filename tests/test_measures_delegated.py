@@ -99,3 +99,21 @@ def test_a_defect_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -
 def test_parameters_that_are_wrong_say_which_there_are(text: str, message: str) -> None:
     with pytest.raises(MeasureError, match=message):
         checked_measure(ir_measures.parse_measure(text))
+
+
+def test_evaluate_asks_pyndeval_about_item_qrels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pyndeval")
+    folder = write_all(tmp_path)
+    items, run = str(folder / "items.qrels"), str(folder / "alpha.run")
+    assert main(["qrels", str(folder / "graded.jsonl.gz"), "--per", "item", "-o", items]) == 0
+    # d1 covers a at 4 and b at 1, d2 covers b at 5. Several levels, which pyndeval mixes up in one call of its own.
+    names = ["StRecall(rel=4)@5", "StRecall(rel=2)@1", "P_IA(rel=1)@1"]
+    values = {}
+    for more in ([], ["--provider", "pyndeval"]):
+        assert main(["evaluate", items, run, *names, *more]) == 0
+        values[len(more)] = capsys.readouterr().out
+    # Of q2 the first document is unknown, the second covers its item: (1 + 1) / 2, (1/2 + 0) / 2, (1 + 0) / 2.
+    assert values[0] == values[2] == "StRecall(rel=4)@5\t1.0000\nStRecall(rel=2)@1\t0.2500\nP_IA@1\t0.5000\n"
+    for refused in (["AP", "--provider", "pytrec_eval"], ["StRecall@5", "--provider", "pyndeval", "--bank", "x"]):
+        assert main(["evaluate", items, run, *refused]) == 2
+        assert capsys.readouterr().err.count("\n") == 1

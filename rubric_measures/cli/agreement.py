@@ -14,6 +14,7 @@ from rubric_measures.cli.inputs import (
     bank_of,
     is_records,
     keep_inputs_of,
+    refuse_filters,
     wanted_of,
 )
 from rubric_measures.cli.tables import as_json, number, render_table
@@ -136,6 +137,15 @@ def _sources(options: argparse.Namespace) -> list[LabelSource]:
         if paths[0] == "-" or not is_records(paths[0]):
             raise InputError("agreement needs two sources, or one graded-records file with judgments")
         paths.append(f"judgments:{paths[0]}")
+    graded = [not path.startswith("judgments:") and is_records(path) for path in paths]
+    if not any(graded):
+        refuse_filters(" and ".join(paths), options)
+        if options.bank is not None:
+            raise InputError("neither source is graded records, whose items a bank names; leave --bank out")
+    if (options.llm_b or options.prompt_class_b or options.grade_set_b) and not graded[1]:
+        raise InputError(
+            f"{paths[1]}: is no file of graded records; leave --llm-b, --prompt-class-b, --grade-set-b out"
+        )
     return [_source(path, index, options) for index, path in enumerate(paths)]
 
 

@@ -19,11 +19,15 @@ from ir_measures.util import Metric, ScoredDoc
 from rubric_measures.cli.inputs import (
     add_grade_options,
     add_places_option,
+    are_items,
     bank_of,
     grades_of,
     holds_records,
+    is_assignments,
+    judgments_of,
     note_labels,
     parse_measures,
+    refuse_filters,
     rubric_measures_of,
     wanted_of,
 )
@@ -32,7 +36,8 @@ from rubric_measures.evaluation import Evaluation, evaluate_run
 from rubric_measures.files import open_binary, read_text
 from rubric_measures.formats.trec import Run, read_run
 from rubric_measures.formats.trec_ids import as_known, spaced_ids
-from rubric_measures.graded import Grades, QueryGrades, faceted, note_queries
+from rubric_measures.graded import BANK_DOC, Grades, QueryGrades, faceted, note_queries
+from rubric_measures.measures.definitions import ITEM_MEASURES
 from rubric_measures.measures.delegated import compute
 from rubric_measures.measures.plan import is_supported
 from rubric_measures.measures.provider import RubricProvider
@@ -73,32 +78,53 @@ def run(options: argparse.Namespace) -> int:
         evaluation, scored = _from_records(options, rubric_measures_of(measures))
         note_labels(measures)
         return _print_evaluation(evaluation, scored, options)
-    qrels = grades_of(options.qrels, options, ours)
+    if options.provider in (None, RubricProvider.NAME):
+        qrels = grades_of(options.qrels, options, ours)
+    else:
+        qrels = _rows_for_provider(options, measures)
     if isinstance(qrels, Grades):
-        _check_provider(options)
         queries = (qrels.by_facet() if options.facets else qrels).queries
         scored = read_run(options.run)
         evaluation = evaluate_run(queries.values(), scored, rubric_measures_of(measures), options.on_failed)
         note_labels(measures)
         return _print_evaluation(evaluation, scored, options)
+    if options.facets:
+        raise InputError(f"{options.qrels}: holds judgments of documents, which have no facets; leave --facets out")
     run = _as_judged(_scored_docs(options.run), qrels)
     _print(compute(measures, qrels, run, options.provider), measures, options)
     return 0
 
 
-def _check_provider(options: argparse.Namespace) -> None:
-    if options.provider not in (None, RubricProvider.NAME):
-        raise InputError(
-            f"--provider {options.provider} reads judgments of passages, and {options.qrels} holds grades of items; "
-            "make judgments of them first (rubric_measures qrels), or leave --provider out"
-        )
+def _rows_for_provider(options: argparse.Namespace, measures: Sequence[Measure]) -> list[Any]:
+    """The judgments for a program that knows no test bank: as they stand in the file, items as subtopics.
+
+    Raises:
+        InputError: the file holds something else; or a measure reads one judgment a document, and there are several.
+    """
+    if is_assignments(options.qrels):
+        raise _no_judgments(options)
+    refuse_filters(options.qrels, options)
+    if options.bank is not None or options.facets:
+        raise InputError(f"--provider {options.provider} knows neither --bank nor --facets; leave them or it out")
+    rows = judgments_of(options.qrels)
+    if are_items(rows) and not all(measure.NAME in ITEM_MEASURES for measure in measures):
+        raise _no_judgments(options)
+    return [row for row in rows if row.doc_id != BANK_DOC]
+
+
+def _no_judgments(options: argparse.Namespace) -> InputError:
+    return InputError(
+        f"--provider {options.provider} reads judgments of passages, and {options.qrels} holds grades of items; "
+        "make judgments of them first (rubric_measures qrels), or leave --provider out"
+    )
 
 
 def _from_records(options: argparse.Namespace, measures: Sequence[Measure]) -> tuple[Evaluation, Run]:
     """Scores the run against graded records as they are read."""
     from rubric_measures.selection import RecordQuery, consume_records
 
-    _check_provider(options)
+    if options.provider not in (None, RubricProvider.NAME):
+        raise _no_judgments(options)
     run = read_run(options.run)
 
     def evaluated(stream: Iterator[RecordQuery]) -> Evaluation:

@@ -6,7 +6,7 @@ import argparse
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import ir_measures
 from ir_measures.measures.base import Measure
@@ -24,6 +24,7 @@ from rubric_measures.signature import describe
 __all__ = [
     "add_grade_options",
     "add_places_option",
+    "are_items",
     "assigned_answers",
     "bank_of",
     "chosen_places",
@@ -32,11 +33,13 @@ __all__ = [
     "holds_records",
     "is_assignments",
     "is_records",
+    "judgments_of",
     "keep_inputs",
     "keep_inputs_of",
     "note_labels",
     "parse_measures",
     "progress",
+    "refuse_filters",
     "rubric_measures_of",
     "wanted_of",
 ]
@@ -182,6 +185,29 @@ def _is_dataset(name: str) -> bool:
     return name != "-" and not Path(name).exists()
 
 
+# What chooses among the grade sets of records: the attribute, the option.
+_FILTERS = {
+    name: f"--{name.replace('_', '-')}"
+    for name in ("llm", "prompt_class", "prompt_type", "question_set", "grade_set", "people")
+}
+
+
+def refuse_filters(path: str, options: argparse.Namespace, holds: str = "judgments") -> None:
+    """Refuses options that choose among grade sets where there is none to choose: they would do nothing.
+
+    Args:
+        path: the file or id, for the error.
+        options: of `add_grade_options`.
+        holds: what is there instead.
+
+    Raises:
+        InputError: one of them is given.
+    """
+    given = [option for name, option in _FILTERS.items() if getattr(options, name, None) is not None]
+    if given:
+        raise InputError(f"{path}: holds {holds}, no grade sets to choose from; leave {' '.join(given)} out")
+
+
 def _dataset_qrels(name: str) -> Iterable[object]:
     import ir_datasets
 
@@ -214,35 +240,47 @@ def grades_of(path: str, options: argparse.Namespace, needs_items: bool = True) 
         InputError: nothing of that name, or a file of another format.
     """
     bank = bank_of(options)
-    if _is_dataset(path):
-        rows = list(_dataset_qrels(path))
-    elif is_records(path):
+    is_file = not _is_dataset(path)
+    if is_file and is_records(path):
         from rubric_measures.selection import load_records
 
         return load_records(path, bank, wanted_of(options), options.on_failed)
-    elif is_assignments(path):
+    if is_file and is_assignments(path):
         return assigned_answers(path, options).grades
-    elif needs_items or bank is not None:
+    refuse_filters(path, options)
+    if is_file and (needs_items or bank is not None):
         return read_grades(path, bank, on_failed=options.on_failed, source=describe((), bank))
-    else:
-        from rubric_measures.formats.trec import read_qrels
-
-        rows = list(read_qrels(path))
-    if needs_items or bank is not None or _are_items(rows):
+    rows = judgments_of(path)
+    if needs_items or bank is not None or are_items(rows):
         return build_grades(rows, bank, on_failed=options.on_failed, source=describe((), bank))
     return rows
+
+
+def judgments_of(path: str) -> list[Any]:
+    """The rows of judgments that a QRELS argument names, of documents or of items: a file, or an ir_datasets id.
+
+    Raises:
+        InputError: nothing of that name, or a file of another format.
+    """
+    if _is_dataset(path):
+        return list(_dataset_qrels(path))
+    from rubric_measures.formats.trec import read_qrels
+
+    return list(read_qrels(path))
 
 
 def assigned_answers(path: str, options: argparse.Namespace) -> AssignedAnswers:
     """What a file of assignments holds; see `load_assignments`."""
     from rubric_measures.assignments import load_assignments
 
+    refuse_filters(path, options, "assigned nuggets")
     bank = bank_of(options)
     source = {**describe((), bank), "grades": ["assignments"]}
     return load_assignments(path, bank, on_failed=options.on_failed, source=source)
 
 
-def _are_items(rows: Iterable[object]) -> bool:
+def are_items(rows: Iterable[object]) -> bool:
+    """Whether rows of judgments are of items: a document is judged several times for a query, or a bank is declared."""
     seen: set[tuple[str, str]] = set()
     for row in rows:
         pair = (row.query_id, row.doc_id)  # type: ignore[attr-defined]

@@ -24,6 +24,7 @@ from rubric_measures.cli.inputs import (
     note_labels,
     parse_measures,
     progress,
+    refuse_filters,
     rubric_measures_of,
     wanted_of,
 )
@@ -250,7 +251,14 @@ def _as_nuggetizer(options: argparse.Namespace, measures: Sequence[Measure]) -> 
 
     if options.bank is not None or options.facets or options.length:
         raise InputError("--compat nuggetizer knows neither --bank nor --facets nor --length; leave them out")
+    refuse_filters(options.graded, options, "assigned nuggets")
+    _refuse_on_failed(options)
     return score_nuggetizer(options.graded, measures)
+
+
+def _refuse_on_failed(options: argparse.Namespace) -> None:
+    if options.on_failed != "exclude":
+        raise InputError(f"--compat {options.compat} counts failures as that program does; leave --on-failed out")
 
 
 def _from_assignments(
@@ -277,6 +285,8 @@ def _looks_like_records(path: str) -> bool:
 
 
 def _from_records(options: argparse.Namespace, measures: Sequence[Measure], runs: RunSpool | None) -> Leaderboard:
+    from dataclasses import replace
+
     from rubric_measures.selection import consume_records
 
     wanted, bank = wanted_of(options), bank_of(options)
@@ -288,13 +298,20 @@ def _from_records(options: argparse.Namespace, measures: Sequence[Measure], runs
     if options.compat == "workbench":
         from rubric_measures.workbench import score_workbench, workbench_filter
 
-        return consume_records(
+        if options.facets:
+            raise InputError("--compat workbench knows no --facets; leave it out")
+        _refuse_on_failed(options)
+        board = consume_records(
             lambda stream: score_workbench(stream, measures),
             options.graded,
             bank,
             workbench_filter(wanted),
             keep_ranks=True,
         )
+        if not options.no_overall:
+            return board
+        cells = {run: row for run, row in board.cells.items() if run != OVERALL}
+        return replace(board, cells=cells, values={run: board.values[run] for run in cells})
 
     return consume_records(
         lambda stream: score_records(

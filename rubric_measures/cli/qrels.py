@@ -37,6 +37,8 @@ def run(options: argparse.Namespace) -> int:
     from rubric_measures.formats.trec import write_qrels
 
     keep_inputs(options.output, options.graded, options.bank)
+    if options.per == "item" and (options.label, options.rel) != ("max", 1):
+        raise InputError("--per item writes the grades themselves; leave --label and --rel out")
     if not holds_records(options.graded):
         grades = grades_of(options.graded, options)
         if not isinstance(grades, Grades):

@@ -117,6 +117,13 @@ def compute(measures: Sequence[Measure], qrels: Any, run: Sequence[Any], provide
         # Some would ignore a parameter that they do not know, and give another measure's number.
         if not calculator.supports(measure):
             raise MeasureError(f"{measure}: the provider {provider} does not compute it; leave --provider out")
+    if provider == "pyndeval":
+        # Of several levels or alphas in one call all but one get an empty run, and zeros.
+        found: list[Metric] = []
+        for measure in measures:
+            with delegated([measure]):
+                found += calculator.iter_calc([measure], qrels, run)
+        return found
     try:
         with delegated(measures):
             return list(calculator.iter_calc(measures, qrels, run))
