@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+from unicodedata import category
 
 from rubric_measures.errors import InputError
 from rubric_measures.formats.reports import Answer, read_answers
@@ -28,10 +29,39 @@ __all__ = [
 
 _LOG = logging.getLogger("rubric_measures")
 
-# A sentence ends at . ! ? … (with closing quotes and brackets) before white space, or at a blank line.
-_SENTENCE_END = re.compile(r"""[.!?…]+["'”’)\]»]*(?=\s)|[。！？]["'”’)\]»」』]*|\n\s*(?=\n)""")
+# What closes a quotation or bracket belongs to the sentence that ends before it.
+_CLOSING = "\"'”’)\\]»」』】》〉）"
+# A sentence ends at . ! ? … before white space; at the marks of scripts that put none behind them, or not always
+# (Chinese and Japanese, Hindi, Urdu and Arabic, Armenian, Ethiopic, Burmese, Khmer); or at a blank line. Nothing of a
+# run of marks is looked at twice: models that loop write many thousands of them.
+_SENTENCE_END = re.compile(
+    rf"(?<![.!?…])[.!?…]++[{_CLOSING}]*+(?=\s)"
+    rf"|[。！？｡।॥؟۔։።፧။៕។][.!?…。！？]*+[{_CLOSING}]*+"
+    r"|\n\s*(?=\n)"
+)
 _NEXT_CHARACTER = re.compile(r"\S")
-_ABBREVIATION = re.compile(r"(?:^|[\s(\[])(?:[A-Z]|Dr|Mr|Mrs|Ms|Prof|St|vs|cf|ca|e\.g|i\.e|Fig|fig|No|approx)\.$")
+# After these a stop ends no sentence, whatever follows: a passage that goes on for one sentence more costs little, one
+# that ends in the middle of a name costs the name. Initials (J. Smith, U.S. Navy), numbers of a list, and the usual.
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(\[])(?:(?:[A-Z]\.)*[A-Z]|Dr|Mr|Mrs|Ms|Prof|St|Jr|Sr|Gen|Col|Capt|Lt|Sen|Rep|Gov|Inc|Ltd|Co|Corp|Mt|Rev"
+    r"|et al|vs|cf|ca|a\.m|p\.m|e\.g|i\.e|Fig|fig|Eq|Sec|No|Vol|pp|approx)\.\Z"
+    r"|^\s*\d{1,3}\.\Z",
+    re.MULTILINE,
+)
+_LOOK_BACK = 12
+
+# Scripts without blanks: of Han and kana two characters count as a word, of Thai, Lao, Tibetan, Burmese and Khmer five
+# (with the vowels and tones that belong to the last).
+_HAN = "\u3001-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uffee\U00020000-\U0003ffff"
+_THAI = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"
+_MARKS = "".join(
+    char
+    for low, high in ((0xE00, 0x10A0), (0x1780, 0x1800))
+    for char in map(chr, range(low, high))
+    if category(char)[0] == "M"
+)
+_LONGEST_WORD = 50
+_WORD = re.compile(rf"[{_HAN}]{{1,2}}|[{_THAI}]{{1,5}}[{_MARKS}]*|[^\s{_HAN}{_THAI}]{{1,{_LONGEST_WORD}}}")
 
 
 class Segment(NamedTuple):
@@ -57,8 +87,14 @@ class Segment(NamedTuple):
 def split_answer(text: str, max_words: int = 400) -> list[str]:
     """Cuts a text into passages at sentence ends, in order, each as long as fits.
 
-    Words are what white space separates; no word is lost, and no passage has more than `max_words` of them. Only a
-    sentence that is longer than that is cut inside, at a word.
+    Nothing but white space is lost, and no passage has more than `max_words` words. Words are what white space
+    separates; where a script has no blanks, or a word has more than 50 characters, its characters are counted (two of
+    Han or kana, five of Thai, Lao, Tibetan, Burmese or Khmer, else 50 are a word). Only a sentence that is longer than
+    a passage is cut inside, at white space, and only a word that is longer than one, inside the word.
+
+    A sentence ends at `.` `!` `?` or `…` before white space, at the marks of other scripts (`。` `।` `؟` `۔` …), and at
+    a blank line; not before a small letter, nor after initials (J. Smith, U.S. Navy), common abbreviations (Dr.,
+    et al., p.m.) and the numbers of a list. Time is linear in the length of the text.
 
     Args:
         text: an answer; white space around passages is dropped, inside it stays.
@@ -75,7 +111,7 @@ def split_answer(text: str, max_words: int = 400) -> list[str]:
     passages: list[str] = []
     start = end = words = 0
     for stop in _sentence_ends(text):
-        more = len(text[end:stop].split())
+        more = _words(text[end:stop])
         if words and words + more > max_words:
             passages.append(text[start:end].strip())
             start, words = end, 0
@@ -84,7 +120,7 @@ def split_answer(text: str, max_words: int = 400) -> list[str]:
             *full, rest = _cut_words(text[start:stop].strip(), max_words)
             passages += full
             start = stop - len(rest) - (len(text[start:stop]) - len(text[start:stop].rstrip()))
-            more = len(rest.split())
+            more = _words(rest)
         words += more
         end = stop
     last = text[start:].strip()
@@ -94,25 +130,43 @@ def split_answer(text: str, max_words: int = 400) -> list[str]:
 def _sentence_ends(text: str) -> Iterator[int]:
     for match in _SENTENCE_END.finditer(text):
         after = _NEXT_CHARACTER.search(text, match.end())
-        blank_line = match[0].isspace()
-        goes_on = after is not None and after[0].islower()
-        if not blank_line and (goes_on or _ABBREVIATION.search(text, max(0, match.start() - 12), match.end())):
+        if not match[0].isspace() and after is not None and after[0].islower():
+            continue
+        if match[0] == "." and _ABBREVIATION.search(text, max(0, match.start() - _LOOK_BACK), match.end()):
             continue
         yield match.end()
     yield len(text)
 
 
+def _words(text: str) -> int:
+    """How many words a text has, see `split_answer`."""
+    tokens = text.split()
+    if text.isascii() and all(len(token) <= _LONGEST_WORD for token in tokens):
+        return len(tokens)
+    return sum(1 for _ in _WORD.finditer(text))
+
+
 def _cut_words(text: str, max_words: int) -> list[str]:
-    """Pieces of at most `max_words` words, cut at white space."""
-    starts = [match.start() for match in re.finditer(r"\S+", text)][::max_words]
-    return [text[start:stop].strip() for start, stop in zip(starts, [*starts[1:], len(text)], strict=True)]
+    """Pieces of at most `max_words` words, cut at white space; inside a word only where that alone is longer."""
+    cuts, words = [0], 0
+    for token in re.finditer(r"\S+", text):
+        more = _words(token[0])
+        if words and words + more > max_words:
+            cuts.append(token.start())
+            words = 0
+        if more > max_words:
+            inside = [match.start() for match in _WORD.finditer(token[0])][max_words::max_words]
+            cuts += [token.start() + place for place in inside]
+            more -= max_words * len(inside)
+        words += more
+    return [text[start:stop].strip() for start, stop in zip(cuts, [*cuts[1:], len(text)], strict=True)]
 
 
 def answer_segments(answers: Iterable[Answer], max_words: int | None = 400) -> Iterator[Segment]:
     """The passages of answers, each answer's in order; an answer without words has none.
 
     An answer that comes in sentences is cut between them, so that every passage keeps its citations; only a sentence of
-    more than `max_words` is cut itself. Other answers are cut by `split_answer`.
+    more than `max_words` words is cut itself. Other answers are cut by `split_answer`.
 
     Args:
         answers: the answers.
@@ -151,7 +205,7 @@ def _sentence_groups(answer: Answer, max_words: int | None) -> list[_Piece]:
         places.clear()
 
     for place, sentence in enumerate(answer.sentences):
-        more = len(sentence.split())
+        more = _words(sentence)
         if max_words is not None and words + more > max_words:
             close()
             words = 0

@@ -40,6 +40,25 @@ from rubric_measures.pooling import pool, pool_files
         # A sentence that is too long is cut at words, and the rest of it stays with what follows.
         ("a b c d e f g. H i.", 3, ["a b c", "d e f", "g. H i."]),
         ("Go. a b c d. E.", 3, ["Go. a b", "c d. E."]),
+        # Names of countries, times and authors go on; a list's numbers begin what follows.
+        ("He led the U.S. Navy then. He left.", 5, ["He led the U.S. Navy", "then. He left."]),
+        ("He led the U.S. Navy then. He left.", 6, ["He led the U.S. Navy then.", "He left."]),
+        ("As Smith et al. Said it. Good.", 6, ["As Smith et al. Said it.", "Good."]),
+        ("Open until 5 p.m. Monday to Friday. Good.", 7, ["Open until 5 p.m. Monday to Friday.", "Good."]),
+        ("Two kinds:\n1. First one.\n2. Second one.", 5, ["Two kinds:\n1. First one.", "2. Second one."]),
+        # Hindi, Urdu, Arabic, and Chinese, which has no blanks: two characters are a word.
+        ("एक दो तीन। चार पाँच छह॥ सात।", 5, ["एक दो तीन।", "चार पाँच छह॥ सात।"]),
+        ("ایک دو تین۔ چار پانچ چھ۔", 5, ["ایک دو تین۔", "چار پانچ چھ۔"]),
+        ("ما هذا الشيء؟ هو كتاب كبير.", 5, ["ما هذا الشيء؟", "هو كتاب كبير."]),
+        ("天地玄黄。宇宙洪荒！「日月盈昃？」", 4, ["天地玄黄。", "宇宙洪荒！", "「日月盈昃？」"]),
+        # An abbreviation in the line before is not at the end of this one.
+        ("Ask Mr.\nBo. Then go.", 3, ["Ask Mr.\nBo.", "Then go."]),
+        # No end in sight: cut at blanks, and inside of what alone is too long.
+        ("天地玄黄宇宙洪荒", 3, ["天地玄黄宇宙", "洪荒"]),
+        ("a b c 天地玄黄宇宙洪荒 d", 3, ["a b c", "天地玄黄宇宙", "洪荒 d"]),
+        ("a b 天地玄黄 c", 3, ["a b", "天地玄黄 c"]),
+        ("กขคงจฉชซฌญฎฏ", 2, ["กขคงจฉชซฌญ", "ฎฏ"]),
+        ("x" * 120, 2, ["x" * 100, "x" * 20]),
         ("  \n ", 3, []),
         ("", 3, []),
     ],
@@ -48,11 +67,27 @@ def test_split(text: str, max_words: int, passages: list[str]) -> None:
     assert split_answer(text, max_words) == passages
 
 
-@given(st.text("ab .!?\n。\"'", max_size=80), st.integers(1, 6))
+@given(st.text("abA .!?…\n。।؟\"'”天กี1", max_size=80), st.integers(1, 6))
 def test_no_word_is_lost_and_none_is_too_long(text: str, max_words: int) -> None:
     passages = split_answer(text, max_words)
     assert "".join("".join(passages).split()) == "".join(text.split())
     assert all(0 < len(passage.split()) <= max_words for passage in passages)
+
+
+def test_a_chinese_answer_without_blanks_is_cut_at_sentence_ends() -> None:
+    sentence = "皮肤的最外层叫做表皮，它保护我们的身体。"
+    passages = split_answer(sentence * 240)
+    # 20 characters are 10 words: forty sentences are a passage of 400.
+    assert passages == [sentence * 40] * 6
+
+
+@pytest.mark.parametrize("mark", [".", "!", "…", "。", "॥", '."', "\n", " ", "\n ", "U.", "天", "1.\n", "[", "x"])
+def test_answers_of_models_that_loop_are_cut_in_linear_time(mark: str) -> None:
+    # Quadratic time would be an hour; whatever white space there is, nothing else is lost.
+    text = "It loops" + mark * 100_000
+    passages = split_answer(text)
+    assert "".join("".join(passages).split()) == "".join(text.split())
+    assert max(map(len, passages)) <= 400 * 51
 
 
 def test_no_passages_of_no_words() -> None:
