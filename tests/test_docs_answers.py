@@ -45,7 +45,11 @@ def _files() -> None:
         [{"qid": "tea", "query": "how is tea made", "word_limit": 6}, {"qid": "frost", "query": "x"}],
     )
     bank: list[object] = [
-        {"query_id": topic, "query_text": topic, "items": [{"nugget_text": t, "importance": i} for t, i in nuggets]}
+        {
+            "query_id": topic,
+            "query_text": topic,
+            "items": [{"nugget_text": t, "importance": i, "facet_id": "all"} for t, i in nuggets],
+        }
         for topic, nuggets in NUGGETS.items()
     ]
     _lines(Path("nuggets.jsonl"), bank)
