@@ -178,6 +178,78 @@ def test_a_queue_page_works_without_the_server(people: tuple[Browser, Browser], 
     ada.wait_for("zoe")
 
 
+def test_two_people_at_one_saved_page_and_a_name_that_is_corrected(tmp_path: Path) -> None:
+    from rubric_measures.cli import main
+
+    (tmp_path / "project").mkdir()
+    project = make_project(tmp_path / "project")
+    page = tmp_path / "queue.html"
+    command = ["review", str(project / "graded.jsonl.gz"), "--bank", str(project / "bank.jsonl")]
+    assert main([*command, "--order", "query", "--query", "q1", "--export-queue", str(page)]) == 0
+    ada = Browser(tmp_path / "profile")
+    try:
+        ada.driver.execute_cdp_cmd(
+            "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(ada.downloads)}
+        )
+
+        def called(name: str) -> None:
+            ada.find("#person").clear()
+            ada.find("#person").send_keys(name)
+            ada.find("h1").click()
+
+        def pressed() -> list[str]:
+            found = ada.driver.find_elements(By.CSS_SELECTOR, "#grades [aria-pressed=true]")
+            return [one.get_attribute("data-grade") for one in found]
+
+        def saved() -> list[tuple[str, str, int]]:
+            there = ada.downloads / "review-grades.jsonl"
+            there.unlink(missing_ok=True)
+            ada.find("#save").click()
+            WebDriverWait(ada.driver, 60).until(lambda _: there.exists())
+            assert main([*command, "--import", str(there)]) == 0
+            rows = [json.loads(line) for line in there.read_text(encoding="utf-8").splitlines()]
+            return [(row["person"], row["item_id"], row["grade"]) for row in rows]
+
+        ada.driver.get(page.as_uri())
+        # Nobody grades without a name, and the key that asked for it is no part of it.
+        ada.keys("3")
+        ada.wait_for("Say who you are first")
+        assert ada.find("#person").get_attribute("value") == ""
+        called("ada")
+        ada.keys("3")
+        ada.wait_for("1 done")
+        # Bob comes to the same browser: he sees none of Ada's grades, and gives his own.
+        called("bob")
+        ada.keys("k")
+        ada.wait_for("0 done")
+        assert pressed() == [] and "by ada" in ada.find("#renaming").text
+        ada.keys("1")
+        assert saved() == [("bob", "q1/a", 1)]
+        called("ada")
+        ada.keys("k")
+        assert pressed() == ["3"] and saved() == [("ada", "q1/a", 3)]
+        # After a reload each name has its grades; whoever mistyped theirs moves them, and the import follows.
+        ada.driver.get(page.as_uri())
+        ada.wait_for("0 done")
+        for name in ("ada", "ada l."):
+            called(name)
+        ada.find("#rename").click()
+        ada.wait_for("1 done")
+        assert pressed() == ["3"] and not ada.find("#renaming").is_displayed()
+        assert saved() == [("ada l.", "q1/a", 3)]
+    finally:
+        ada.driver.quit()
+    assert main([*command, "--export", str(tmp_path / "out")]) == 0
+    audit = [json.loads(line) for line in (tmp_path / "out" / "audit.jsonl").read_text().splitlines()]
+    assert [(line["kind"], line["person"], line["undone"]) for line in audit] == [
+        ("grade", "bob", False),
+        ("grade", "ada", True),
+        ("undo", "ada l.", False),
+        ("grade", "ada l.", False),
+    ]
+    assert len({line["uid"] for line in audit}) == 4
+
+
 def test_both_colour_schemes_are_readable_and_nothing_overflows_at_200_percent(
     people: tuple[Browser, Browser], server: Server
 ) -> None:

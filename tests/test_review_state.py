@@ -23,7 +23,14 @@ from rubric_measures.records import RubricItem, TestBank, make_item_id
 from rubric_measures.review.agreeing import agreement_rows, progress_rows
 from rubric_measures.review.bank_formats import bank_formats
 from rubric_measures.review.events import Cell, Event
-from rubric_measures.review.export import corrected_groups, edited_entries, export_review, import_grades, inside
+from rubric_measures.review.export import (
+    audit_lines,
+    corrected_groups,
+    edited_entries,
+    export_review,
+    import_grades,
+    inside,
+)
 from rubric_measures.review.folding import fold
 from rubric_measures.review.impact import Scores, changed_cells, impact_of
 from rubric_measures.review.impact_items import ItemImpacts, ItemScores
@@ -640,6 +647,64 @@ def test_grades_of_a_page_replace_nothing_that_was_done_later(
     now = store.snapshot().grades[B]["zoe"]
     assert (now.first, now.blind, now.grade, now.final) == (5, True, 0, None)
     assert [record.getMessage()[:29] for record in caplog.records[2:]] == ["2 grades wait for a decision "]
+
+
+def _saved(uid: str, cell: Cell, grade: int, person: str = "zoe", **more: str) -> dict[str, object]:
+    time = "2026-01-01T00:00:00+00:00"
+    return {"uid": uid, "person": person, "time": time, **cell._asdict(), "grade": grade, **more}
+
+
+def test_a_grade_that_was_edited_in_a_saved_file_is_a_later_version(
+    folder: Path, material: Material, store: ReviewStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = [_saved("1", A, 4), _saved("2", B, 3)], [_saved("1", A, 4), _saved("2", B, 5, note="said twice")]
+    for number, lines in enumerate((first, second, second, first)):
+        write_lines(folder / f"{number}.jsonl", lines)
+    assert [import_grades(folder / f"{number}.jsonl", store, material) for number in range(4)] == [
+        *((2, 2), (1, 2), (0, 2), (0, 2))
+    ]
+    said = store.snapshot().grades
+    assert (said[A]["zoe"].final, said[B]["zoe"].final, said[B]["zoe"].reason) == (4, 5, "said twice")
+    # Both versions are in the audit trail, under uids of their own.
+    events = [event for event in store.events() if event.payload["item_id"] == "q1/b"]
+    assert [event.payload["grade"] for event in events] == [3, 5] and len({event.uid for event in events}) == 2
+    notes = [note for note in (record.getMessage() for record in caplog.records) if "wait for" not in note]
+    assert len(notes) == 2 and notes[0].startswith("1 grades are other versions of grades that were there (same uid)")
+    assert notes[1].startswith("1 grades were there already, and later versions of them")
+    # Two versions in one file: the later line counts. Taking it back leaves the earlier one.
+    write_lines(folder / "both.jsonl", [_saved("3", Cell("q1", "d2", "q1/a"), grade) for grade in (1, 0)])
+    assert import_grades(folder / "both.jsonl", store, material) == (2, 2)
+    assert store.snapshot().grades[Cell("q1", "d2", "q1/a")]["zoe"].grade == 0
+    store.undo("zoe")
+    assert store.snapshot().grades[Cell("q1", "d2", "q1/a")]["zoe"].grade == 1
+
+
+def test_a_corrected_name_takes_the_grades_over(
+    folder: Path, material: Material, store: ReviewStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_lines(folder / "wrong.jsonl", [_saved("1", A, 4, "bob"), _saved("2", B, 3, "bob")])
+    write_lines(folder / "right.jsonl", [_saved("1", A, 4, "zoe"), _saved("2", B, 3, "zoe")])
+    store.grade("bob", Cell("q2", "d3", "q2/a"), 5, 5)
+    assert import_grades(folder / "wrong.jsonl", store, material) == (2, 2)
+    # Bob decided about one of them on the server: that is work, and stays with his name.
+    store.decide("bob", B, "override", 3, "clear")
+    assert import_grades(folder / "right.jsonl", store, material) == (2, 2)
+    said = store.snapshot().grades
+    assert sorted(said[A]) == ["zoe"] and said[A]["zoe"].final == 4 and said[A]["zoe"].blind
+    assert {name: one.final for name, one in said[B].items()} == {"bob": 3, "zoe": None}
+    assert sorted(said[Cell("q2", "d3", "q2/a")]) == ["bob"]
+    notes = [record.getMessage() for record in caplog.records]
+    assert any(note.startswith("1 of them correct the name: the grades count for the new name") for note in notes)
+    assert any(note.startswith("1 of them correct a name under which more was done since") for note in notes)
+    assert [json.loads(line)["undone"] for line in audit_lines(store.events(), store.snapshot())] == [
+        *(False, True, False, False, False, False, False)
+    ]
+    # The old file changes nothing any more; zoe can take hers back like any other.
+    assert import_grades(folder / "wrong.jsonl", store, material) == (0, 2)
+    assert sorted(store.snapshot().grades[A]) == ["zoe"]
+    for _ in range(2):
+        assert store.undo("zoe") is not None
+    assert store.undo("zoe") is None and A not in store.snapshot().grades
 
 
 def test_a_note_of_a_page_overrides_and_open_grades_are_said(

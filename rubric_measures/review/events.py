@@ -44,6 +44,7 @@ class Event:
         kind: `grade`, `decide`, `undo`, `look` (at scores that tell something of grades that the person had still to
             give), or an edit of the bank (`item_add`, `item_edit`, `item_retire`, `item_split`, `item_merge`).
         payload: what, by kind.
+        uid: names the event wherever it goes; that of a saved page's grade is made of the page's.
     """
 
     event_id: int
@@ -51,6 +52,7 @@ class Event:
     time: str
     kind: str
     payload: Mapping[str, Any]
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)

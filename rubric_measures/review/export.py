@@ -28,6 +28,7 @@ from rubric_measures.review.bank_formats import made_banks, write_banks
 from rubric_measures.review.events import PAGE, Cell, Event, Snapshot
 from rubric_measures.review.material import Material
 from rubric_measures.review.store import ReviewStore
+from rubric_measures.review.taking_in import PageGrade, TakenIn
 from rubric_measures.signature import content_hash
 
 __all__ = [
@@ -230,21 +231,18 @@ def audit_lines(events: Sequence[Event], snapshot: Snapshot) -> Iterator[str]:
             "time": event.time,
             "person": event.person,
             "kind": event.kind,
+            "uid": event.uid,
             "undone": event.event_id in snapshot.undone,
             **{"payload": dict(event.payload)},
         }
         yield json.dumps(line, ensure_ascii=False) + "\n"
 
 
-class _Row(NamedTuple):
-    uid: str
-    person: str
-    time: str
-    payload: dict[str, Any]
-
-
 def import_grades(path: str | os.PathLike[str], store: ReviewStore, material: Material) -> tuple[int, int]:
-    """Takes in the grades that a static page saved; grades that are there already are passed over.
+    """Takes in the grades that a static page saved; grades that are there already, content and all, are passed over.
+
+    A line with the uid of a grade that is there and other content is a later version: both stay in the audit trail,
+    and the later one counts; with another person, the grade changes its name. How many there are is said.
 
     A note with a grade that differs from the grader's is the reason of an override; without one the grade waits for a
     decision, and how many do is said. A grade that is older than what its person did on the same cell since is kept as
@@ -262,16 +260,26 @@ def import_grades(path: str | os.PathLike[str], store: ReviewStore, material: Ma
         raise FormatError("holds no grades", path=name)
     taken = store.take_in(rows)
     log = logging.getLogger("rubric_measures")
-    if taken.older:
-        log.warning(
-            "%d grades are older than what the same person did there since: kept in the audit trail only", taken.older
-        )
+    for note in _taken_notes(taken):
+        log.warning("%s", note)
     if note := open_note(store.snapshot()):
         log.warning("%s", note)
     return taken.new, len(rows)
 
 
-def _row(name: str, line: int, data: bytes, material: Material) -> _Row:
+def _taken_notes(taken: TakenIn) -> list[str]:
+    """What is to say about grades that were taken in, a line each, with counts."""
+    said = {
+        "grades are older than what the same person did there since: kept in the audit trail only": taken.older,
+        "grades are other versions of grades that were there (same uid): the ones taken in now count": taken.versions,
+        "of them correct the name: the grades count for the new name, no longer for the one before": taken.renamed,
+        "of them correct a name under which more was done since: that stays, and both names count": taken.both,
+        "grades were there already, and later versions of them (same uid) count": taken.behind,
+    }
+    return [f"{count} {text}" for text, count in said.items() if count]
+
+
+def _row(name: str, line: int, data: bytes, material: Material) -> PageGrade:
     try:
         value = json.loads(data)
     except ValueError:
@@ -299,7 +307,7 @@ def _row(name: str, line: int, data: bytes, material: Material) -> _Row:
         payload["note"] = value["note"].strip().encode("utf-8", "replace").decode("utf-8")
         if None not in (grade, grader) and grade != grader:
             payload["decision"] = "override"
-    return _Row(f"page-{value['uid']}", person, value["time"], payload)
+    return PageGrade(f"page-{value['uid']}", person, value["time"], payload)
 
 
 def static_page(material: Material, cells: Sequence[Cell], title: str) -> str:

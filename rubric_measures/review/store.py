@@ -12,16 +12,17 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from rubric_measures.errors import InputError
 from rubric_measures.files import path_name
 from rubric_measures.records import RubricItem, TestBank, make_item_id
 from rubric_measures.review.events import EDITS, Cell, Event, Snapshot
-from rubric_measures.review.folding import extend, fold, is_earlier
+from rubric_measures.review.folding import extend, fold
+from rubric_measures.review.taking_in import PageGrade, TakenIn, take_in
 from rubric_measures.review.undoing import Undone, candidates
 
-__all__ = ["ConflictError", "ReviewStore", "TakenIn"]
+__all__ = ["ConflictError", "ReviewStore"]
 
 _SCHEMA = """
 create table if not exists events (
@@ -46,18 +47,6 @@ class ConflictError(InputError):
     def __init__(self, keys: Sequence[str]) -> None:
         self.keys = tuple(keys)
         super().__init__(f"{len(keys)} items were changed by somebody else meanwhile: {', '.join(keys)}")
-
-
-class TakenIn(NamedTuple):
-    """What came of grades that were given elsewhere.
-
-    Attributes:
-        new: how many were added.
-        older: of these, those that replace nothing, because their person did something later on the same cell.
-    """
-
-    new: int
-    older: int
 
 
 class ReviewStore:
@@ -143,11 +132,11 @@ class ReviewStore:
 
     def _load(self) -> None:
         rows = self._connection.execute(
-            "select event_id, person, time, kind, payload from events where event_id > ? order by event_id",
+            "select event_id, person, time, kind, payload, uid from events where event_id > ? order by event_id",
             (self._last_id(),),
         ).fetchall()
         self._events += [
-            Event(number, person, time, kind, json.loads(text)) for number, person, time, kind, text in rows
+            Event(number, person, time, kind, json.loads(text), uid) for number, person, time, kind, text, uid in rows
         ]
 
     def grade(self, person: str, cell: Cell, grade: int | None, grader_grade: int | None, blind: bool = True) -> Event:
@@ -253,34 +242,25 @@ class ReviewStore:
             return f"later changes build on it ({error})"
         return ""
 
-    def take_in(self, rows: Sequence[tuple[str, str, str, Mapping[str, Any]]]) -> TakenIn:
-        """Adds grades that were given elsewhere, all or none; those that are there already are passed over.
-
-        A grade is not blind where its person was shown the grader's here before.
-
-        Args:
-            rows: (uid, person, time, payload of a `grade`).
-        """
-        new = older = 0
+    def take_in(self, rows: Sequence[PageGrade]) -> TakenIn:
+        """Adds grades that were given elsewhere, all or none; see `taking_in.take_in`."""
         with self._lock:
             self._connection.execute("begin immediate")
             try:
-                grades, seen = self.snapshot().grades, _seen(self._events)
-                for uid, person, time, payload in rows:
-                    cell = Cell(payload["query_id"], payload["doc_id"], payload["item_id"])
-                    blind = bool(payload.get("blind", True)) and (person, cell) not in seen
-                    cursor = self._connection.execute(
-                        "insert or ignore into events (uid, person, time, kind, payload) values (?, ?, ?, 'grade', ?)",
-                        (uid, person, time, json.dumps({**payload, "blind": blind})),
-                    )
-                    if cursor.rowcount:
-                        said = grades.get(cell, {}).get(person)
-                        new, older = new + 1, older + (said is not None and is_earlier(time, said.time))
+                snapshot = self.snapshot()
+                taken = take_in(rows, self._events, snapshot, self._insert)
             except BaseException:
                 self._connection.execute("rollback")
                 raise
             self._connection.execute("commit")
-        return TakenIn(new, older)
+        return taken
+
+    def _insert(self, event: Event) -> Event:
+        cursor = self._connection.execute(
+            "insert into events (uid, person, time, kind, payload) values (?, ?, ?, ?, ?)",
+            (event.uid, event.person, event.time, event.kind, json.dumps(event.payload)),
+        )
+        return replace(event, event_id=int(cursor.lastrowid or 0))
 
     def _write(self, person: str, kind: str, check: Callable[[Snapshot], Mapping[str, Any] | None]) -> Event:
         """Checks and adds an event in one transaction: no other writer comes between the check and the event."""
@@ -288,34 +268,21 @@ class ReviewStore:
             self._connection.execute("begin immediate")
             try:
                 payload = check(self.snapshot())
-                event = Event(self._last_id() + 1, person, datetime.now(UTC).isoformat(timespec="seconds"), kind, {})
+                now = datetime.now(UTC).isoformat(timespec="seconds")
+                event = Event(self._last_id() + 1, person, now, kind, payload or {}, uuid.uuid4().hex)
                 if payload is None:
                     self._connection.execute("rollback")
                     return event
                 if kind in EDITS:
                     # Refuses what cannot be added up, before it is kept.
-                    extend(self.snapshot(), [replace(event, payload=payload)], self.bank, self._events)
-                cursor = self._connection.execute(
-                    "insert into events (uid, person, time, kind, payload) values (?, ?, ?, ?, ?)",
-                    (uuid.uuid4().hex, person, event.time, kind, json.dumps(payload)),
-                )
+                    extend(self.snapshot(), [event], self.bank, self._events)
+                kept = self._insert(event)
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("rollback")
                 raise
             self._connection.execute("commit")
-            return Event(int(cursor.lastrowid or 0), person, event.time, kind, payload)
-
-
-def _seen(events: Sequence[Event]) -> set[tuple[str, Cell]]:
-    """Who was shown the grader's grade of what: by a grade of their own (also one that was taken back), or at once."""
-    return {
-        (event.person, Cell(say["query_id"], say["doc_id"], say["item_id"]))
-        for event in events
-        for say in (event.payload,)
-        if event.kind == "decide"
-        or (event.kind == "grade" and (say["grade"] is not None or not say.get("blind", True)))
-    }
+            return kept
 
 
 def _checked(grade: int | None) -> int | None:

@@ -10,14 +10,12 @@
   const key = function (cell) {
     return JSON.stringify([cell.query_id, cell.doc_id, cell.item_id]);
   };
-  const store = "rubric-review-queue-" + queue.id;
-  let said = {};
+  const store = "rubric-review-queue-" + queue.id + "-";
+  // Several people may share one browser: each has grades of their own, and sees nobody else's.
+  const people = Object.create(null);
+  let person = "";
+  let before = "";
   let kept = true;
-  try {
-    said = JSON.parse(localStorage.getItem(store) || "{}");
-  } catch (problem) {
-    kept = false;
-  }
   let place = 0;
 
   function uid() {
@@ -27,17 +25,65 @@
     }).join("");
   }
 
-  function keep() {
+  function grades(name) {
+    if (people[name] === undefined) {
+      people[name] = {};
+      try {
+        people[name] = JSON.parse(localStorage.getItem(store + name) || "{}");
+      } catch (problem) {
+        kept = false;
+      }
+    }
+    return people[name];
+  }
+
+  function keep(name) {
     try {
-      localStorage.setItem(store, JSON.stringify(said));
+      localStorage.setItem(store + name, JSON.stringify(grades(name)));
     } catch (problem) {
       kept = false;
     }
   }
 
+  // Takes the name from its field; the grades of a name stay with it until somebody says that they are theirs.
+  function know() {
+    const name = find("person").value.trim().normalize("NFC");
+    if (name && name !== person) {
+      // A note that was typed before the first name is that person's.
+      const note = person ? "" : find("note").value;
+      before = person && Object.keys(grades(person)).length ? person : "";
+      person = name;
+      show();
+      find("note").value = find("note").value || note;
+    }
+    return name !== "";
+  }
+
+  function ask() {
+    find("person").focus();
+    find("count").textContent = "Say who you are first.";
+  }
+
+  // They keep their uids: whoever imports them again sees that the name was corrected.
+  function rename() {
+    const mine = grades(person);
+    for (const [cell, one] of Object.entries(grades(before))) {
+      if (mine[cell] === undefined || mine[cell].time < one.time) mine[cell] = one;
+    }
+    people[before] = {};
+    keep(person);
+    keep(before);
+    before = "";
+    show();
+  }
+
   function show() {
     const cell = cells[place];
+    const said = person ? grades(person) : {};
     const mine = cell ? said[key(cell)] : undefined;
+    find("renaming").hidden = !before;
+    find("before").textContent = before;
+    find("rename").textContent = "They are mine, too: they go to " + person;
     find("doc").textContent = cell ? cell.doc_id : "";
     find("passage").textContent = cell ? cell.text : "Nothing to check.";
     find("item").textContent = cell ? cell.item || cell.item_id : "";
@@ -67,23 +113,20 @@
   function grade(value) {
     const cell = cells[place];
     if (!cell) return;
-    said[key(cell)] = {
+    if (!know()) return ask();
+    grades(person)[key(cell)] = {
       uid: uid(),
       time: now(),
       grade: value === "u" ? null : Number(value),
       note: find("note").value.trim(),
     };
-    keep();
+    keep(person);
     move(1);
   }
 
   function save() {
-    const person = find("person").value.trim();
-    if (!person) {
-      find("person").focus();
-      find("count").textContent = "Say who you are first.";
-      return;
-    }
+    if (!know()) return ask();
+    const said = grades(person);
     const lines = cells
       .filter(function (cell) {
         return said[key(cell)] !== undefined;
@@ -115,20 +158,26 @@
     move(1);
   });
   find("save").addEventListener("click", save);
+  find("person").addEventListener("change", know);
+  find("rename").addEventListener("click", rename);
   find("note").addEventListener("change", function () {
     const cell = cells[place];
-    if (cell && said[key(cell)] !== undefined) {
-      said[key(cell)].note = find("note").value.trim();
-      said[key(cell)].uid = uid();
-      said[key(cell)].time = now();
-      keep();
+    const mine = cell && person ? grades(person)[key(cell)] : undefined;
+    if (mine !== undefined) {
+      mine.note = find("note").value.trim();
+      mine.uid = uid();
+      mine.time = now();
+      keep(person);
     }
   });
   document.addEventListener("keydown", function (event) {
     if (event.ctrlKey || event.altKey || event.metaKey || event.repeat || !find("keys").checked) return;
     if (event.target.matches("input:not([type=checkbox]), textarea")) return;
-    if ("012345u".includes(event.key) && event.key.length === 1) grade(event.key);
-    else if (event.key === "j") move(1);
+    if ("012345u".includes(event.key) && event.key.length === 1) {
+      // Where the name is asked for, the key is no part of it.
+      event.preventDefault();
+      grade(event.key);
+    } else if (event.key === "j") move(1);
     else if (event.key === "k") move(-1);
   });
   show();

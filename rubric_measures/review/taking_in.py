@@ -1,0 +1,139 @@
+"""Grades that were given elsewhere: which are new, which are later versions of others, and which change their name."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from rubric_measures.review.events import Cell, Event, Snapshot
+from rubric_measures.review.folding import is_earlier
+from rubric_measures.signature import content_hash
+
+__all__ = ["PageGrade", "TakenIn", "take_in"]
+
+
+class PageGrade(NamedTuple):
+    """One grade that was given elsewhere.
+
+    Attributes:
+        uid: names the grade; the same in every file that holds it, also where the grade or the name was corrected.
+        person: who.
+        time: when, ISO 8601.
+        payload: that of a `grade` event.
+    """
+
+    uid: str
+    person: str
+    time: str
+    payload: Mapping[str, Any]
+
+
+class TakenIn(NamedTuple):
+    """What came of grades that were given elsewhere.
+
+    Attributes:
+        new: how many were added.
+        older: of these, those that replace nothing, because their person did something later on the same cell.
+        versions: of these, other versions of grades that were there: another grade, note, time or person.
+        renamed: of these, those that took a grade over from another name.
+        both: of these, those whose grade also stays with the other name, because more was done under it.
+        behind: grades that were there already, of which a later version counts.
+    """
+
+    new: int = 0
+    older: int = 0
+    versions: int = 0
+    renamed: int = 0
+    both: int = 0
+    behind: int = 0
+
+    def plus(self, **more: bool) -> TakenIn:
+        """The same with one more of what is true."""
+        return self._replace(**{name: getattr(self, name) + is_so for name, is_so in more.items()})
+
+
+def take_in(
+    rows: Iterable[PageGrade], events: Sequence[Event], snapshot: Snapshot, add: Callable[[Event], Event]
+) -> TakenIn:
+    """Adds grades that were given elsewhere; those that are there already, content and all, are passed over.
+
+    A uid that is there with other content is a later version: both stay as events, and the later one counts. Where it
+    has another person, the name was corrected: the grade of the other name is taken back. A grade is not blind where
+    its person was shown the grader's before.
+
+    Args:
+        rows: the grades, in the order of the file.
+        events: all events so far.
+        snapshot: what they add up to.
+        add: keeps an event, and returns it with its id.
+    """
+    known: dict[str, list[Event]] = {}
+    for event in events:
+        if event.kind == "grade":
+            known.setdefault(event.payload.get("version_of", event.uid), []).append(event)
+    seen, undone = _seen(events), set(snapshot.undone)
+    found = TakenIn()
+    for row in rows:
+        versions = known.setdefault(row.uid, [])
+        same = [event for event in versions if _content(event) == _content(row)]
+        if same:
+            found = found.plus(behind=same[-1] is not versions[-1])
+            continue
+        others = [event for event in versions if event.person != row.person and event.event_id not in undone]
+        free = [event for event in others if not _went_on(event, versions, events, undone)]
+        for event in free:
+            payload = {"event": event.event_id, "passed_over": [], "attributed_to": row.person}
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            add(Event(0, row.person, now, "undo", payload, uuid.uuid4().hex))
+            undone.add(event.event_id)
+        cell = _cell(row.payload)
+        blind = all(one.get("blind", True) for one in (row.payload, *(event.payload for event in others)))
+        payload = {**row.payload, "blind": blind and (row.person, cell) not in seen}
+        uid = row.uid
+        if versions:
+            payload["version_of"] = row.uid
+            uid = f"{row.uid}-{content_hash(_content(row))[:16]}"
+        said = snapshot.grades.get(cell, {}).get(row.person)
+        found = found.plus(
+            new=True,
+            older=said is not None and is_earlier(row.time, said.time),
+            versions=bool(versions),
+            renamed=bool(free),
+            both=len(free) < len(others),
+        )
+        versions.append(add(Event(0, row.person, row.time, "grade", payload, uid)))
+    return found
+
+
+def _cell(payload: Mapping[str, Any]) -> Cell:
+    return Cell(payload["query_id"], payload["doc_id"], payload["item_id"])
+
+
+def _content(one: Event | PageGrade) -> list[Any]:
+    """What a person says by a grade: all but what follows from the records."""
+    return [one.person, one.time, *_cell(one.payload), one.payload["grade"], one.payload.get("note", "")]
+
+
+def _went_on(event: Event, versions: Sequence[Event], events: Sequence[Event], undone: set[int]) -> bool:
+    """Whether the person of a grade did more on its cell since, other than by versions of the same grade."""
+    own = {version.event_id for version in versions}
+    return any(
+        later.event_id > event.event_id
+        and later.person == event.person
+        and later.kind in ("grade", "decide")
+        and later.event_id not in own | undone
+        and _cell(later.payload) == _cell(event.payload)
+        for later in events
+    )
+
+
+def _seen(events: Sequence[Event]) -> set[tuple[str, Cell]]:
+    """Who was shown the grader's grade of what: by a grade of their own (also one that was taken back), or at once."""
+    return {
+        (event.person, _cell(event.payload))
+        for event in events
+        if event.kind == "decide"
+        or (event.kind == "grade" and (event.payload["grade"] is not None or not event.payload.get("blind", True)))
+    }
