@@ -438,6 +438,11 @@ LABELS = ("Not relevant", "Somewhat relevant", "Very relevant")
     [
         ("The document is off topic. Not relevant", 0), ("It is on topic: **somewhat relevant**.", 1),
         ("Very relevant: it answers the question.", 2), ("The document is not very relevant.", None),
+        ("Very relevant: it's not relevant to tea, though.", 2),
+        ("Not relevant because a very relevant one would name it", 0),
+        ("Somewhat relevant, but it is not very relevant", 1),
+        ("Not relevant.\n\nOn reflection: somewhat relevant.", 1),
+        ("It is relevant to tea but not relevant to coffee", 0),
         ("not relevant? No: very relevant", 2), ("Label: 2", 2), ("It is irrelevant", None), ("", None),
     ],
 )  # fmt: skip

@@ -57,8 +57,20 @@ def parse_yes_no(text: str) -> Parsed[int]:
     return Parsed(1 if found[-1] == "yes" else 0)
 
 
+_BEFORE_LABEL = re.compile(r"(?:\A|[.:!?;\n>=–—])[\s\"'*_(\[-]*\Z")
+_AFTER_LABEL = re.compile(r"[\"'*_)\]]*\s*(?:\Z|[.,:;!?\n(<–—-]|(?:because|since|as)\b)", re.IGNORECASE)
+
+
+def _stands_alone(reply: str, match: re.Match[str]) -> bool:
+    """Whether a label is a statement: it begins a line or sentence, or stands behind a colon, and nothing goes on."""
+    before = _BEFORE_LABEL.search(reply, max(0, match.start() - 20), match.start())
+    return bool(before) and bool(_AFTER_LABEL.match(reply, match.end()))
+
+
 def parse_label(text: str, labels: Sequence[str], scale: tuple[int, int] | None = None) -> Parsed[int]:
     """Reads one of several labels in prose: the grade (`scale[0]` + place in `labels`) of the last label named.
+
+    Labels that stand alone ("Label: Not relevant", "Not relevant because …") count before those inside of sentences.
 
     "not very relevant" is none of "Not relevant", "Very relevant": it is unparsed. A reply without a label may carry
     the grade as a number, read as a rating.
@@ -71,7 +83,10 @@ def parse_label(text: str, labels: Sequence[str], scale: tuple[int, int] | None 
     pattern = re.compile(
         rf"(?<!\w)(?P<label>{any_label})(?!\w)|\bnot\s+(?:\w+\s+){{0,2}}(?P<negated>{any_label})(?!\w)", re.IGNORECASE
     )
-    last = next(reversed(list(pattern.finditer(reply))), None)
+    found = list(pattern.finditer(reply))
+    # A label that stands for itself counts before those that are parts of sentences.
+    stated = [match for match in found if match["label"] and _stands_alone(reply, match)]
+    last = next(reversed(stated or found), None)
     if last is None:
         rating = parse_rating(reply, scale or (low, low + len(labels) - 1))
         return rating if rating.value is not None else Parsed(None, f"none of {', '.join(labels)} in the reply")
