@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 
 from rubric_measures.formats.trec_ids import IdCleaner
 from rubric_measures.leaderboard import Cell, Leaderboard
 
-__all__ = ["FORMATS", "render", "render_rows"]
+__all__ = ["FORMATS", "escaped_markdown", "render", "render_rows"]
 
 # What stands behind a run's mean and standard error by a measure: run, measure -> text.
 More = Callable[[str, str], str]
@@ -67,9 +68,17 @@ def _text(board: Leaderboard, places: int, more: More = _nothing) -> str:
     return "\n".join("  ".join(row).rstrip() for row in _aligned(_rows(board, places, "±", more))) + "\n"
 
 
+# An underscore inside a word is no markup; one at its edge is.
+_MARKUP = re.compile(r"[\\`*\[\]<>|#]|(?<![^\W_])_|_(?![^\W_])")
+
+
+def escaped_markdown(text: str) -> str:
+    """The text as a cell of a Markdown table: nothing in it is a border or markup."""
+    return _MARKUP.sub(r"\\\g<0>", text)
+
+
 def _markdown(board: Leaderboard, places: int, more: More = _nothing) -> str:
-    escaped = [[field.replace("|", r"\|") for field in row] for row in _rows(board, places, "±", more)]
-    head, *rows = _aligned(escaped)
+    head, *rows = _aligned([list(map(escaped_markdown, row)) for row in _rows(board, places, "±", more)])
     rule = ["-" * len(head[0]), *("-" * (len(field) - 1) + ":" for field in head[1:])]
     return "\n".join(f"| {' | '.join(row)} |" for row in [head, rule, *rows]) + "\n"
 

@@ -91,7 +91,7 @@ def pool(
         judgments: what people said; kept for the passages in the pool.
         judged: judged documents are in the pool too, whether or not a run found them.
         queries: the queries to pool, in the order of the result; others in the runs are left out and counted. None
-            takes all, sorted.
+            takes all, sorted. Where it is a mapping to their texts, these are the titles beside judgments.
         max_words: the longest passage of an answer; None leaves answers whole.
         track: the track whose length limit the answers should keep; see `check_answers`.
         topics: query id -> topic, with limits of their own.
@@ -105,6 +105,9 @@ def pool(
         raise InputError(f"a pool of depth {depth} is empty; ask for 1 or more")
     runs = sorted(runs, key=lambda run: run.run_id)
     answers = sorted(answers, key=lambda answer: answer[:2])
+    titles = (
+        {one: text for one, text in queries.items() if isinstance(text, str)} if isinstance(queries, Mapping) else {}
+    )
     queries = None if queries is None else list(queries)
     check = check_answers(answers, queries, track=track, topics=topics)
     if answers:
@@ -152,7 +155,7 @@ def pool(
     order = _query_order(set(found) | set(wanted), queries)
     if wanted and docs is None:
         raise InputError("the runs need a collection with the texts of their documents; name one")
-    return _groups(order, found, wanted, labels, docs or {}, missing)
+    return _groups(order, found, wanted, labels, docs or {}, missing, titles)
 
 
 def _check_names(run_ids: Sequence[str], answering: set[str]) -> None:
@@ -199,6 +202,7 @@ def _groups(
     labels: Mapping[str, Mapping[str, int]],
     docs: DocStore | Mapping[str, str],
     missing: Missing,
+    titles: Mapping[str, str],
 ) -> Iterator[QueryPassages]:
     left_out: list[str] = []
     for query_id in order:
@@ -218,20 +222,21 @@ def _groups(
             (doc_id, _Member(texts[doc_id], places, {})) for doc_id, places in asked.items() if doc_id in texts
         )
         if members:
-            yield _group(query_id, members, labels.get(query_id, {}))
+            # The workbench wants a title beside each judgment.
+            yield _group(query_id, members, labels.get(query_id, {}), titles.get(query_id) or query_id)
     if left_out:
         _LOG.warning(
             "%d pooled documents are not in the collection and are left out (such as %s)", len(left_out), min(left_out)
         )
 
 
-def _group(query_id: str, members: _Pool, labels: Mapping[str, int]) -> QueryPassages:
+def _group(query_id: str, members: _Pool, labels: Mapping[str, int], title: str) -> QueryPassages:
     passages = []
     for doc_id, (text, places, sources) in members.items():
         label = labels.get(doc_id, labels.get(written_id(doc_id)))
         said = []
         if label is not None:
-            said.append(Judgment(doc_id=doc_id, query_id=query_id, relevance=label, title_query=query_id))
+            said.append(Judgment(doc_id=doc_id, query_id=query_id, relevance=label, title_query=title))
         data = PassageData(judgments=said, rankings=sorted(places, key=lambda place: place.method))
         made: dict[str, Any] = {"doc_id": doc_id, "text": text, "paragraph_data": data}
         if sources:
@@ -333,7 +338,7 @@ def pool_files(
     limits = {topic.query_id: topic for topic in read_topics(topics)} if topics is not None else None
     asked = limits if asked is None else asked
     if asked is None and collection is not None and collection.has_queries():
-        asked = [query.query_id for query in collection.queries_iter()]
+        asked = collection.query_texts
     rows: Sequence[Qrel] = read_qrels(judgments) if judgments is not None else ()
     if judgments is None and collection is not None:
         rows = collection.judgments

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sys
 from pathlib import Path
@@ -130,6 +131,13 @@ def test_records_as_a_collection(with_grades: Path) -> None:
     assert [tuple(row) for row in made.qrels_iter()] == [("q1", "d1", 4), ("q1", "d2", 1)]
     assert [tuple(row) for row in made.scoreddocs_iter()] == [("q1", "d1", -1.0), ("q1", "d2", -2.0)]
     assert [row.relevance for row in made.judgments] == [1, 2]
+
+
+def test_an_id_in_the_place_of_a_title_is_no_text(with_grades: Path) -> None:
+    # Records made without query texts have the id there, which the workbench reads.
+    lines = gzip.decompress((with_grades / "graded.jsonl.gz").read_bytes()).replace(b'"first"', b'"q1"')
+    (with_grades / "untitled.jsonl").write_bytes(lines)
+    assert [tuple(query) for query in load_collection(with_grades / "untitled.jsonl").queries_iter()] == [("q1", "")]
 
 
 def test_two_grade_sets_need_a_choice(folder: Path, tmp_path: Path) -> None:

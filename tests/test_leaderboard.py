@@ -6,6 +6,7 @@ import json
 import math
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import ir_measures
@@ -265,7 +266,7 @@ def test_the_best_possible_score_stays_for_the_measures_that_know_it(
     said = "the best possible score (_overall_) is not known by WeightedCover: a penalty"
     assert [record.message[: len(said)] for record in caplog.records] == [said]
     for output_format in FORMATS:
-        assert OVERALL in render(board, output_format) or output_format == "latex"
+        assert OVERALL in render(board, output_format).replace("\\", "")
     (tmp_path / "board.tsv").write_text(render(board, "tsv"), encoding="utf-8")
     assert read_leaderboard(tmp_path / "board.tsv").column("RubricCover") == {OVERALL: 1.0, "s": 1.0}
     assert OVERALL not in score_records(read_records(graded, bank), [WeightedCover]).cells
@@ -349,6 +350,10 @@ def test_latex_and_markdown_escape(folder: Path) -> None:
     board = record_board(folder, COVER)
     assert r"a\_b|c & 0.0833 $\pm$ 0.0833" in render(board, "latex")
     assert r"a_b\|c" in render(board, "markdown")
+    for name, cell in ((r"a\|b", r"a\\\|b"), ("_a_b_", r"\_a_b\_"), ("<i>*[`", r"\<i\>\*\[\`")):
+        renamed = {name: board.cells["one"]}
+        table = render(replace(board, cells=renamed, values={name: board.values["one"]}), "markdown")
+        assert table.splitlines()[-1].startswith(f"| {cell} ")
 
 
 def test_the_signature_tells_who_made_the_grades(tmp_path: Path) -> None:

@@ -49,6 +49,11 @@ def test_judgments_stay_with_the_pool_or_extend_it() -> None:
     judgments = [Qrel("q1", "d2", 3), Qrel("q1", "d3", 0), Qrel("q3", "d4", 2)]
     (first, _) = pool([BM25], 2, TEXTS, judgments=judgments)
     assert [[one.relevance for one in passage.judgments] for passage in first.passages] == [[], [3]]
+    # The workbench wants a title: the query's text, or its id where nobody knows one.
+    assert [one.title_query for one in first.passages[1].judgments] == ["q1"]
+    for queries, title in (({"q1": "What is tea?"}, "What is tea?"), ({"q1": ""}, "q1"), (["q1"], "q1")):
+        (first,) = pool([BM25], 2, TEXTS, judgments=judgments, queries=queries)
+        assert [one.title_query for one in first.passages[1].judgments] == [title]
     groups = list(pool([BM25], 2, TEXTS, judgments=judgments, judged=True))
     assert [(group.query_id, [passage.doc_id for passage in group.passages]) for group in groups] == [
         ("q1", ["d1", "d2", "d3"]),
@@ -143,7 +148,8 @@ def test_the_command_pools_a_folder(folder: Path, tmp_path: Path) -> None:
         ("q1", {"d1": [("bm25", 1, 2.0)], "gpt/q1/1": [("gpt", 1, 1.0)], "d2": [("bm25", 2, 1.0)]}),
         ("q2", {"d3": [("bm25", 1, 1.0)]}),
     ]
-    assert [one.relevance for one in groups[0].passages[0].judgments] == [2]
+    # The title is the text of the query.
+    assert [(one.relevance, one.title_query) for one in groups[0].passages[0].judgments] == [(2, "first query")]
 
 
 def test_the_command_takes_files(folder: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from rubric_measures.leaderboard_output import escaped_markdown
 from rubric_measures.verification.analyses import CheckedQuery, bad_items, grades_by_item, uncovered_passages
 
 __all__ = [
@@ -120,18 +121,12 @@ def _text(sections: Iterable[Section]) -> Iterator[str]:
 
 
 def _markdown(sections: Iterable[Section]) -> Iterator[str]:
-    def escaped(text: str) -> str:
-        # Passages are text: nothing in them may become a table border or markup.
-        for char in "\\`*_{}[]<>#|":
-            text = text.replace(char, f"\\{char}")
-        return text
-
     for section in sections:
-        yield f"### {escaped(section.title)}\n\n"
-        yield f"| {' | '.join(escaped(name) for name in section.columns)} |\n"
+        yield f"### {escaped_markdown(section.title)}\n\n"
+        yield f"| {' | '.join(escaped_markdown(name) for name in section.columns)} |\n"
         yield f"|{'---|' * len(section.columns)}\n"
         for row in section.rows:
-            yield f"| {' | '.join(escaped(_plain(cell)) for cell in row)} |\n"
+            yield f"| {' | '.join(escaped_markdown(_plain(cell)) for cell in row)} |\n"
         yield "\n"
 
 
