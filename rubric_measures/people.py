@@ -42,10 +42,15 @@ class PeopleCount:
     split: int = 0
     elsewhere: int = 0
 
+    @property
+    def found(self) -> int:
+        """How many grades by people there were."""
+        return self.replaced + self.elsewhere
+
     def note(self, source: str) -> None:
         """Says it once."""
         log = logging.getLogger("rubric_measures")
-        if not self.replaced + self.elsewhere:
+        if not self.found:
             log.warning("%s: holds no grades by people (%sNAME), so none stands in the grader's place", source, HUMAN)
             return
         log.warning(
@@ -70,11 +75,13 @@ class PeopleGrades:
         grades: item_id -> the grades, one a person.
         reasons: item_id -> what they wrote, joined.
         sets: the entries that these are of.
+        by_person: `human:NAME` -> item_id -> the grade.
     """
 
     grades: Mapping[str, Collection[int]] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
     sets: Collection[ItemGradeSet] = ()
+    by_person: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 def grades_by_people(passage: GradedPassage, kind: str | None, item_ids: Collection[str] | None) -> PeopleGrades:
@@ -104,7 +111,7 @@ def grades_by_people(passage: GradedPassage, kind: str | None, item_ids: Collect
         for item_id, grade in grades.items():
             of_items.setdefault(item_id, []).append(grade)
     reasons = {item_id: "; ".join(text for text in texts.values() if text) for item_id, texts in said.items()}
-    return PeopleGrades(of_items, reasons, sets)
+    return PeopleGrades(of_items, reasons, sets, by_person)
 
 
 def with_people(entry: ItemGradeSet, people: PeopleGrades, count: PeopleCount) -> ItemGradeSet:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,14 @@ from rubric_measures.formats.trec import read_qrels
 from rubric_measures.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.leaderboard import score_records
 from rubric_measures.people import grade_of_people
+from rubric_measures.review import screens
+from rubric_measures.review.agreeing import progress_rows
+from rubric_measures.review.asked import Asked
 from rubric_measures.review.events import Cell
 from rubric_measures.review.export import export_review
+from rubric_measures.review.impact import Impact, Scores, changed_cells, impact_of
 from rubric_measures.review.material import load_material
+from rubric_measures.review.queues import by_disagreement, spread_of
 from rubric_measures.review.session import Review
 from rubric_measures.review.store import ReviewStore
 from rubric_measures.selection import consume_records, load_records
@@ -191,6 +197,125 @@ def test_a_review_and_its_export_score_alike(path: Path, tmp_path: Path) -> None
     means = {run: sum(value or 0 for value in row[str(measure)].values()) / 3 for run, row in after.values.items()}
     del means["_overall_"]
     assert means == {"one": 0.0, "two": 0.25 / 3}
+
+
+def scores_of(graded: Path | str, bank: Path | str) -> dict[str, float]:
+    """What `leaderboard --people override` says, to twelve digits."""
+    measure = RubricCover(rel=4) @ 1
+    board = consume_records(
+        lambda stream: score_records(stream, [measure], overall=False), graded, load_bank(bank), OVERRIDE
+    )
+    return {run_id: round(row[str(measure)].mean or 0.0, 12) for run_id, row in board.cells.items()}
+
+
+def sides(impact: Impact) -> tuple[dict[str, float], dict[str, float]]:
+    """The scores before and after, to twelve digits."""
+    return (
+        {row.run_id: round(row.before or 0.0, 12) for row in impact.rows},
+        {row.run_id: round(row.after or 0.0, 12) for row in impact.rows},
+    )
+
+
+def test_a_second_review_counts_the_grades_of_the_first(path: Path, tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    bank = path.with_name("bank.jsonl")
+    graded: Path | str = path
+    # d1: a 2 by Ada, b 4, c 4 by Bob; d2: a 4 by three people. one: b, c of d1, 2/4; two: nothing of d3, which the
+    # grader did not grade; q2 and q3 of the bank count with 0.
+    assert scores_of(graded, bank) == {"one": round(0.5 / 3, 12), "two": 0.0}
+    material = load_material(graded, bank)
+    assert material.earlier(Cell("q1", "d2", "q1/a")) == {"ada": 5, "bob": 1, "cleo": 4}
+    assert material.earlier(Cell("q1", "d3", "q1/d")) == {}
+    store = ReviewStore(tmp_path / "s.sqlite", material.bank)
+    try:
+        scores = Scores(material, [RubricCover(rel=4) @ 1])
+        (impact,) = impact_of(scores, store.snapshot())
+        assert sides(impact) == (scores_of(graded, bank),) * 2
+        # Of a and c of d1 and a of d2 people say another thing than the grader.
+        assert (impact.grades_changed, impact.changed_before) == (3, 3)
+        cells = [Cell("q1", "d1", "q1/b"), Cell("q1", "d1", "q1/c"), Cell("q1", "d2", "q1/a")]
+        steps = [
+            # b of d1: Ada said 4 before, and now 0: hers alone counts, and the later.
+            ("ada", cells[0], 0, 4),
+            # c of d1: Cleo's 1 beside Bob's 4 of the records; of two the lower.
+            ("cleo", cells[1], 1, None),
+            # b of d1 again: 5 by Bob beside Ada's 0.
+            ("bob", cells[0], 5, 4),
+            # a of d2: Cleo's 4 becomes 0; the median of 0, 1, 5 is 1.
+            ("cleo", cells[2], 0, 0),
+        ]
+        for number, (person, cell, grade, of_grader) in enumerate(steps):
+            store.grade(person, cell, grade, of_grader)
+            if of_grader not in (None, grade):
+                store.decide(person, cell, "override", grade, "seen otherwise")
+            (impact,) = impact_of(scores, store.snapshot())
+            made = export_review(store, material, str(bank), tmp_path / f"out{number}").paths
+            assert sides(impact) == (scores_of(graded, bank), scores_of(*made[:2]))
+        assert sides(impact)[1] == {"one": 0.0, "two": 0.0}
+        assert (impact.grades_changed, impact.changed_before) == (4, 3)
+        # What counted before is what the records' people said: 4 by Bob, 4 by three; Ada's 4 is the grader's, too.
+        assert changed_cells(material, store.snapshot()) == [(cells[0], 4, 0), (cells[1], 4, 1), (cells[2], 4, 1)]
+        store.edit("ada", "item_retire", {"key": "q1/d"}, {"q1/d": 0})
+        (impact,) = impact_of(scores, store.snapshot())
+        graded, bank = map(Path, export_review(store, material, str(bank), tmp_path / "last").paths[:2])
+        assert sides(impact)[1] == scores_of(graded, bank)
+        # Who differs from people of the records stands in the queue, and a person has one grade there.
+        (entry,) = [one for one in by_disagreement(material) if one.cell == cells[2]]
+        assert entry.why == "4 grades differ by 5"
+        after = spread_of(material, cells[2], store.snapshot().grades[cells[2]])
+        assert after is not None and after.why == "4 grades differ by 5"
+        rows = {row.person: row for row in progress_rows(store.snapshot(), material.graded_by)}
+        assert {person: (row.graded, row.earlier) for person, row in rows.items()} == {
+            "ada": (1, 3),
+            "bob": (1, 2),
+            "cleo": (2, 1),
+        }
+    finally:
+        store.close()
+    # Ada goes back to what she said first, and then to what she said second: the last counts, not the last that is new.
+    for name, grade, expected in (("third", 4, round(1 / 3 / 3, 12)), ("fourth", 0, 0.0)):
+        material = load_material(graded, bank)
+        store = ReviewStore(tmp_path / f"{name}.sqlite", material.bank)
+        try:
+            store.grade("ada", cells[0], grade, 4)
+            if grade != 4:
+                store.decide("ada", cells[0], "override", grade, "seen otherwise")
+            (impact,) = impact_of(Scores(material, [RubricCover(rel=4) @ 1]), store.snapshot())
+            made = export_review(store, material, str(bank), tmp_path / name).paths
+            assert sides(impact) == (scores_of(graded, bank), scores_of(*made[:2]))
+            assert sides(impact)[1]["one"] == expected
+        finally:
+            store.close()
+        graded, bank = map(Path, made[:2])
+
+
+def test_pages_know_the_grades_of_earlier_reviews(path: Path, tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    material = load_material(path, path.with_name("bank.jsonl"))
+    store = ReviewStore(tmp_path / "s.sqlite", material.bank)
+    try:
+        review = Review(material, store, [RubricCover(rel=4) @ 1], str(path.with_name("bank.jsonl")), tmp_path)
+
+        def shown(path: str, person: str) -> str:
+            screen: Any = getattr(screens, path)
+            asked = Asked(f"/{path}", {"order": "query"}, {}, person, "token")
+            return re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", screen(review, asked).content))
+
+        # Ada graded a and b of d1 and a of d2; Bob c of d1, and a of d2.
+        queue_of_ada = shown("queue", "ada")
+        assert "6 grades by model" in queue_of_ada and "you have seen 3 of them" in queue_of_ada
+        assert queue_of_ada.count("graded before") == 3
+        assert "you have seen 2 of them" in shown("queue", "bob")
+        assert "People changed 3 grades; of 3 the records say so already" in shown("impact", "ada")
+        assert "ada 0 of 6 0 0 0 0 3" in shown("progress", "ada")
+        # Ada was shown the grader's grade of it then, so what she says now is not blind.
+        fields = {name: [value] for name, value in {"q": "q1", "d": "d1", "i": "q1/a", "grade": "3"}.items()}
+        for person in ("ada", "cleo"):
+            screens.post_grade(review, Asked("/grade", {}, fields, person, "token"))
+        said = store.snapshot().grades[Cell("q1", "d1", "q1/a")]
+        assert (said["ada"].blind, said["cleo"].blind) == (False, True)
+    finally:
+        store.close()
 
 
 def test_a_person_cannot_be_overridden() -> None:

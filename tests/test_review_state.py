@@ -492,7 +492,10 @@ def test_agreement_counts_blind_first_grades(material: Material, store: ReviewSt
         ("bob", material.grader): (2, 1.0),
         ("ada", "bob"): (2, 0.5),
     }
-    assert [tuple(row) for row in progress_rows(store.snapshot())] == [("ada", 3, 0, 0, 0, 1), ("bob", 4, 1, 0, 0, 0)]
+    assert [tuple(row) for row in progress_rows(store.snapshot())] == [
+        ("ada", 3, 0, 0, 0, 1, 0),
+        ("bob", 4, 1, 0, 0, 0, 0),
+    ]
 
 
 def test_a_changed_grade_leaves_the_first_blind_one_to_agreement(material: Material, store: ReviewStore) -> None:

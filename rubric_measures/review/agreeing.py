@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from itertools import combinations
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ class PersonRow(NamedTuple):
         open: grades that differ from the grader's and wait for a decision.
         overridden: of these, those where the person's grade stands.
         accepted: those where the person took the grader's.
+        earlier: grades of the person that are in the records, from earlier reviews.
     """
 
     person: str
@@ -29,6 +31,7 @@ class PersonRow(NamedTuple):
     open: int
     overridden: int
     accepted: int
+    earlier: int = 0
 
 
 class AgreementRow(NamedTuple):
@@ -51,11 +54,17 @@ class AgreementRow(NamedTuple):
     weighted: float | None
 
 
-def progress_rows(snapshot: Snapshot) -> list[PersonRow]:
-    """One row a person, by name."""
+def progress_rows(snapshot: Snapshot, earlier: Mapping[str, Collection[Cell]] | None = None) -> list[PersonRow]:
+    """One row a person, by name.
+
+    Args:
+        snapshot: what people did.
+        earlier: person -> the grades that the records have of them.
+    """
+    before = {person: len(cells) for person, cells in (earlier or {}).items()}
     said = [(person, one) for people in snapshot.grades.values() for person, one in people.items()]
     rows = []
-    for person in sorted({person for person, _ in said}):
+    for person in sorted({person for person, _ in said} | before.keys()):
         mine = [one for name, one in said if name == person]
         undecided = sum(one.grade is None and one.final is None for one in mine)
         rows.append(
@@ -66,6 +75,7 @@ def progress_rows(snapshot: Snapshot) -> list[PersonRow]:
                 sum(one.final is None and one.grade is not None for one in mine),
                 sum(one.decision == "override" for one in mine),
                 sum(one.decision == "accept" for one in mine),
+                before.get(person, 0),
             )
         )
     return rows

@@ -147,10 +147,16 @@ class Snapshot:
         """The items of a query that are in the bank now."""
         return [state for state in self.items.values() if state.item.query_id == query_id and not state.retired]
 
-    def final(self, cell: Cell) -> int | None:
-        """The grade of a cell by people, as `people.grade_of_people`; None where nobody gave a final one."""
-        said = [said.final for said in self.grades.get(cell, {}).values() if said.final is not None]
-        return grade_of_people(said) if said else None
+    def final(self, cell: Cell, earlier: Mapping[str, int] | None = None) -> int | None:
+        """The grade of a cell by people, as `people.grade_of_people`; None where nobody gave a final one.
+
+        Args:
+            cell: the cell.
+            earlier: person -> grade in the records; counts until the person has a final one in this review.
+        """
+        said = dict(earlier or {})
+        said.update((person, one.final) for person, one in self.grades.get(cell, {}).items() if one.final is not None)
+        return grade_of_people(said.values()) if said else None
 
     @property
     def edited(self) -> bool:

@@ -18,6 +18,7 @@ from rubric_measures.formats.workbench import (
     ItemGradeSet,
     PromptInfo,
     QueryPassages,
+    grade_of_items,
     write_graded,
 )
 from rubric_measures.people import HUMAN
@@ -150,6 +151,7 @@ def _with_people(
 ) -> GradedPassage:
     entries = list(passage.exam_grades or ())
     for person, grades in sorted(made.items()):
+        known = _said_by(f"{HUMAN}{person}", entries)
         kinds: dict[ItemKind, dict[str, tuple[int, str]]] = {}
         for item_id, value in grades.items():
             kinds.setdefault(material.items[query_id, item_id].kind, {})[item_id] = value
@@ -161,9 +163,19 @@ def _with_people(
                 kind=kind,
                 prompt_info=PromptInfo(prompt_class=HUMAN_PROMPT, is_self_rated=True),
             )
-            if entry not in entries:
+            if any(known.get(item_id) != value for item_id, value in values.items()):
                 entries.append(entry)
     return passage.model_copy(update={"exam_grades": entries})
+
+
+def _said_by(person: str, entries: Sequence[ItemGradeSet]) -> dict[str, tuple[int, str]]:
+    """item_id -> grade and reason that count of what a person says in a passage: those of the last entry."""
+    found: dict[str, tuple[int, str]] = {}
+    for entry in entries:
+        if entry.llm == person:
+            reasons = dict(entry.answers)
+            found |= {item_id: (grade, reasons.get(item_id, "")) for item_id, grade in grade_of_items(entry).items()}
+    return found
 
 
 def edited_entries(original: Sequence[BankEntry], bank: TestBank, snapshot: Snapshot) -> list[BankEntry]:
@@ -301,7 +313,9 @@ def _row(name: str, line: int, data: bytes, material: Material) -> PageGrade:
         raise FormatError(str(error), path=name, line=line) from None
     except ValueError:
         raise FormatError("expected a time as in ISO 8601", path=name, line=line, field="time") from None
-    payload = {**cell._asdict(), "grade": grade, "grader_grade": grader, "blind": True, "source": PAGE}
+    # Who graded it in an earlier review was shown the grader's grade there.
+    blind = person not in material.earlier(cell)
+    payload = {**cell._asdict(), "grade": grade, "grader_grade": grader, "blind": blind, "source": PAGE}
     if isinstance(value.get("note"), str) and value["note"].strip():
         # Half surrogate pairs can stand in JSON, but not in a file.
         payload["note"] = value["note"].strip().encode("utf-8", "replace").decode("utf-8")

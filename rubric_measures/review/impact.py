@@ -11,8 +11,9 @@ from ir_measures.measures.base import Measure
 
 from rubric_measures.graded import Grades, QueryGrades, build_query
 from rubric_measures.leaderboard import score_runs
+from rubric_measures.people import grade_of_people
 from rubric_measures.review.events import Cell, ItemState, Snapshot
-from rubric_measures.review.material import Material
+from rubric_measures.review.material import Material, QueryMaterial
 
 __all__ = ["Impact", "ImpactRow", "Scores", "changed_cells", "impact_of"]
 
@@ -42,6 +43,7 @@ class Impact:
         measure: the measure.
         rows: the runs, best first as it would be after.
         grades_changed: grades of which people say another thing than the grader.
+        changed_before: of these, those of which the records say so already: they count on both sides.
         items_before: items in the bank's file.
         items_after: items that the new leaderboard counts.
         waiting: item ids that wait for grades, and are not counted until they have some.
@@ -55,6 +57,7 @@ class Impact:
     items_after: int
     waiting: Sequence[str] = field(default=())
     tau: float | None = None
+    changed_before: int = 0
 
     @property
     def moved(self) -> int:
@@ -91,7 +94,21 @@ class Scores:
         for query_id, items in material.bank.items.items():
             original.setdefault(query_id, QueryGrades(query_id, items, {}))
         self.before = self._score(original)
+        # What people said in earlier reviews: (doc_id, item_id) -> grade, and in how many they differ from the grader.
+        self._earlier = {
+            query_id: {place: grade_of_people(given.values()) for place, given in query.people.items()}
+            for query_id, query in material.queries.items()
+        }
+        self._differ = {
+            query_id: sum(_differs(material.queries[query_id], place, grade) for place, grade in finals.items())
+            for query_id, finals in self._earlier.items()
+        }
         self._known: dict[str, _Known] = {}
+
+    @property
+    def changed_before(self) -> int:
+        """Grades of which people in the records say another thing than the grader."""
+        return sum(self._differ.values())
 
     def _score(self, queries: Mapping[str, QueryGrades]) -> dict[str, dict[str, dict[str, float | None]]]:
         """measure -> run -> query -> value."""
@@ -121,15 +138,21 @@ class Scores:
         """(measure -> run -> query -> value; items that wait for grades; grades that people changed)."""
         finals: dict[str, dict[tuple[str, str], int]] = {}
         for cell in snapshot.grades:
-            final = snapshot.final(cell)
+            if snapshot.final(cell) is None:
+                continue
+            of_query = finals.setdefault(cell.query_id, dict(self._earlier.get(cell.query_id, {})))
+            final = snapshot.final(cell, self.material.earlier(cell))
             if final is not None:
-                finals.setdefault(cell.query_id, {})[cell.doc_id, cell.item_id] = final
+                of_query[cell.doc_id, cell.item_id] = final
         edited = {state.item.query_id for state in snapshot.items.values() if state.version}
         live: dict[str, list[ItemState]] = {query_id: [] for query_id in finals.keys() | edited}
         for state in snapshot.items.values():
             if state.item.query_id in live and not state.retired:
                 live[state.item.query_id].append(state)
-        touched = {query_id: (finals.get(query_id, {}), states) for query_id, states in live.items()}
+        touched = {
+            query_id: (finals.get(query_id, self._earlier.get(query_id, {})), states)
+            for query_id, states in live.items()
+        }
         stale = {}
         for query_id, stamp in sorted(touched.items()):
             known = self._known.get(query_id)
@@ -146,7 +169,8 @@ class Scores:
         known_now = {query_id: self._known[query_id] for query_id in sorted(touched)}
         merged = {name: {run: self._merged(name, run, known_now) for run in self.run_ids} for name in self.names}
         waiting = [item_id for one in known_now.values() for item_id in one.waiting]
-        return merged, waiting, sum(one.changed for one in known_now.values())
+        untouched = sum(count for query_id, count in self._differ.items() if query_id not in known_now)
+        return merged, waiting, untouched + sum(one.changed for one in known_now.values())
 
     def grades_after(self) -> dict[str, QueryGrades]:
         """The queries that people touched, with their grades and items as they were when `after` was last asked."""
@@ -174,7 +198,11 @@ class Scores:
                 else:
                     rows[doc_id, item_id] = row.grade
         changed = sum(rows.get(place) != final for place, final in finals.items())
-        rows.update(finals)
+        # A passage without a grade or failure of an item of the bank is one that the grader did not grade: people's
+        # grades have no place there, and it is no judged passage.
+        ids = {state.item.item_id for state in live}
+        docs = {doc_id for doc_id, item_id in rows.keys() | failed if item_id in ids}
+        rows.update((place, final) for place, final in finals.items() if place[0] in docs)
         failed -= finals.keys()
         graded = {item_id for _, item_id in rows} | {item_id for _, item_id in failed}
         # Grades under the id of an item of the file were given to that item's gold answers, not to other ones.
@@ -191,7 +219,7 @@ class Scores:
             [(doc_id, item_id, grade) for (doc_id, item_id), grade in rows.items() if item_id in ids],
             items,
             [place for place in failed if place[1] in ids],
-            query.record.grades.levels if query else (),
+            docs,
         )
         return compiled, waiting, changed
 
@@ -206,8 +234,15 @@ def impact_of(scores: Scores, snapshot: Snapshot) -> list[Impact]:
     found = []
     for name in scores.names:
         rows = _rows(scores.before[name], after[name])
-        found.append(Impact(name, rows, changed, items_before, items_after, waiting, _tau(rows)))
+        tau, before = _tau(rows), scores.changed_before
+        found.append(Impact(name, rows, changed, items_before, items_after, waiting, tau, before))
     return found
+
+
+def _differs(query: QueryMaterial, place: tuple[str, str], grade: int) -> bool:
+    """Whether the grader gave another grade, or none."""
+    row = query.passages[place[0]].grades.get(place[1])
+    return row is None or row.grade != grade
 
 
 def _tau(rows: Sequence[ImpactRow]) -> float | None:
@@ -248,11 +283,14 @@ def _ranks(means: Mapping[str, float | None]) -> dict[str, int]:
 
 
 def changed_cells(material: Material, snapshot: Snapshot) -> list[tuple[Cell, int | None, int]]:
-    """(cell, the grader's grade, the person's) wherever they differ."""
+    """(cell, the grade before, people's) wherever they differ; before is that of people in the records, if any."""
     rows = []
     for cell in snapshot.grades:
-        final = snapshot.final(cell)
-        grade = material.grade(cell).grade
+        if snapshot.final(cell) is None:
+            continue
+        earlier = material.earlier(cell)
+        grade = grade_of_people(earlier.values()) if earlier else material.grade(cell).grade
+        final = snapshot.final(cell, earlier)
         if final is not None and final != grade:
             rows.append((cell, grade, final))
     return sorted(rows)

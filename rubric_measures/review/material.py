@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -25,7 +25,7 @@ from rubric_measures.grade_set_keys import (
     prompt_cells,
 )
 from rubric_measures.grade_sets import GradeFilter, GradeSetSelector, grade_sets
-from rubric_measures.people import HUMAN
+from rubric_measures.people import HUMAN, grades_by_people
 from rubric_measures.records import RubricItem, TestBank
 from rubric_measures.review.events import Cell
 from rubric_measures.selection import RecordQuery, select_query
@@ -48,7 +48,9 @@ class QueryMaterial:
         ratings: doc_id -> grader -> item_id -> grade, of all graders that rate from 0 to 5, the main one too.
         extracted: (doc_id, item_id) -> answer, of prompts that only extract; never the reply that led to a grade in
             review, nor a bare number.
-        record: the compiled grades and the rankings, for leaderboards.
+        record: the compiled grades and the rankings, for leaderboards; people's grades that are in the records stand in
+            the main grader's place, as `--people override` has it.
+        people: (doc_id, item_id) -> person -> grade, of those grades by people.
     """
 
     query_id: str
@@ -57,9 +59,10 @@ class QueryMaterial:
     ratings: Mapping[str, Mapping[str, Mapping[str, int]]]
     extracted: Mapping[tuple[str, str], str]
     record: RecordQuery
+    people: Mapping[tuple[str, str], Mapping[str, int]]
 
     def others(self, doc_id: str, item_id: str) -> dict[str, int]:
-        """grader -> grade of one passage and item, of those who rate from 0 to 5."""
+        """grader -> grade of one passage and item, of those who rate from 0 to 5, and of people (`human:NAME`)."""
         graders = self.ratings.get(doc_id, {}).items()
         return {grader: grades[item_id] for grader, grades in graders if item_id in grades}
 
@@ -121,6 +124,22 @@ class Material:
         return np.frombuffer(bytes(found), dtype=np.int8)
 
     @cached_property
+    def graded_by(self) -> dict[str, frozenset[Cell]]:
+        """person -> the grades in `cells` that have one by the person in the records."""
+        found: dict[str, set[Cell]] = {}
+        for query_id, query in self.queries.items():
+            for (doc_id, item_id), people in query.people.items():
+                if item_id in query.passages[doc_id].grades:
+                    for person in people:
+                        found.setdefault(person, set()).add(Cell(query_id, doc_id, item_id))
+        return {person: frozenset(cells) for person, cells in found.items()}
+
+    def earlier(self, cell: Cell) -> Mapping[str, int]:
+        """person -> the grade of a cell that the records have."""
+        query = self.queries.get(cell.query_id)
+        return query.people.get((cell.doc_id, cell.item_id), {}) if query is not None else {}
+
+    @cached_property
     def digests(self) -> NDArray[np.uint64]:
         """A number for each grade in `cells`, made of its ids."""
         return cell_digests(self.cells)
@@ -161,7 +180,7 @@ def load_material(
     """Reads records and bank.
 
     Args:
-        graded: graded records; grades by people in it are not reviewed again.
+        graded: graded records; grades by people in it are not reviewed, and count as `--people override` counts them.
         bank: the test bank.
         wanted: which grade set is reviewed; of several that pass, the one that comes first by model and prompt.
 
@@ -183,17 +202,23 @@ def load_material(
     if not selector.found:
         raise InputError(f"{name}: holds no grades of items of the bank that pass the filter")
     found = next(iter(selector.found))
-    queries = {
-        group.query_id: QueryMaterial(
+    overriding = GradeSetSelector(replace(chosen, people="override"), name)
+    queries: dict[str, QueryMaterial] = {}
+    for group, whole in zip(machine, groups, strict=True):
+        query = checked[group.query_id]
+        passages = {passage.doc_id: passage for passage in query.passages}
+        people = _people(whole, passages, found.kind, the_bank)
+        queries[group.query_id] = QueryMaterial(
             group.query_id,
-            checked[group.query_id].text,
-            {passage.doc_id: passage for passage in checked[group.query_id].passages},
-            _ratings(group.passages, prompts),
+            query.text,
+            passages,
+            _with_people(_ratings(group.passages, prompts), people),
             _extracted(group.passages, chosen, found),
-            select_query(group, GradeSetSelector(chosen, name), the_bank),
+            select_query(whole, overriding, the_bank),
+            people,
         )
-        for group in machine
-    }
+    if overriding.people_count.found:
+        overriding.people_count.note(name)
     grader = grader_name(found.llm, prompts.get(found, f"{found.prompt_class} [{found.grader}]"))
     return Material(the_bank, queries, groups, grader, sorted({key.llm for key in keys}), name)
 
@@ -254,6 +279,31 @@ def _by_machines(group: QueryPassages) -> QueryPassages:
         return passage.model_copy(update={"exam_grades": machine})
 
     return QueryPassages(group.query_id, [kept(passage) for passage in group.passages], group.line)
+
+
+def _people(
+    group: QueryPassages, passages: Mapping[str, CheckedPassage], kind: str, bank: TestBank
+) -> dict[tuple[str, str], dict[str, int]]:
+    """(doc_id, item_id) -> person -> grade: those that count in the place of the grader's."""
+    ids = frozenset(item.item_id for item in bank.items.get(group.query_id, ()))
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for passage in group.passages:
+        # As in `GradeSetSelector`: nobody's grades count of a passage that the grader did not grade.
+        if not passages[passage.doc_id].grades:
+            continue
+        for name, grades in grades_by_people(passage, kind, ids).by_person.items():
+            for item_id, grade in grades.items():
+                found.setdefault((passage.doc_id, item_id), {})[name.removeprefix(HUMAN)] = grade
+    return found
+
+
+def _with_people(
+    ratings: dict[str, dict[str, dict[str, int]]], people: Mapping[tuple[str, str], Mapping[str, int]]
+) -> dict[str, dict[str, dict[str, int]]]:
+    for (doc_id, item_id), grades in people.items():
+        for person, grade in grades.items():
+            ratings.setdefault(doc_id, {}).setdefault(f"{HUMAN}{person}", {})[item_id] = grade
+    return ratings
 
 
 def _ratings(

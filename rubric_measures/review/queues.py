@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from rubric_measures.people import HUMAN
 from rubric_measures.review.events import Cell, PersonGrade
 from rubric_measures.review.material import Material, QueryMaterial
 from rubric_measures.sorting import Gap
@@ -79,8 +80,8 @@ class CellQueue(Sequence[QueueEntry]):
 def by_disagreement(material: Material, query_id: str = "") -> CellQueue:
     """Grades on which graders differ, the largest difference first; those that agree are left out.
 
-    score = max − min over all graders that rate 0 to 5, in 0 to 5. Ties stand in file order. `with_people` takes what
-    people say into account.
+    score = max − min over all graders that rate 0 to 5 and people's grades in the records, in 0 to 5. Ties stand in
+    file order. `with_people` takes what people say now into account.
     """
     places = _range(material, query_id)
     spreads = material.spreads[places.start : places.stop]
@@ -93,8 +94,10 @@ def _range(material: Material, query_id: str) -> range:
 
 
 def _entry_of(material: Material, cell: Cell, people: Mapping[str, PersonGrade]) -> QueueEntry:
-    grades = list(material.queries[cell.query_id].others(cell.doc_id, cell.item_id).values())
-    grades += [said.final for said in people.values() if said.final is not None]
+    said = material.queries[cell.query_id].others(cell.doc_id, cell.item_id)
+    # Who graded it in an earlier review, too, has one grade: the later.
+    said |= {f"{HUMAN}{person}": one.final for person, one in people.items() if one.final is not None}
+    grades = said.values()
     spread = max(grades) - min(grades) if grades else 0
     return QueueEntry(cell, spread, f"{len(grades)} grades differ by {spread}")
 

@@ -77,10 +77,11 @@ def _check_url(choice: QueueChoice, cell: Cell) -> str:
 def _next_open(review: Review, asked: Asked, queue: Queue, after: int) -> Cell | None:
     """The next grade that the person has not given, from the place `after` on and then from the start."""
     grades = review.store.snapshot().grades
+    before = review.material.graded_by.get(asked.person, frozenset())
     entries = queue.entries
     for step in range(len(entries)):
         cell = entries[(after + step) % len(entries)].cell
-        if asked.person not in grades.get(cell, {}):
+        if asked.person not in grades.get(cell, {}) and cell not in before:
             return cell
     return None
 
@@ -96,6 +97,7 @@ def queue(review: Review, asked: Asked) -> Answer:
     choice = _choice(review, asked)
     snapshot = review.store.snapshot()
     found = review.queue(choice, snapshot)
+    before = review.material.graded_by.get(asked.person, frozenset())
     number = max(asked.number("page", 1), 1)
     shown = found.entries[(number - 1) * _PAGE : number * _PAGE]
     rows = []
@@ -108,8 +110,8 @@ def queue(review: Review, asked: Asked) -> Answer:
                 "cell": entry.cell,
                 "item": row.item_text,
                 "why": _why(review, choice, entry, said.get(asked.person)),
-                "state": _state(said.get(asked.person)),
-                "people": len(said),
+                "state": _state(said.get(asked.person), entry.cell in before),
+                "people": len(said.keys() | review.material.earlier(entry.cell).keys()),
             }
         )
     first = _next_open(review, asked, found, 0)
@@ -120,7 +122,7 @@ def queue(review: Review, asked: Asked) -> Answer:
         title="Queue",
         rows=rows,
         total=len(found.entries),
-        done=sum(asked.person in people and found.has(cell) for cell, people in snapshot.grades.items()),
+        done=sum(map(found.has, before.union(cell for cell, said in snapshot.grades.items() if asked.person in said))),
         number=number,
         pages=max(1, -(-len(found.entries) // _PAGE)),
         choice=choice,
@@ -139,9 +141,9 @@ def _why(review: Review, choice: QueueChoice, entry: QueueEntry, said: PersonGra
     return "graders disagree"
 
 
-def _state(said: PersonGrade | None) -> str:
+def _state(said: PersonGrade | None, graded_before: bool) -> str:
     if said is None:
-        return "open"
+        return "graded before" if graded_before else "open"
     if said.final is not None:
         return {"override": "overridden", "accept": "accepted"}.get(said.decision, "done")
     return "to decide" if said.grade is not None else "undecided"
@@ -206,7 +208,7 @@ def post_grade(review: Review, asked: Asked) -> Answer:
     if text not in {"u", *"012345"}:
         raise InputError(f"a grade is 0 to 5 or undecided, not {text!r}")
     grade = None if text == "u" else int(text)
-    seen = any(
+    seen = asked.person in review.material.earlier(cell) or any(
         event.kind == "grade"
         and event.person == asked.person
         and event.payload["grade"] is not None
@@ -251,7 +253,7 @@ def progress(review: Review, asked: Asked) -> Answer:
         review,
         asked,
         title="Progress",
-        people=progress_rows(snapshot),
+        people=progress_rows(snapshot, review.material.graded_by),
         agreements=agreement_rows(review.material, snapshot),
         total=len(review.material.cells),
         events=events,
