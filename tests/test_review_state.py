@@ -7,6 +7,7 @@ import random
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -1017,3 +1018,33 @@ def test_impact_on_items_of_records_without_rankings(tmp_path: Path) -> None:
     assert [(row.what, row.redo) for row in found.rows] == [("retired", 0), ("added", 0)]
     (row, *_) = review.item_impact(store.snapshot(), "q1").rows
     assert row.after is not None and row.after.by_run.reason == "no run ranks the query"
+
+
+def test_runs_whose_means_differ_in_the_last_bit_share_a_rank(tmp_path: Path) -> None:
+    def cover(query_id: str, run_id: str, count: int) -> dict[str, Any]:
+        grades = {f"{query_id}/{n}": 5 if n < count else 0 for n in range(10)}
+        return passage(query_id, f"{query_id}-{run_id}", [grade_set(grades)], {run_id: 1})
+
+    # (0.1 + 0.2) / 2 is 0.15000000000000002 in floating point, (0.3 + 0.0) / 2 is 0.15.
+    parts = {"q1": {"a": 1, "b": 3, "c": 0}, "q2": {"a": 2, "b": 0, "c": 0}}
+    records = [[query_id, [cover(query_id, *one) for one in counts.items()]] for query_id, counts in parts.items()]
+    bank = [
+        {
+            "query_id": query_id,
+            "items": [{"question_id": f"{query_id}/{n}", "question_text": f"item {n}"} for n in range(10)],
+        }
+        for query_id in parts
+    ]
+    material = load_material(write_lines(tmp_path / "g.jsonl", records), write_lines(tmp_path / "b.jsonl", bank))
+    store = open_store(tmp_path / "s.sqlite", material.bank)
+    scores = Scores(material, [RubricCover(rel=4) @ 20])
+    # Without the last item of both queries it is (1/9 + 2/9) / 2 and 3/9 / 2, which are equal bit by bit.
+    for query_id in parts:
+        store.edit("ada", "item_retire", {"key": f"{query_id}/9"}, {f"{query_id}/9": 0})
+    (impact,) = impact_of(scores, store.snapshot())
+    assert [(row.run_id, row.rank_before, row.rank_after) for row in impact.rows] == [
+        ("a", 1, 1),
+        ("b", 1, 1),
+        ("c", 3, 3),
+    ]
+    assert impact.moved == 0

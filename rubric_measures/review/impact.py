@@ -275,10 +275,11 @@ def _means(values: Values) -> dict[str, float | None]:
 
 
 def _ranks(means: Mapping[str, float | None]) -> dict[str, int]:
-    known = [value for value in means.values() if value is not None]
+    # Sums that differ in the last bit only are ties, as in τ and in the statistics of items.
+    rounded = {run: round(value, 12) for run, value in means.items() if value is not None}
     return {
-        run: 1 + sum(other > value for other in known) if value is not None else len(known) + 1
-        for run, value in means.items()
+        run: 1 + sum(other > rounded[run] for other in rounded.values()) if run in rounded else len(rounded) + 1
+        for run in means
     }
 
 
