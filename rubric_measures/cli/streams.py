@@ -97,6 +97,16 @@ def guarded(command: Callable[[], int], complain: Callable[[str], None]) -> int:
         full = "; make room, or name another output" if error.errno == errno.ENOSPC else ""
         complain(f"{where}reading or writing failed ({error.strerror}){full}")
         return 2
+    except Exception as error:
+        if not _is_refusal_of_database(error):
+            raise
+        complain(f"the cache cannot be read or written ({error}); make room, or name another with --cache")
+        return 2
+
+
+def _is_refusal_of_database(error: Exception) -> bool:
+    """Whether SQLite could not write or read; not by its class, which would load sqlite3 for every command."""
+    return str(getattr(error, "sqlite_errorname", "")).startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY"))
 
 
 def _drop_output() -> None:
