@@ -157,18 +157,21 @@ def _write_queue(review: Review, options: argparse.Namespace) -> None:
 
     if options.query and options.query not in review.material.bank.items:
         raise UnknownNameError("query", options.query, review.material.bank.items)
+    snapshot = review.store.snapshot()
     entries = make_queue(
         review.material,
         options.order,
         query_id=options.query,
         seed=options.seed,
         size=options.size,
-        people=review.store.snapshot().grades,
+        people=snapshot.grades,
+        left=review.left(snapshot),
     )[: options.size]
     if not entries:
         raise InputError(f"the queue by {options.order} is empty; choose another --order")
     with atomic_writer(options.export_queue) as stream:
-        stream.write(static_page(review.material, [entry.cell for entry in entries], f"Review: {options.order}"))
+        cells = [entry.cell for entry in entries]
+        stream.write(static_page(review.material, snapshot, cells, f"Review: {options.order}"))
     _LOG.info("%d grades to check in %s", len(entries), options.export_queue)
 
 

@@ -28,6 +28,7 @@ from rubric_measures.review.asked import checked_person
 from rubric_measures.review.bank_formats import made_banks, write_banks
 from rubric_measures.review.events import PAGE, Cell, Event, Snapshot
 from rubric_measures.review.material import Material
+from rubric_measures.review.standing import left_items, words_of
 from rubric_measures.review.store import ReviewStore
 from rubric_measures.review.taking_in import PageGrade, TakenIn
 from rubric_measures.signature import content_hash
@@ -274,7 +275,15 @@ def import_grades(path: str | os.PathLike[str], store: ReviewStore, material: Ma
     log = logging.getLogger("rubric_measures")
     for note in _taken_notes(taken):
         log.warning("%s", note)
-    if note := open_note(store.snapshot()):
+    snapshot = store.snapshot()
+    left = left_items(snapshot)
+    if count := sum((row.payload["query_id"], row.payload["item_id"]) in left for row in rows):
+        log.warning(
+            "%d grades of the file are of items that left the bank, or wait for grades anew (reworded, other gold "
+            "answers): kept, and they do not count",
+            count,
+        )
+    if note := open_note(snapshot):
         log.warning("%s", note)
     return taken.new, len(rows)
 
@@ -324,7 +333,7 @@ def _row(name: str, line: int, data: bytes, material: Material) -> PageGrade:
     return PageGrade(f"page-{value['uid']}", person, value["time"], payload)
 
 
-def static_page(material: Material, cells: Sequence[Cell], title: str) -> str:
+def static_page(material: Material, snapshot: Snapshot, cells: Sequence[Cell], title: str) -> str:
     """A queue as one HTML file that works without a server; it does not contain the grader's grades.
 
     Its "save" button downloads JSON lines for `import_grades`.
@@ -337,7 +346,8 @@ def static_page(material: Material, cells: Sequence[Cell], title: str) -> str:
         query = material.queries[cell.query_id]
         item = material.items.get((cell.query_id, cell.item_id))
         gold = list(item.gold_answers) if item else []
-        rows.append({**cell._asdict(), "query": query.text, "item": row.item_text, "gold": gold, "text": row.text})
+        words = words_of(snapshot, cell, row.item_text)
+        rows.append({**cell._asdict(), "query": query.text, "item": words, "gold": gold, "text": row.text})
     # Browsers may keep what several pages store in one place: grades of one queue are not those of another.
     data = json.dumps({"title": title, "id": content_hash(rows)[:16], "cells": rows}, ensure_ascii=False)
     return render("static_page.html", title=title, data=data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal, NamedTuple, overload
 
 import numpy as np
@@ -27,10 +27,13 @@ __all__ = [
     "make_queue",
     "spread_of",
     "with_people",
+    "without",
 ]
 
 Order = Literal["disagreement", "influence", "audit", "query"]
 ORDERS: tuple[Order, ...] = ("disagreement", "influence", "audit", "query")
+# Items by (query_id, item_id), of which no grade is to be checked.
+Items = Collection[tuple[str, str]]
 
 
 class QueueEntry(NamedTuple):
@@ -77,7 +80,7 @@ class CellQueue(Sequence[QueueEntry]):
         return found if found >= 0 else None
 
 
-def by_disagreement(material: Material, query_id: str = "") -> CellQueue:
+def by_disagreement(material: Material, query_id: str = "", left: Items = ()) -> CellQueue:
     """Grades on which graders differ, the largest difference first; those that agree are left out.
 
     score = max − min over all graders that rate 0 to 5 and people's grades in the records, in 0 to 5. Ties stand in
@@ -86,7 +89,17 @@ def by_disagreement(material: Material, query_id: str = "") -> CellQueue:
     places = _range(material, query_id)
     spreads = material.spreads[places.start : places.stop]
     numbers = np.argsort(-spreads, kind="stable")[: np.count_nonzero(spreads)] + places.start
+    numbers = numbers[~_are_left(material, left)[numbers]]
     return CellQueue(material, numbers, lambda number: _entry_of(material, material.cells[number], {}))
+
+
+def _are_left(material: Material, left: Items) -> NDArray[np.bool_]:
+    """For each grade in `cells`, whether it is of one of these items."""
+    found = np.zeros(len(material.cells), dtype=np.bool_)
+    for query_id in {query_id for query_id, _ in left}:
+        for number in material.ranges.get(query_id, range(0)):
+            found[number] = (query_id, material.cells[number].item_id) in left
+    return found
 
 
 def _range(material: Material, query_id: str) -> range:
@@ -109,10 +122,18 @@ def spread_of(material: Material, cell: Cell, people: Mapping[str, PersonGrade])
 
 
 def with_people(
-    material: Material, queue: CellQueue, people: Mapping[Cell, Mapping[str, PersonGrade]], query_id: str = ""
+    material: Material,
+    queue: CellQueue,
+    people: Mapping[Cell, Mapping[str, PersonGrade]],
+    query_id: str = "",
+    left: Items = (),
 ) -> AmendedQueue:
     """The queue of disagreement with people's grades among the graders'."""
-    moved = {cell: spread_of(material, cell, said) for cell, said in people.items() if query_id in ("", cell.query_id)}
+    moved = {
+        cell: spread_of(material, cell, said)
+        for cell, said in people.items()
+        if query_id in ("", cell.query_id) and (cell.query_id, cell.item_id) not in left
+    }
     return AmendedQueue(queue, queue.place, moved, by_score(material))
 
 
@@ -144,6 +165,13 @@ def by_influence(material: Material, rel: int = 4, cutoff: int = 20, query_id: s
     return sorted(entries, key=lambda entry: (-entry.score, entry.cell))
 
 
+def without(entries: list[QueueEntry], left: Items) -> list[QueueEntry]:
+    """The entries that are of none of these items."""
+    if not left:
+        return entries
+    return [entry for entry in entries if (entry.cell.query_id, entry.cell.item_id) not in left]
+
+
 def _moved(query: QueryMaterial, rel: int, cutoff: int) -> dict[tuple[str, str], int]:
     counts: dict[tuple[str, str], int] = {}
     covered = query.record.grades.at_least(rel)
@@ -165,17 +193,21 @@ def _moved(query: QueryMaterial, rel: int, cutoff: int) -> dict[tuple[str, str],
     return counts
 
 
-def audit_sample(material: Material, seed: int = 0, size: int = 100, query_id: str = "") -> list[QueueEntry]:
+def audit_sample(
+    material: Material, seed: int = 0, size: int = 100, query_id: str = "", left: Items = ()
+) -> list[QueueEntry]:
     """A random sample of all grades, or of those of one query; the same for the same seed, whatever the file's order.
 
     Every grade has a random number made of its ids (64 bits of their SHA-256) and the seed, and the smallest `size`
     are the sample: so a larger sample contains the smaller one.
     """
     places = _range(material, query_id)
-    digests = material.digests[places.start : places.stop]
+    cells = np.arange(places.start, places.stop)
+    cells = cells[~_are_left(material, left)[cells]]
+    digests = material.digests[cells]
     numbers = _mixed(digests ^ _mixed(np.array([seed % (1 << 64)], dtype=np.uint64)))
     chosen = np.argpartition(numbers, size)[:size] if size < len(numbers) else np.arange(len(numbers))
-    chosen = chosen[np.argsort(numbers[chosen])] + places.start
+    chosen = cells[chosen[np.argsort(numbers[chosen])]]
     return [QueueEntry(material.cells[place], 0.0, "audit sample") for place in chosen.tolist()]
 
 
@@ -198,17 +230,19 @@ def make_queue(
     seed: int = 0,
     size: int = 100,
     people: Mapping[Cell, Mapping[str, PersonGrade]] | None = None,
+    left: Items = (),
 ) -> Sequence[QueueEntry]:
-    """The queue of an order; `query_id` keeps only the grades of one query."""
+    """The queue of an order; `query_id` keeps only the grades of one query, and those of `left` items are not in it."""
     if order == "disagreement":
-        graders = by_disagreement(material, query_id)
-        return with_people(material, graders, people, query_id) if people else graders
+        graders = by_disagreement(material, query_id, left)
+        return with_people(material, graders, people, query_id, left) if people else graders
     if order == "influence":
-        return by_influence(material, query_id=query_id)
+        return without(by_influence(material, query_id=query_id), left)
     if order == "audit":
-        return audit_sample(material, seed, size, query_id)
+        return audit_sample(material, seed, size, query_id, left)
     places = _range(material, query_id)
     numbers = np.arange(places.start, places.stop)
+    numbers = numbers[~_are_left(material, left)[numbers]]
     return CellQueue(material, numbers, lambda number: QueueEntry(material.cells[number], 0.0, ""))
 
 

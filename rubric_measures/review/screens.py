@@ -18,6 +18,7 @@ from rubric_measures.review.impact_screen import impact, post_impact
 from rubric_measures.review.marking import mark_words
 from rubric_measures.review.queues import ORDERS, Order, QueueEntry
 from rubric_measures.review.session import Queue, QueueChoice, Review
+from rubric_measures.review.standing import words_of
 
 __all__ = [
     "Answer",
@@ -108,7 +109,7 @@ def queue(review: Review, asked: Asked) -> Answer:
             {
                 "url": _check_url(choice, entry.cell),
                 "cell": entry.cell,
-                "item": row.item_text,
+                "item": words_of(snapshot, entry.cell, row.item_text),
                 "why": _why(review, choice, entry, said.get(asked.person)),
                 "state": _state(said.get(asked.person), entry.cell in before),
                 "people": len(said.keys() | review.material.earlier(entry.cell).keys()),
@@ -167,6 +168,7 @@ def check(review: Review, asked: Asked) -> Answer:
     answer = row.answer if shown else query.extracted.get((cell.doc_id, cell.item_id), "")
     item = review.material.items.get((cell.query_id, cell.item_id))
     gold = item.gold_answers if item else ()
+    words = words_of(snapshot, cell, row.item_text)
     following = _next_open(review, asked, found, _after(found, cell))
     neighbours: list[Cell | None] = [None, None]
     if place is not None:
@@ -182,9 +184,10 @@ def check(review: Review, asked: Asked) -> Answer:
         cell=cell,
         row=row if shown else None,
         done=done,
-        item=row.item_text,
+        item=words,
+        standing=review.left(snapshot).get((cell.query_id, cell.item_id), ""),
         query_text=query.text,
-        pieces=mark_words(row.text, row.item_text, *gold, answer),
+        pieces=mark_words(row.text, words, *gold, answer),
         answer=answer,
         gold=gold,
         said=said,
@@ -315,9 +318,10 @@ def post_export(review: Review, asked: Asked) -> Answer:
 def queue_file(review: Review, asked: Asked) -> Answer:
     """A queue as one file that works without this server."""
     choice = _choice(review, asked)
-    entries = review.queue(choice, review.store.snapshot()).entries[: choice.size]
+    snapshot = review.store.snapshot()
+    entries = review.queue(choice, snapshot).entries[: choice.size]
     title = f"{_ORDER_NAMES[choice.order]}{': ' + choice.query_id if choice.query_id else ''}"
-    content = static_page(review.material, [entry.cell for entry in entries], title)
+    content = static_page(review.material, snapshot, [entry.cell for entry in entries], title)
     return Answer(content, file_name="review-queue.html")
 
 

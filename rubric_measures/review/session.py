@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from ir_measures.measures.base import Measure
 
@@ -22,10 +23,13 @@ from rubric_measures.review.queues import (
     CellQueue,
     Order,
     QueueEntry,
+    by_influence,
     by_score,
     make_queue,
     spread_of,
+    without,
 )
+from rubric_measures.review.standing import left_items
 from rubric_measures.review.store import ReviewStore
 
 __all__ = ["Queue", "QueueChoice", "Review"]
@@ -95,6 +99,9 @@ class Review:
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _queue_lock: threading.RLock = field(default_factory=threading.RLock)
     _queues: dict[QueueChoice, Queue] = field(default_factory=dict)
+    # What became of items that count no more, at which event; the queues kept are without them.
+    _left: tuple[int, Mapping[tuple[str, str], str]] = 0, MappingProxyType({})
+    _influence: list[QueueEntry] | None = None
     _scores: Scores | None = None
     _items: ItemScores | None = None
     _impact: tuple[int, list[Impact]] | None = None
@@ -111,8 +118,9 @@ class Review:
         load_templates()
 
     def queue(self, choice: QueueChoice, snapshot: Snapshot) -> Queue:
-        """The queue of a choice; that of disagreement takes people's grades into account."""
+        """The queue of a choice, without items that count no more; that of disagreement takes people into account."""
         with self._queue_lock:
+            self.left(snapshot)
             made = self._queues.get(choice) or self._of_graders(choice)
             if choice.order == "disagreement" and made.last_id != snapshot.last_id:
                 made = self._with_people(choice, made, snapshot)
@@ -123,8 +131,32 @@ class Review:
                 del self._queues[next(iter(self._queues))]
             return made
 
+    def left(self, snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
+        """(query_id, item_id) -> what was done to it, of items whose grades count no more, or wait."""
+        with self._queue_lock:
+            if self._left[0] != snapshot.last_id:
+                left = left_items(snapshot)
+                if left.keys() != self._left[1].keys():
+                    self._queues.clear()
+                self._left = snapshot.last_id, left
+            return self._left[1]
+
     def _of_graders(self, choice: QueueChoice) -> Queue:
-        entries = make_queue(self.material, choice.order, query_id=choice.query_id, seed=choice.seed, size=choice.size)
+        _, left = self._left
+        entries: Sequence[QueueEntry]
+        if choice.order == "influence" and not choice.query_id:
+            # What takes longest: an edit of the bank takes entries out, and moves none.
+            self._influence = by_influence(self.material) if self._influence is None else self._influence
+            entries = without(self._influence, left)
+        else:
+            entries = make_queue(
+                self.material,
+                choice.order,
+                query_id=choice.query_id,
+                seed=choice.seed,
+                size=choice.size,
+                left=left,
+            )
         if isinstance(entries, CellQueue):
             return Queue(entries, entries.place, 0, {}, {}, None)
         places = {entry.cell: place for place, entry in enumerate(entries)}
@@ -142,6 +174,8 @@ class Review:
         for cell in known.said.keys() | snapshot.grades.keys():
             # What nobody touched since is the very same object in both.
             if known.said.get(cell) is snapshot.grades.get(cell) or choice.query_id not in ("", cell.query_id):
+                continue
+            if (cell.query_id, cell.item_id) in self._left[1]:
                 continue
             at = base.place(cell)
             first = base.entries[at] if at is not None else None

@@ -1,0 +1,37 @@
+"""What became of the items of the bank's file: which still count as they were graded, and in which words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rubric_measures.review.events import Cell, ItemState, Snapshot
+
+__all__ = ["left_items", "words_of"]
+
+
+def left_items(snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
+    """(query_id, item_id) -> what was done to it, of the items of the file whose grades count no more, or wait.
+
+    Those are items that left the bank (retired, split, merged), and those that the impact screen lets wait for grades
+    anew: reworded ones, whose words have another id by now, and those with other gold answers. An item whose words were
+    only corrected counts as before.
+    """
+    return {
+        (state.history[0].item.query_id, state.history[0].item.item_id): _what(state)
+        for state in snapshot.items.values()
+        if state.version and state.history[0].version == 0 and (state.retired or state.regrade)
+    }
+
+
+def _what(state: ItemState) -> str:
+    if state.retired:
+        return f"was {state.history[-1].what}"
+    return "was reworded" if state.item.item_id != state.history[0].item.item_id else "has other gold answers"
+
+
+def words_of(snapshot: Snapshot, cell: Cell, otherwise: str) -> str:
+    """The words of a cell's item as the bank has them now; `otherwise` where no item of the bank has its id."""
+    state = snapshot.items.get(cell.item_id)
+    if state is None or state.retired or (state.item.query_id, state.item.item_id) != (cell.query_id, cell.item_id):
+        return otherwise
+    return state.item.text or otherwise
