@@ -18,7 +18,7 @@ from rubric_measures.grade_sets import GradeFilter
 from rubric_measures.graded import QueryGrades
 from rubric_measures.leaderboard import OVERALL, Leaderboard, collect_cells
 from rubric_measures.selection import RankedPassage, RecordQuery
-from rubric_measures.signature import Signature
+from rubric_measures.signature import Signature, made_by
 
 __all__ = ["DEFAULT_RANK", "score_workbench", "workbench_filter"]
 
@@ -67,12 +67,15 @@ class _QueryCover:
         return self.value(measure, self._covering[measure["rel"]])
 
 
-def score_workbench(queries: Iterable[RecordQuery], measures: Sequence[Measure]) -> Leaderboard:
+def score_workbench(
+    queries: Iterable[RecordQuery], measures: Sequence[Measure], settings: Mapping[str, object] | None = None
+) -> Leaderboard:
     """Scores the rankings inside graded records by the rules of the workbench's program.
 
     Args:
         queries: the stream of `selection.read_records`, read with `workbench_filter` and with `keep_ranks`.
         measures: RubricCover and nRubricCover with a cutoff.
+        settings: what else belongs into the signature.
 
     Returns:
         a leaderboard whose means are over the queries that each system ranks.
@@ -86,7 +89,11 @@ def score_workbench(queries: Iterable[RecordQuery], measures: Sequence[Measure])
     _check(measures)
     names = [str(measure) for measure in measures]
     values: dict[str, dict[str, dict[str, float | None]]] = {}
+    grade_sets: set[str] = set()
+    made: set[str] = set()
     for query in queries:
+        grade_sets.update(map(str, query.grade_sets))
+        made |= query.made
         cover = _QueryCover(query.grades, measures)
         for run_id, places in query.ranks.items():
             for measure, name in zip(measures, names, strict=True):
@@ -101,7 +108,9 @@ def score_workbench(queries: Iterable[RecordQuery], measures: Sequence[Measure])
         run_id: {name: dict(sorted(values[run_id].get(name, {}).items())) for name in names}
         for run_id in sorted(values)
     }
-    signature = Signature({"measures": names, "compat": "workbench"})
+    signature = Signature(
+        {"measures": names, "compat": "workbench", "grades": sorted(grade_sets), **made_by(made), **(settings or {})}
+    )
     return Leaderboard(names, ordered, collect_cells(ordered), signature)
 
 

@@ -368,3 +368,11 @@ def test_options_that_a_way_to_score_does_not_know_are_refused(
     for more, count in (([], 1), (["--no-overall"], 0)):
         assert main([*workbench, *more]) == 0
         assert capsys.readouterr().out.count("_overall_") == count
+    # The grades and the bank are in the signature there, too.
+    signatures = set()
+    for more in ([], ["--bank", bank]):
+        assert main([*workbench, *more]) == 0
+        (said,) = [line for line in capsys.readouterr().err.splitlines() if "signature" in line]
+        assert 'grades:["--llm model --prompt-class' in said
+        signatures.add(said)
+    assert len(signatures) == 2

@@ -302,7 +302,7 @@ def _from_records(options: argparse.Namespace, measures: Sequence[Measure], runs
             raise InputError("--compat workbench knows no --facets; leave it out")
         _refuse_on_failed(options)
         board = consume_records(
-            lambda stream: score_workbench(stream, measures),
+            lambda stream: score_workbench(stream, measures, settings),
             options.graded,
             bank,
             workbench_filter(wanted),
