@@ -126,6 +126,9 @@ def test_the_graders_grade_is_hidden_until_the_person_has_given_theirs(server: S
     ada = Person(server, "ada")
     assert 'id="graders"' not in ada.get("/check", **CELL)
     assert ada.post("/grade", **CELL, grade="u").status_code == 303
+    # Nor does a form that the page does not have take the grader's grade for the person's.
+    refused = ada.post("/decide", **CELL, decision="accept")
+    assert refused.status_code == 400 and "give your own grade" in refused.text
     assert 'id="graders"' not in ada.get("/check", **CELL)
     answer = ada.post("/grade", **CELL, grade="2")
     assert parse_qs(urlsplit(answer.headers["location"]).query)["i"] == ["q1/a"]

@@ -154,6 +154,12 @@ def test_grades_outside_of_the_scale_and_hasty_decisions_are_refused(store: Revi
     with pytest.raises(InputError, match="accept or override"):
         store.decide("ada", A, "maybe", 4, "x")
     assert store.events() == []
+    # Undecided is no grade of one's own either.
+    store.grade("ada", A, None, 4)
+    for decision in ("accept", "override"):
+        with pytest.raises(InputError, match="your own grade"):
+            store.decide("ada", A, decision, 4, "x")
+    assert store.snapshot().final(A) is None
 
 
 def test_a_reworded_item_has_a_new_id_and_a_corrected_one_keeps_its_grades(store: ReviewStore) -> None:

@@ -165,7 +165,8 @@ class ReviewStore:
         payload = {**cell._asdict(), "decision": decision, "grade": _checked(grade), "reason": reason}
 
         def check(snapshot: Snapshot) -> Mapping[str, Any]:
-            if person not in snapshot.grades.get(cell, {}):
+            said = snapshot.grades.get(cell, {}).get(person)
+            if said is None or said.grade is None:
                 raise InputError("give your own grade before you decide about the grader's")
             return payload
 
