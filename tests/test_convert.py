@@ -391,7 +391,15 @@ def test_banks_of_every_make(tmp_path: Path) -> None:
     # Over the test bank, which all of them can become.
     assert list(converted(tmp_path, NUGGETS, "nugget-bank")["claim_bank"]) == ["epidermis"]
     assert [item["weight"] for item in converted(tmp_path, RUBRICS, "bank")["items"]] == [-2.0]
-    assert converted(tmp_path, TOPIC, "queries") == {"query_id": "q1", "text": "skin"}
+    full = {**TOPIC, "problem_statement": "All of it.", "language": "en"}
+    assert converted(tmp_path, full, "queries") == {
+        "query_id": "q1",
+        "text": "skin",
+        "limit": 100,
+        "problem_statement": "All of it.",
+        "language": "en",
+    }
+    assert detect_format(tmp_path / "out.jsonl") == "queries"
 
 
 def test_what_a_form_of_nuggets_cannot_hold_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,6 +22,7 @@ from rubric_measures.formats.nuggetizer_records import (
 from rubric_measures.formats.queries import QueryFile
 from rubric_measures.formats.record_runs import runs_of_records
 from rubric_measures.formats.reports import Answer, Report, answer_of_report, grades_of_reports, report_of_answer
+from rubric_measures.formats.topics import Topic
 from rubric_measures.formats.trec import Qrel, Run
 from rubric_measures.formats.trec_ids import spaced_ids
 from rubric_measures.formats.workbench import DirectGrade, QueryPassages
@@ -156,6 +157,16 @@ def _bank_to_queries(entries: Sequence[Any], _: Options) -> QueryFile:
     )
 
 
+def _topics_to_queries(topics: Sequence[Topic], _: Options) -> QueryFile:
+    """The short texts; what else a topic says is kept beside them."""
+    named = {"request_id", "qid", "title", "query"}
+    further = {topic.query_id: topic.model_dump(exclude_none=True, exclude=named) for topic in topics}
+    return QueryFile(
+        {topic.query_id: topic.text for topic in topics},
+        further={query_id: fields for query_id, fields in further.items() if fields},
+    )
+
+
 def _records_to_assignments(groups: Sequence[QueryPassages], options: Options) -> list[AssignmentLine]:
     if options.bank is None:
         raise InputError("assignments list the nuggets of each query; name the test bank with --bank")
@@ -262,7 +273,7 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("bank", "queries"): _bank_to_queries,
     ("evaluations", "qrels"): _evaluations_to_qrels,
     ("qrels", "evaluations"): lambda rows, _: list(rows),
-    ("topics", "queries"): lambda topics, _: QueryFile({topic.query_id: topic.text for topic in topics}),
+    ("topics", "queries"): _topics_to_queries,
 }
 # Kinds that others pass through: a nugget file becomes a nugget bank as a test bank.
 _HUBS = ("bank", "answers")
