@@ -133,13 +133,20 @@ def test_who_looks_at_the_impact_first_grades_no_longer_blindly(tmp_path: Path) 
     assert "that you have not given yet" in shown(review, "cleo", "impact")
 
 
-def test_who_has_graded_sees_how_far_graders_lie_apart(tmp_path: Path) -> None:
-    review = open_review(tmp_path / "one", ONE)
-    review.store.grade("ada", A, 2, 5)
-    assert shown(review, "ada", "").count("graders disagree") == 3
-    assert "differ by 5" in shown(review, "ada", "")
+def test_graded_rows_do_not_tell_how_far_graders_lie_apart_in_the_rows_between(tmp_path: Path) -> None:
+    # Spreads of q1/a and q1/b in d1, then in d2. Ada has graded the first and the last, where the graders are 5 apart;
+    # whether they are 3 or 5 apart in one between, neither its row nor its place says.
+    pages = []
+    for name, between in (("five", 5), ("three", 3)):
+        grades = [({"q1/a": 5, "q1/b": between}, {"q1/a": 0, "q1/b": 0}), ONE[1]]
+        review = open_review(tmp_path / name, grades)
+        for cell in (A, B):
+            review.store.grade("ada", cell, 2, 5)
+        pages.append(shown(review, "ada", ""))
+    assert pages[0] == pages[1]
+    assert pages[0].count("graders disagree") == 4 and "differ by" not in pages[0]
     review.blind = False
-    assert "graders disagree" not in shown(review, "bob", "")
+    assert "graders disagree" not in shown(review, "bob", "") and "differ by 5" in shown(review, "bob", "")
 
 
 def test_an_extracted_answer_that_made_the_grade_is_shown_with_it(tmp_path: Path) -> None:

@@ -382,12 +382,16 @@ def test_what_is_undone_was_never_done(steps: list[tuple[str, str, int]]) -> Non
 
 def test_queues(material: Material, store: ReviewStore) -> None:
     entries = by_disagreement(material)
-    assert [(entry.cell, entry.score) for entry in entries] == [(A, 3)]
-    # A person who says 5 for b of d1, where both graders say 1, makes it the larger disagreement.
-    store.grade("ada", B, 5, 1)
-    store.decide("ada", B, "override", 5, "clear")
+    assert [(entry.cell, entry.score) for entry in entries] == [(A, 2)]
+    # A person who says 5 for b of d1, where both graders say 1, makes it a disagreement as far as the other (4 and 3
+    # apart, both 3 or more); one who says 3 makes it a smaller one.
+    cell = Cell("q1", "d1", "q1/c")
+    for about, grade in ((B, 5), (cell, 2)):
+        store.grade("ada", about, grade, material.grade(about).grade)
+        store.decide("ada", about, "override", grade, "clear")
     people = store.snapshot().grades
-    assert [entry.cell for entry in make_queue(material, "disagreement", people=people)] == [B, A]
+    found = make_queue(material, "disagreement", people=people)
+    assert [(entry.cell, entry.score) for entry in found] == [(A, 2), (B, 2), (cell, 1)]
     first, more = audit_sample(material, 7, 3), audit_sample(material, 7, 5)
     assert first == more[:3] and audit_sample(material, 8, 7) != audit_sample(material, 7, 7)
     assert {entry.cell for entry in audit_sample(material, 1, 100)} == set(material.cells)
@@ -958,8 +962,8 @@ def test_queues_of_a_review_follow_what_people_say_and_take_back(
     assert [entry.cell for entry in shown()] == [A]
     store.grade("ada", B, 5, 1)
     store.decide("ada", B, "override", 5, "clear")
-    assert [entry.cell for entry in shown()] == [B, A]
-    assert shown("q2") == [] and [entry.cell for entry in shown("q1")] == [B, A]
+    assert [entry.cell for entry in shown()] == [A, B]
+    assert shown("q2") == [] and [entry.cell for entry in shown("q1")] == [A, B]
     store.grade("bob", Cell("q2", "d3", "q2/a"), 5, 5)
     assert len(shown()) == 2
     store.undo("ada")

@@ -32,6 +32,9 @@ __all__ = [
 
 Order = Literal["disagreement", "influence", "audit", "query"]
 ORDERS: tuple[Order, ...] = ("disagreement", "influence", "audit", "query")
+# Graders lie far apart from here on. The queue tells no more than that: a place among cells that are 5 apart would say
+# that the graders gave 0 and 5, to somebody who knows the grades of its neighbours and has still to give this one.
+FAR = 3
 # Items by (query_id, item_id), of which no grade is to be checked.
 Items = Collection[tuple[str, str]]
 
@@ -81,14 +84,15 @@ class CellQueue(Sequence[QueueEntry]):
 
 
 def by_disagreement(material: Material, query_id: str = "", left: Items = ()) -> CellQueue:
-    """Grades on which graders differ, the largest difference first; those that agree are left out.
+    """Grades on which graders differ, those that lie far apart first; those that agree are left out.
 
-    score = max − min over all graders that rate 0 to 5 and people's grades in the records, in 0 to 5. Ties stand in
-    file order. `with_people` takes what people say now into account.
+    score = 2 where max − min ≥ `FAR`, else 1, over all graders that rate 0 to 5 and people's grades in the records.
+    Ties stand in file order. `with_people` takes what people say now into account.
     """
     places = _range(material, query_id)
     spreads = material.spreads[places.start : places.stop]
-    numbers = np.argsort(-spreads, kind="stable")[: np.count_nonzero(spreads)] + places.start
+    classes = (spreads > 0).astype(np.int8) + (spreads >= FAR)
+    numbers = np.argsort(-classes, kind="stable")[: np.count_nonzero(spreads)] + places.start
     numbers = numbers[~_are_left(material, left)[numbers]]
     return CellQueue(material, numbers, lambda number: _entry_of(material, material.cells[number], {}))
 
@@ -112,7 +116,7 @@ def _entry_of(material: Material, cell: Cell, people: Mapping[str, PersonGrade])
     said |= {f"{HUMAN}{person}": one.final for person, one in people.items() if one.final is not None}
     grades = said.values()
     spread = max(grades) - min(grades) if grades else 0
-    return QueueEntry(cell, spread, f"{len(grades)} grades differ by {spread}")
+    return QueueEntry(cell, (spread > 0) + (spread >= FAR), f"{len(grades)} grades differ by {spread}")
 
 
 def spread_of(material: Material, cell: Cell, people: Mapping[str, PersonGrade]) -> QueueEntry | None:

@@ -110,7 +110,7 @@ def queue(review: Review, asked: Asked) -> Answer:
                 "url": _check_url(choice, entry.cell),
                 "cell": entry.cell,
                 "item": words_of(snapshot, entry.cell, row.item_text),
-                "why": _why(review, choice, entry, said.get(asked.person)),
+                "why": _why(review, choice, entry),
                 "state": _state(said.get(asked.person), entry.cell in before),
                 "people": len(said.keys() | review.material.earlier(entry.cell).keys()),
             }
@@ -135,11 +135,12 @@ def queue(review: Review, asked: Asked) -> Answer:
     )
 
 
-def _why(review: Review, choice: QueueChoice, entry: QueueEntry, said: PersonGrade | None) -> str:
-    """Why a grade stands in the queue; how far graders lie apart would tell their grades (5 apart: 0 and 5)."""
-    if choice.order != "disagreement" or is_done(said) or not review.blind:
-        return entry.why
-    return "graders disagree"
+def _why(review: Review, choice: QueueChoice, entry: QueueEntry) -> str:
+    """Why a grade stands in the queue.
+
+    How far graders lie apart would tell their grades (5 apart: 0 and 5), and of graded rows those of the rows between.
+    """
+    return "graders disagree" if choice.order == "disagreement" and review.blind else entry.why
 
 
 def _state(said: PersonGrade | None, graded_before: bool) -> str:
