@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ from rubric_measures.formats.ragelo import (
     write_ragelo_queries,
     write_ragelo_ranking,
 )
-from rubric_measures.formats.reports import read_answers, read_reports, write_answers, write_reports
+from rubric_measures.formats.reports import Answer, read_answers, read_reports, write_answers, write_reports
 from rubric_measures.formats.topics import read_topics, write_topics
 from rubric_measures.formats.tqa import read_tqa
 from rubric_measures.formats.trec import Qrel, Run, read_qrels, read_run, write_qrels, write_runs
@@ -48,6 +49,7 @@ from rubric_measures.formats.workbench import load_graded, write_graded
 __all__ = ["FORMATS", "Format", "PathName", "read_passage_qrels", "run_file"]
 
 PathName = str | os.PathLike[str]
+_LOG = logging.getLogger("rubric_measures")
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,18 @@ def _read_preload_entries(path: PathName) -> list[BankEntry]:
     return bank_entries(bank_of_preload(read_preload(path), path=path))
 
 
+def _without_citations(write: Callable[[PathName, Sequence[Answer]], None]) -> Callable[[PathName, Any], None]:
+    """A writer of plain answers that says how many lose what they cite."""
+
+    def writing(path: PathName, answers: Sequence[Answer]) -> None:
+        write(path, answers)
+        cited = sum(any(answer.citations) for answer in answers)
+        if cited:
+            _LOG.warning("citations of %d answers left out: only reports have a place for them", cited)
+
+    return writing
+
+
 def _read_ragelo_queries(path: PathName) -> QueryFile:
     return QueryFile(read_ragelo_queries(path))
 
@@ -135,7 +149,9 @@ def _write_ragelo_queries(path: PathName, queries: QueryFile) -> None:
 _RAGELO = {
     "queries": Format("queries", "RAGElo's CSV of queries", _read_ragelo_queries, _write_ragelo_queries),
     "documents": Format("records", "RAGElo's CSV of documents", read_ragelo_documents, write_ragelo_documents),
-    "answers": Format("answers", "RAGElo's CSV of answers", read_ragelo_answers, write_ragelo_answers),
+    "answers": Format(
+        "answers", "RAGElo's CSV of answers", read_ragelo_answers, _without_citations(write_ragelo_answers)
+    ),
     "evaluations": Format(
         "evaluations", "RAGElo's CSV of document labels", read_ragelo_evaluations, write_ragelo_evaluations
     ),
@@ -164,7 +180,9 @@ FORMATS: dict[str, Format] = {
     "queries": Format("queries", "queries: .json, .jsonl or .tsv by name", read_query_file, write_queries),
     "topics": Format("topics", "topics with titles, problem statements and limits", read_topics, write_topics),
     "reports": Format("reports", "generated answers with citations", read_reports, write_reports),
-    "answers": Format("answers", "generated answers as {query_id, run_id, text}", read_answers, write_answers),
+    "answers": Format(
+        "answers", "generated answers as {query_id, run_id, text}", read_answers, _without_citations(write_answers)
+    ),
     "games": Format("games", "pairwise games with verdicts (JSON lines)", read_preferences, write_preferences),
     **{f"ragelo:{kind}": one for kind, one in _RAGELO.items()},
     "leaderboard": _leaderboard(None, "leaderboard in any form; written as run topic measure value"),
