@@ -418,10 +418,11 @@ def test_impact_hides_grades_from_those_who_have_not_graded(server: Server) -> N
     assert '<td class="number">4</td><td class="number">2</td>' in ada.get("/impact")
     page = bob.get("/impact")
     assert (
-        "hidden until you have graded it" in page and '<td class="number">4</td><td class="number">2</td>' not in page
+        "1 changed grade is hidden until" in page and '<td class="number">4</td><td class="number">2</td>' not in page
     )
+    assert "What is a?" not in page
     bob.post("/grade", **CELL, grade="3")
-    assert "hidden until you have graded it" not in bob.get("/impact")
+    assert "hidden until" not in bob.get("/impact") and "What is a?" in bob.get("/impact")
 
 
 def test_no_output_replaces_what_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -118,7 +118,12 @@ def test_who_looks_at_the_impact_first_grades_no_longer_blindly(tmp_path: Path) 
     post = Asked("/impact", {}, {"query": ["q1"]}, "bob", "token")
     assert screens.post_impact(review, post).redirect == "/impact?query=q1"
     assert "that you have not given yet" not in shown(review, "bob", "impact")
-    assert "hidden until you have graded it" in shown(review, "bob", "impact")
+    # Scores and counts are there; which passage it is of which people say another thing, is not.
+    page = shown(review, "bob", "impact")
+    assert "1 changed grade is hidden until you have given it" in page
+    changed = page[page.index('id="changed-title"') :]
+    assert "What is b?" in changed and "What is a?" not in changed and "i=q1%2Fa" not in page
+    assert "What is a?" in shown(review, "ada", "impact")
     assert "looked at the impact – " in re.sub(r"<[^>]*>", "", shown(review, "ada", "progress"))
     # It is no action that could be taken back, and a second look adds nothing.
     screens.post_impact(review, post)

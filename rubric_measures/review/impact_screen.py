@@ -26,21 +26,19 @@ def impact(review: Review, asked: Asked) -> Answer:
         raise InputError(f"the bank has no query {query_id!r}")
     number = max(asked.number("page", 1), 1)
     items = review.item_impact(snapshot, query_id, (number - 1) * _ITEMS, _ITEMS)
-    seen = [not review.blind or is_done(snapshot.grades[cell].get(asked.person)) for cell, _, _ in changed]
+    # Whoever has not graded a cell yet shall do it blind: that it is here tells that people differ from the grader.
+    seen = [one for one in changed if not review.blind or is_done(snapshot.grades[one[0]].get(asked.person))]
     return page(
         "impact.html",
         review,
         asked,
         title="Impact",
         impacts=review.impact(snapshot),
-        # Whoever has not graded a cell yet shall do it blind, and sees neither of its grades; nor, unasked, the scores
-        # and counts that tell which way they went.
-        changed=[
-            (cell, review.material.grade(cell).item_text, old, new, shown)
-            for (cell, old, new), shown in zip(changed[:200], seen, strict=False)
-        ],
+        changed=[(cell, review.material.grade(cell).item_text, old, new) for cell, old, new in seen[:200]],
+        changed_more=max(len(seen) - 200, 0),
+        changed_hidden=len(changed) - len(seen),
+        # Nor are the scores and counts shown, unasked, that tell which way they went.
         hidden=len(_hidden(review, asked)),
-        changed_total=len(changed),
         items=items,
         query_id=query_id,
         queries=_query_texts(review),
