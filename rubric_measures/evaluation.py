@@ -25,6 +25,7 @@ class Evaluation:
         metrics: a value a query and measure, in ir_measures' order: the queries as the run has them, then those that it
             does not rank, sorted; measures as asked for.
         queries: the queries that were scored.
+        without_items: queries that have no score, because they have no items.
         ranked: documents that the run ranks for them.
         graded: of these, how many were graded at all.
         failed: failed grades of these.
@@ -36,6 +37,7 @@ class Evaluation:
     ranked: int
     graded: int
     failed: int
+    without_items: frozenset[str] = frozenset()
 
 
 def evaluate_run(
@@ -55,7 +57,11 @@ def evaluate_run(
     place = {measure: index for index, measure in enumerate(measures)}
     found: dict[str, list[Metric]] = {}
     ranked = graded = failed = lost = 0
+    without_items: set[str] = set()
     for query in queries:
+        if not query.items:
+            without_items.add(query.query_id)
+            continue
         ranking = run.rankings.get(query.query_id) or run.rankings.get(written_id(query.query_id))
         doc_ids = as_known(ranking.doc_ids, query.levels) if ranking else ()
         evaluator = RubricEvaluator(measures, Grades({query.query_id: query}, on_failed))
@@ -75,4 +81,4 @@ def evaluate_run(
         for metric in found.pop(query_id)
     ]
     ordered += [metric for query_id in sorted(found) for metric in found[query_id]]
-    return Evaluation(measures, ordered, queries_found, ranked, graded, failed)
+    return Evaluation(measures, ordered, queries_found, ranked, graded, failed, frozenset(without_items))

@@ -28,6 +28,7 @@ __all__ = [
     "faceted",
     "note_left_out",
     "note_queries",
+    "note_without_items",
 ]
 
 T = TypeVar("T")
@@ -426,6 +427,18 @@ def note_queries(unknown: Mapping[str, Collection[str]], missing: Mapping[str, C
             log.warning(
                 "run %s does not rank %d queries (such as %s); they score 0", run_id, len(queries), min(queries)
             )
+
+
+def note_without_items(queries: Collection[str]) -> None:
+    """Says once how many queries have no items: there is no denominator, so they have no score."""
+    if queries:
+        import logging
+
+        logging.getLogger("rubric_measures").warning(
+            "%d queries have no items, so they have no score and are in no mean (such as %s)",
+            len(queries),
+            min(queries),
+        )
 
 
 def note_left_out(left_out: Counter[str]) -> None:

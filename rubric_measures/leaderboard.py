@@ -170,7 +170,7 @@ def score_runs(
     """Scores runs against grades, one run at a time.
 
     Args:
-        grades: the grades and the bank; queries of the bank that a run lacks score 0.
+        grades: the grades and the bank; queries of the bank that a run lacks score 0, without items none.
         runs: (run_id, query_id -> doc_ids best first); consumed once, so runs may be read from files as they come.
         measures: this package's measures, or ir_measures' measures over subtopics.
         overall: also report the best score that any run could reach with the graded passages, by the measures of which
@@ -185,22 +185,26 @@ def score_runs(
     scorers = _scorers(scoring, grades)
     rows: dict[str, _RunRow] = {}
     for run_id, rankings in runs:
-        _merge(rows, run_id, _score_run(scoring, scorers, rankings))
+        _merge(rows, run_id, _score_run(scoring, scorers, rankings, grades))
     return _finish(scoring, scorers, rows, grades, overall, settings)
 
 
 def _scorers(scoring: _Scoring, grades: Grades) -> dict[str, QueryScorer]:
     return {
-        query_id: scoring.plan.for_query(query, grades.on_failed) for query_id, query in sorted(grades.queries.items())
+        query_id: scoring.plan.for_query(query, grades.on_failed)
+        for query_id, query in sorted(grades.queries.items())
+        if query.items
     }
 
 
-def _score_run(scoring: _Scoring, scorers: Mapping[str, QueryScorer], rankings: Mapping[str, Sequence[str]]) -> _RunRow:
+def _score_run(
+    scoring: _Scoring, scorers: Mapping[str, QueryScorer], rankings: Mapping[str, Sequence[str]], grades: Grades
+) -> _RunRow:
     row = scoring.new_row()
     for query_id, scorer in scorers.items():
         # Where facets are scored apart, several of them have the rankings of one query.
         scoring.add(row, query_id, scorer, rankings.get(scorer.query_id, ()))
-    row.unknown += rankings.keys() - {scorer.query_id for scorer in scorers.values()}
+    row.unknown += rankings.keys() - {query.query_id for query in grades.queries.values()}
     return row
 
 
@@ -224,7 +228,8 @@ def _finish(
         raise InputError(f"a run is called {OVERALL}, the name of the row of the best possible score; rename it")
     if overall:
         rows[OVERALL] = scoring.overall(scorers)
-    return scoring.finish(rows, _settings(grades.on_failed, {**grades.source, **(settings or {})}))
+    board = scoring.finish(rows, _settings(grades.on_failed, {**grades.source, **(settings or {})}))
+    return replace(board, without_items=sorted(grades.queries.keys() - scorers.keys()))
 
 
 def score_run_files(
@@ -257,9 +262,9 @@ def score_run_files(
     scorers = _scorers(scoring, grades)
 
     # Where facets are scored apart, several of them have the rankings of one query.
-    parts: dict[str, list[str]] = {}
+    parts: dict[str, list[str]] = {query.query_id: [] for query in grades.queries.values()}
     for name, scorer in scorers.items():
-        parts.setdefault(scorer.query_id, []).append(name)
+        parts[scorer.query_id].append(name)
 
     spaced = spaced_ids(parts)
 
@@ -329,23 +334,26 @@ def score_records(
     grade_sets: set[str] = set()
     made: set[str] = set()
     known_queries: set[str] = set()
+    without_items: set[str] = set()
     notes = RankNotes()
     for query in queries:
         grade_sets.update(map(str, query.grade_sets))
         made |= query.made
         name = query.part or query.query_id
-        scorer = scoring.plan.for_query(query.grades, on_failed)
         rankings = query.rankings if runs is None else _ranked_by(runs, query.grades)
         # The facets of a query have the same rankings.
         if runs is None and query.query_id not in known_queries:
             for run_id, ranking in rankings.items():
                 notes = notes.adding(Placed(ranking, query.disagreements.get(run_id, 0)))
-        for run_id, ranking in rankings.items():
-            row = rows.get(run_id)
-            if row is None:
-                row = rows[run_id] = scoring.new_row()
-            scoring.add(row, name, scorer, ranking)
         known_queries.add(query.query_id)
+        for run_id in rankings.keys() - rows.keys():
+            rows[run_id] = scoring.new_row()
+        if not query.grades.items:
+            without_items.add(name)
+            continue
+        scorer = scoring.plan.for_query(query.grades, on_failed)
+        for run_id, ranking in rankings.items():
+            scoring.add(rows[run_id], name, scorer, ranking)
         if overall:
             for column, values in zip(best.columns, scoring.overall({name: scorer}).columns, strict=True):
                 column.update(values)
@@ -365,4 +373,5 @@ def score_records(
     said = {"grades": sorted(grade_sets), **made_by(made), **(settings or {})}
     if runs is None:
         said["sort"] = "rank,score,doc_id"
-    return replace(scoring.finish(rows, _settings(on_failed, said)), ranks=notes)
+    board = scoring.finish(rows, _settings(on_failed, said))
+    return replace(board, ranks=notes, without_items=sorted(without_items))

@@ -111,6 +111,7 @@ class Leaderboard:
         missing: run_id -> queries that the run does not rank (scored 0).
         unknown: run_id -> queries that the run ranks and nobody graded (left out).
         ranks: what is to be said of rankings inside records.
+        without_items: queries without items, which have no score (left out).
     """
 
     measures: Sequence[str]
@@ -120,6 +121,7 @@ class Leaderboard:
     missing: Mapping[str, Sequence[str]] = field(default_factory=dict)
     unknown: Mapping[str, Sequence[str]] = field(default_factory=dict)
     ranks: RankNotes = field(default_factory=RankNotes)
+    without_items: Sequence[str] = ()
 
     def ranking(self, measure: str | None = None) -> list[str]:
         """The runs, best first by the (first) measure; equal ones by name; the best possible score stands on top, and

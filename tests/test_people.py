@@ -7,11 +7,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import ir_measures
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubric_measures import RubricCover
+from rubric_measures import RubricCover, RubricQrels
 from rubric_measures.cli import main
 from rubric_measures.errors import InputError
 from rubric_measures.formats.bank import load_bank
@@ -322,3 +323,54 @@ def test_a_person_cannot_be_overridden() -> None:
     with pytest.raises(InputError, match="name the grader"):
         GradeFilter(llm="human:ada", people="override")
     assert list(check_records([], GradeSetSelector(OVERRIDE, "x"))) == []
+
+
+def test_a_query_without_items_has_no_score_in_any_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("jinja2")
+    first = passage("q1", "d1", [grade_set({"q1/a": 5, "q1/b": 0, "q1/c": 0, "q1/d": 5})], {"one": 1})
+    second = passage("q2", "d2", [grade_set({"q2/a": 5})], {"one": 1, "two": 1})
+    graded = write_lines(tmp_path / "g.jsonl", [["q1", [first]], ["q2", [second]]])
+    bank = write_lines(tmp_path / "b.jsonl", BANK)
+    material = load_material(graded, bank)
+    store = ReviewStore(tmp_path / "s.sqlite", material.bank)
+    measures = [RubricCover(rel=4) @ 20, RubricQrels(measure="nDCG@10")]
+    try:
+        for key in ("q2/a", "q3/a"):
+            store.edit("ada", "item_retire", {"key": key}, {key: 0})
+        impacts = impact_of(Scores(material, measures), store.snapshot())
+        made = export_review(store, material, str(bank), tmp_path / "out").paths
+    finally:
+        store.close()
+    # one has a and d of q1's four items; two does not answer q1, which is 0. q2 and q3 have no items left.
+    expected = [{"one": 0.5, "two": 0.0}, {"one": 1.0, "two": 0.0}]
+    assert [sides(impact)[1] for impact in impacts] == expected
+    assert [impact.without_items for impact in impacts] == [2, 2]
+    assert [json.loads(line)["items"] for line in Path(made[1]).read_text().splitlines()][1:] == [[], []]
+    said = "2 queries have no items, so they have no score and are in no mean (such as q2)"
+    names = [str(measure) for measure in measures]
+    common = [made[0], "--bank", made[1]]
+    runs = []
+    for name, ids in (("one", ("q1 d1", "q2 d2")), ("two", ("q2 d2",))):
+        runs.append(tmp_path / f"{name}.run")
+        runs[-1].write_text("".join(f"{one.replace(' ', ' Q0 ')} 1 1 {name}\n" for one in ids))
+    for files in ([], [str(run) for run in runs]):
+        assert main(["leaderboard", *common[:1], *files, *common[1:], "-m", *names, "-o", "json", "--no-overall"]) == 0
+        out = capsys.readouterr()
+        rows = {row["run_id"]: row["measures"] for row in json.loads(out.out)["runs"]}
+        assert [{run: rows[run][name]["mean"] for run in rows} for name in names] == expected
+        assert out.err.count(said) == 1 and "not graded" not in out.err
+    for run, values in zip(runs, ([0.5, 1.0], [0.0, 0.0]), strict=True):
+        assert main(["evaluate", made[0], str(run), *names, "-q", *common[1:]]) == 0
+        out = capsys.readouterr()
+        lines = [line.split("\t") for line in out.out.splitlines()]
+        assert {line[0] for line in lines} == {"q1", "all"}
+        assert [float(line[2]) for line in lines if line[0] == "all"] == values
+        assert out.err.count(said) == 1 and "not graded" not in out.err
+    assert main(["verify", *common, "--item-statistics", "-o", "jsonl"]) == 0
+    out = capsys.readouterr()
+    assert out.err.count(said) == 1
+    # The same through ir_measures itself.
+    found = ir_measures.calc_aggregate(
+        measures, load_records(made[0], load_bank(made[1])), ir_measures.read_trec_run(str(runs[0]))
+    )
+    assert [found[measure] for measure in measures] == [0.5, 1.0]

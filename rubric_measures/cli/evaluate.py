@@ -36,7 +36,7 @@ from rubric_measures.evaluation import Evaluation, evaluate_run
 from rubric_measures.files import open_binary, read_text
 from rubric_measures.formats.trec import Run, read_run
 from rubric_measures.formats.trec_ids import as_known, spaced_ids
-from rubric_measures.graded import BANK_DOC, Grades, QueryGrades, faceted, note_queries
+from rubric_measures.graded import BANK_DOC, Grades, QueryGrades, faceted, note_queries, note_without_items
 from rubric_measures.measures.definitions import ITEM_MEASURES
 from rubric_measures.measures.delegated import compute
 from rubric_measures.measures.plan import is_supported
@@ -192,9 +192,10 @@ def _print(metrics: Iterable[Metric], measures: Sequence[Measure], options: argp
 def _say_coverage(evaluation: Evaluation, run: Run, on_failed: str) -> int:
     """Says how much of what was ranked is graded at all; 1 when a grade that was needed failed."""
     log = logging.getLogger("rubric_measures")
-    asked = set(as_known(list(run.rankings), evaluation.queries))
-    unknown, unanswered = asked - evaluation.queries, evaluation.queries - asked
+    asked = set(as_known(list(run.rankings), evaluation.queries | evaluation.without_items))
+    unknown, unanswered = asked - evaluation.queries - evaluation.without_items, evaluation.queries - asked
     note_queries({run.run_id: unknown}, {run.run_id: unanswered})
+    note_without_items(evaluation.without_items)
     if evaluation.failed:
         log.warning("%d grades of ranked passages failed; counted as --on-failed %s", evaluation.failed, on_failed)
     if evaluation.graded < evaluation.ranked:

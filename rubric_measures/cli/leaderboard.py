@@ -32,7 +32,7 @@ from rubric_measures.cli.report_options import add_report_options, is_asked_for
 from rubric_measures.collector import paused_collector
 from rubric_measures.errors import InputError
 from rubric_measures.files import atomic_writer
-from rubric_measures.graded import Grades, faceted, note_queries
+from rubric_measures.graded import Grades, faceted, note_queries, note_without_items
 from rubric_measures.leaderboard import OVERALL, Leaderboard, needed_depth, score_records, score_run_files, score_runs
 from rubric_measures.leaderboard_cells import is_summed
 from rubric_measures.leaderboard_output import FORMATS, render
@@ -333,6 +333,7 @@ def _say(board: Leaderboard) -> int:
     log = logging.getLogger("rubric_measures")
     board.ranks.say()
     note_queries(board.unknown, board.missing)
+    note_without_items(board.without_items)
     unscored = sum(
         value is None for row in board.values.values() for queries in row.values() for value in queries.values()
     )

@@ -164,7 +164,7 @@ def _statistics(
 
 def _item_report(options: argparse.Namespace, groups: Iterator[PassageGroup], bank: TestBank | None) -> ItemReport:
     from rubric_measures.grade_sets import GradeSetSelector
-    from rubric_measures.graded import note_left_out
+    from rubric_measures.graded import note_left_out, note_without_items
     from rubric_measures.selection import RecordQuery, select_query
     from rubric_measures.verification.bank_stability import ranked_by_files
     from rubric_measures.verification.item_statistics import item_report
@@ -179,6 +179,8 @@ def _item_report(options: argparse.Namespace, groups: Iterator[PassageGroup], ba
     note_left_out(selector.left_out)
     selector.note_counts()
     _note_without_passages(options, bank, report.queries)
+    in_bank = {} if bank is None or options.queries else bank.items
+    note_without_items({*report.without_items, *(query_id for query_id, items in in_bank.items() if not items)})
     return report
 
 
@@ -186,7 +188,7 @@ def _note_without_passages(options: argparse.Namespace, bank: TestBank | None, q
     """Says which part of the bank the statistics say nothing about, unless the user chose queries."""
     if bank is None or options.queries:
         return
-    silent = bank.items.keys() - set(queries)
+    silent = {query_id for query_id, items in bank.items.items() if items} - set(queries)
     if silent:
         logging.getLogger("rubric_measures").warning(
             "%d queries of the bank have no passages in %s, so their %d items are in no statistics (such as %s)",

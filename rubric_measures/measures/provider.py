@@ -13,7 +13,7 @@ from ir_measures.util import Metric
 
 from rubric_measures.errors import InputError, MeasureError
 from rubric_measures.grade_rows import build_grades
-from rubric_measures.graded import BANK_DOC, Grades, ItemRows, note_lost_penalties
+from rubric_measures.graded import BANK_DOC, Grades, ItemRows, note_lost_penalties, note_without_items
 from rubric_measures.measures.plan import Plan, QueryScorer, is_supported
 from rubric_measures.sorting import ranked
 
@@ -62,17 +62,23 @@ class RubricEvaluator(providers.Evaluator):  # type: ignore[misc]
     def __init__(self, measures: Iterable[Measure], grades: Grades) -> None:
         # ir_measures hands over a set; sorted, so that results come in one order whatever the hash seed.
         ordered = sorted(measures, key=str)
-        super().__init__(ordered, list(grades.queries))
+        # A query without items has no denominator, and so no score.
+        scored = {query_id: query for query_id, query in sorted(grades.queries.items()) if query.items}
+        super().__init__(ordered, list(scored))
         plan = Plan(ordered)
         self._scorers: Mapping[str, QueryScorer] = {
-            query_id: plan.for_query(query, grades.on_failed) for query_id, query in sorted(grades.queries.items())
+            query_id: plan.for_query(query, grades.on_failed) for query_id, query in scored.items()
         }
+        self._without_items = grades.queries.keys() - scored.keys()
 
     def iter_calc(self, run: Any) -> Iterator[Metric]:
-        """Yields one metric a query and measure, queries and measures sorted; queries missing from the run score 0."""
+        """Yields one metric a query and measure, queries and measures sorted; queries missing from the run score 0,
+        queries without items have no value and are counted in a note.
+        """
         rankings = rankings_of(run)
         yield from self.iter_values(rankings)
         note_lost_penalties(self.lost_penalties(rankings))
+        note_without_items(self._without_items)
 
     def lost_penalties(self, rankings: Mapping[str, Sequence[str]]) -> int:
         """Items of negative weight, over all queries, that cost nothing because their grades failed."""

@@ -47,6 +47,7 @@ class Impact:
         items_before: items in the bank's file.
         items_after: items that the new leaderboard counts.
         waiting: item ids that wait for grades, and are not counted until they have some.
+        without_items: queries of which no item counts after, so that they have no score.
         tau: Kendall's τ-b between the leaderboards; None where a side has fewer than two runs, or all tied.
     """
 
@@ -58,6 +59,7 @@ class Impact:
     waiting: Sequence[str] = field(default=())
     tau: float | None = None
     changed_before: int = 0
+    without_items: int = 0
 
     @property
     def moved(self) -> int:
@@ -230,12 +232,17 @@ def impact_of(scores: Scores, snapshot: Snapshot) -> list[Impact]:
     if not scores.run_ids:
         return []
     items_before = len(scores.material.bank)
-    items_after = sum(not state.retired for state in snapshot.items.values()) - len(waiting)
+    left_out = set(waiting)
+    counted = [
+        state.item for state in snapshot.items.values() if not state.retired and state.item.item_id not in left_out
+    ]
+    queries = scores.material.bank.items.keys() | {state.item.query_id for state in snapshot.items.values()}
+    without = len(queries - {item.query_id for item in counted})
     found = []
     for name in scores.names:
         rows = _rows(scores.before[name], after[name])
         tau, before = _tau(rows), scores.changed_before
-        found.append(Impact(name, rows, changed, items_before, items_after, waiting, tau, before))
+        found.append(Impact(name, rows, changed, items_before, len(counted), waiting, tau, before, without))
     return found
 
 

@@ -123,12 +123,14 @@ class ItemReport:
         duplicates: pairs of items that say nearly the same.
         coverage: what the runs cover.
         queries: the queries that they are about, in their order.
+        without_items: of these, those without items, about which nothing is said.
     """
 
     statistics: Sequence[ItemStatistics]
     duplicates: Sequence[DuplicateItems]
     coverage: RunCoverage
     queries: Sequence[str]
+    without_items: Sequence[str] = ()
 
 
 def item_report(queries: Iterable[RecordQuery], min_judgment: int = 1, min_rating: int = 4) -> ItemReport:
@@ -149,7 +151,11 @@ def item_report(queries: Iterable[RecordQuery], min_judgment: int = 1, min_ratin
         del query
     coverage = joined_coverage(covered)
     return ItemReport(
-        _with_influence(rows, coverage), duplicates_among(items), coverage, [one.query_id for one in covered]
+        _with_influence(rows, coverage),
+        duplicates_among(items),
+        coverage,
+        [one.query_id for one in covered],
+        [one.query_id for one in covered if not one.item_ids],
     )
 
 
