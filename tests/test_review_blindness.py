@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,7 +45,10 @@ def _close_stores() -> Iterator[None]:
 
 
 def make_files(folder: Path, grades: list[tuple[Grades, Grades]]) -> list[str]:
-    """Records of two graders with replies that say the grade, and an extraction; returns the command's arguments."""
+    """Records of two graders with replies that say the grade, and an extraction; returns the command's arguments.
+
+    Run one ranks both passages, two and three one each: no grade moves all runs alike.
+    """
     folder.mkdir()
     passages = []
     for number, (model, other) in enumerate(grades, 1):
@@ -56,7 +61,9 @@ def make_files(folder: Path, grades: list[tuple[Grades, Grades]]) -> list[str]:
         # The last extracted answer is no number; that of a is told from a grader's reply only by where it stands.
         extraction["answers"] = [["q1/a", "taken from it"], ["q1/b", "4"]]
         passages.append(
-            passage("q1", f"d{number}", [*sets, extraction], {"one": number, "two": 3 - number}, number - 1)
+            passage(
+                "q1", f"d{number}", [*sets, extraction], {"one": number, ("two", "three")[number - 1]: 1}, number - 1
+            )
         )
     write_lines(folder / "graded.jsonl", [["q1", passages]])
     write_lines(folder / "bank.jsonl", BANK)
@@ -162,12 +169,28 @@ def test_an_extracted_answer_that_made_the_grade_is_shown_with_it(tmp_path: Path
     assert "taken from it" in shown(review, "ada", "check", **place)
 
 
-def test_the_place_of_a_grade_by_influence_does_not_tell_it(tmp_path: Path) -> None:
-    found = []
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("item_id", ["q1/a", "q1/b"])
+def test_the_place_of_a_grade_by_influence_does_not_tell_it(tmp_path: Path, place: int, item_id: str) -> None:
+    """Whatever a grade is, its row, its score and its part of a saved page are the same; other rows may tell of it."""
+    cell, found = Cell("q1", f"d{place + 1}", item_id), []
     for number in range(6):
-        grades = [({**ONE[0][0], "q1/a": number}, ONE[0][1]), ONE[1]]
+        grades = [
+            ({**model, item_id: number} if at == place else model, other) for at, (model, other) in enumerate(ONE)
+        ]
         review = open_review(tmp_path / str(number), grades)
-        found.append([entry for entry in by_influence(review.material) if entry.cell == A])
+        entries = [entry for entry in by_influence(review.material) if entry.cell == cell]
+        page, saved = shown(review, "bob", "", order="influence"), shown(review, "bob", "queue.html", order="influence")
+        assert "For grades that are as blind as can be, take the random audit sample" in page
+        address = f"d=d{place + 1}&amp;i={item_id.replace('/', '%2F')}"
+        rows = [row for row in re.findall(r"<tr>.*?</tr>", page) if address in row]
+        data = re.search(r'data-queue="([^"]*)"', saved)
+        assert data is not None
+        cells = [
+            one for one in json.loads(html.unescape(data.group(1)))["cells"] if Cell(*list(one.values())[:3]) == cell
+        ]
+        assert len(entries) == len(rows) == len(cells) == 1
+        found.append((entries, rows, cells))
     assert all(one == found[0] for one in found)
 
 

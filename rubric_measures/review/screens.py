@@ -128,6 +128,7 @@ def queue(review: Review, asked: Asked) -> Answer:
         pages=max(1, -(-len(found.entries) // _PAGE)),
         choice=choice,
         orders=_ORDER_NAMES,
+        blind=review.blind,
         queries={name: query.text for name, query in review.material.queries.items()},
         start=_check_url(choice, first) if first else "",
         page_url="/?" + urlencode(_choice_fields(choice)),
