@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,10 +16,16 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from rubric_measures import RubricCover
 from rubric_measures.cli import main
 from rubric_measures.cli.review import listen
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.workbench import load_graded
+from rubric_measures.review.app import make_app
+from rubric_measures.review.material import load_material
+from rubric_measures.review.safety import Access
+from rubric_measures.review.session import Review
+from rubric_measures.review.store import ReviewStore, StateError
 from tests.example_records import BANK, grade_set, passage, write_lines
 
 httpx = pytest.importorskip("httpx")
@@ -292,6 +300,14 @@ def test_wrong_host_missing_token_and_foreign_forms_are_refused(server: Server) 
     ada = Person(server, "ada")
     assert ada.client.get("/", headers={"host": "evil.example"}).status_code == 421
     assert ada.client.get("/assets/review.css", headers={"host": "evil.example"}).status_code == 421
+    # Nor does what no screen answers, and no answer carries the name that was asked for.
+    for path in ("/bank/", "/nowhere", "/check/", "/assets/", "/grade"):
+        answer = ada.client.get(path, headers={"host": "evil.example"})
+        assert answer.status_code == 421 and "location" not in answer.headers, path
+        answer = ada.client.get(path)
+        assert answer.status_code == (405 if path == "/grade" else 404) and "location" not in answer.headers, path
+        assert "default-src 'none'" in answer.headers["content-security-policy"] and "<h1>" in answer.text, path
+    assert ada.client.request("TRACE", "/", headers={"host": "evil.example"}).status_code == 421
     assert ada.client.get("/", headers={"host": "localhost:99"}).status_code == 200
     assert ada.client.post("/undo").status_code == 403
     assert ada.client.post("/undo", data={"form_token": "0" * 64}).status_code == 403
@@ -303,6 +319,38 @@ def test_wrong_host_missing_token_and_foreign_forms_are_refused(server: Server) 
     assert "default-src 'none'" in ada.client.get("/").headers["content-security-policy"]
     for then in ("//evil.example", "https://evil.example", "/\\evil.example", "/ä", "/\r\nset-cookie: a=b"):
         assert ada.post("/person", person="eve", then=then).headers["location"] == "/", then
+
+
+def test_a_state_file_that_another_program_keeps_locked_is_said(tmp_path: Path) -> None:
+    """A page that says so, and nothing is kept; once the file is free, the same form goes through."""
+    folder = make_project(tmp_path)
+    material = load_material(folder / "graded.jsonl.gz", folder / "bank.jsonl")
+    store = ReviewStore(folder / "state.sqlite", material.bank, patience=0.05)
+    review = Review(material, store, [RubricCover(rel=4) @ 20], str(folder / "bank.jsonl"), folder, "ada")
+    access = Access(frozenset({"localhost"}), store.secret())
+    app = make_app(review, access)
+
+    async def post(path: str, **fields: str) -> tuple[int, str]:
+        transport = httpx.ASGITransport(app=app)
+        cookies = {"review_session": "s"}
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost", cookies=cookies) as client:
+            answer = await client.post(path, data={"form_token": access.form_token("s"), **fields})
+            return answer.status_code, answer.text
+
+    other = sqlite3.connect(folder / "state.sqlite", isolation_level=None)
+    try:
+        other.execute("begin immediate")
+        for path, fields in (("/grade", {**CELL, "grade": "2"}), ("/undo", {})):
+            status, text = asyncio.run(post(path, **fields))
+            assert status == 503 and "another program keeps it locked" in text and "was not kept" in text
+        with pytest.raises(StateError, match=r"state\.sqlite: another program keeps it locked"):
+            store.take_in([])
+        other.execute("rollback")
+        assert asyncio.run(post("/grade", **CELL, grade="2"))[0] == 303
+        assert [event.payload["grade"] for event in store.events()] == [2]
+    finally:
+        other.close()
+        store.close()
 
 
 def test_wrong_addresses_are_one_line_not_a_traceback(server: Server) -> None:

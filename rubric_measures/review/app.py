@@ -15,6 +15,7 @@ from rubric_measures.review.pages import ASSETS, read_asset, render
 from rubric_measures.review.safety import HEADERS, Access, cookies_of, host_name, new_session
 from rubric_measures.review.screens import Answer, Asked
 from rubric_measures.review.session import Review
+from rubric_measures.review.store import StateError
 
 __all__ = ["make_app"]
 
@@ -68,12 +69,37 @@ def make_app(review: Review, access: Access) -> Any:
         "/export": screens.post_export,
         "/person": screens.post_person,
     }
-    routes = [routing.Route("/assets/{name}", _asset(access), methods=["GET"])]
+    routes = [routing.Route("/assets/{name}", _asset, methods=["GET"])]
     for path in sorted(gets.keys() | posts.keys()):
         methods = [name for name, table in (("GET", gets), ("POST", posts)) if path in table]
         handlers = {"GET": gets.get(path), "HEAD": gets.get(path), "POST": posts.get(path)}
         routes.append(routing.Route(path, _endpoint(review, access, handlers), methods=methods))
-    return applications.Starlette(routes=routes)
+    refusals = {404: _refusal("There is no such page."), 405: _refusal("Not allowed.")}
+    app = applications.Starlette(routes=routes, exception_handlers=refusals)
+    # A redirect would be to whatever name the request calls this machine.
+    app.router.redirect_slashes = False
+    return _of_own_host(app, access)
+
+
+def _of_own_host(app: Any, access: Access) -> Any:
+    """The application for requests that call this machine by one of its names; also pages that there are not."""
+    headers = require("starlette.datastructures", "review").Headers
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        is_request = scope["type"] == "http"
+        if is_request and host_name(headers(scope=scope).get("host", "")) not in access.hosts:
+            await _refused("This server does not answer under that name.", 421)(scope, receive, send)
+        else:
+            await app(scope, receive, send)
+
+    return answer
+
+
+def _refusal(text: str) -> Callable[[Any, Any], Any]:
+    async def answer(_: Any, error: Any) -> Any:
+        return _refused(text, error.status_code)
+
+    return answer
 
 
 def _response(content: str, status: int = 200, kind: str = "text/html; charset=utf-8", **headers: str) -> Any:
@@ -88,22 +114,15 @@ def _refused(text: str, status: int) -> Any:
     return _response(render("refused.html", text=text), status)
 
 
-def _asset(access: Access) -> Callable[[Any], Any]:
-    async def answer(request: Any) -> Any:
-        if host_name(request.headers.get("host", "")) not in access.hosts:
-            return _refused("This server does not answer under that name.", 421)
-        name = request.path_params["name"]
-        if name not in ASSETS:
-            return _refused("There is no such file.", 404)
-        return _response(read_asset(name), kind=ASSETS[name])
-
-    return answer
+async def _asset(request: Any) -> Any:
+    name = request.path_params["name"]
+    if name not in ASSETS:
+        return _refused("There is no such file.", 404)
+    return _response(read_asset(name), kind=ASSETS[name])
 
 
 def _visit(request: Any, access: Access, default_person: str) -> _Visit | tuple[str, int]:
     """Checks who asks; a text and a status where the answer is no."""
-    if host_name(request.headers.get("host", "")) not in access.hosts:
-        return "This server does not answer under that name.", 421
     cookies = cookies_of(request.headers.get("cookie", ""))
     shown = request.query_params.get("token", "")
     if not access.may_enter(shown, cookies.get(_PASS, "")):
@@ -178,6 +197,10 @@ def _target(request: Any) -> str:
 def _answered(handler: Callable[[Review, Asked], Answer], review: Review, asked: Asked) -> Answer:
     try:
         return handler(review, asked)
+    except StateError as error:
+        # Every other page would ask the same file for what it shows.
+        text = f"{error}. What you sent was not kept: go back, and send it again."
+        return Answer(render("refused.html", text=text), 503)
     except UnknownNameError as error:
         return screens.error_page(review, asked, str(error), 404)
     except (InputError, RubricMeasuresError) as error:

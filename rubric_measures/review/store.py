@@ -9,7 +9,8 @@ import sqlite3
 import threading
 import uuid
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -22,7 +23,7 @@ from rubric_measures.review.folding import extend, fold
 from rubric_measures.review.taking_in import PageGrade, TakenIn, take_in
 from rubric_measures.review.undoing import Undone, candidates
 
-__all__ = ["ConflictError", "ReviewStore"]
+__all__ = ["ConflictError", "ReviewStore", "StateError"]
 
 _SCHEMA = """
 create table if not exists events (
@@ -49,6 +50,10 @@ class ConflictError(InputError):
         super().__init__(f"{len(keys)} items were changed by somebody else meanwhile: {', '.join(keys)}")
 
 
+class StateError(InputError):
+    """The state file cannot be read or written now; nothing was kept."""
+
+
 class ReviewStore:
     """The events of one review.
 
@@ -57,19 +62,23 @@ class ReviewStore:
     Args:
         path: the SQLite file; made when it is not there.
         bank: the bank as its file has it.
+        patience: seconds to wait for another program that writes to the file.
 
     Raises:
         InputError: the file cannot be opened or is no state file.
+        StateError: (of every method) it cannot be read or written now.
     """
 
-    def __init__(self, path: str | os.PathLike[str], bank: TestBank) -> None:
+    def __init__(self, path: str | os.PathLike[str], bank: TestBank, patience: float = 20) -> None:
         self.path = path_name(path)
         self.bank = bank
         self._lock = threading.RLock()
         self._events: list[Event] = []
         self._snapshot: Snapshot | None = None
         try:
-            self._connection = sqlite3.connect(self.path, timeout=20, check_same_thread=False, isolation_level=None)
+            self._connection = sqlite3.connect(
+                self.path, timeout=patience, check_same_thread=False, isolation_level=None
+            )
         except sqlite3.Error as error:
             raise InputError(f"{self.path}: cannot be used as the state of a review ({error})") from None
         try:
@@ -85,9 +94,29 @@ class ReviewStore:
         with self._lock:
             self._connection.close()
 
+    @contextmanager
+    def _mine(self, writes: bool = False) -> Iterator[None]:
+        """Nobody else in this process uses the file; with `writes` nobody at all writes, and all is kept or nothing."""
+        with self._lock:
+            try:
+                if writes:
+                    self._connection.execute("begin immediate")
+                yield
+                if self._connection.in_transaction and writes:
+                    self._connection.execute("commit")
+            except BaseException as error:
+                if self._connection.in_transaction and writes:
+                    self._connection.execute("rollback")
+                if isinstance(error, sqlite3.Error):
+                    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+                    is_locked = code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+                    why = "another program keeps it locked" if is_locked else f"cannot be used now ({error})"
+                    raise StateError(f"{self.path}: {why}; try again in a moment") from None
+                raise
+
     def secret(self) -> str:
         """A random text that stays the same for this file, so forms outlive a restart of the server."""
-        with self._lock:
+        with self._mine():
             made = secrets.token_hex(32)
             self._connection.execute("insert or ignore into settings values ('secret', ?)", (made,))
             row = self._connection.execute("select value from settings where name = 'secret'").fetchone()
@@ -99,7 +128,7 @@ class ReviewStore:
         Raises:
             InputError: the state was begun with another bank, or for another grader.
         """
-        with self._lock:
+        with self._mine():
             for name, value in made_of.items():
                 self._connection.execute("insert or ignore into settings values (?, ?)", (f"of {name}", value))
                 query = "select value from settings where name = ?"
@@ -112,13 +141,13 @@ class ReviewStore:
 
     def events(self) -> list[Event]:
         """All events, oldest first."""
-        with self._lock:
+        with self._mine():
             self._load()
             return list(self._events)
 
     def snapshot(self) -> Snapshot:
         """What the events add up to now."""
-        with self._lock:
+        with self._mine():
             self._load()
             if self._snapshot is None:
                 self._snapshot = fold(self._events, self.bank)
@@ -245,16 +274,9 @@ class ReviewStore:
 
     def take_in(self, rows: Sequence[PageGrade]) -> TakenIn:
         """Adds grades that were given elsewhere, all or none; see `taking_in.take_in`."""
-        with self._lock:
-            self._connection.execute("begin immediate")
-            try:
-                snapshot = self.snapshot()
-                taken = take_in(rows, self._events, snapshot, self._insert)
-            except BaseException:
-                self._connection.execute("rollback")
-                raise
-            self._connection.execute("commit")
-        return taken
+        with self._mine(writes=True):
+            snapshot = self.snapshot()
+            return take_in(rows, self._events, snapshot, self._insert)
 
     def _insert(self, event: Event) -> Event:
         cursor = self._connection.execute(
@@ -265,25 +287,16 @@ class ReviewStore:
 
     def _write(self, person: str, kind: str, check: Callable[[Snapshot], Mapping[str, Any] | None]) -> Event:
         """Checks and adds an event in one transaction: no other writer comes between the check and the event."""
-        with self._lock:
-            self._connection.execute("begin immediate")
-            try:
-                payload = check(self.snapshot())
-                now = datetime.now(UTC).isoformat(timespec="seconds")
-                event = Event(self._last_id() + 1, person, now, kind, payload or {}, uuid.uuid4().hex)
-                if payload is None:
-                    self._connection.execute("rollback")
-                    return event
-                if kind in EDITS:
-                    # Refuses what cannot be added up, before it is kept.
-                    extend(self.snapshot(), [event], self.bank, self._events)
-                kept = self._insert(event)
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("rollback")
-                raise
-            self._connection.execute("commit")
-            return kept
+        with self._mine(writes=True):
+            payload = check(self.snapshot())
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            event = Event(self._last_id() + 1, person, now, kind, payload or {}, uuid.uuid4().hex)
+            if payload is None:
+                return event
+            if kind in EDITS:
+                # Refuses what cannot be added up, before it is kept.
+                extend(self.snapshot(), [event], self.bank, self._events)
+            return self._insert(event)
 
 
 def _checked(grade: int | None) -> int | None:
