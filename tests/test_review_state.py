@@ -762,7 +762,7 @@ def test_files_can_be_made_without_a_server(
     folder: Path, store: ReviewStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("jinja2")
-    store.grade("ada", A, 4, 4)
+    made = store.grade("ada", A, 4, 4)
     store.close()
     common = ["review", str(folder / "graded.jsonl.gz"), "--bank", str(folder / "bank.jsonl")]
     state = ["--state", str(folder / "state.sqlite")]
@@ -773,7 +773,7 @@ def test_files_can_be_made_without_a_server(
     assert "add --export" in capsys.readouterr().err
     assert main([*common, *state, "--export", str(folder / "out"), "--bank-format", "nothing"]) == 2
     (line,) = (folder / "out" / "audit.jsonl").read_text().splitlines()
-    assert json.loads(line)["person"] == "ada"
+    assert json.loads(line)["person"] == "ada" and json.loads(line)["uid"] == made.uid
     page = (folder / "queue.html").read_text(encoding="utf-8")
     assert "http" not in page.replace("http-equiv", "") and "Text of d1." in page
     assert main(["review", "-", "--bank", "x"]) == 2
@@ -1012,6 +1012,26 @@ def test_an_export_replaces_an_export_and_nothing_else(folder: Path, material: M
     for _ in range(2):
         export_review(store, material, str(folder / "bank.jsonl"), target)
     assert load_bank(target / "bank.jsonl") == material.bank
+
+
+@pytest.mark.parametrize("writer", ["write_graded", "write_bank", "write_banks"])
+def test_an_export_that_was_killed_can_be_repeated(
+    folder: Path, material: Material, store: ReviewStore, monkeypatch: pytest.MonkeyPatch, writer: str
+) -> None:
+    class Killed(BaseException):
+        """Nothing catches it."""
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    store.grade("ada", A, 4, 4)
+    target, bank = folder / "out", str(folder / "bank.jsonl")
+    with monkeypatch.context() as patch:
+        patch.setattr(f"rubric_measures.review.export.{writer}", killed)
+        with pytest.raises(Killed):
+            export_review(store, material, bank, target, ["nuggets"])
+    made = export_review(store, material, bank, target, ["nuggets"])
+    assert sorted(path.name for path in target.iterdir()) == sorted(Path(path).name for path in made.paths)
 
 
 def test_impact_on_items_of_records_without_rankings(tmp_path: Path) -> None:

@@ -116,12 +116,13 @@ def export_review(
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{path_name(folder)}: cannot be made ({error.strerror or error})") from None
-    write_graded(paths[0], corrected_groups(material, snapshot))
-    write_bank(paths[1], entries)
-    write_banks(target, banks)
+    # First, because it is how a later export knows the folder for one: also when this one is killed before its end.
     with atomic_writer(paths[2]) as stream:
         for line in audit_lines(events, snapshot):
             stream.write(line)
+    write_graded(paths[0], corrected_groups(material, snapshot))
+    write_bank(paths[1], entries)
+    write_banks(target, banks)
     notes = [f"{bank.file_name} cannot hold: {bank.note}" for bank in banks if bank.note]
     notes += [note for note in (open_note(snapshot),) if note]
     waiting = sum(state.regrade and not state.retired for state in snapshot.items.values())
