@@ -8,8 +8,10 @@ import itertools
 import math
 import os
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -653,6 +655,74 @@ def test_the_command_line_gives_the_same_bytes(
     assert manifests[0].replace("local.jsonl", "ray.jsonl") == manifests[1]
     assert main([*base, "-o", str(tmp_path / "x.jsonl"), *more, "--dry-run"]) == 0
     assert capsys.readouterr().out.splitlines()[1].split("\t")[:2] == ["LexicalCoverage", "24"]
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@pytest.mark.parametrize("token", ["", "5bd2e4b4c1f34a7f9e1c2b7c0d1e2f30"])
+def test_a_cluster_that_somebody_else_started_is_joined_by_its_address(tmp_path: Path, token: str) -> None:
+    """Where the user has a token of Ray, as any Ray that starts by itself leaves one, the cluster asks for it."""
+    home = tmp_path / "home"
+    (home / ".ray").mkdir(parents=True)
+    if token:
+        (home / ".ray" / "auth_token").write_text(token)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    environment |= {"HOME": str(home), "PYTHONPATH": str(ROOT), **QUIET}
+    port = free_port()
+    head = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--num-cpus=1"]
+    head += [f"--port={port}", "--include-dashboard=false"]
+    passages, bank = write_inputs(tmp_path)
+    command = [sys.executable, "-m", "rubric_measures", "grade", str(passages), "--bank", str(bank)]
+    command += ["--model", "lexical", "--runner", "ray", "--actors", "1", "--ray-address", f"127.0.0.1:{port}"]
+    # Ray's sockets have long names, and the names of sockets must be short.
+    with (
+        tempfile.TemporaryDirectory(prefix="ray-") as folder,
+        subprocess.Popen(
+            [*head, f"--temp-dir={folder}", f"--object-store-memory={100 << 20}"],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as started,
+    ):
+        try:
+            assert started.stdout is not None
+            assert any("Ray runtime started" in line for line in started.stdout)
+            done = subprocess.run(
+                [*command, "-o", str(tmp_path / "o.jsonl")],
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE,
+                check=False,
+            )
+        finally:
+            os.killpg(started.pid, signal.SIGKILL)
+    assert done.returncode == 0, done.stderr
+    assert f"joining the Ray cluster at 127.0.0.1:{port}" in done.stderr
+    assert (tmp_path / "o.jsonl").exists()
+
+
+def test_an_address_where_nobody_listens_is_said_at_once(tmp_path: Path) -> None:
+    """Ray itself tries for a quarter of an hour, and says nothing."""
+    passages, bank = write_inputs(tmp_path)
+    command = [sys.executable, "-m", "rubric_measures", "grade", str(passages), "--bank", str(bank)]
+    address = f"127.0.0.1:{free_port()}"
+    done = subprocess.run(
+        [*command, "--model", "lexical", "--runner", "ray", "--ray-address", address, "-o", str(tmp_path / "o")],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert f"the Ray cluster at {address} cannot be joined: " in done.stderr
+    assert "Connection refused" in done.stderr
 
 
 @pytest.mark.parametrize(

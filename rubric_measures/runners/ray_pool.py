@@ -8,6 +8,7 @@ import logging
 import os
 import queue
 import signal
+import socket
 import sys
 import threading
 import time
@@ -29,6 +30,7 @@ _TICK = 0.5  # seconds until a Ctrl-C is noticed
 _LOOK_AROUND = 5.0  # seconds between two looks at the nodes of the cluster, while no block comes
 _RESTARTS = 3  # streams that break one after the other without a block between
 _PROCESSORS = 4  # of an actor without a GPU
+_TO_ANSWER = 15.0  # seconds for the head of a cluster to take a connection
 _STORE = 512 << 20  # bytes of shared memory of a Ray of our own: blocks are small
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -86,10 +88,15 @@ def connected(address: str) -> Iterator[Any]:
         return
     # What Ray Data logs as an error is an actor that died, or what is raised here in a line.
     logging.getLogger("ray.data").setLevel(logging.CRITICAL + 1)
-    own: dict[str, Any] = {} if address else {"include_dashboard": False, "object_store_memory": _STORE}
+    quiet = {"log_to_driver": False, "logging_level": "ERROR"}
     try:
-        with _no_stderr(), _interrupts_held():
-            ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **own)
+        if address:
+            _find_cluster(address)
+            with _no_stderr():
+                ray.init(address=address, **quiet)
+        else:
+            with _no_stderr(), _interrupts_held():
+                ray.init(address="local", include_dashboard=False, object_store_memory=_STORE, **quiet)
     except Exception as error:
         where = f"the Ray cluster at {address} cannot be joined" if address else "Ray cannot be started"
         raise BackendError(f"{where}: {' '.join(str(error).split())[:300] or type(error).__name__}") from None
@@ -98,6 +105,24 @@ def connected(address: str) -> Iterator[Any]:
             yield ray
         finally:
             ray.shutdown()
+
+
+def _find_cluster(address: str) -> None:
+    """Looks for a cluster before Ray does, which tries for many minutes without a word; and takes the user's token.
+
+    Raises:
+        OSError: nobody listens at the address.
+    """
+    _LOG.info("joining the Ray cluster at %s", address)
+    host, colon, port = address.rpartition(":")
+    if colon and port.isdecimal():
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=_TO_ANSWER):
+            pass
+    # A cluster that is started where the user has a token asks for it, but Ray itself takes it too late for HOST:PORT.
+    with contextlib.suppress(ImportError):
+        from ray._private.authentication.authentication_token_setup import maybe_enable_token_auth_if_token_available
+
+        maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
 
 
 @contextlib.contextmanager
