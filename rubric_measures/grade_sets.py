@@ -28,7 +28,7 @@ from rubric_measures.grade_set_keys import (
 )
 from rubric_measures.graded import DIRECT_ITEM
 from rubric_measures.people import HUMAN, PeopleCount, grades_by_people, with_people
-from rubric_measures.records import GradeStatus, TestBank
+from rubric_measures.records import GradeStatus, RubricItem, TestBank
 
 __all__ = [
     "DirectLabels",
@@ -214,11 +214,17 @@ class GradeSetSelector:
         if self.wanted.people is not None:
             self.people_count.note(self.source)
 
-    def choose(self, passage: GradedPassage, bank_ids: frozenset[str] | None) -> ItemGradeSet | DirectGrade | None:
+    def choose(
+        self, passage: GradedPassage, items: Mapping[str, RubricItem] | None
+    ) -> ItemGradeSet | DirectGrade | None:
         """The passage's entry of the selected grade set; None when it has none.
 
         With a bank, only grade sets with an item of the bank are candidates; so are direct labels, which grade the item
         "0". Without one they are candidates where they are asked for, or where the passage has no item grades at all.
+
+        Args:
+            passage: the passage.
+            items: item_id -> item, of the query in the bank; None without a bank.
         """
         candidates: list[ItemGradeSet | DirectGrade] = list(passage.exam_grades or ())
         if self.wanted.prompt_type == "direct" or self.wanted.prompt_class is not None or not candidates:
@@ -231,7 +237,7 @@ class GradeSetSelector:
                 continue
             ids = _item_ids(entry)
             # Extraction keeps texts for people and grades nothing: no candidate, with a bank or without.
-            if not ids or (bank_ids is not None and bank_ids.isdisjoint(ids)):
+            if not ids or (items is not None and items.keys().isdisjoint(ids)):
                 outside.append((key, ids))
                 continue
             if self.wanted.first and passing:
@@ -245,7 +251,7 @@ class GradeSetSelector:
             if key not in passing:
                 passing[key] = entry
             else:
-                passing[key] = self._joined(passing[key], entry, passage.doc_id, bank_ids is not None)
+                passing[key] = self._joined(passing[key], entry, passage.doc_id, items is not None)
         if len(self.found) > 1 and not self.wanted.first:
             listing = choices_of(self.found, self.told)
             if any(key.llm.startswith(HUMAN) for key in self.found):
@@ -257,19 +263,19 @@ class GradeSetSelector:
                 self.outside.setdefault(key, Counter()).update(ids)
         if self.wanted.people is None:
             return next(iter(passing.values()), None)
-        return self._overridden(passing, passage, bank_ids)
+        return self._overridden(passing, passage, items)
 
     def _overridden(
         self,
         passing: Mapping[GradeSetKey, ItemGradeSet | DirectGrade],
         passage: GradedPassage,
-        bank_ids: frozenset[str] | None,
+        items: Mapping[str, RubricItem] | None,
     ) -> ItemGradeSet | DirectGrade | None:
         """The chosen entry with people's grades in it; nobody's where the grader graded nothing of the passage."""
         key, entry = next(iter(passing.items()), (None, None))
         if isinstance(entry, DirectGrade):
             return entry
-        people = grades_by_people(passage, key.kind if key is not None else None, bank_ids)
+        people = grades_by_people(passage, key.kind if key is not None else None, items)
         if entry is None or key is None:
             self.people_count.elsewhere += len(people.grades)
             return None

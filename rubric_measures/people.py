@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import median_low
 
-from rubric_measures.formats.workbench import GradedPassage, ItemGradeSet, items_of_entry, kind_of_entry
+from rubric_measures.formats.workbench import GradedPassage, ItemGradeSet, contents_of, items_of_entry, kind_of_entry
+from rubric_measures.records import RubricItem
+from rubric_measures.signature import item_content
 
 __all__ = ["HUMAN", "PeopleCount", "PeopleGrades", "grade_of_people", "grades_by_people", "with_people"]
 
@@ -35,17 +37,19 @@ class PeopleCount:
         changed: of these, those that differ from the grader's, or where the grader has none.
         split: of these, those on which people differ.
         elsewhere: grades of passages that the grader did not grade, which are left out.
+        stale: grades that were given to other words or gold answers of the item than the bank has, which are left out.
     """
 
     replaced: int = 0
     changed: int = 0
     split: int = 0
     elsewhere: int = 0
+    stale: int = 0
 
     @property
     def found(self) -> int:
         """How many grades by people there were."""
-        return self.replaced + self.elsewhere
+        return self.replaced + self.elsewhere + self.stale
 
     def note(self, source: str) -> None:
         """Says it once."""
@@ -65,6 +69,13 @@ class PeopleCount:
             log.warning(
                 "%s: %d grades by people left out: the grader graded nothing of their passages", source, self.elsewhere
             )
+        if self.stale:
+            log.warning(
+                "%s: %d grades by people left out: they were given to other words or gold answers of their items than "
+                "the bank has now; have them graded again",
+                source,
+                self.stale,
+            )
 
 
 @dataclass(frozen=True)
@@ -76,30 +87,50 @@ class PeopleGrades:
         reasons: item_id -> what they wrote, joined.
         sets: the entries that these are of.
         by_person: `human:NAME` -> item_id -> the grade.
+        stale: grades that were given to another state of their item, and are not among these.
     """
 
     grades: Mapping[str, Collection[int]] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
     sets: Collection[ItemGradeSet] = ()
     by_person: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    stale: int = 0
 
 
-def grades_by_people(passage: GradedPassage, kind: str | None, item_ids: Collection[str] | None) -> PeopleGrades:
+def grades_by_people(passage: GradedPassage, kind: str | None, items: Mapping[str, RubricItem] | None) -> PeopleGrades:
     """The grades that people gave a passage; of one person's two grades of an item the later entry's counts.
+
+    A review writes what an item said when it was graded. Where that is not what the bank's item says, the grade is
+    stale: it counts no longer, nor does one of the same person before it of which nobody knows what it was given to.
 
     Args:
         passage: the passage.
         kind: only of items of this kind; None for all.
-        item_ids: only of these items; None for all.
+        items: item_id -> item of the bank: only of these, and not given to another state of them; None for all.
     """
     by_person: dict[str, dict[str, int]] = {}
     said: dict[str, dict[str, str]] = {}
-    sets = []
+    sets: list[ItemGradeSet] = []
+    unknown: set[tuple[str, str]] = set()
+    stale: set[tuple[str, str]] = set()
     for entry in passage.exam_grades or ():
         if not entry.llm.startswith(HUMAN) or (kind is not None and kind_of_entry(entry) != kind):
             continue
         grades, _ = items_of_entry(entry)
-        kept = {item_id: grade for item_id, grade in grades.items() if item_ids is None or item_id in item_ids}
+        contents = contents_of(entry)
+        kept = {item_id: grade for item_id, grade in grades.items() if items is None or item_id in items}
+        for item_id in list(kept):
+            place = entry.llm, item_id
+            if items is not None and item_id in contents and contents[item_id] != item_content(items[item_id]):
+                del kept[item_id]
+                stale.add(place)
+                if place in unknown:
+                    del by_person[entry.llm][item_id]
+                    unknown.remove(place)
+            elif item_id in contents:
+                unknown.discard(place)
+            else:
+                unknown.add(place)
         if kept:
             sets.append(entry)
             by_person.setdefault(entry.llm, {}).update(kept)
@@ -111,7 +142,8 @@ def grades_by_people(passage: GradedPassage, kind: str | None, item_ids: Collect
         for item_id, grade in grades.items():
             of_items.setdefault(item_id, []).append(grade)
     reasons = {item_id: "; ".join(text for text in texts.values() if text) for item_id, texts in said.items()}
-    return PeopleGrades(of_items, reasons, sets, by_person)
+    left = sum(item_id not in by_person.get(person, {}) for person, item_id in stale)
+    return PeopleGrades(of_items, reasons, sets, by_person, left)
 
 
 def with_people(entry: ItemGradeSet, people: PeopleGrades, count: PeopleCount) -> ItemGradeSet:
@@ -120,6 +152,7 @@ def with_people(entry: ItemGradeSet, people: PeopleGrades, count: PeopleCount) -
     A person's reason stands where the grader's reply stood. Where people grade an item that failed, or that the grader
     was not asked about, theirs is its grade.
     """
+    count.stale += people.stale
     if not people.grades:
         return entry
     grades, statuses = items_of_entry(entry)

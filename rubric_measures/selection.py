@@ -98,10 +98,10 @@ def select_query(
     """
     query_id = group.query_id
     items: Sequence[RubricItem] | None = None
-    bank_ids: frozenset[str] | None = None
+    by_id: dict[str, RubricItem] | None = None
     if bank is not None:
         items = bank.for_query(query_id, f"{selector.source}:{group.line}" if group.line else selector.source)
-        bank_ids = frozenset(item.item_id for item in items)
+        by_id = {item.item_id: item for item in items}
     chosen: dict[str, _Chosen] = {}
     ranks: dict[str, list[RankedPassage]] = {}
     places: dict[str, list[tuple[int, float, str]]] = {}
@@ -110,7 +110,7 @@ def select_query(
     for passage in group.passages:
         doc_id = passage.doc_id
         doc_ids.append(doc_id)
-        entry = selector.choose(passage, bank_ids)
+        entry = selector.choose(passage, by_id)
         if entry is not None:
             chosen[doc_id] = _read_entry(entry, selector.wanted.first)
         for ranking in passage.rankings:

@@ -7,9 +7,9 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
-from rubric_measures.records import TestBank
+from rubric_measures.records import RubricItem, TestBank
 
-__all__ = ["Signature", "bank_hash", "canonical_json", "content_hash", "describe", "made_by"]
+__all__ = ["Signature", "bank_hash", "canonical_json", "content_hash", "describe", "item_content", "made_by"]
 
 # Made once: json.dumps with arguments makes an encoder for each call.
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
@@ -32,6 +32,11 @@ def content_hash(value: object) -> str:
 def bank_hash(bank: TestBank) -> str:
     """The first twelve hex digits of the hash of all that a bank says about its items."""
     return content_hash([asdict(item) for item in sorted(bank, key=lambda item: (item.query_id, item.item_id))])[:12]
+
+
+def item_content(item: RubricItem) -> str:
+    """What an item says to a grader (text, kind, gold answers), in sixteen hex digits."""
+    return content_hash([item.text, item.kind, list(item.gold_answers)])[:16]
 
 
 def describe(grade_sets: Iterable[tuple[str, ...]], bank: TestBank | None) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ from rubric_measures import RubricCover, RubricQrels
 from rubric_measures.cli import main
 from rubric_measures.errors import InputError
 from rubric_measures.formats.bank import load_bank
+from rubric_measures.formats.merging import merge_records
 from rubric_measures.formats.trec import read_qrels
+from rubric_measures.formats.workbench import load_graded, write_graded
 from rubric_measures.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.leaderboard import score_records
-from rubric_measures.people import grade_of_people
+from rubric_measures.people import grade_of_people, grades_by_people
 from rubric_measures.review import screens
 from rubric_measures.review.agreeing import progress_rows
 from rubric_measures.review.asked import Asked
@@ -31,6 +34,7 @@ from rubric_measures.review.queues import by_disagreement, spread_of
 from rubric_measures.review.session import Review
 from rubric_measures.review.store import ReviewStore
 from rubric_measures.selection import consume_records, load_records
+from rubric_measures.signature import item_content
 from rubric_measures.verification.analyses import check_records
 from tests.example_records import BANK, grade_set, passage, write_lines
 
@@ -374,3 +378,97 @@ def test_a_query_without_items_has_no_score_in_any_command(tmp_path: Path, capsy
         measures, load_records(made[0], load_bank(made[1])), ir_measures.read_trec_run(str(runs[0]))
     )
     assert [found[measure] for measure in measures] == [0.5, 1.0]
+
+
+def item_grades(graded: Path | str, bank: Path | str) -> dict[tuple[str, str], int]:
+    """(document, item) -> grade of q1, with people's in the grader's place."""
+    rows = load_records(graded, load_bank(bank), OVERRIDE).queries["q1"].rows()
+    return {(row.doc_id, row.iteration): row.relevance for row in rows}
+
+
+def test_grades_of_another_state_of_an_item_do_not_outrank_the_graders(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("jinja2")
+    one = passage("q1", "d1", [grade_set({"q1/a": 0, "q1/b": 0, "q1/c": 0})], {"one": 1})
+    graded, bank = write_lines(tmp_path / "g.jsonl", [["q1", [one]]]), write_lines(tmp_path / "b.jsonl", BANK)
+    measure = RubricCover(rel=4) @ 1
+    stale = "%s: 1 grades by people left out: they were given to other words or gold answers of their items than the "
+    stale += "bank has now; have them graded again"
+
+    def review_of(name: str, *steps: Callable[[ReviewStore], object]) -> tuple[Path, Path]:
+        material = load_material(graded, bank)
+        store = ReviewStore(tmp_path / f"{name}.sqlite", material.bank)
+        try:
+            for step in steps:
+                step(store)
+            (impact,) = impact_of(Scores(material, [measure]), store.snapshot())
+            made = export_review(store, material, str(bank), tmp_path / name).paths
+            # Of the items that wait, impact counts nothing at all.
+            if not impact.waiting:
+                assert sides(impact)[1] == scores_of(*made[:2])
+            return Path(made[0]), Path(made[1])
+        finally:
+            store.close()
+
+    def grade(item_id: str, grade: int) -> Callable[[ReviewStore], object]:
+        def given(store: ReviewStore) -> None:
+            store.grade("ada", Cell("q1", "d1", item_id), grade, 0)
+            store.decide("ada", Cell("q1", "d1", item_id), "override", grade, "seen otherwise")
+
+        return given
+
+    def edit(item_id: str, **said: object) -> Callable[[ReviewStore], object]:
+        return lambda store: store.edit(
+            "ada", "item_edit", {"key": item_id, **said}, {item_id: store.snapshot().items[item_id].version}
+        )
+
+    # Ada grades a, b and c; the gold answers of a change then, and the words of b, which mean the same.
+    grades = [grade(f"q1/{name}", 5) for name in "abc"]
+    edits = [edit("q1/a", gold_answers=["alpha"]), edit("q1/b", text="What is B?", same_meaning=True)]
+    graded, bank = review_of("first", *grades, *edits)
+    caplog.clear()
+    assert item_grades(graded, bank) == {("d1", "q1/a"): 0, ("d1", "q1/b"): 5, ("d1", "q1/c"): 5}
+    assert stale % graded in caplog.messages
+    # Without a bank nobody knows what the items say now.
+    assert {row.relevance for row in load_records(graded, None, OVERRIDE).queries["q1"].rows()} == {5}
+    # The next review leaves it out, too, and Ada has still to grade a; c changes its words, and means the same.
+    assert load_material(graded, bank).earlier(Cell("q1", "d1", "q1/a")) == {}
+    graded, bank = review_of("second", edit("q1/c", text="What is C?", same_meaning=True))
+    assert item_grades(graded, bank) == {("d1", "q1/a"): 0, ("d1", "q1/b"): 5, ("d1", "q1/c"): 5}
+    # The same grade again, of the item as it is now, is a new one.
+    graded, bank = review_of("third", grade("q1/a", 5))
+    caplog.clear()
+    assert item_grades(graded, bank) == {("d1", "q1/a"): 5, ("d1", "q1/b"): 5, ("d1", "q1/c"): 5}
+    assert not [message for message in caplog.messages if "left out" in message]
+    # Nothing that was there before was touched, and an export of the same says nothing twice.
+    count = [len(load_graded(path)[0].passages[0].exam_grades or ()) for path in (graded, review_of("again")[0])]
+    assert count == [4, 4]
+    # Words that somebody changed in the file, under the same id.
+    lines = [json.loads(line) for line in bank.read_text().splitlines()]
+    lines[0]["items"][1]["question_text"] = "Who is b?"
+    by_hand = write_lines(tmp_path / "hand.jsonl", lines)
+    caplog.clear()
+    assert item_grades(graded, by_hand) == {("d1", "q1/a"): 5, ("d1", "q1/b"): 0, ("d1", "q1/c"): 5}
+    assert stale % graded in caplog.messages
+    # Records of two reviews are one: what items said is united, as their grades are.
+    both = merge_records([load_graded(graded), load_graded(tmp_path / "second" / "graded.jsonl.gz")])
+    write_graded(tmp_path / "both.jsonl", both)
+    assert item_grades(tmp_path / "both.jsonl", bank) == item_grades(graded, bank)
+
+
+def test_a_grade_of_unknown_words_goes_with_a_later_stale_one(tmp_path: Path) -> None:
+    stale = {**by("ada", {"q1/a": 5}), "item_contents": {"q1/a": "of other words"}}
+    items = {item.item_id: item for item in load_bank(write_lines(tmp_path / "b.jsonl", BANK)).items["q1"]}
+    fresh = {**by("ada", {"q1/a": 3}), "item_contents": {"q1/a": item_content(items["q1/a"])}}
+
+    def said(*entries: dict[str, Any]) -> tuple[dict[str, list[int]], int]:
+        path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", list(entries))]]])
+        found = grades_by_people(load_graded(path)[0].passages[0], None, items)
+        return {item_id: list(grades) for item_id, grades in found.grades.items()}, found.stale
+
+    unknown = by("ada", {"q1/a": 2})
+    assert said(unknown, stale) == ({}, 1)
+    assert said(stale, unknown) == ({"q1/a": [2]}, 0)
+    assert said(fresh, stale) == ({"q1/a": [3]}, 0)
+    assert said(stale, by("bob", {"q1/a": 4})) == ({"q1/a": [4]}, 1)

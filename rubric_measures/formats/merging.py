@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from rubric_measures.errors import InputError
 from rubric_measures.formats.workbench import (
+    ITEM_CONTENTS,
     DirectGrade,
     GradedPassage,
     ItemGradeSet,
@@ -125,6 +126,12 @@ class _Merger:
         for name in mine.keys() & theirs.keys():
             if name == "provenance" and _bare(mine[name]) == _bare(theirs[name]):
                 # What describes a grader in full stands in one of its entries only.
+                mine = {**mine, name: {**theirs[name], **mine[name]}}
+            elif name == ITEM_CONTENTS and isinstance(mine[name], Mapping) and isinstance(theirs[name], Mapping):
+                for item_id in mine[name].keys() & theirs[name].keys():
+                    if mine[name][item_id] != theirs[name][item_id]:
+                        what = f"what item {item_id!r} said when it was graded"
+                        self._conflict(what, mine[name][item_id], theirs[name][item_id])
                 mine = {**mine, name: {**theirs[name], **mine[name]}}
             elif mine[name] != theirs[name]:
                 self._conflict(name, mine[name], theirs[name])

@@ -18,6 +18,7 @@ from rubric_measures.errors import FormatError, InputError
 from rubric_measures.files import atomic_writer, iter_lines, path_name
 from rubric_measures.formats.workbench_lines import Lines, batches
 from rubric_measures.formats.workbench_models import (
+    ITEM_CONTENTS,
     DirectGrade,
     GradedPassage,
     ItemGradeSet,
@@ -27,6 +28,7 @@ from rubric_measures.formats.workbench_models import (
     QueryPassages,
     Ranking,
     SelfRating,
+    contents_of,
     grade_of_items,
     grader_hash,
     is_of_others,
@@ -38,6 +40,7 @@ from rubric_measures.formats.workbench_models import (
 )
 
 __all__ = [
+    "ITEM_CONTENTS",
     "DirectGrade",
     "GradedPassage",
     "ItemGradeSet",
@@ -50,6 +53,7 @@ __all__ = [
     "RepeatedPassageError",
     "SelfRating",
     "UngroupedError",
+    "contents_of",
     "grade_of_items",
     "grader_hash",
     "is_of_others",

@@ -18,6 +18,7 @@ from rubric_measures.records import GradeStatus, ItemKind
 from rubric_measures.signature import content_hash
 
 __all__ = [
+    "ITEM_CONTENTS",
     "DirectGrade",
     "GradedPassage",
     "ItemGradeSet",
@@ -28,6 +29,7 @@ __all__ = [
     "Ranking",
     "Record",
     "SelfRating",
+    "contents_of",
     "grade_of_items",
     "grader_hash",
     "is_of_others",
@@ -37,6 +39,9 @@ __all__ = [
     "repeated_items",
     "settings_of_others",
 ]
+
+# The field in which people's grade sets keep what their items said then.
+ITEM_CONTENTS = "item_contents"
 
 Rating = Annotated[int, Field(ge=0, le=5)]
 # Longer than any ranking: what stands at a rank is looked at together with all ranks above it.
@@ -362,6 +367,12 @@ def kind_of_entry(entry: ItemGradeSet) -> str:
 def provenance_of(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:
     """What a grade set of ours says about its making; empty for those of other programs, and of people."""
     found = (entry.model_extra or {}).get("provenance")
+    return found if isinstance(found, Mapping) else {}
+
+
+def contents_of(entry: ItemGradeSet) -> Mapping[str, str]:
+    """Item id -> what the item said when it was graded (`signature.item_content`), where a grade set knows it."""
+    found = (entry.model_extra or {}).get(ITEM_CONTENTS)
     return found if isinstance(found, Mapping) else {}
 
 

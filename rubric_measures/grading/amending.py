@@ -22,16 +22,11 @@ from rubric_measures.formats.workbench import (
 from rubric_measures.grading.entries import EntryMaker, shown_together
 from rubric_measures.grading.outcomes import Outcome
 from rubric_measures.records import RubricItem, TestBank, make_item_id
-from rubric_measures.signature import content_hash
+from rubric_measures.signature import item_content
 
-__all__ = ["AmendCounts", "AmendingMaker", "BankChange", "amend_passage", "item_content", "refuse_without_grades"]
+__all__ = ["AmendCounts", "AmendingMaker", "BankChange", "amend_passage", "refuse_without_grades"]
 
 _Place = tuple[str, str]
-
-
-def item_content(item: RubricItem) -> str:
-    """What an item says to a grader, in sixteen hex digits."""
-    return content_hash([item.text, item.kind, list(item.gold_answers)])[:16]
 
 
 @dataclass(frozen=True)

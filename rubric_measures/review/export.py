@@ -14,10 +14,12 @@ from rubric_measures.errors import FormatError, InputError
 from rubric_measures.files import atomic_writer, iter_lines, path_name
 from rubric_measures.formats.bank import BankEntry, BankItem, bank_entries, read_bank, write_bank
 from rubric_measures.formats.workbench import (
+    ITEM_CONTENTS,
     GradedPassage,
     ItemGradeSet,
     PromptInfo,
     QueryPassages,
+    contents_of,
     grade_of_items,
     write_graded,
 )
@@ -31,7 +33,7 @@ from rubric_measures.review.material import Material
 from rubric_measures.review.standing import left_items, words_of
 from rubric_measures.review.store import ReviewStore
 from rubric_measures.review.taking_in import PageGrade, TakenIn
-from rubric_measures.signature import content_hash
+from rubric_measures.signature import content_hash, item_content
 
 __all__ = [
     "HUMAN_PROMPT",
@@ -140,16 +142,60 @@ def corrected_groups(material: Material, snapshot: Snapshot) -> Iterator[QueryPa
             if said.final is not None:
                 of_passage = by_passage.setdefault((cell.query_id, cell.doc_id), {})
                 of_passage.setdefault(person, {})[cell.item_id] = said.final, said.reason
+    states = _contents(material, snapshot)
     for group in material.groups:
+        contents = states.get(group.query_id, {})
         passages = []
         for passage in group.passages:
-            made = by_passage.get((group.query_id, passage.doc_id), {})
-            passages.append(_with_people(passage, made, material, group.query_id) if made else passage)
+            made = _renewed(passage, by_passage.get((group.query_id, passage.doc_id), {}), contents)
+            passages.append(_with_people(passage, made, material, group.query_id, contents) if made else passage)
         yield QueryPassages(group.query_id, passages, group.line)
 
 
+class _Content(NamedTuple):
+    """What an item said in the bank's file, and what grades of it were given to as the bank now has it."""
+
+    before: str
+    now: str
+
+
+def _contents(material: Material, snapshot: Snapshot) -> dict[str, dict[str, _Content]]:
+    """query_id -> item_id -> contents, of the items of the bank's file.
+
+    Of an item that is to be graded anew, people's grades are of the state before: as on the impact screen, they wait.
+    """
+    live = {(state.item.query_id, state.item.item_id): state for state in snapshot.items.values() if not state.retired}
+    found: dict[str, dict[str, _Content]] = {}
+    for (query_id, item_id), item in material.items.items():
+        state = live.get((query_id, item_id))
+        before = item_content(item)
+        changed = state is not None and not state.regrade and state.item != item
+        now = item_content(state.item) if state is not None and changed else before
+        found.setdefault(query_id, {})[item_id] = _Content(before, now)
+    return found
+
+
+def _renewed(
+    passage: GradedPassage, made: Mapping[str, Mapping[str, tuple[int, str]]], contents: Mapping[str, _Content]
+) -> Mapping[str, Mapping[str, tuple[int, str]]]:
+    """People's grades, with those of earlier reviews of items that were corrected since and still mean the same."""
+    corrected = {item_id for item_id, one in contents.items() if one.now != one.before}
+    if not corrected:
+        return made
+    found = {person: dict(grades) for person, grades in made.items()}
+    for name in {entry.llm for entry in passage.exam_grades or () if entry.llm.startswith(HUMAN)}:
+        for item_id, (grade, reason, content) in _said_by(name, passage.exam_grades or ()).items():
+            if item_id in corrected and content == contents[item_id].before:
+                found.setdefault(name.removeprefix(HUMAN), {}).setdefault(item_id, (grade, reason))
+    return found
+
+
 def _with_people(
-    passage: GradedPassage, made: Mapping[str, Mapping[str, tuple[int, str]]], material: Material, query_id: str
+    passage: GradedPassage,
+    made: Mapping[str, Mapping[str, tuple[int, str]]],
+    material: Material,
+    query_id: str,
+    contents: Mapping[str, _Content],
 ) -> GradedPassage:
     entries = list(passage.exam_grades or ())
     for person, grades in sorted(made.items()):
@@ -165,18 +211,20 @@ def _with_people(
                 kind=kind,
                 prompt_info=PromptInfo(prompt_class=HUMAN_PROMPT, is_self_rated=True),
             )
-            if any(known.get(item_id) != value for item_id, value in values.items()):
-                entries.append(entry)
+            given_to = {item_id: contents[item_id].now for item_id in values}
+            if any(known.get(item_id) != (*value, given_to[item_id]) for item_id, value in values.items()):
+                entries.append(entry.model_copy(update={ITEM_CONTENTS: given_to}))
     return passage.model_copy(update={"exam_grades": entries})
 
 
-def _said_by(person: str, entries: Sequence[ItemGradeSet]) -> dict[str, tuple[int, str]]:
-    """item_id -> grade and reason that count of what a person says in a passage: those of the last entry."""
-    found: dict[str, tuple[int, str]] = {}
+def _said_by(person: str, entries: Sequence[ItemGradeSet]) -> dict[str, tuple[int, str, str]]:
+    """item_id -> the last grade of a person in a passage, its reason, and what the item then said (if known)."""
+    found: dict[str, tuple[int, str, str]] = {}
     for entry in entries:
         if entry.llm == person:
-            reasons = dict(entry.answers)
-            found |= {item_id: (grade, reasons.get(item_id, "")) for item_id, grade in grade_of_items(entry).items()}
+            reasons, contents = dict(entry.answers), contents_of(entry)
+            for item_id, grade in grade_of_items(entry).items():
+                found[item_id] = grade, reasons.get(item_id, ""), contents.get(item_id, "")
     return found
 
 

@@ -261,9 +261,9 @@ def _made(groups: Iterable[QueryPassages]) -> dict[GradeSetKey, Mapping[str, Any
 def _has_grades(groups: Iterable[QueryPassages], wanted: GradeFilter, name: str, bank: TestBank) -> bool:
     selector = GradeSetSelector(wanted, name)
     for group in groups:
-        ids = frozenset(item.item_id for item in bank.items.get(group.query_id, ()))
+        items = {item.item_id: item for item in bank.items.get(group.query_id, ())}
         for passage in group.passages:
-            if selector.choose(passage, ids) is not None:
+            if selector.choose(passage, items) is not None:
                 return True
     return False
 
@@ -285,13 +285,13 @@ def _people(
     group: QueryPassages, passages: Mapping[str, CheckedPassage], kind: str, bank: TestBank
 ) -> dict[tuple[str, str], dict[str, int]]:
     """(doc_id, item_id) -> person -> grade: those that count in the place of the grader's."""
-    ids = frozenset(item.item_id for item in bank.items.get(group.query_id, ()))
+    items = {item.item_id: item for item in bank.items.get(group.query_id, ())}
     found: dict[tuple[str, str], dict[str, int]] = {}
     for passage in group.passages:
         # As in `GradeSetSelector`: nobody's grades count of a passage that the grader did not grade.
         if not passages[passage.doc_id].grades:
             continue
-        for name, grades in grades_by_people(passage, kind, ids).by_person.items():
+        for name, grades in grades_by_people(passage, kind, items).by_person.items():
             for item_id, grade in grades.items():
                 found.setdefault((passage.doc_id, item_id), {})[name.removeprefix(HUMAN)] = grade
     return found

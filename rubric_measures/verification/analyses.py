@@ -136,10 +136,10 @@ def check_records(
     """
     for group in groups:
         where = f"{selector.source}:{group.line}"
-        texts = {item.item_id: item.text for item in bank.for_query(group.query_id, where)} if bank is not None else {}
-        bank_ids = frozenset(texts) if bank is not None else None
+        items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id, where)}
+        texts = {item_id: item.text for item_id, item in (items or {}).items()}
         # What is shown of a passage is a small part of its record, which need not be kept.
-        shown = [_shown(group.query_id, passage, selector.choose(passage, bank_ids)) for passage in group.passages]
+        shown = [_shown(group.query_id, passage, selector.choose(passage, items)) for passage in group.passages]
         if bank is None:
             texts = dict.fromkeys(sorted({item_id for one in shown for item_id in one.grades}), "")
         passages = [_passage(group.query_id, one, texts) for one in shown]
