@@ -191,3 +191,34 @@ def test_limits_stop_the_run_and_keep_what_is_done(
     assert "limit of 5 on the cost" in capsys.readouterr().err
     assert main(["verify", passages, "--max-calls", "3", "--dry-run"]) == 2
     assert "--dry-run, --max-calls: only the canary suite" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("report", "problem"),
+    [
+        ("--verify-grading", "holds no grades that pass the filter"),
+        ("--item-statistics", "holds no grades that pass the filter"),
+        ("--grader-statistics", "holds no grades that pass the filter"),
+        ("--plot=x.svg", "add --item-statistics"),
+    ],
+)
+def test_reports_that_cannot_be_made_stop_the_suite_before_a_call(
+    report: str,
+    problem: str,
+    files: tuple[Path, Path],
+    tmp_path: Path,
+    scripted: Scripted,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = [
+        [query_id, [{**one, "exam_grades": None, "grades": None} for one in passages]] for query_id, passages in RECORDS
+    ]
+    ungraded = write_lines(tmp_path / "ungraded.jsonl", lines)
+    cache, model = tmp_path / "cache.sqlite", scripted.says({"reply": "5"})
+    common = ["verify", str(ungraded), "--bank", str(files[1]), "--canary", "--model", model, "--cache", str(cache)]
+    assert main([*common, report]) == 2
+    said = capsys.readouterr()
+    assert problem in said.err and "canary suite" not in said.err and said.out == ""
+    assert not cache.exists()
+    # Without the report the suite runs.
+    assert main(common) == 0 and cache.exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -275,3 +276,29 @@ def test_a_direct_label_of_a_cut_passage_is_shown_with_its_status(tmp_path: Path
     query = next(check_records(load_graded(path), GradeSetSelector(GradeFilter(), str(path))))
     # As the measures count it, and as a cut passage's grades of items are shown.
     assert [(row.item_id, row.grade, row.status) for row in query.rows()] == [("0", 2, "truncated")]
+
+
+def test_control_characters_reach_no_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    evil = "a\x1b[31mred\x9b2J\x7f\x00b"
+    entry = {**grade_set({"q\x1b]0;x\x07/a": 5}), "answers": [["q\x1b]0;x\x07/a", evil]]}
+    one = {**passage("q\x1b]0;x\x07", "d\x1b1", [entry], {"s": 1}, 0), "text": evil}
+    path = write_lines(tmp_path / "g.jsonl", [["q\x1b]0;x\x07", [one]]])
+    bank = [{"query_id": "q\x1b]0;x\x07", "items": [{"question_id": "q\x1b]0;x\x07/a", "question_text": evil}]}]
+    common = [str(path), "--bank", str(write_lines(tmp_path / "b.jsonl", bank))]
+    reports = [*(f"--{name}" for name in ("verify-grading", "grid-display", "bad-question", "grader-statistics"))]
+    for form in ("text", "markdown", "tsv", "jsonl", "html"):
+        out = run(capsys, *common, *reports, "-o", form)
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", out), form
+        if form == "jsonl":
+            assert evil in {json.loads(line).get("text") for line in out.splitlines()}
+        else:
+            assert "red\ufffd2J" in out
+
+
+def test_json_lines_round_no_statistics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    passages = [passage("q1", f"d{n}", [grade_set({"q1/a": 5 if n < 1 else 0})], {"s": n + 1}, 2) for n in range(3)]
+    path = write_lines(tmp_path / "g.jsonl", [["q1", passages]])
+    out = run(capsys, str(path), "--item-statistics", "-o", "jsonl")
+    (row,) = [one for one in map(json.loads, out.splitlines()) if one["report"] == "items"]
+    assert row["by_relevant"] == 1 / 3
+    assert "\t0.3333\t" in run(capsys, str(path), "--item-statistics", "-o", "tsv")

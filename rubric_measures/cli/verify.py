@@ -85,12 +85,15 @@ def run(options: argparse.Namespace) -> int:
         refuse_without_canary(options)
     read = (options.graded, options.bank, *(options.run or ()))
     keep_inputs_of(options, *read, options.prices, options.cache)
+    analyses, statistics = _asked_for(options)
     with GradedFile(options.graded) as source:
         if options.canary:
+            # What the reports would stop at is found before a call is made.
+            _refuse_ungraded(options, source, bank, any(analyses) or statistics[0], statistics[1])
             canaries, complete = run_canaries(options, _Chosen(source, options), bank)
             if options.dry_run:
                 return 0
-        sections = itertools.chain(canaries, _sections(options, source, bank))
+        sections = itertools.chain(canaries, _sections(options, source, bank, analyses, statistics))
         with atomic_writer(options.output) as stream:
             if options.output_format == "html":
                 stream.writelines(render_html(sections, f"Verification of {Path(options.graded).name}"))
@@ -212,7 +215,12 @@ def _item_sections(options: argparse.Namespace, report: ItemReport) -> Iterator[
         save_figure(plot_stability(points), options.plot)
 
 
-def _sections(options: argparse.Namespace, source: GradedFile, bank: TestBank | None) -> Iterator[Section]:
+def _asked_for(options: argparse.Namespace) -> tuple[list[bool], list[bool]]:
+    """Which of the four analyses, and which of the two statistics (items, graders).
+
+    Raises:
+        InputError: options of item statistics that are not asked for.
+    """
     analyses = [options.verify_grading, options.grid_display, options.uncovered_passages, options.bad_question]
     statistics = [options.item_statistics, options.grader_statistics]
     if not any([*analyses, *statistics, options.canary]):
@@ -222,8 +230,43 @@ def _sections(options: argparse.Namespace, source: GradedFile, bank: TestBank | 
         raise InputError("--plot draws a figure of the item statistics; add --item-statistics")
     if options.run and not statistics[0]:
         raise InputError("--run names the runs of the item statistics; add --item-statistics")
+    return analyses, statistics
+
+
+def _refuse_ungraded(
+    options: argparse.Namespace, source: GradedFile, bank: TestBank | None, one_set: bool, graders: bool
+) -> None:
+    """Refuses records that hold none of the grades that reports are asked about, or several sets where one is needed.
+
+    Raises:
+        InputError: saying so.
+    """
+    from rubric_measures.grade_sets import GradeSetSelector, grade_sets
+
+    wanted = wanted_of(options)
+    found = True
+    if one_set:
+        selector = GradeSetSelector(wanted, options.graded)
+        for group in _Chosen(source, options):
+            items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id)}
+            for passage in group.passages:
+                selector.choose(passage, items)
+        found = bool(selector.found)
+    elif graders:
+        found = bool(grade_sets(_Chosen(source, options), wanted))
+    if not found:
+        raise InputError(f"{options.graded}: holds no grades that pass the filter")
+
+
+def _sections(
+    options: argparse.Namespace,
+    source: GradedFile,
+    bank: TestBank | None,
+    analyses: Sequence[bool],
+    statistics: Sequence[bool],
+) -> Iterator[Section]:
     if any(statistics):
-        yield from _statistics(options, source, bank, *statistics)
+        yield from _statistics(options, source, bank, statistics[0], statistics[1])
     if any(analyses):
         yield from _analyses(options, analyses, _queries(options, _Chosen(source, options), bank))
 

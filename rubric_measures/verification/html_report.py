@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from html import escape
 
-from rubric_measures.verification.sections import Cell, Section
+from rubric_measures.verification.sections import Cell, Section, visible
 
 __all__ = ["render_html"]
 
@@ -165,7 +165,7 @@ def _section(section: Section) -> Iterator[str]:
 
 def _text(text: str) -> str:
     # Browsers drop or replace control characters; a visible mark says that one was there.
-    return escape("".join(char if char >= " " or char in "\n\t" else "\ufffd" for char in text))
+    return escape(visible(text))
 
 
 def _cell(cell: Cell) -> str:

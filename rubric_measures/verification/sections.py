@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,9 +18,12 @@ __all__ = [
     "grid_section",
     "render_sections",
     "uncovered_section",
+    "visible",
 ]
 
 Cell = str | int | float | None
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True)
@@ -96,12 +100,20 @@ def bad_item_section(query: CheckedQuery, min_judgment: int, min_rating: int) ->
     )
 
 
+def visible(text: str) -> str:
+    """The text with a mark in the place of every control character: a terminal would obey what a passage says.
+
+    Line breaks and tabs are for the caller to deal with, and stay.
+    """
+    return _CONTROLS.sub("\ufffd", text)
+
+
 def _plain(cell: Cell) -> str:
     if cell is None:
         return "-"
     if isinstance(cell, float):
         return f"{cell:.4f}"
-    return " ".join(str(cell).split())
+    return visible(" ".join(str(cell).split()))
 
 
 def _shortened(text: str, width: int = 60) -> str:
@@ -110,8 +122,11 @@ def _shortened(text: str, width: int = 60) -> str:
 
 def _text(sections: Iterable[Section]) -> Iterator[str]:
     for section in sections:
-        yield f"{section.title}\n"
-        table = [list(section.columns), *([_shortened(_plain(cell)) for cell in row] for row in section.rows)]
+        yield f"{_plain(section.title)}\n"
+        table = [
+            list(map(_plain, section.columns)),
+            *([_shortened(_plain(cell)) for cell in row] for row in section.rows),
+        ]
         widths = [max(len(row[column]) for row in table) for column in range(len(section.columns))]
         for row in table:
             yield "  " + "  ".join(field.ljust(width) for field, width in zip(row, widths, strict=True)).rstrip() + "\n"
@@ -122,8 +137,8 @@ def _text(sections: Iterable[Section]) -> Iterator[str]:
 
 def _markdown(sections: Iterable[Section]) -> Iterator[str]:
     for section in sections:
-        yield f"### {escaped_markdown(section.title)}\n\n"
-        yield f"| {' | '.join(escaped_markdown(name) for name in section.columns)} |\n"
+        yield f"### {escaped_markdown(_plain(section.title))}\n\n"
+        yield f"| {' | '.join(escaped_markdown(_plain(name)) for name in section.columns)} |\n"
         yield f"|{'---|' * len(section.columns)}\n"
         for row in section.rows:
             yield f"| {' | '.join(escaped_markdown(_plain(cell)) for cell in row)} |\n"
@@ -133,7 +148,7 @@ def _markdown(sections: Iterable[Section]) -> Iterator[str]:
 def _tsv(sections: Iterable[Section]) -> Iterator[str]:
     header: Sequence[str] = ()
     for section in sections:
-        columns = ["report", "title", *section.columns]
+        columns = ["report", "title", *map(_plain, section.columns)]
         if columns != header:
             header = columns
             yield "\t".join(columns) + "\n"
@@ -146,7 +161,9 @@ def _json_lines(sections: Iterable[Section]) -> Iterator[str]:
     for section in sections:
         for row in section.rows:
             content = {"report": section.kind, "title": section.title, **dict(zip(section.columns, row, strict=True))}
-            yield json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n"
+            line = json.dumps(content, ensure_ascii=False, allow_nan=False)
+            # The same text: JSON escapes most control characters by itself.
+            yield _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", line) + "\n"
 
 
 FORMATS: dict[str, Callable[[Iterable[Section]], Iterator[str]]] = {
@@ -163,6 +180,7 @@ def render_sections(sections: Iterable[Section], output_format: str = "text") ->
     Args:
         sections: the tables; consumed once.
         output_format: `text` (aligned, long cells shortened), `markdown`, `tsv` (a header wherever the columns
-            change), `jsonl` (one object a row, nothing shortened).
+            change), `jsonl` (one object a row, nothing shortened or rounded). The others write numbers with four
+            digits, and a mark in the place of each control character.
     """
     return FORMATS[output_format](sections)

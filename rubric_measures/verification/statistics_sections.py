@@ -16,7 +16,7 @@ __all__ = ["canary_sections", "grader_sections", "item_sections", "stability_sec
 
 
 def _said(value: float | None, reason: str) -> Cell:
-    return f"undefined: {reason}" if value is None else round(value, 4)
+    return f"undefined: {reason}" if value is None else value
 
 
 def _discrimination(one: Discrimination) -> Cell:
@@ -48,7 +48,7 @@ def item_sections(report: ItemReport, min_judgment: int, min_rating: int) -> Ite
         ["query_id", "overlap", "same_text", "first", "second", "first_item_id", "second_item_id"],
         [
             [
-                row.query_id, round(row.overlap, 4), "yes" if row.same_text else "no", row.first.text, row.second.text,
+                row.query_id, row.overlap, "yes" if row.same_text else "no", row.first.text, row.second.text,
                 row.first.item_id, row.second.item_id,
             ]
             for row in report.duplicates
