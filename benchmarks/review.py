@@ -159,6 +159,16 @@ def _screens(visitor: _Visitor) -> dict[str, tuple[Callable[[int], httpx.Respons
     edit = {"edit": "item_edit", "query": "q01", "version": "0"}
     found["edit"] = lambda n: post("/bank", **edit, key=f"q01/{n}", text=f"new {n}?"), 303
     found["impact, edited"] = lambda _: get("/impact"), 200
+    # Queues are made anew when an item leaves the bank, another one each time.
+    gone = {"edit": "item_retire", "version": "0"}
+    for place, order in enumerate(("disagreement", "influence", "audit", "query"), 2):
+        found[f"retire, then queue, {order}"] = (
+            lambda n, order=order, query=f"q0{place}": (
+                post("/bank", **gone, query=query, key=f"{query}/{n}"),
+                get("/", order=order),
+            )[1],
+            200,
+        )
     found["undo"] = lambda _: post("/undo"), 303
     return found
 
