@@ -342,6 +342,7 @@ def test_a_query_without_items_has_no_score_in_any_command(tmp_path: Path, capsy
         for key in ("q2/a", "q3/a"):
             store.edit("ada", "item_retire", {"key": key}, {key: 0})
         impacts = impact_of(Scores(material, measures), store.snapshot())
+        open_counts = store.snapshot()
         made = export_review(store, material, str(bank), tmp_path / "out").paths
     finally:
         store.close()
@@ -373,6 +374,13 @@ def test_a_query_without_items_has_no_score_in_any_command(tmp_path: Path, capsy
     assert main(["verify", *common, "--item-statistics", "-o", "jsonl"]) == 0
     out = capsys.readouterr()
     assert out.err.count(said) == 1
+    # Counts are sums there, too.
+    (counted,) = impact_of(Scores(material, [RubricQrels(measure="NumRel")]), open_counts)
+    assert main(["leaderboard", str(graded), "--bank", str(bank), "-m", counted.measure, "-o", "json"]) == 0
+    listed = json.loads(capsys.readouterr().out)["runs"]
+    assert {row.run_id: row.before for row in counted.rows} == {"one": 2.0, "two": 1.0}
+    means = {row["run_id"]: row["measures"][counted.measure]["mean"] for row in listed}
+    assert (means["one"], means["two"]) == (2.0, 1.0)
     # The same through ir_measures itself.
     found = ir_measures.calc_aggregate(
         measures, load_records(made[0], load_bank(made[1])), ir_measures.read_trec_run(str(runs[0]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -11,6 +10,7 @@ from ir_measures.measures.base import Measure
 
 from rubric_measures.graded import Grades, QueryGrades, build_query
 from rubric_measures.leaderboard import score_runs
+from rubric_measures.leaderboard_cells import Tally, make_cell
 from rubric_measures.people import grade_of_people
 from rubric_measures.review.events import Cell, ItemState, Snapshot
 from rubric_measures.review.material import Material, QueryMaterial
@@ -239,8 +239,8 @@ def impact_of(scores: Scores, snapshot: Snapshot) -> list[Impact]:
     queries = scores.material.bank.items.keys() | {state.item.query_id for state in snapshot.items.values()}
     without = len(queries - {item.query_id for item in counted})
     found = []
-    for name in scores.names:
-        rows = _rows(scores.before[name], after[name])
+    for measure, name in zip(scores.measures, scores.names, strict=True):
+        rows = _rows(measure, scores.before[name], after[name])
         tau, before = _tau(rows), scores.changed_before
         found.append(Impact(name, rows, changed, items_before, len(counted), waiting, tau, before, without))
     return found
@@ -266,19 +266,16 @@ def _tau(rows: Sequence[ImpactRow]) -> float | None:
     return correlate([before for before, _ in pairs], [after for _, after in pairs], "kendall", test=False).value
 
 
-def _rows(before: Values, after: Values) -> list[ImpactRow]:
-    old, new = _means(before), _means(after)
+def _rows(measure: Measure, before: Values, after: Values) -> list[ImpactRow]:
+    old, new = _totals(measure, before), _totals(measure, after)
     ranks_old, ranks_new = _ranks(old), _ranks(new)
     rows = [ImpactRow(run, old[run], new[run], ranks_old[run], ranks_new[run]) for run in old]
     return sorted(rows, key=lambda row: (row.rank_after, row.run_id))
 
 
-def _means(values: Values) -> dict[str, float | None]:
-    means: dict[str, float | None] = {}
-    for run, queries in values.items():
-        known = [value for value in queries.values() if value is not None]
-        means[run] = math.fsum(known) / len(known) if known else None
-    return means
+def _totals(measure: Measure, values: Values) -> dict[str, float | None]:
+    """The mean of each run, of counts the sum, as the leaderboard has it."""
+    return {run: make_cell(queries.values(), Tally(), measure).mean for run, queries in values.items()}
 
 
 def _ranks(means: Mapping[str, float | None]) -> dict[str, int]:
