@@ -103,8 +103,17 @@ def test_screens_and_saved_pages_have_the_words_of_now(review: Review, tmp_path:
     pages = [shown(review, "", order="query"), shown(review, "check", **place)]
     pages += [shown(review, "queue.html", order="query"), (tmp_path / "queue.html").read_text(encoding="utf-8")]
     assert [("What is an A?" in page, "What is a?" in page) for page in pages] == [(True, False)] * 4
+    # So have the lists of what people did.
+    cell = Cell("q1", "d1", "q1/a")
+    review.store.grade("ada", cell, 2, 5)
+    review.store.decide("ada", cell, "override", 2, "half")
+    for path in ("impact", "progress"):
+        page = shown(review, path)
+        assert "What is an A?" in page[page.rindex("<h2") :] and "What is a?" not in page[page.rindex("<h2") :], path
+    review.store.undo("ada")
+    review.store.undo("ada")
     # Reworded to mean something else: the grades were given to the old words, which are shown with them.
-    version = review.store.events()[-1].event_id
+    version = review.store.snapshot().items["q1/a"].version
     review.store.edit("bob", "item_edit", {"key": "q1/a", "text": "What is not a?"}, {"q1/a": version})
     page = shown(review, "check", **place)
     assert "This item was reworded since" in page and "What is a?" in page and "What is not a?" not in page

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from rubric_measures.review.events import Cell, Event, PersonGrade
 from rubric_measures.review.session import Review
+from rubric_measures.review.standing import words_of
 
 __all__ = ["TakenBack", "about", "is_done", "kind_of", "taken_back"]
 
@@ -43,8 +44,10 @@ def about(review: Review, event: Event) -> str:
     if event.kind == "look":
         return f"{len(payload['cells'])} grades of others"
     if event.kind in ("grade", "decide"):
-        item = review.material.items.get((payload["query_id"], payload["item_id"]))
-        return f"{payload['doc_id']}: {item.text if item else payload['item_id']}"
+        cell = Cell(payload["query_id"], payload["doc_id"], payload["item_id"])
+        item = review.material.items.get((cell.query_id, cell.item_id))
+        words = words_of(review.store.snapshot(), cell, item.text if item else cell.item_id)
+        return f"{cell.doc_id}: {words}"
     if "text" in payload:
         return str(payload["text"])
     states = review.store.snapshot().items

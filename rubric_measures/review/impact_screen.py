@@ -11,6 +11,7 @@ from rubric_measures.review.events import Cell
 from rubric_measures.review.impact import changed_cells
 from rubric_measures.review.impact_items import MIN_RATING
 from rubric_measures.review.session import Review
+from rubric_measures.review.standing import words_of
 
 __all__ = ["impact", "post_impact"]
 
@@ -34,7 +35,10 @@ def impact(review: Review, asked: Asked) -> Answer:
         asked,
         title="Impact",
         impacts=review.impact(snapshot),
-        changed=[(cell, review.material.grade(cell).item_text, old, new) for cell, old, new in seen[:200]],
+        changed=[
+            (cell, words_of(snapshot, cell, review.material.grade(cell).item_text), old, new)
+            for cell, old, new in seen[:200]
+        ],
         changed_more=max(len(seen) - 200, 0),
         changed_hidden=len(changed) - len(seen),
         # Nor are the scores and counts shown, unasked, that tell which way they went.
