@@ -10,8 +10,9 @@ from ir_measures.util import Metric
 
 from rubric_measures.formats.trec import Run
 from rubric_measures.formats.trec_ids import as_known, written_id
-from rubric_measures.graded import Grades, OnFailed, QueryGrades, note_lost_penalties
+from rubric_measures.graded import Grades, OnFailed, QueryGrades
 from rubric_measures.measures.provider import RubricEvaluator
+from rubric_measures.score_notes import note_lost_penalties
 
 __all__ = ["Evaluation", "evaluate_run"]
 

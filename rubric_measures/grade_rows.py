@@ -25,9 +25,9 @@ from rubric_measures.graded import (
     QueryGrades,
     all_rows,
     build_query,
-    note_left_out,
 )
 from rubric_measures.records import Grade, Importance, RubricItem, TestBank
+from rubric_measures.score_notes import note_left_out
 
 __all__ = ["build_grades", "read_grades"]
 

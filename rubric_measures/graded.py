@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -26,9 +26,6 @@ __all__ = [
     "all_rows",
     "build_query",
     "faceted",
-    "note_left_out",
-    "note_queries",
-    "note_without_items",
 ]
 
 T = TypeVar("T")
@@ -390,66 +387,3 @@ def all_rows(query: QueryGrades) -> Iterator[Grade]:
         for index, item in enumerate(query.items):
             if mask >> index & 1:
                 yield Grade(query.query_id, doc_id, None, item.item_id, status="failed")
-
-
-def note_lost_penalties(count: int, run_id: str = "") -> None:
-    """Says once how many penalties cost nothing because their grades failed (see `QueryScorer.lost_penalties`)."""
-    if count:
-        import logging
-
-        logging.getLogger("rubric_measures").warning(
-            "%d items of negative weight have a failed grade and count as no penalty%s: scores may be too high",
-            count,
-            f" (most in run {run_id})" if run_id else "",
-        )
-
-
-def note_queries(unknown: Mapping[str, Collection[str]], missing: Mapping[str, Collection[str]]) -> None:
-    """Says which queries of runs are in vain, and which queries runs lack.
-
-    Args:
-        unknown: run_id -> queries that it ranks, and that neither grades nor bank have.
-        missing: run_id -> queries to score that it does not rank.
-    """
-    import logging
-
-    log = logging.getLogger("rubric_measures")
-    strangers = {run_id: min(queries) for run_id, queries in unknown.items() if queries}
-    if strangers:
-        count = len(set().union(*unknown.values()))
-        run_id = min(strangers, key=lambda run_id: (strangers[run_id], run_id))
-        of, such = f"run {run_id}", strangers[run_id]
-        if len(strangers) > 1:
-            of, such = f"{len(strangers)} runs", f"{such} of run {run_id}"
-        log.warning("%d queries of %s are not graded and were left out (such as %s)", count, of, such)
-    for run_id, queries in sorted(missing.items()):
-        if queries:
-            log.warning(
-                "run %s does not rank %d queries (such as %s); they score 0", run_id, len(queries), min(queries)
-            )
-
-
-def note_without_items(queries: Collection[str]) -> None:
-    """Says once how many queries have no items: there is no denominator, so they have no score."""
-    if queries:
-        import logging
-
-        logging.getLogger("rubric_measures").warning(
-            "%d queries have no items, so they have no score and are in no mean (such as %s)",
-            len(queries),
-            min(queries),
-        )
-
-
-def note_left_out(left_out: Counter[str]) -> None:
-    """Says once how many grades were left out because the bank does not have their items."""
-    if left_out:
-        import logging
-
-        example = min(left_out)
-        logging.getLogger("rubric_measures").warning(
-            "%d grades left out: their %d items are not in the test bank (such as %s)",
-            left_out.total(),
-            len(left_out),
-            example,
-        )

@@ -14,9 +14,10 @@ from rubric_measures.forked import forked_map
 from rubric_measures.formats.run_names import distinct_run_names
 from rubric_measures.formats.trec import Ranking, map_run
 from rubric_measures.formats.trec_ids import as_known, spaced_ids, written_id
-from rubric_measures.graded import Grades, OnFailed, QueryGrades, note_lost_penalties
+from rubric_measures.graded import Grades, OnFailed, QueryGrades
 from rubric_measures.leaderboard_cells import OVERALL, Cell, Leaderboard, Tally, cell_of, collect_cells, make_cell
 from rubric_measures.measures.plan import Coverage, Plan, QueryScorer, cutoff_of
+from rubric_measures.score_notes import note_lost_penalties
 from rubric_measures.signature import Signature, made_by
 from rubric_measures.sorting import Placed, RankNotes
 

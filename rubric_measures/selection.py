@@ -15,8 +15,9 @@ from rubric_measures.formats.graded_files import GradedFile, PassageGroup
 from rubric_measures.formats.workbench import DirectGrade, ItemGradeSet
 from rubric_measures.grade_set_keys import GradeSetKey
 from rubric_measures.grade_sets import GradeFilter, GradeSetSelector, grades_of_entry
-from rubric_measures.graded import Grades, OnFailed, QueryGrades, note_left_out
+from rubric_measures.graded import Grades, OnFailed, QueryGrades
 from rubric_measures.records import RubricItem, TestBank
+from rubric_measures.score_notes import note_left_out
 from rubric_measures.signature import describe, made_by
 from rubric_measures.sorting import by_rank
 

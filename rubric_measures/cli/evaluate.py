@@ -36,11 +36,12 @@ from rubric_measures.evaluation import Evaluation, evaluate_run
 from rubric_measures.files import open_binary, read_text
 from rubric_measures.formats.trec import Run, read_run
 from rubric_measures.formats.trec_ids import as_known, spaced_ids
-from rubric_measures.graded import BANK_DOC, Grades, QueryGrades, faceted, note_queries, note_without_items
+from rubric_measures.graded import BANK_DOC, Grades, QueryGrades, faceted
 from rubric_measures.measures.definitions import ITEM_MEASURES
 from rubric_measures.measures.delegated import compute
 from rubric_measures.measures.plan import is_supported
 from rubric_measures.measures.provider import RubricProvider
+from rubric_measures.score_notes import note_queries, note_without_items
 
 __all__ = ["HELP", "add_arguments", "run"]
 

@@ -32,10 +32,11 @@ from rubric_measures.cli.report_options import add_report_options, is_asked_for
 from rubric_measures.collector import paused_collector
 from rubric_measures.errors import InputError
 from rubric_measures.files import atomic_writer
-from rubric_measures.graded import Grades, faceted, note_queries, note_without_items
+from rubric_measures.graded import Grades, faceted
 from rubric_measures.leaderboard import OVERALL, Leaderboard, needed_depth, score_records, score_run_files, score_runs
 from rubric_measures.leaderboard_cells import is_summed
 from rubric_measures.leaderboard_output import FORMATS, render
+from rubric_measures.score_notes import note_queries, note_without_items
 from rubric_measures.signature import bank_hash
 
 if TYPE_CHECKING:

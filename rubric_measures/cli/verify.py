@@ -167,7 +167,7 @@ def _statistics(
 
 def _item_report(options: argparse.Namespace, groups: Iterator[PassageGroup], bank: TestBank | None) -> ItemReport:
     from rubric_measures.grade_sets import GradeSetSelector
-    from rubric_measures.graded import note_left_out, note_without_items
+    from rubric_measures.score_notes import note_left_out, note_without_items
     from rubric_measures.selection import RecordQuery, select_query
     from rubric_measures.verification.bank_stability import ranked_by_files
     from rubric_measures.verification.item_statistics import item_report

@@ -17,8 +17,8 @@ from rubric_measures.extras import require
 from rubric_measures.formats.run_names import distinct_run_names
 from rubric_measures.formats.trec import read_run
 from rubric_measures.formats.trec_ids import as_known, written_id
-from rubric_measures.graded import note_queries
 from rubric_measures.meta_evaluation.correlation import correlate
+from rubric_measures.score_notes import note_queries
 from rubric_measures.selection import RecordQuery
 
 if TYPE_CHECKING:

@@ -1,0 +1,65 @@
+"""What scoring says once, with a count: queries, grades and penalties that are left out of the numbers."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Collection, Mapping
+
+__all__ = ["note_left_out", "note_lost_penalties", "note_queries", "note_without_items"]
+
+_LOG = logging.getLogger("rubric_measures")
+
+
+def note_lost_penalties(count: int, run_id: str = "") -> None:
+    """Says once how many penalties cost nothing because their grades failed (see `QueryScorer.lost_penalties`)."""
+    if count:
+        _LOG.warning(
+            "%d items of negative weight have a failed grade and count as no penalty%s: scores may be too high",
+            count,
+            f" (most in run {run_id})" if run_id else "",
+        )
+
+
+def note_queries(unknown: Mapping[str, Collection[str]], missing: Mapping[str, Collection[str]]) -> None:
+    """Says which queries of runs are in vain, and which queries runs lack.
+
+    Args:
+        unknown: run_id -> queries that it ranks, and that neither grades nor bank have.
+        missing: run_id -> queries to score that it does not rank.
+    """
+    strangers = {run_id: min(queries) for run_id, queries in unknown.items() if queries}
+    if strangers:
+        count = len(set().union(*unknown.values()))
+        run_id = min(strangers, key=lambda run_id: (strangers[run_id], run_id))
+        of, such = f"run {run_id}", strangers[run_id]
+        if len(strangers) > 1:
+            of, such = f"{len(strangers)} runs", f"{such} of run {run_id}"
+        _LOG.warning("%d queries of %s are not graded and were left out (such as %s)", count, of, such)
+    for run_id, queries in sorted(missing.items()):
+        if queries:
+            _LOG.warning(
+                "run %s does not rank %d queries (such as %s); they score 0", run_id, len(queries), min(queries)
+            )
+
+
+def note_without_items(queries: Collection[str]) -> None:
+    """Says once how many queries have no items: there is no denominator, so they have no score."""
+    if queries:
+        _LOG.warning(
+            "%d queries have no items, so they have no score and are in no mean (such as %s)",
+            len(queries),
+            min(queries),
+        )
+
+
+def note_left_out(left_out: Counter[str]) -> None:
+    """Says once how many grades were left out because the bank does not have their items."""
+    if left_out:
+        example = min(left_out)
+        _LOG.warning(
+            "%d grades left out: their %d items are not in the test bank (such as %s)",
+            left_out.total(),
+            len(left_out),
+            example,
+        )
