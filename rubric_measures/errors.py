@@ -8,7 +8,8 @@ RubricMeasuresError
 ├── MissingExtraError     an optional dependency is not installed; names the extra
 └── GradingError          grading could not go on; finished work is kept
     └── BackendError      a model or an endpoint could not be used at all
-        └── DeviceLostError  it could be used, but no call of this process can use its device any more
+        ├── DeviceLostError  it could be used, but no call of this process can use its device any more
+        └── RejectedError    an endpoint accepts no call (any more)
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ __all__ = [
     "InputError",
     "MeasureError",
     "MissingExtraError",
+    "RejectedError",
     "RubricMeasuresError",
     "UnknownNameError",
 ]
@@ -132,6 +134,10 @@ class GradingError(RubricMeasuresError):
 
 class BackendError(GradingError):
     """A model or an endpoint could not be used at all (unknown model, no connection, wrong key)."""
+
+
+class RejectedError(BackendError):
+    """An endpoint accepts no call, or none any more; replies of earlier runs may say that it did."""
 
 
 class DeviceLostError(BackendError):

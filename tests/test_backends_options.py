@@ -57,6 +57,13 @@ def test_settings_are_no_generation_options(name: str) -> None:
         assert str(caught.value) == expected
 
 
+@pytest.mark.parametrize("name", ["model", "messages", "prompt", "stream", "n", "max_completion_tokens"])
+def test_what_a_request_says_by_itself_is_no_option(name: str) -> None:
+    """Sent along, it would take the place of the model or the prompt that the records name."""
+    with pytest.raises(InputError, match=f"--option {name}: is no generation option"):
+        refuse_settings(Precise(), ["seed", name])
+
+
 def test_graders_and_makers_of_banks_refuse_them() -> None:
     bank = TestBank.from_items([RubricItem("q/1", "q", "Which?")])
     runner = LocalRunner(Precise())

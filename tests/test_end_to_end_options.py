@@ -288,3 +288,22 @@ def test_nothing_costs_more_than_a_dry_run_says(tmp_path: Path, capsys: pytest.C
     # Four answers, equal in both passages, and for each gold answer a check that is unreadable and drawn twice again.
     assert paid["made"] == 4 + 2 * 40 * 3
     assert float(found["cost_of_calls"]) < paid["cost"] <= float(found["cost_at_most"])
+
+
+def test_passages_that_an_endpoint_always_forbids_cost_no_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A firewall dislikes 21 passages: the others are graded, and every later run ends with a file as well."""
+    texts = {f"a{number}": f"text {number}" for number in range(60)}
+    texts |= {f"b{number}": f"faults=403,always {number}" for number in range(21)}
+    passages, bank = write_passages(tmp_path, **texts), write_items(tmp_path, *(f"Item {n}?" for n in range(3)))
+    cache = ["--cache", str(tmp_path / "c.sqlite")]
+    with model(tmp_path, says("4", "")) as server:
+        command = ["grade", passages, "--bank", bank, *endpoint(server), *cache]
+        main([*command, "--queries", "q1", "--limit", "70", "-o", str(tmp_path / "first.jsonl")])
+        capsys.readouterr()
+        assert main([*command, "-o", str(tmp_path / "again.jsonl")]) == 1
+        assert "63 of 243 are not graded: 63 failed" in capsys.readouterr().err
+        assert main([*command, "-o", str(tmp_path / "again.jsonl")]) == 1
+    found = grades(tmp_path / "again.jsonl")
+    assert {doc_id for doc_id, of_items in found.items() if of_items} == {f"a{number}" for number in range(60)}

@@ -24,7 +24,7 @@ from rubric_measures.backends.wire import (
     trouble_of_status,
     without_key,
 )
-from rubric_measures.errors import BackendError
+from rubric_measures.errors import BackendError, RejectedError
 
 __all__ = ["CallPolicy", "Engine"]
 
@@ -33,7 +33,7 @@ _LOG = logging.getLogger("rubric_measures")
 # and then each answer waits until the others are read, round after round.
 _STAGGER = 0.002
 _GIVE_UP_AFTER_LOST = 100  # calls lost one after the other, each after all its attempts
-_GIVE_UP_AFTER_REJECTED = 20  # calls that the endpoint called wrong, before any was right
+_GIVE_UP_AFTER_REJECTED = 20  # passages whose calls the endpoint called wrong, without a right one before or between
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Engine:
         self._done: queue.SimpleQueue[tuple[Request, Reply] | BaseException] = queue.SimpleQueue()
         self._started = threading.Event()
         self._lost = 0
-        self._rejected = 0
+        self._rejected: set[str] = set()  # the groups of the calls that were called wrong since one was right
         self.sleeping = 0  # calls that wait before their next attempt
         self._thread = threading.Thread(target=self._main, name="rubric_measures-http", daemon=True)
         self._thread.start()
@@ -184,6 +184,7 @@ class Engine:
             gate.leave(window, False)
             endpoint.succeeded()
             self._lost = 0
+            self._rejected.clear()
             self._deliver(call, found, endpoint)
             return
         if found.kind in ("final", "hopeless"):
@@ -257,7 +258,7 @@ class Engine:
         if trouble.kind == "final":
             self._deliver(call, Reply(None, trouble.status, trouble.error), endpoint)
             if trouble.status == "failed":
-                self._reject(endpoint, trouble)
+                self._reject(endpoint, call, trouble)
             return
         if not self._others(endpoint):
             self._fatal(BackendError(f"{endpoint.url}: model {self._name!r} cannot be used: {trouble.error}"))
@@ -268,14 +269,12 @@ class Engine:
             self._sharing.release(endpoint)
         self._sharing.add([call], first=True)
 
-    def _reject(self, endpoint: Endpoint, trouble: Trouble) -> None:
-        """Counts a call that the endpoint does not accept: one passage may be at fault, but not each of many."""
-        if endpoint.answered:
-            self._lose(endpoint, trouble)
-            return
-        self._rejected += 1
-        if self._rejected >= _GIVE_UP_AFTER_REJECTED:
-            self._fatal(BackendError(f"{endpoint.url}: no call is accepted: {trouble.error}"))
+    def _reject(self, endpoint: Endpoint, call: Call, trouble: Trouble) -> None:
+        """Counts passages whose calls the endpoint does not accept: a few may be at fault, but not many in a row."""
+        self._rejected.add(call.request.group or call.request.key)
+        if len(self._rejected) >= _GIVE_UP_AFTER_REJECTED:
+            more = "any more" if endpoint.answered else "at all"
+            self._fatal(RejectedError(f"{endpoint.url}: no call is accepted {more}: {trouble.error}"))
 
     def _lose(self, endpoint: Endpoint, trouble: Trouble) -> None:
         """Counts a call without an answer; so many in a row are no accident."""

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from rubric_measures.backends.base import Backend
 from rubric_measures.errors import InputError, UnknownNameError
 
 __all__ = ["check_options", "refuse_settings"]
+
+# What a request says by itself: as an option it would be sent in place of that, and the records would not know.
+_SAID_ELSEWHERE = {
+    "max_completion_tokens": "--max-tokens",
+    "max_new_tokens": "--max-tokens",
+    "messages": "--prompt",
+    "model": "--model",
+    "n": "--replicates",
+    "prompt": "--prompt",
+    "stream": "nothing: replies come whole",
+}
 
 
 def _settings_of(maker: type) -> set[str]:
@@ -39,8 +50,8 @@ def check_options(model: str, maker: type, given: Iterable[str]) -> None:
             raise UnknownNameError("option", name, known, hint=f"(of the model {model!r})")
 
 
-def refuse_settings(backend: Backend, given: Iterable[str]) -> None:
-    """Refuses generation options that are settings of the model's backend.
+def refuse_settings(backend: Backend, given: Collection[str]) -> None:
+    """Refuses generation options that are settings of the model's backend, or that a request says by itself.
 
     A request's option of such a name would stand in its key and in the record, and change nothing: the backend computes
     as it was made.
@@ -52,6 +63,9 @@ def refuse_settings(backend: Backend, given: Iterable[str]) -> None:
     Raises:
         InputError: one of them is a setting.
     """
+    for name in given:
+        if name in _SAID_ELSEWHERE:
+            raise InputError(f"--option {name}: is no generation option of a reply; say {_SAID_ELSEWHERE[name]}")
     settings = _settings_of(type(getattr(backend, "backend", backend))) | set(backend.options)
     if wrong := sorted(settings.intersection(given)):
         raise InputError(

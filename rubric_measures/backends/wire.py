@@ -20,14 +20,15 @@ _TOP_LOGPROBS = 20
 _SCHEMA_FIELD = "reply"
 _TOO_LONG = re.compile(
     r"context[ _-]?(length|size|window)|too (long|large)|max(imum)?[ _-](model[ _-]len|input|prompt)|"
-    r"exceeds? (the )?(max|limit|context)|input is longer",
+    r"exceeds? (the )?(max|limit|context)|input is longer|tokens?`? (\+ `?max_new_tokens`? )?must (be <=|have less)|"
+    r"must have less than \d+ tokens",
     re.IGNORECASE,
 )
 # How endpoints call the ends of a reply, in small letters: cut at the longest length, stopped by a filter, broken off.
 _CUT_ENDS = ("length", "max_tokens", "model_length")
 _FILTER_ENDS = ("content_filter", "safety", "recitation", "prohibited_content", "blocklist", "spii")
 _BROKEN_ENDS = ("abort", "aborted", "error", "cancelled", "canceled", "timeout")
-_FILTERED = re.compile(r"content[_ -](filter|policy)|responsible ?ai", re.IGNORECASE)
+_FILTERED = re.compile(r"content[_ -](filter|policy)|responsible ?ai|\bflagged\b|requires moderation", re.IGNORECASE)
 _KEY_LIKE = re.compile(r"\b(sk|rk|pk|hf|gsk)[-_][\w*.\-]{6,}|Bearer\s+[^\s'\"]+|//[^/\s@]+@")
 _MESSAGE_LENGTH = 300
 

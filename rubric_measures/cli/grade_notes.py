@@ -22,7 +22,8 @@ def note_limit(stats: RunStats, *, is_kept: bool = True) -> bool:
         is_kept: there is a cache that outlives the run.
     """
     if stats.limit:
-        how = "raise it and run again: finished calls are in the cache" if is_kept else "name a --cache to go on later"
+        again = "raise it and run again" if stats.limit.startswith("the limit") else "run again to go on"
+        how = f"{again}: finished calls are in the cache" if is_kept else "name a --cache to go on later"
         _LOG.warning("%s, %d requests were not made; %s", stats.limit, stats.missing, how)
     return bool(stats.limit)
 

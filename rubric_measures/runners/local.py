@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar, cast
 
 from rubric_measures.backends.base import Backend, Reply, Request
 from rubric_measures.backends.cache import ReplyCache
-from rubric_measures.errors import BackendError, GradingError, InputError, MissingExtraError
+from rubric_measures.errors import BackendError, GradingError, InputError, MissingExtraError, RejectedError
 from rubric_measures.runners.stats import RunStats
 
 __all__ = ["Job", "LocalRunner", "Pricing", "RunState", "RunStats"]
@@ -100,7 +100,8 @@ class LocalRunner:
                 must be false when all results were taken.
 
         Raises:
-            BackendError: the model cannot be used at all.
+            BackendError: the model cannot be used at all. Where an endpoint only accepts no call and the cache has
+                replies, the calls fail instead.
             GradingError: the backend left requests unanswered.
             KeyboardInterrupt: `stop` was set.
             Exception: what the iterable of jobs or a job raised, once every call under way is finished and kept.
@@ -116,9 +117,15 @@ class LocalRunner:
                     run.raise_fault()
                     return
                 continue
-            for asked, reply in self.backend.complete(run.feed(request)):
-                run.settle(asked, reply)
-                yield from run.take_done()
+            try:
+                for asked, reply in self.backend.complete(run.feed(request)):
+                    run.settle(asked, reply)
+                    yield from run.take_done()
+            except RejectedError as error:
+                # What an endpoint accepted in an earlier run is no reason to write nothing in this one.
+                if not run.stats.cached:
+                    raise
+                run.give_up(str(error))
             if run.handed:
                 raise GradingError(
                     f"{self.backend.model}: {len(run.handed)} requests were not answered; run the command again"
@@ -170,6 +177,18 @@ class RunState(Generic[K, T]):
         """Raises what was wrong with the jobs, if anything: to be called when all that was under way is finished."""
         if self.fault is not None:
             raise self.fault
+
+    def give_up(self, reason: str) -> None:
+        """Makes no further call: those under way and those to come fail, with the reason. The cache is still read."""
+        with self.lock:
+            self.stats.limit = self.stats.limit or reason
+            reply = Reply(None, "failed", reason)
+            for key in sorted(self.handed):
+                self.stats.missing += 1
+                for job, place in self.waiting.pop(key):
+                    self._deliver(job, place, reply)
+            self.handed.clear()
+            self.reserved = 0.0
 
     def feed(self, first: Request) -> Iterator[Request]:
         """What the backend pulls: the requests that nothing else answers, passage by passage."""
