@@ -204,8 +204,8 @@ class Grades:
 
     Attributes:
         queries: query_id -> its grades.
-        on_failed: how a failed grade counts: `exclude` (an item that is only known to have failed among the ranked
-            passages leaves the denominator), `zero` (it counts as not covered), `error` (refuse to score).
+        on_failed: how a failed grade counts: `exclude` (an item that no ranked passage covers leaves the denominator
+            where one of its grades among them failed), `zero` (it counts as not covered), `error` (refuse to score).
         source: what the grades are, for the signature (grader, prompt, filters, bank).
     """
 

@@ -264,7 +264,8 @@ def test_killed_runs_pay_for_no_call_twice(tmp_path: Path) -> None:
         calls = server.stats()["calls"]
         assert main([*command, "-o", str(tmp_path / "whole.jsonl")]) == 0
     # 120 grades; at most the calls in flight were made again after each kill.
-    assert 120 <= calls <= 120 + 3 * 4
+    # A kill costs the four calls in flight, and on a busy machine as many replies on their way to the cache.
+    assert 120 <= calls <= 120 + 3 * 2 * 4
     assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 

@@ -39,7 +39,8 @@ def test_equals_pytrec_eval_on_the_exported_labels(case: Case, label: str, rel: 
     qrels = [ir_measures.Qrel("q", doc_id, value) for doc_id, value in labels.items()]
     # Scores above 0, which Compat takes unranked documents for.
     run = [ir_measures.ScoredDoc("q", doc_id, 1 / rank) for rank, doc_id in enumerate(case.ranking, 1)]
-    measures = [RubricQrels(measure=name, label=label, rel=rel) for name in STANDARD]
+    names = [f"NumRet(rel={rel})" if (name, label) == ("NumRet", "max") else name for name in STANDARD]
+    measures = [RubricQrels(measure=name, label=label, rel=rel) for name in names]
     ours = Plan(measures).for_query(case.compiled)(case.ranking)
     theirs = []
     for name in STANDARD:
@@ -128,7 +129,11 @@ def test_counts_are_summed_over_the_queries_as_ir_measures_sums_them() -> None:
 def test_the_level_of_a_count_of_ranked_passages() -> None:
     # Without a level all ranked passages count, with one those that reach it, be it 1.
     assert str(RubricQrels(measure="NumRet").inner()) == "NumRet"
-    assert str(RubricQrels(measure="NumRet", rel=1).inner()) == "NumRet(rel=1)"
+    assert str(RubricQrels(measure="NumRet(rel=1)").inner()) == "NumRet(rel=1)"
+    # Names leave the usual level out, so two measures would have one name.
+    for rel in (1, 3):
+        with pytest.raises(MeasureError, match=rf"for those of a level say \"NumRet\(rel={rel}\)\""):
+            RubricQrels(measure="NumRet", rel=rel).validate_params()
 
 
 def test_a_cutoff_behind_a_measure_that_needs_one() -> None:

@@ -256,7 +256,11 @@ def _standard(name: str, cutoff: int | None, label: str, given: int | None) -> M
     if label == "max" and "rel" in inner.SUPPORTED_PARAMS:
         if given is not None and inner.params.get("rel", given) != given:
             raise MeasureError(f"RubricQrels: {name} and rel={given} are two levels; give one")
-        # NumRet without a level counts all documents, so a level that was asked for is put in even where it is 1.
+        if inner.NAME == "NumRet" and given is not None and "rel" not in inner.params:
+            # Without a level it counts all documents, and a name does not tell the usual level from none.
+            raise MeasureError(
+                f'RubricQrels: {name} counts all documents; for those of a level say "{name}(rel={given})"'
+            )
         if "rel" not in inner.params and given is not None:
             inner = inner(rel=given)
     try:
