@@ -68,8 +68,8 @@ _BEFORE_NOUN = (
 # "On reflection, rating: 3", "As it does not name the year, the rating is 2"
 _INTRODUCTION = r"(?:[A-Z][^,.:;!?\d\n\"'()]{2,80},\s*)?"
 _LABELLED = re.compile(
-    _START + _INTRODUCTION + _BEFORE_NOUN + r"(?:\b|(?<=_))" + _NOUN + r"\b" + _ABOUT + _ASIDE + _SEPARATED + "*"
-    + _OPEN + _N_OR_WORD + _RANGE + _OF + _TAIL,
+    _START + _INTRODUCTION + _BEFORE_NOUN + r"(?:\b|(?<=_))(?:" + _NOUN + r"|rate(?=\s*[:=]))\b" + _ABOUT + _ASIDE
+    + _SEPARATED + "*" + _OPEN + _N_OR_WORD + _RANGE + _OF + _TAIL,
     re.IGNORECASE,
 )  # fmt: skip
 ASPECT = re.compile(
@@ -85,7 +85,7 @@ _I_SAY = re.compile(
     r"\bI(?:'d|'ll|'m|\s+(?:would|will|shall|must|can|should|have\s+to|am))?(?:\s+(?:therefore|thus|then|only|just|rather|"
     r"still|now|also|like\s+to|going\s+to|inclined\s+to))*\s+"
     r"(?:rate|rating|give|giving|assign|assigning|award|score|scoring|grade|grading|choose|select|pick|set|say|rated|gave|"
-    r"assigned|scored|graded|chose|selected|picked|(?:go|going|settle|stick)\s+(?:with|on|for))\s+"
+    r"assigned|scored|graded|chose|selected|picked|(?:go|going|settle|stick)\s+(?:with|on|for)):?\s+"
     + _IT + _OPEN + _N + _RANGE + _OF + _TAIL,
     re.IGNORECASE,
 )  # fmt: skip
@@ -158,10 +158,10 @@ WEAK = (_IN_PROSE, _VERB, _FRACTION)
 BARE_IS = re.compile(r"(?:\bis|it's|that's)\s+[\"'(\[{<]*[-−]?\d", re.IGNORECASE)
 # "I would not give it a 5", "rather than a 4": the number after these is not the verdict.
 NEGATED = re.compile(r"(?:\b(?:not|never|cannot|than|instead of)|n't) +(?:[\w']+ +){0,2}\Z", re.IGNORECASE)
-# "If it had named the year, the rating would be 5", "to get a rating of 5 it must …"
+# "If it had named the year, the rating would be 5", "to get a rating of 5 it must …", "I was going to give 4, but …"
 HYPOTHETICAL = re.compile(
     r"\b(?:if(?!\s+i\s+(?:had|have|were|must|am)\b)|with\s+(?:more|better|further|additional)|unless|had\s+it|were\s+it|to\s+(?:get|earn|reach|receive|obtain|achieve|merit|"
-    r"deserve))\b(?:(?!\b(?:so|therefore|thus|hence|but|however)\b)[^.!?\n])*\Z",
+    r"deserve)|I\s+(?:was|had\s+been)\s+(?:going|inclined|tempted|about)\s+to|I\s+(?:first\s+)?wanted\s+to)\b(?:(?!\b(?:so|therefore|thus|hence|but|however)\b)[^.!?\n])*\Z",
     re.IGNORECASE,
 )
 IF_AFTER = re.compile(

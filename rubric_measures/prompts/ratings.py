@@ -198,8 +198,9 @@ def _is_about_it(text: str, match: re.Match[str]) -> bool:
 
 
 def _leading_numbers(text: str, scale: tuple[int, int]) -> list[tuple[int, int, tuple[float, str]]]:
-    """Numbers that head a line. Several different ones are a numbered list, or the scale copied: no verdict."""
+    """Numbers that head a line, but for those of a list. Several different ones are the scale copied: no verdict."""
     heads = [match for match in LEADING.finditer(text) if match.start() == 0 or not (match["paren"] or match["more"])]
+    heads = _without_list(heads)
     last_line = text.rfind("\n") + 1
     bare_last = [match for match in heads if match.start() >= last_line and not match["text"]]
     if len({match["n"] for match in heads}) > 1:
@@ -214,6 +215,29 @@ def _leading_numbers(text: str, scale: tuple[int, int]) -> list[tuple[int, int, 
             continue  # a heading number in the middle of the reasoning
         kept.append((match.start("n"), 3, _verdict(match, scale)))
     return kept
+
+
+def _without_list(heads: list[re.Match[str]]) -> list[re.Match[str]]:
+    """The numbers that head lines, without the numbered list that follows the first one: "4", "1. It names …", "2. …".
+
+    A list counts up from 1. A head that is written like the entries ("0. Not …", "1. Hardly …") may be one of a scale
+    that was copied, and so stays beside them, unless its number and its words are those of a grade above.
+    """
+    entries = [match for match in heads[1:] if match["text"] and match["mark"].strip() in (".", ")")]
+    counted: set[int] = set()
+    for match in entries:
+        number = _number(match["n"])
+        if number != 1 and number - 1 not in counted:
+            return heads
+        counted.add(int(number))
+    if not entries:
+        return heads
+    first = heads[0]
+    if first["text"] and first["mark"].strip() == entries[0]["mark"].strip():
+        worded = re.match(SCALE_WORDS, first["text"], re.IGNORECASE)
+        if not worded or len(counted) < 2 or first["n"] == "0":
+            return heads
+    return [match for match in heads if match not in entries]
 
 
 def _verdict(match: re.Match[str], scale: tuple[int, int]) -> tuple[float, str]:

@@ -37,17 +37,31 @@ _NOT_FINAL = re.compile(
 )
 _HARMONY_END = re.compile(r"<\|(?:end|return|call|start)\|>.*", re.DOTALL)
 
+# What models end their replies with, where the server decodes it: "</s>", "<|eot_id|>", "<end_of_turn>".
+_LONGEST_TOKEN = 60
+_END_TOKEN = re.compile(
+    r"(?:</s>|<eos>|<pad>|<eot>|</eot>|<end_of_(?:turn|text|utterance)>|\[/INST\]|<[|｜][^\s<>|｜]{1,40}[|｜]>)\Z",
+    re.IGNORECASE,
+)
+
+
+def _without_end_tokens(text: str) -> str:
+    text = text.strip()
+    while match := _END_TOKEN.search(text, max(0, len(text) - _LONGEST_TOKEN)):
+        text = text[: match.start()].rstrip()
+    return text
+
 
 def clean_reply(text: str) -> str:
-    """The reply without a reasoning model's thoughts, stripped; thoughts that are not closed take all that follows.
+    """The reply without a reasoning model's thoughts and end tokens, stripped; open thoughts take all that follows.
 
-    >>> clean_reply("<think>Rating: 2?</think> 4"), clean_reply("analysisMaybe 3.assistantfinal4")
-    ('4', '4')
+    >>> clean_reply("<think>Rating: 2?</think> 4"), clean_reply("analysisMaybe 3.assistantfinal4"), clean_reply("4</s>")
+    ('4', '4', '4')
     """
     if "analysis" in text or "<|channel|>" in text:
         text, final = _FINAL.subn("", text, count=1)
         text = _HARMONY_END.sub("", text) if final else _NOT_FINAL.sub("", text)
-    return _THOUGHT_END.sub("", _THINKING.sub("", text)).strip()
+    return _without_end_tokens(_THOUGHT_END.sub("", _THINKING.sub("", text)))
 
 
 _MAX_NESTING = 50
