@@ -9,6 +9,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from runpy import run_path
+from typing import NamedTuple
 
 from rubric_measures.backends.words import stem
 from rubric_measures.prompts import is_unanswerable
@@ -23,6 +24,12 @@ _NUMBER = re.compile(r"(?:(?<![\w)\]])[-–−])?\d+(?:,\d{3})*(?:\.\d+)?")
 # "C++", "F#", "Ca2+", "Cl-"
 _SYMBOL = re.compile(r"[^\W_]+[+#]+(?!\w)|\b[a-z]{1,2}\d?[-–−](?!\w)")
 _ROMAN = re.compile(r"[ivx]{2,4}")
+_ROMAN_DIGITS = (
+    (1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"),
+    (9, "ix"), (5, "v"), (4, "iv"), (1, "i"),
+)  # fmt: skip
+# "U.S.", "J. K. Rowling"
+_ABBREVIATION = re.compile(r"(?<!\w)[^\W\d_](?:\.\s?[^\W\d_](?=\.))+\.|(?<!\w)[^\W\d_](?:\.[^\W\d_])+(?!\w)")
 _NEGATIONS = frozenset({"no", "not", "never", "none", "nor", "neither", "nothing", "nobody", "cannot", "without"})
 _OPPOSITES = (
     ("above", "below"), ("over", "under"), ("up", "down"), ("in", "out"), ("on", "off"), ("before", "after"),
@@ -57,19 +64,110 @@ def _normal(text: str) -> str:
     return " ".join(stems) or " ".join(words) or text.strip().lower()
 
 
+class _Marks(NamedTuple):
+    """What is another answer when a character of it is another.
+
+    Attributes:
+        exact: numbers with their signs, symbols, Roman numerals, single letters.
+        initials: letters of a name ("John F. Kennedy"), which others leave out.
+        abbreviations: "us" for "U.S.".
+        words: all words.
+    """
+
+    exact: frozenset[str]
+    initials: frozenset[str]
+    abbreviations: frozenset[str]
+    words: frozenset[str]
+
+
 @lru_cache(maxsize=1 << 14)
-def _exact(text: str) -> frozenset[str]:
-    """What is another answer when a character of it is another: numbers with their signs, symbols, single letters."""
-    folded = _folded(text)
-    words = _WORD.findall(folded)
-    marks = {_canonical(number) for number in _NUMBER.findall(folded)}
-    marks.update(symbol.replace("–", "-").replace("−", "-") for symbol in _SYMBOL.findall(folded))
-    marks.update(word for word in words if _ROMAN.fullmatch(word))
-    # "a" and "I" are words, but for the end of a name: "vitamin A".
-    marks.update(word for word in words if len(word) == 1 and word.isalpha() and word not in "ai")
-    if len(words) > 1 and words[-1] in ("a", "i"):
-        marks.add(words[-1])
-    return frozenset(marks)
+def _marks(text: str) -> _Marks:
+    plain = unicodedata.normalize("NFKC", text).replace("’", "'")
+    folded = plain.lower()
+    exact = {_canonical(number) for number in _NUMBER.findall(folded)}
+    exact.update(symbol.replace("–", "-").replace("−", "-") for symbol in _SYMBOL.findall(folded))
+    dotted = [match.span() for match in _ABBREVIATION.finditer(plain)]
+    found = list(_WORD.finditer(plain))
+    initials = set()
+    for position, match in enumerate(found):
+        word = match[0].lower()
+        if any(start <= match.start() < end for start, end in dotted):
+            continue
+        if _ROMAN.fullmatch(word):
+            exact.add(word)
+        elif len(word) == 1 and word.isalpha():
+            if _is_initial(plain, found, position):
+                initials.add(word)
+            # "a" and "I" are words, but for the end of a name: "vitamin A".
+            elif word not in "ai" or 0 < position == len(found) - 1:
+                exact.add(word)
+    abbreviations = (re.sub(r"[.\s]", "", plain[start:end]).lower() for start, end in dotted)
+    words = frozenset(match[0].lower() for match in found)
+    return _Marks(frozenset(exact), frozenset(initials), frozenset(abbreviations), words)
+
+
+def _is_initial(text: str, words: list[re.Match[str]], position: int) -> bool:
+    """Whether a letter stands for a name: a dot and a word follow, or it stands between two words of a name."""
+    if position == len(words) - 1:
+        return False
+    here, after = words[position], words[position + 1]
+    if text[here.end()] == ".":
+        return True
+    if position == 0 or here[0] in "aAiI":
+        return False
+    before = words[position - 1]
+    between = text[before.end() : here.start()] + text[here.end() : after.start()]
+    around = (before[0], after[0])
+    return (
+        between.isspace()
+        and all(len(word) > 1 and word.isalpha() and word.lower() not in _stopwords() for word in around)
+        and all(word[0].isupper() is here[0].isupper() for word in around)
+    )
+
+
+def _marks_differ(left: _Marks, right: _Marks) -> bool:
+    """Whether marks say that two texts are different answers; what only one text writes out says nothing."""
+    mine = left.exact - right.exact - right.initials
+    theirs = right.exact - left.exact - left.initials
+    mine, theirs = (
+        _without_romans(mine, theirs, right.words - left.words),
+        _without_romans(theirs, mine, left.words - right.words),
+    )
+    if mine or theirs:
+        return True
+    unshared = [_unshared(one, other) for one, other in ((left, right), (right, left))]
+    if any(_other_abbreviation(*pair) for pair in ((unshared[0], right, left), (unshared[1], left, right))):
+        return True
+    initials = [one.initials.union(*missing) for one, missing in zip((left, right), unshared, strict=True)]
+    # Initials may be left out ("John Kennedy"), not be others ("John F.", "John D.").
+    return bool(initials[0] - initials[1] - right.exact) and bool(initials[1] - initials[0] - left.exact)
+
+
+def _without_romans(marks: frozenset[str], others: frozenset[str], words: frozenset[str]) -> frozenset[str]:
+    """The marks that are not a number of the other text in the other numerals: "II" and "2"."""
+    values = {_roman(other) for other in others}
+    return frozenset(mark for mark in marks if mark not in values and _roman(mark) not in words)
+
+
+def _roman(number: str) -> str:
+    """The Roman numeral of a whole number from 1 to 3999; of other texts "", which is no word."""
+    if not (number.isascii() and number.isdigit() and 0 < int(number[:5]) < 4000):
+        return ""
+    value, numeral = int(number[:5]), ""
+    for worth, digits in _ROMAN_DIGITS:
+        numeral += digits * (value // worth)
+        value %= worth
+    return numeral
+
+
+def _unshared(one: _Marks, other: _Marks) -> frozenset[str]:
+    return one.abbreviations - other.abbreviations - other.words
+
+
+def _other_abbreviation(unshared: frozenset[str], other: _Marks, one: _Marks) -> bool:
+    """Whether another text has something else where one has an abbreviation: "U.K.", but "US"; "a.m.", but "pm"."""
+    rivals = (other.abbreviations | other.words) - one.abbreviations - one.words - _stopwords()
+    return bool({len(abbreviation) for abbreviation in unshared} & {len(rival) for rival in rivals})
 
 
 def _canonical(number: str) -> str:
@@ -88,7 +186,7 @@ def _turns(text: str) -> tuple[frozenset[str], bool]:
 
 def _contradicts(answer: str, gold: str) -> bool:
     """Whether two texts differ in what stopword lists and edit distances pass over: "+1" and "-1", "above", "not"."""
-    if _exact(answer) != _exact(gold):
+    if _marks_differ(_marks(answer), _marks(gold)):
         return True
     (left, left_negated), (right, right_negated) = _turns(answer), _turns(gold)
     if left_negated != right_negated:
@@ -103,7 +201,8 @@ def matches_gold(answer: str, gold: str, *, compat: str = "") -> bool:
     Both are lower-cased, freed of stopwords and stemmed; they match when the edit distance (Levenshtein, characters)
     is less than 20 % of the longer one's length. Texts that differ in a number or its sign, in a symbol or a single
     letter ("C++", "vitamin D", "World War II"), in a negation or in a word and its opposite (above, below) never match
-    (ours): stopword lists hold "not" and "above", and a digit of a long answer is less than 20 % of it.
+    (ours): stopword lists hold "not" and "above", and a digit of a long answer is less than 20 % of it. Initials that
+    one of them leaves out, dots of abbreviations ("U.S.") and Roman for Arabic numerals are left to the distance.
 
     Args:
         answer: the extracted answer.
