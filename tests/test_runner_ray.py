@@ -671,6 +671,7 @@ def test_a_cluster_that_somebody_else_started_is_joined_by_its_address(tmp_path:
         (home / ".ray" / "auth_token").write_text(token)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     environment |= {"HOME": str(home), "PYTHONPATH": str(ROOT), **QUIET}
+    asks = {"RAY_AUTH_MODE": "token" if token else "disabled"}
     port = free_port()
     head = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--num-cpus=1"]
     head += [f"--port={port}", "--include-dashboard=false"]
@@ -694,7 +695,7 @@ def test_a_cluster_that_somebody_else_started_is_joined_by_its_address(tmp_path:
             assert any("Ray runtime started" in line for line in started.stdout)
             done = subprocess.run(
                 [*command, "-o", str(tmp_path / "o.jsonl")],
-                env=environment,
+                env=environment | asks,
                 capture_output=True,
                 text=True,
                 timeout=PATIENCE,
@@ -722,7 +723,7 @@ def test_an_address_where_nobody_listens_is_said_at_once(tmp_path: Path) -> None
     )
     assert done.returncode == 2
     assert f"the Ray cluster at {address} cannot be joined: " in done.stderr
-    assert "Connection refused" in done.stderr
+    assert "Connection refused" in done.stderr and "set RAY_AUTH_MODE=token" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ class GradingReport:
     order: OrderEffect = field(default_factory=OrderEffect)
     amended: AmendCounts = field(default_factory=AmendCounts)
     run: RunStats = field(default_factory=RunStats)
-    makers: Sequence[EntryMaker] = ()
+    makers: Sequence[EntryMaker] = field(default=(), compare=False, repr=False)
 
     @property
     def by_status(self) -> Counter[str]:

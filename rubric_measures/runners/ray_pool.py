@@ -99,7 +99,10 @@ def connected(address: str) -> Iterator[Any]:
                 ray.init(address="local", include_dashboard=False, object_store_memory=_STORE, **quiet)
     except Exception as error:
         where = f"the Ray cluster at {address} cannot be joined" if address else "Ray cannot be started"
-        raise BackendError(f"{where}: {' '.join(str(error).split())[:300] or type(error).__name__}") from None
+        said = " ".join(str(error).split())[:300] or type(error).__name__
+        # Ray gives the user's token to `auto` by itself, and to an address only when it is told to.
+        token = "; if the cluster asks for a token, set RAY_AUTH_MODE=token" if address.rpartition(":")[1] else ""
+        raise BackendError(f"{where}: {said}{token}") from None
     with _silent_raylet():
         try:
             yield ray
@@ -108,7 +111,7 @@ def connected(address: str) -> Iterator[Any]:
 
 
 def _find_cluster(address: str) -> None:
-    """Looks for a cluster before Ray does, which tries for many minutes without a word; and takes the user's token.
+    """Looks for a cluster before Ray does, which tries for many minutes without a word.
 
     Raises:
         OSError: nobody listens at the address.
@@ -118,11 +121,6 @@ def _find_cluster(address: str) -> None:
     if colon and port.isdecimal():
         with socket.create_connection((host.strip("[]"), int(port)), timeout=_TO_ANSWER):
             pass
-    # A cluster that is started where the user has a token asks for it, but Ray itself takes it too late for HOST:PORT.
-    with contextlib.suppress(ImportError):
-        from ray._private.authentication.authentication_token_setup import maybe_enable_token_auth_if_token_available
-
-        maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
 
 
 @contextlib.contextmanager
