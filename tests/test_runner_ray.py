@@ -704,7 +704,6 @@ def test_a_cluster_that_somebody_else_started_is_joined_by_its_address(tmp_path:
         finally:
             os.killpg(started.pid, signal.SIGKILL)
     assert done.returncode == 0, done.stderr
-    assert f"joining the Ray cluster at 127.0.0.1:{port}" in done.stderr
     assert (tmp_path / "o.jsonl").exists()
 
 

@@ -116,7 +116,6 @@ def _find_cluster(address: str) -> None:
     Raises:
         OSError: nobody listens at the address.
     """
-    _LOG.info("joining the Ray cluster at %s", address)
     host, colon, port = address.rpartition(":")
     if colon and port.isdecimal():
         with socket.create_connection((host.strip("[]"), int(port)), timeout=_TO_ANSWER):
