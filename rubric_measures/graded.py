@@ -12,6 +12,7 @@ from ir_measures.util import Qrel
 
 from rubric_measures.errors import InputError, MeasureError
 from rubric_measures.records import Grade, RubricItem
+from rubric_measures.score_notes import note_whole
 
 if TYPE_CHECKING:
     import pandas
@@ -294,7 +295,7 @@ class Grades:
 
 
 def faceted(queries: Iterable[T], grades_of: Callable[[T], QueryGrades]) -> Iterator[T]:
-    """Passes on queries whose facets are to be scored.
+    """Passes on queries whose facets are to be scored or written; queries without any stay whole, and are counted.
 
     Args:
         queries: the queries, whatever they are; consumed once.
@@ -304,11 +305,18 @@ def faceted(queries: Iterable[T], grades_of: Callable[[T], QueryGrades]) -> Iter
         InputError: at the end, when no item of any query named a facet: whole queries would be called facets.
     """
     found = False
+    whole: list[str] = []
     for query in queries:
-        found = found or grades_of(query).has_facets
+        grades = grades_of(query)
+        if grades.has_facets:
+            found = True
+        elif grades.items:
+            whole.append(grades.query_id)
         yield query
-        del query
-    if not found:
+        del query, grades
+    if found:
+        note_whole(whole)
+    else:
         raise InputError(
             "no item names a facet, by facet_id in the test bank or by an id query_id/facet_id/…: give the bank that "
             "has the facets (--bank), or score whole queries"

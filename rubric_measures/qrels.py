@@ -12,7 +12,7 @@ from typing import IO, Literal
 from ir_measures.util import Qrel
 
 from rubric_measures.errors import InputError
-from rubric_measures.graded import BANK_DOC, Grades, Label, QueryGrades
+from rubric_measures.graded import BANK_DOC, Grades, Label, QueryGrades, faceted
 
 __all__ = ["UNITS", "QrelsSpool", "Unit", "qrels_of"]
 
@@ -33,15 +33,20 @@ def qrels_of(grades: Grades, unit: Unit = "passage", label: Label = "max", rel: 
         rel: see `QueryGrades.labels`; not for items.
 
     Raises:
-        InputError: no passage has a grade.
+        InputError: no passage has a grade, or no item names a facet.
     """
     rows = sorted(
-        (row for query in grades.queries.values() for row in _rows(query, unit, label, rel)),
+        (row for query in _asked(grades.queries.values(), unit) for row in _rows(query, unit, label, rel)),
         key=lambda row: (row.query_id, row.doc_id, row.iteration),
     )
     failed = sum(mask.bit_count() for query in grades.queries.values() for mask in query.failed.values())
     _say(any(row.doc_id != BANK_DOC for row in rows), failed)
     return rows
+
+
+def _asked(queries: Iterable[QueryGrades], unit: Unit) -> Iterable[QueryGrades]:
+    """The queries; where facets are asked for, with a look at whether there are any."""
+    return faceted(queries, lambda query: query) if unit == "facet" else queries
 
 
 def _say(is_graded: bool, failed: int) -> None:
@@ -79,11 +84,15 @@ class QrelsSpool:
         self._stream.close()
 
     def fill(self, queries: Iterable[QueryGrades]) -> None:
-        """Takes the grades, each query once, in the place of what it took before."""
+        """Takes the grades, each query once, in the place of what it took before.
+
+        Raises:
+            InputError: facets are asked for, and no item names one.
+        """
         self.failed, self._is_graded = 0, False
         self._places.clear()
         self._stream.seek(0)
-        for query in queries:
+        for query in _asked(queries, self._unit):
             parts: dict[str, list[tuple[str, str, int]]] = {}
             for query_id, doc_id, relevance, iteration in _rows(query, self._unit, self._label, self._rel):
                 parts.setdefault(query_id, []).append((doc_id, iteration, relevance))

@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-__all__ = ["note_left_out", "note_lost_penalties", "note_queries", "note_without_items"]
+__all__ = ["note_left_out", "note_lost_penalties", "note_queries", "note_whole", "note_without_items"]
 
 _LOG = logging.getLogger("rubric_measures")
 
@@ -51,6 +51,12 @@ def note_without_items(queries: Collection[str]) -> None:
             len(queries),
             min(queries),
         )
+
+
+def note_whole(queries: Collection[str]) -> None:
+    """Says once how many queries have no facets where facets are scored or written."""
+    if queries:
+        _LOG.warning("%d queries have no facets and stay whole (such as %s)", len(queries), min(queries))
 
 
 def note_left_out(left_out: Counter[str]) -> None:

@@ -169,3 +169,35 @@ def test_whole_queries_are_not_called_facets(tmp_path: Path, unit: str, capsys: 
         out, err = capsys.readouterr()
         assert (out, err.count("\n")) == ("", 1)
         assert "no item names a facet" in err
+
+
+def test_qrels_of_whole_queries_are_not_called_facets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_all(tmp_path)
+    graded, bank, items, output = (
+        str(folder / name) for name in ("graded.jsonl.gz", "bank.jsonl", "items.qrels", "facets.qrels")
+    )
+    assert main(["qrels", graded, "--per", "item", "-o", items]) == 0
+    capsys.readouterr()
+    for command in ([graded], [graded, "--bank", bank], [items], [items, "--bank", bank]):
+        assert main(["qrels", *command, "--per", "facet", "-o", output]) == 2, command
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n"), Path(output).exists()) == ("", 1, False)
+        assert "no item names a facet" in err
+
+
+def test_queries_without_facets_are_counted_beside_those_with_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # q has the facet f, r and s have none.
+    Path("items.qrels").write_text("q q/f/1 d 3\nr r/1 d 2\ns s/1 d 1\n")
+    Path("a.run").write_text("q Q0 d 1 1 a\nr Q0 d 1 1 a\ns Q0 d 1 1 a\n")
+    note = "rubric_measures: warning: 2 queries have no facets and stay whole (such as r)\n"
+    assert main(["qrels", "items.qrels", "--per", "facet"]) == 0
+    assert capsys.readouterr() == ("q/f 0 d 3\nr 0 d 2\ns 0 d 1\n", note)
+    assert main(["evaluate", "items.qrels", "a.run", "RubricCover(rel=2)", "--facets"]) == 0
+    # 1, 1 and 0 over three queries.
+    assert capsys.readouterr() == ("RubricCover(rel=2)\t0.6667\n", note)
+    for unit in ("--facets", "--per-facet"):
+        assert main(["leaderboard", "items.qrels", "a.run", "-m", "RubricCover(rel=2)", unit]) == 0
+        assert capsys.readouterr().err.count(note) == 1

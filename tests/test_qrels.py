@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -28,7 +29,7 @@ def test_a_spool_gives_the_rows_of_all_grades(found: list[Case], unit: Unit, rel
     try:
         expected = qrels_of(grades, unit, "count", rel)
     except InputError as error:
-        with QrelsSpool(unit, "count", rel) as spool, pytest.raises(InputError, match=str(error)):
+        with QrelsSpool(unit, "count", rel) as spool, pytest.raises(InputError, match=re.escape(str(error))):
             spool.fill(queries.values())
             list(spool.rows())
         return
@@ -46,3 +47,11 @@ def test_failed_grades_are_counted_once(caplog: pytest.LogCaptureFixture) -> Non
         spool.fill([query])
         assert [(row.doc_id, row.relevance) for row in spool.rows()] == [("d1", 3)]
     assert caplog.messages == ["2 grades failed and are not in the qrels"]
+
+
+def test_queries_without_facets_are_none() -> None:
+    query = build_query("q", [("d1", "a", 3)])[0]
+    with pytest.raises(InputError, match="no item names a facet"):
+        qrels_of(Grades({"q": query}), "facet")
+    with QrelsSpool("facet") as spool, pytest.raises(InputError, match="no item names a facet"):
+        spool.fill([query])
