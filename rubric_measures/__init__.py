@@ -7,6 +7,11 @@ Importing it registers the measures with ir_measures:
 RubricCover(rel=4)@20
 """
 
+# ruff: noqa: E402 - Ctrl-C while the rest is imported is answered, too, where this is the command line
+from rubric_measures import startup as _startup
+
+_startup.begin()
+
 from rubric_measures import measures as _measures
 from rubric_measures.grade_rows import build_grades
 from rubric_measures.graded import Grades

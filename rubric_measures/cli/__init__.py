@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from rubric_measures.startup import Interruptible, forget_interrupt
+
 __all__ = ["COMMANDS", "main", "one_line", "run_command"]
 
 # name -> (module, help). Modules load when their command is asked for, so that --help is instant.
@@ -99,7 +101,8 @@ def run_command(arguments: Sequence[str]) -> int:
         from rubric_measures.meta_evaluation.plots import check_figure_path
 
         check_figure_path(options.plot)
-    status: int = module.run(options)  # type: ignore[attr-defined]
+    with Interruptible():
+        status: int = module.run(options)  # type: ignore[attr-defined]
     return status
 
 
@@ -116,7 +119,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     arguments = list(sys.argv[1:] if argv is None else argv)
     open_streams()
-    return guarded(lambda: _answer(arguments), _complain)
+    status = guarded(lambda: _answer(arguments), _complain)
+    if status == 130:
+        forget_interrupt()
+    return status
 
 
 def _complain(text: str) -> None:
