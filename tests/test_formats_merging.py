@@ -86,6 +86,38 @@ def said(found: GradedPassage) -> list[tuple[int, str | None]]:
     return [(one.relevance, (one.model_extra or {}).get("assessor")) for one in found.judgments]
 
 
+def titled(*titles: str | None) -> GradedPassage:
+    """A passage with a judgment of one label for each title; "-" stands for none in the file."""
+    judgments = [
+        {"paragraphId": "d", "query": "q", "relevance": 1} | ({} if title == "-" else {"titleQuery": title})
+        for title in titles
+    ]
+    return passage(paragraph_data={"judgments": judgments})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        # What nobody knew gives way to what somebody did, whatever the order: no field, null, nothing, the query's id.
+        *((blank, "a title", "a title") for blank in ("-", None, "", "q")),
+        *(("a title", blank, "a title") for blank in ("-", None, "", "q")),
+        ("q", "-", "q"),
+        (None, "q", "q"),
+    ],
+)
+def test_the_title_beside_equal_judgments_is_kept(one: str | None, other: str | None, expected: str | None) -> None:
+    (judgment,) = merged(titled(one), titled(other)).judgments
+    assert judgment.title_query == expected
+
+
+def test_titles_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(InputError, match=r"query 'q', passage 'd': the title of the query .* 'rise' in one .* 'fall'"):
+        merged(titled("rise"), titled("fall"))
+    # Of two assessors' equal labels each keeps its own, in whatever order.
+    found = merged(titled("rise", "fall"), titled("fall", "rise")).judgments
+    assert [one.title_query for one in found] == ["rise", "fall"]
+
+
 @pytest.mark.parametrize(
     ("one", "other", "united"),
     [

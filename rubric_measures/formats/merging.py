@@ -38,8 +38,8 @@ def merge_records(parts: Iterable[Iterable[QueryPassages]]) -> list[QueryPassage
     Unknown fields are kept; of two replies with the same grade the first is, which is counted.
 
     Raises:
-        InputError: two files contradict each other: another text, judgment, rank, grade or unknown field for one
-            passage, or another passage at one rank of a run; the message names query and passage.
+        InputError: two files contradict each other: another text, judgment, title of the query, rank, grade or unknown
+            field for one passage, or another passage at one rank of a run; the message names query and passage.
     """
     merged: dict[str, dict[str, GradedPassage]] = {}
     replies: Counter[str] = Counter()
@@ -166,10 +166,22 @@ class _Merger:
             place = next((place for place in alike if one[place] == entry), alike[0])
             waiting.remove(place)
             if one[place] != entry:
-                entries[place] = self.with_unknown(one[place], entry, {})
+                entries[place] = self.with_unknown(one[place], entry, self.title(one[place], entry))
         if len(entries) > len(one):
             self.check_values(list(map(read, one)), list(map(read, other)))
         return entries
+
+    def title(self, one: Record, other: Record) -> dict[str, Any]:
+        """The title of the query that stands beside a judgment, as a field, where two entries say it differently.
+
+        Empty ones and the query's id stand where nobody knew a title.
+        """
+        if not isinstance(one, Judgment) or not isinstance(other, Judgment) or one.title_query == other.title_query:
+            return {}
+        said = [title for title in (one.title_query, other.title_query) if title and title != one.query_id]
+        if len(set(said)) > 1:
+            self._conflict("the title of the query (titleQuery)", *said)
+        return {"title_query": said[0] if said else one.title_query or other.title_query}
 
     def check_values(self, one: Sequence[_Said], other: Sequence[_Said]) -> None:
         """Refuses two lists of which each says something of a key that the other does not."""
