@@ -117,3 +117,23 @@ def test_evaluate_asks_pyndeval_about_item_qrels(tmp_path: Path, capsys: pytest.
     for refused in (["AP", "--provider", "pytrec_eval"], ["StRecall@5", "--provider", "pyndeval", "--bank", "x"]):
         assert main(["evaluate", items, run, *refused]) == 2
         assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_what_makes_judgments_for_a_provider_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_all(tmp_path)
+    graded, items, run = (str(folder / name) for name in ("graded.jsonl.gz", "items.qrels", "alpha.run"))
+    assert main(["qrels", graded, "--per", "item", "-o", items]) == 0
+    subtopics = "with rubric_measures qrels --per item (for measures over subtopics)"
+    passages = "rubric_measures qrels (for measures over passages)"
+    leave = "leave --provider out\n"
+    for provider, qrels, measures, end in (
+        ("pyndeval", graded, ["alpha_nDCG@10"], f"{subtopics}, or {leave}"),
+        ("pytrec_eval", graded, ["AP"], f"with {passages}, or {leave}"),
+        ("pytrec_eval", items, ["AP"], f"with {passages}, or {leave}"),
+        ("pyndeval", graded, ["alpha_nDCG@10", "AP"], f"{subtopics} and {passages}, or {leave}"),
+        # Nobody else computes these.
+        ("pyndeval", graded, ["RubricCover@20"], f"holds grades of items; {leave}"),
+    ):
+        assert main(["evaluate", qrels, run, *measures, "--provider", provider]) == 2
+        err = capsys.readouterr().err
+        assert (err.count("\n"), err.endswith(end)) == (1, True), err

@@ -37,7 +37,7 @@ from rubric_measures.files import open_binary, read_text
 from rubric_measures.formats.trec import Run, read_run
 from rubric_measures.formats.trec_ids import as_known, spaced_ids
 from rubric_measures.graded import BANK_DOC, Grades, QueryGrades, faceted
-from rubric_measures.measures.definitions import ITEM_MEASURES
+from rubric_measures.measures.definitions import ITEM_MEASURES, RubricMeasure
 from rubric_measures.measures.delegated import compute
 from rubric_measures.measures.plan import is_supported
 from rubric_measures.measures.provider import RubricProvider
@@ -76,6 +76,8 @@ def run(options: argparse.Namespace) -> int:
     if options.qrels == "-" and options.run == "-":
         raise InputError("only one of QRELS and RUN can be standard input")
     if holds_records(options.qrels):
+        if options.provider not in (None, RubricProvider.NAME):
+            raise _no_judgments(options, measures)
         evaluation, scored = _from_records(options, rubric_measures_of(measures))
         note_labels(measures)
         return _print_evaluation(evaluation, scored, options)
@@ -103,20 +105,24 @@ def _rows_for_provider(options: argparse.Namespace, measures: Sequence[Measure])
         InputError: the file holds something else; or a measure reads one judgment a document, and there are several.
     """
     if is_assignments(options.qrels):
-        raise _no_judgments(options)
+        raise _no_judgments(options, measures)
     refuse_filters(options.qrels, options)
     if options.bank is not None or options.facets:
         raise InputError(f"--provider {options.provider} knows neither --bank nor --facets; leave them or it out")
     rows = judgments_of(options.qrels)
     if are_items(rows) and not all(measure.NAME in ITEM_MEASURES for measure in measures):
-        raise _no_judgments(options)
+        raise _no_judgments(options, measures)
     return [row for row in rows if row.doc_id != BANK_DOC]
 
 
-def _no_judgments(options: argparse.Namespace) -> InputError:
+def _no_judgments(options: argparse.Namespace, measures: Sequence[Measure]) -> InputError:
+    others = [measure.NAME in ITEM_MEASURES for measure in measures if not isinstance(measure, RubricMeasure)]
+    ways = ["rubric_measures qrels --per item (for measures over subtopics)"] if True in others else []
+    ways += ["rubric_measures qrels (for measures over passages)"] if False in others else []
+    first = f"make judgments of them first with {' and '.join(ways)}, or " if ways else ""
     return InputError(
-        f"--provider {options.provider} reads judgments of passages, and {options.qrels} holds grades of items; "
-        "make judgments of them first (rubric_measures qrels), or leave --provider out"
+        f"--provider {options.provider} reads judgments, and {options.qrels} holds grades of items; "
+        f"{first}leave --provider out"
     )
 
 
@@ -124,8 +130,6 @@ def _from_records(options: argparse.Namespace, measures: Sequence[Measure]) -> t
     """Scores the run against graded records as they are read."""
     from rubric_measures.selection import RecordQuery, consume_records
 
-    if options.provider not in (None, RubricProvider.NAME):
-        raise _no_judgments(options)
     run = read_run(options.run)
 
     def evaluated(stream: Iterator[RecordQuery]) -> Evaluation:
