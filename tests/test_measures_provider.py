@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from fractions import Fraction
 
 import ir_measures
 import pytest
@@ -230,3 +231,36 @@ def test_pyterrier_experiment() -> None:
     assert table[str(measures[2])].tolist() == [pytest.approx(0.5)]
     everything = pt.Experiment([results], topics, qrels, measures, names=["run"], filter_by_topics=False)
     assert everything[str(COVER)].tolist() == [pytest.approx(0.5)]
+
+
+@pytest.mark.parametrize(
+    ("score", "problem"),
+    [
+        (None, "the score is None, no number; give a float"),
+        ("1.0", "the score is '1.0', no number; give a float"),
+        ([1.0], "the score is [1.0], no number; give a float"),
+        (float("nan"), "the score is NaN"),
+        (10**400, "the score is too large for a float"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["tuples", "dict", "frame"])
+def test_scores_that_are_no_numbers_are_refused(score: object, problem: str, kind: str) -> None:
+    run: object = [ScoredDoc("q1", "d2", 1.0), ScoredDoc("q1", "d1", score)]
+    if kind == "dict":
+        run = {"q1": {"d2": 1.0, "d1": score}}
+    elif kind == "frame":
+        columns = {"query_id": ["q1", "q1"], "doc_id": ["d2", "d1"], "score": [1.0, score]}
+        run = pytest.importorskip("pandas").DataFrame(columns)
+        # A column of floats says None as NaN.
+        problem = "the score is NaN" if score is None else problem
+    for qrels in (ROWS, build_grades(ROWS)):
+        with pytest.raises(InputError) as refused:
+            ir_measures.calc_aggregate([COVER], qrels, run)
+        assert str(refused.value) == f"query 'q1', document 'd1': {problem}"
+
+
+def test_scores_may_be_any_numbers() -> None:
+    # As in ir_measures, True is 1. d1 comes first and covers one of two items of q1; q2 is not ranked: (1/2 + 0) / 2.
+    for score in (1, True, 0.5, Fraction(1, 2), float("inf")):
+        run = [ScoredDoc("q1", "d2", 0.25), ScoredDoc("q1", "d1", score)]
+        assert ir_measures.calc_aggregate([RubricCover(rel=4) @ 1], ROWS, run) == {RubricCover(rel=4) @ 1: 0.25}
