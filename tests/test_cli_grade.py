@@ -27,7 +27,7 @@ from tests.grading_data import write_inputs
 RATING = "QuestionSelfRatedUnanswerablePromptWithChoices"
 
 
-def arguments(passages: Path, bank: Path, out: Path, *more: str, model: str = "lexical") -> list[str]:
+def arguments(passages: Path, bank: Path, out: Path | str, *more: str, model: str = "lexical") -> list[str]:
     return ["grade", str(passages), "--bank", str(bank), "--model", model, "-o", str(out), *more]
 
 
@@ -194,6 +194,36 @@ def test_the_manifest_keeps_what_earlier_runs_paid(tmp_path: Path, capsys: pytes
     assert main(command) == 0
     assert "was no manifest of a run, and is replaced" in capsys.readouterr().err
     assert manifest()["earlier_runs"] == []
+
+
+def test_beside_standard_output_the_manifest_lies_where_it_is_wished(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages, bank = write_inputs(tmp_path)
+    lost = (
+        "the records go to standard output; nothing keeps what made the grades (--manifest), nor the replies (--cache)"
+    )
+    assert main(arguments(passages, bank, "-")) == 0
+    printed = capsys.readouterr()
+    assert lost in printed.err
+    assert main(arguments(passages, bank, "-", "--cache", str(tmp_path / "c"))) == 0
+    assert "nothing keeps what made the grades (--manifest)\n" in capsys.readouterr().err
+    manifest = tmp_path / "m.json"
+    for _ in range(2):
+        assert main(arguments(passages, bank, "-", "--cache", str(tmp_path / "c"), "--manifest", str(manifest))) == 0
+        again = capsys.readouterr()
+        assert again.out == printed.out
+        assert "nothing keeps" not in again.err
+    found = json.loads(manifest.read_text())
+    assert (found["calls"]["made"], found["files"]["output"]) == (0, "-")
+    assert main(arguments(passages, bank, tmp_path / "o.jsonl", "--manifest", str(tmp_path / "other.json"))) == 0
+    assert not (tmp_path / "o.jsonl.manifest.json").exists()
+    assert json.loads((tmp_path / "other.json").read_text())["statuses"] == found["statuses"]
+    assert (tmp_path / "o.jsonl").read_text() == printed.out
+    capsys.readouterr()
+    for nowhere in (tmp_path, tmp_path / "no" / "m.json"):
+        assert main(arguments(passages, bank, tmp_path / "o.jsonl", "--manifest", str(nowhere))) == 2
+        assert "cannot be written; name a file in a folder that exists" in capsys.readouterr().err
 
 
 def test_several_prompts_in_one_call_and_a_second_bank(tmp_path: Path) -> None:

@@ -155,19 +155,61 @@ def test_commands_do_not_write_over_what_they_read(tmp_path: Path, capsys: pytes
         ["grade", graded, "--bank", bank, "--model", "lexical", "--queries", "q1", "-o", graded],
         ["convert", graded, "--to", "qrels", "-o", graded],
         ["convert", graded, "--add-run", run, "-o", run],
-        ["grade", graded, "--bank", bank, "--model", "lexical", "-o", cache, "--cache", cache],
         ["grade", graded, "--bank", bank, "--model", f"scripted:{run}", "-o", run],
         ["grade", graded, "--bank", bank, "--model", "lexical", "--query-texts", run, "-o", run],
         ["grade", graded, "--bank", bank, "--model", "lexical", "--prompt", prompt, "-o", prompt],
-        ["cache", "export", cache, "-o", cache],
         ["generate", run, "--model", "hf:none", "-o", run],
         ["agreement", run, graded, "--output", graded],
         ["compare", run, "--output", run],
         ["correlate", run, bank, "--output", bank],
         ["tournament", run, "--output", run],
+        ["grade", graded, "--bank", bank, "--model", "lexical", "-o", "-", "--manifest", graded],
+        ["grade", graded, "--bank", bank, "--model", "lexical", "-o", "-", "--manifest", bank],
     ):
         assert main(arguments) == 2, arguments
         assert "is read here, and would be replaced" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_cache_is_no_other_file_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_all(tmp_path)
+    graded, bank, run, cache = (str(folder / name) for name in ("graded.jsonl.gz", "bank.jsonl", "alpha.run", "c"))
+    assert main(["grade", graded, "--bank", bank, "--model", "lexical", "-o", str(folder / "o"), "--cache", cache]) == 0
+    out = str(folder / "new")
+    (folder / "link").symlink_to(cache)
+    shutil.copy(graded, folder / "new.cache.sqlite")
+    capsys.readouterr()
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    grade = ["grade", graded, "--bank", bank, "--model", "lexical"]
+    play = ["tournament", "--model", "lexical", "--answers", graded, "--queries", bank, "--save", out]
+    for arguments in (
+        [*grade, "-o", cache, "--cache", cache],
+        [*grade, "-o", str(folder / "link"), "--cache", cache],
+        [*grade, "-o", f"{cache}-wal", "--cache", cache],
+        [*grade, "-o", f"{cache}-shm", "--cache", cache],
+        [*grade, "-o", out, "--cache", f"{out}.manifest.json"],
+        [*grade, "-o", out, "--manifest", f"{out}.cache.sqlite"],
+        [*grade, "-o", out, "--manifest", f"{cache}-wal", "--cache", cache],
+        [*grade, "-o", out, "--cache", graded],
+        [*grade, "-o", out, "--cache", bank],
+        [*grade, "-o", out, "--cache", run, "--query-texts", run],
+        [*grade, "-o", out, "--dry-run", "--cache", bank],
+        ["grade", str(folder / "new.cache.sqlite"), "--bank", bank, "--model", "lexical", "-o", out],
+        ["generate", run, "--model", "hf:none", "-o", out, "--cache", run],
+        ["generate", run, "--model", "hf:none", "-o", f"{cache}-wal", "--cache", cache],
+        ["verify", graded, "--canary", "--bank", bank, "--model", "lexical", "--cache", cache, "--output", cache],
+        ["verify", graded, "--canary", "--bank", bank, "--model", "lexical", "--cache", graded],
+        [*play, "--cache", out],
+        [*play, "--cache", graded],
+        ["cache", "export", cache, "-o", cache],
+        ["cache", "export", cache, "-o", f"{cache}-wal"],
+    ):
+        assert main(arguments) == 2, arguments
+        assert "is a file of the reply cache, too" in capsys.readouterr().err
+    for manifest in (out, str(folder / "." / "new")):
+        assert main([*grade, "-o", out, "--manifest", manifest]) == 2
+        assert "is the name of the output and of the manifest" in capsys.readouterr().err
+    assert main([*grade, "-o", "-", "--manifest", "-"]) == 2
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from rubric_measures.cli.inputs import keep_inputs
+from rubric_measures.cli.inputs import keep_cache
 from rubric_measures.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.action == "prune":
         _check_prune(args)
-    keep_inputs(args.output, args.cache)
+    keep_cache(args.cache, args.output)
     with ReplyCache(args.cache, read_only=args.action != "prune") as cache:
         _check_names(cache, args)
         if args.action == "size":

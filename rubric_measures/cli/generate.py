@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from rubric_measures.cli.grade_notes import note_limit
 from rubric_measures.cli.grade_support import Interrupts, shown_on
-from rubric_measures.cli.inputs import keep_inputs
+from rubric_measures.cli.inputs import keep_cache, keep_inputs
 from rubric_measures.cli.model_options import backend_of, backend_settings, model_price, named_values
 from rubric_measures.errors import GradingError, InputError
 
@@ -109,9 +109,10 @@ def _add_model_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the command; see `HELP`."""
     _check(options)
-    scripted = (spec.removeprefix("scripted:") for spec in options.model if spec.startswith("scripted:"))
+    scripted = [spec.removeprefix("scripted:") for spec in options.model if spec.startswith("scripted:")]
     read = (options.queries, options.from_documents, options.passages, options.examples, options.qrels)
-    keep_inputs(options.output, *read, *scripted, options.prices, options.cache)
+    keep_inputs(options.output, *read, *scripted, options.prices)
+    keep_cache(_cache_path(options), options.output, *read, *scripted, options.prices)
     with contextlib.ExitStack() as stack:
         stop = None if options.dry_run else stack.enter_context(Interrupts()).event
         callers = [_caller(spec, options, stack, stop) for spec in dict.fromkeys(options.model)]
@@ -171,7 +172,7 @@ def _caller(
 
     if spec == "lexical":
         raise InputError("the lexical grader cannot write: choose a model that can (hf:, openai:, scripted:)")
-    path = options.cache or ("" if options.output == "-" else f"{options.output}.cache.sqlite")
+    path = _cache_path(options)
     backend = backend_of(
         spec, backend_settings(options.model_option, options.base_url), path if options.cache_only else None
     )
@@ -195,6 +196,10 @@ def _caller(
         stop=stop,
     )
     return Caller(runner, settings, 0 if options.dry_run else options.retries)
+
+
+def _cache_path(options: argparse.Namespace) -> str:
+    return str(options.cache or ("" if options.output == "-" else f"{options.output}.cache.sqlite"))
 
 
 def _progress(stack: contextlib.ExitStack, spec: str) -> Callable[[RunStats], None] | None:

@@ -6,11 +6,12 @@ import argparse
 import functools
 import logging
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rubric_measures.cli.grade_notes import say_report
 from rubric_measures.cli.grade_support import Interrupts, fewer_collections, request_bar, say_amended
-from rubric_measures.cli.inputs import keep_inputs
+from rubric_measures.cli.inputs import keep_apart, keep_cache, keep_inputs
 from rubric_measures.cli.model_options import backend_settings, model_price, named_values, print_estimates
 from rubric_measures.cli.runner_options import add_runner_options, choose_runner
 from rubric_measures.errors import InputError, RubricMeasuresError, UnknownNameError
@@ -35,7 +36,8 @@ _EXAMPLE = """examples:
       --ray-address auto -o graded.jsonl.gz
 
 Every reply is kept in the cache (OUT.cache.sqlite unless --cache names a file): run the same command again after an
-interruption, and finished calls are not made again. OUT.manifest.json says what made the grades.
+interruption, and finished calls are not made again. OUT.manifest.json says what made the grades; where the records go
+to standard output, name both files yourself.
 A price table is JSON: {"gpt-4o": {"input": 2.5, "output": 10}}, for a million tokens."""
 _LOG = logging.getLogger("rubric_measures")
 
@@ -57,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--label-prompt", metavar="NAME", help="the prompt whose direct labels count, where --documents has several")
     add("--label-set", metavar="HASH", help="the settings whose direct labels count, where that prompt has several")
     add("-o", "--output", metavar="OUT", help="where the graded records go (- for stdout)")
+    add("--manifest", metavar="FILE", help="where to say what made the grades (default: OUT.manifest.json, none for -)")
 
     replies = parser.add_argument_group("replies").add_argument
     replies("--temperature", type=float, default=0.0, help="0 (default) takes the most probable reply")
@@ -96,8 +99,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.output is None and not args.dry_run:
         raise InputError("name the output with -o (or ask for --dry-run)")
-    if args.output is not None:
-        _keep_inputs(args)
+    _keep_inputs(args)
     bank = _bank(args)
     change = _change(args, bank)
     backend, make_runner = choose_runner(args, backend_settings(args.model_option, args.base_url), _cache_path(args))
@@ -106,6 +108,7 @@ def run(args: argparse.Namespace) -> int:
     with GradedFile(args.passages) as source, fewer_collections():
         if args.dry_run:
             return _dry_run(args, source, bank, price, grader_of)
+        _note_unwritten(args)
         # What is wrong with prompts or passages is found before a cache is made and a model is asked.
         pairs = grader_of(None).check(_groups(args, source, bank, _LOG.warning), bank)
         with (
@@ -118,14 +121,20 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _keep_inputs(args: argparse.Namespace) -> None:
-    """Refuses an output that would replace what is read, or the cache."""
-    # Grades may be added to the file that is graded, but not to a part of it: the rest would be lost.
-    part = args.passages if args.queries or args.limit is not None else None
+    """Refuses an output that would replace what is read, another output, or the cache."""
     kind, _, table = args.model.partition(":")
     scripted = table if kind == "scripted" else None
-    more = (args.query_texts, args.documents, args.prices, args.cache, scripted)
     prompts = (name for name in args.prompt if name.endswith(".toml"))
-    keep_inputs(args.output, part, args.bank, args.old_bank, *more, *prompts)
+    read = (args.bank, args.old_bank, args.query_texts, args.documents, args.prices, scripted, *prompts)
+    # Grades may be added to the file that is graded, but not to a part of it: the rest would be lost.
+    part = args.passages if args.queries or args.limit is not None else None
+    keep_inputs(args.output, part, *read)
+    keep_inputs(_manifest_path(args), args.passages, *read)
+    keep_apart(output=args.output, manifest=_manifest_path(args))
+    keep_cache(_cache_path(args), args.output, _manifest_path(args), args.passages, *read)
+    # It is written when all is done, and then it would be too late.
+    if args.manifest and (Path(args.manifest).is_dir() or not Path(args.manifest).parent.is_dir()):
+        raise InputError(f"--manifest {args.manifest}: cannot be written; name a file in a folder that exists")
 
 
 def _grade(args: argparse.Namespace, grader: Grader, groups: Iterator[QueryPassages], bank: TestBank) -> int:
@@ -142,9 +151,9 @@ def _grade(args: argparse.Namespace, grader: Grader, groups: Iterator[QueryPassa
         if _kept(report):
             _LOG.warning("%d calls of this run are in the cache; what is wrong:", _kept(report))
         raise
-    if args.output != "-":
+    if path := _manifest_path(args):
         files = {"passages": args.passages, "bank": args.bank or "", "output": args.output}
-        write_manifest(f"{args.output}.manifest.json", make_manifest(grader, bank, report, files))
+        write_manifest(path, make_manifest(grader, bank, report, files))
     if grader.change is not None:
         say_amended(report.amended, args.passages)
     deterministic = args.temperature == 0 and getattr(grader.runner.backend, "deterministic", False)
@@ -243,6 +252,20 @@ def _cache_path(args: argparse.Namespace) -> str:
     return ":memory:" if args.output in (None, "-") else f"{args.output}.cache.sqlite"
 
 
+def _manifest_path(args: argparse.Namespace) -> str | None:
+    if args.manifest:
+        return str(args.manifest)
+    return None if args.output in (None, "-") else f"{args.output}.manifest.json"
+
+
+def _note_unwritten(args: argparse.Namespace) -> None:
+    """Says which of the files beside the records have no place to lie, while there is time to name one."""
+    lacking = {"what made the grades (--manifest)": _manifest_path(args) is None}
+    lacking["the replies (--cache)"] = _cache_path(args) == ":memory:"
+    if names := [name for name, is_lacking in lacking.items() if is_lacking]:
+        _LOG.info("the records go to standard output; nothing keeps %s", ", nor ".join(names))
+
+
 def _groups(
     args: argparse.Namespace, source: GradedFile, bank: TestBank, log: Callable[..., None] = _LOG.debug
 ) -> Iterator[QueryPassages]:
@@ -278,8 +301,6 @@ def _dry_run(
     price: Price | None,
     grader_of: Callable[..., Grader],
 ) -> int:
-    from pathlib import Path
-
     from rubric_measures.backends.cache import ReplyCache
     from rubric_measures.grading import estimate
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -34,6 +35,8 @@ __all__ = [
     "is_assignments",
     "is_records",
     "judgments_of",
+    "keep_apart",
+    "keep_cache",
     "keep_inputs",
     "keep_inputs_of",
     "note_labels",
@@ -108,10 +111,38 @@ def keep_inputs(output: str | None, *inputs: str | None) -> None:
         InputError: it would.
     """
     for path in inputs:
-        if not path or not output or "-" in (output, path):
-            continue
-        if any(_is_same(Path(output), file) for file in _files_of(path, output)):
+        if path and output and _would_replace(output, path):
             raise InputError(f"{output}: is read here, and would be replaced; name another output")
+
+
+def keep_apart(**outputs: str | None) -> None:
+    """Refuses two outputs of a command that are one file.
+
+    Args:
+        outputs: their names, by what they hold.
+
+    Raises:
+        InputError: two of them are one.
+    """
+    for (what, output), (other, also) in itertools.combinations(outputs.items(), 2):
+        if output and also and (output == also == "-" or _would_replace(output, also)):
+            raise InputError(f"{also}: is the name of the {what} and of the {other}; name another one")
+
+
+def keep_cache(cache: str | None, *files: str | None) -> None:
+    """Refuses a reply cache where a command reads or writes something else; the files beside it belong to it.
+
+    Args:
+        cache: its file; None or nothing for none.
+        files: what else the command reads and writes.
+
+    Raises:
+        InputError: one of them is a file of the cache: its replies would be lost, or the file.
+    """
+    for ending in ("", "-wal", "-shm", "-journal") if cache and cache != ":memory:" else ():
+        for path in files:
+            if path and _would_replace(f"{cache}{ending}", path):
+                raise InputError(f"{path}: is a file of the reply cache, too; name another, or another --cache")
 
 
 def keep_inputs_of(options: argparse.Namespace, *inputs: str | None) -> None:
@@ -122,8 +153,12 @@ def keep_inputs_of(options: argparse.Namespace, *inputs: str | None) -> None:
     """
     keep_inputs(options.output, *inputs)
     keep_inputs(options.plot, *inputs)
-    if options.plot and options.output != "-" and _is_same(Path(options.plot), Path(options.output)):
-        raise InputError(f"{options.output}: is the name of the output and of the plot; name another one")
+    keep_apart(output=options.output, plot=options.plot)
+
+
+def _would_replace(output: str, path: str) -> bool:
+    """Whether writing a file would replace another one, or a file of a collection."""
+    return "-" not in (output, path) and any(_is_same(Path(output), file) for file in _files_of(path, output))
 
 
 def _is_same(one: Path, other: Path) -> bool:

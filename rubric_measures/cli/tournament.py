@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rubric_measures.cli.grade_notes import note_limit
 from rubric_measures.cli.grade_support import Interrupts
-from rubric_measures.cli.inputs import add_places_option, keep_inputs, progress
+from rubric_measures.cli.inputs import add_places_option, keep_apart, keep_cache, keep_inputs, progress
 from rubric_measures.cli.model_options import backend_of, backend_settings, model_price, named_values
 from rubric_measures.errors import InputError
 from rubric_measures.files import atomic_writer
@@ -95,7 +95,11 @@ def run(options: argparse.Namespace) -> int:
 
     _check(options)
     read = (*options.games, *options.human, *options.answers, options.queries, options.documents, options.prices)
-    keep_inputs(options.output, *read, options.save, options.cache)
+    keep_inputs(options.output, *read)
+    # Games that are read may be those that are kept.
+    keep_inputs(options.save, *options.answers, options.queries, options.documents, options.prices)
+    keep_apart(output=options.output, save=options.save)
+    keep_cache(_cache_path(options), options.output, options.save, *read)
     agents = [name.strip() for name in options.agents.split(",") if name.strip()] if options.agents else None
     games = [game for path in options.games for game in _read(path)]
     by_people = {path: _read(path, human=True) for path in options.human}
@@ -192,7 +196,7 @@ def _play(options: argparse.Namespace, agents: list[str] | None, found: list[Ans
     answers = answers_by_query(found, agents)
     saved = _read(options.save) if Path(options.save).exists() else []
     stats = RunStats()
-    with ReplyCache(options.cache or f"{options.save}.cache.sqlite") as cache, Interrupts() as interrupts:
+    with ReplyCache(_cache_path(options)) as cache, Interrupts() as interrupts:
         grader = _grader(options, answers, cache, interrupts.event)
         mine: list[Preference] = []
         others: list[Preference] = []
@@ -218,6 +222,10 @@ def _play(options: argparse.Namespace, agents: list[str] | None, found: list[Ans
         _LOG.info("%s: %d games of other graders, or of answers that are not here, stay as they are", options.save,
                   len(others))  # fmt: skip
     return games
+
+
+def _cache_path(options: argparse.Namespace) -> str:
+    return str(options.cache or (f"{options.save}.cache.sqlite" if options.save else ""))
 
 
 def _answers(options: argparse.Namespace) -> list[Answer]:

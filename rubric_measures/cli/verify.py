@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rubric_measures.cli.canary_support import add_canary_options, refuse_without_canary, run_canaries
-from rubric_measures.cli.inputs import add_grade_options, bank_of, keep_inputs_of, wanted_of
+from rubric_measures.cli.inputs import add_grade_options, bank_of, keep_cache, keep_inputs_of, wanted_of
 from rubric_measures.errors import InputError
 from rubric_measures.files import atomic_writer
 
@@ -84,7 +84,8 @@ def run(options: argparse.Namespace) -> int:
     if not options.canary:
         refuse_without_canary(options)
     read = (options.graded, options.bank, *(options.run or ()))
-    keep_inputs_of(options, *read, options.prices, options.cache)
+    keep_inputs_of(options, *read, options.prices)
+    keep_cache(options.cache, options.output, options.plot, *read, options.prices)
     analyses, statistics = _asked_for(options)
     with GradedFile(options.graded) as source:
         if options.canary:
