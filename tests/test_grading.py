@@ -241,6 +241,24 @@ def test_every_draw_is_counted_wherever_it_was_made() -> None:
     assert (report.run.calls, report.unparsed_retries) == (7, 4)
 
 
+def test_draws_that_others_share_or_the_cache_answers_are_counted_once() -> None:
+    """Three passages of one text are one request, and so is the further draw that its reply needs."""
+    backend = ScriptedBackend([rule("2", "one?", replicate=1000), rule("hm", "one?", replicate=0)])
+    backend.deterministic = False  # type: ignore[misc]
+    bank, group = bank_of("one?"), QueryPassages("q", [GradedPassage(doc_id=name, text="A text.") for name in "abc"])
+    first, again = GradingReport(), GradingReport()
+    with ReplyCache(":memory:") as cache:
+        grader = Grader(LocalRunner(backend, cache), (RATING,))
+        for report in (first, again):
+            [graded] = grader.grade_records([group], bank, report)
+            assert [(only_set(one).model_extra or {})["details"] for one in graded.passages] == [
+                {"q/one?": {"retries": 1}}
+            ] * 3
+            assert make_manifest(grader, bank, report)["calls"]["retries_of_unparsed"] == report.unparsed_retries
+    assert (first.run.calls, first.run.shared, first.unparsed_retries) == (2, 4, 1)
+    assert (again.run.calls, again.run.cached, again.unparsed_retries) == (0, 6, 0)
+
+
 def test_items_without_a_key_are_left_out_and_said(caplog: pytest.LogCaptureFixture) -> None:
     with_key = RubricItem("q/a", "q", "a?", gold_answers=("x",))
     # Nobody grades the other query here, so nothing of it is left out.

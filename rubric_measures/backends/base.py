@@ -11,7 +11,10 @@ from typing import Literal, Protocol, runtime_checkable
 
 from rubric_measures.signature import canonical_json
 
-__all__ = ["Backend", "Message", "Reply", "ReplyStatus", "Request"]
+__all__ = ["ATTEMPT_STEP", "Backend", "Message", "Reply", "ReplyStatus", "Request"]
+
+# Further draws of a replicate whose reply cannot be read are numbered apart, so that none reads that reply.
+ATTEMPT_STEP = 1000
 
 ReplyStatus = Literal["ok", "refused", "truncated", "failed"]
 
@@ -65,6 +68,7 @@ class Request:
         labels: the replies that the prompt allows, where it is a closed list; empty for free text. A backend may use
             them to score labels or to constrain the output.
         replicate: 0 for the first draw, 1 for the second, …; the same request of another replicate is another call.
+            From `ATTEMPT_STEP` on, the grader asks again for a reply that it could not read.
         group: requests with the same group share a prefix (a passage) and are best run next to each other. Not in the
             key.
     """

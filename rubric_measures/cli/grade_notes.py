@@ -45,7 +45,7 @@ def say_report(report: GradingReport, *, deterministic: bool = False, is_kept: b
         report.run,
     )
     if report.unparsed_retries:
-        _LOG.info("%d further draws for replies that could not be read", report.unparsed_retries)
+        _LOG.info("%d of the calls drew replies again that could not be read", report.unparsed_retries)
     if report.flip_rate is not None:
         _LOG.info("flip rate of the replicates: %.4f", report.flip_rate)
     if report.order.graded:

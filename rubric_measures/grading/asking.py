@@ -6,9 +6,9 @@ import functools
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rubric_measures.backends.base import Backend, Message, Reply, Request
+from rubric_measures.backends.base import ATTEMPT_STEP, Backend, Message, Reply, Request
 from rubric_measures.backends.options import refuse_settings
-from rubric_measures.grading.settings import ATTEMPT_STEP, GradingSettings
+from rubric_measures.grading.settings import GradingSettings
 from rubric_measures.prompts import Parsed, Prompt, is_unanswerable
 from rubric_measures.records import GradeStatus
 from rubric_measures.signature import canonical_json

@@ -37,7 +37,6 @@ class GradingReport:
             or a reply that was cut are none of them.
         reasons: (status, reason with its numbers masked) -> how often, and one such reason.
         flips: sum over them of the share of replicates that differ from the combined grade.
-        unparsed_retries: replies that were drawn again.
         by_rule: grades 0 that only the rules of the nuggetizer program make (`compat`).
         order: what the order of the nuggets in label lists did to their grades, where it was permuted.
         amended: what was left and what was changed, where only edits of the bank are followed.
@@ -53,7 +52,6 @@ class GradingReport:
     ungraded: Counter[str] = field(default_factory=Counter)
     reasons: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
     flips: float = 0.0
-    unparsed_retries: int = 0
     by_rule: int = 0
     order: OrderEffect = field(default_factory=OrderEffect)
     amended: AmendCounts = field(default_factory=AmendCounts)
@@ -64,6 +62,11 @@ class GradingReport:
     def by_status(self) -> Counter[str]:
         """status -> grades, over all prompts."""
         return sum(self.statuses.values(), Counter())
+
+    @property
+    def unparsed_retries(self) -> int:
+        """The calls that drew replies again which could not be read; a call that several grades share is one."""
+        return self.run.redrawn
 
     @property
     def flip_rate(self) -> float | None:
@@ -85,8 +88,6 @@ class GradingReport:
             self.ungraded[outcome.status] += outcome.grade is None
             self._count_reason(outcome)
         details = outcome.details or {}
-        retries = details.get("retries", 0)
-        self.unparsed_retries += retries if isinstance(retries, int) else 0
         drawn: Any = details.get("replicates")
         if drawn and outcome.grade is not None:
             self.replicated += 1

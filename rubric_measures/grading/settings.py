@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
+from rubric_measures.backends.base import ATTEMPT_STEP
 from rubric_measures.errors import InputError
 from rubric_measures.signature import content_hash
 
 __all__ = ["GradingSettings"]
-
-# Attempts of a replicate are numbered apart, so that a retry never reads the reply that could not be parsed.
-ATTEMPT_STEP = 1000
 
 
 @dataclass(frozen=True)

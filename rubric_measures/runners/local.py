@@ -262,7 +262,7 @@ class RunState(Generic[K, T]):
     def _settle(self, request: Request, reply: Reply, kept: Reply) -> None:
         self.handed.remove(request.key)
         self.reserved = self.reserved - self._most_of(request) if self.handed else 0.0
-        self.stats.count_call(reply, self.runner.price.of_reply(reply) if self.runner.price else 0.0)
+        self.stats.count_call(request, reply, self.runner.price.of_reply(reply) if self.runner.price else 0.0)
         if self.runner.max_cost is not None and self.stats.unpriced:
             # An unknown cost is not 0: the limit could not be held.
             self.stats.limit = self.stats.limit or (

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from rubric_measures.backends.base import Reply
+from rubric_measures.backends.base import ATTEMPT_STEP, Reply, Request
 
 __all__ = ["RunStats"]
 
@@ -22,6 +22,7 @@ class RunStats:
         calls: requests answered by the backend.
         failed: of these, those without an answer.
         truncated: of these, those whose reply was cut; they are answers.
+        redrawn: of the calls, those that drew a reply again which could not be read.
         cached_prompt_tokens: tokens that were shown when the cached replies were made.
         cached_completion_tokens: tokens that were written then.
         missing: requests that were not in the cache when no call, or no further one, was allowed.
@@ -39,6 +40,7 @@ class RunStats:
     calls: int = 0
     failed: int = 0
     truncated: int = 0
+    redrawn: int = 0
     cached_prompt_tokens: int = 0
     cached_completion_tokens: int = 0
     missing: int = 0
@@ -55,9 +57,10 @@ class RunStats:
         if model or fingerprint:
             self.returned[str(model or ""), str(fingerprint or "")] += 1
 
-    def count_call(self, reply: Reply, cost: float = 0.0) -> None:
-        """Counts a call by its reply."""
+    def count_call(self, request: Request, reply: Reply, cost: float = 0.0) -> None:
+        """Counts a call by its request and its reply."""
         self.calls += 1
+        self.redrawn += request.replicate >= ATTEMPT_STEP
         self.failed += not reply.is_answer
         self.truncated += reply.is_answer and reply.status == "truncated"
         self.prompt_tokens += reply.prompt_tokens
