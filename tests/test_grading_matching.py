@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import runpy
+import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubric_measures.grading.matching import matches_any, matches_gold
+from rubric_measures.cli import main
+from rubric_measures.formats.bank import bank_entries, write_bank
+from rubric_measures.formats.workbench import write_graded
+from rubric_measures.grading.matching import matches_any, matches_gold, stopwords
+from tests.grading_data import make_bank, make_groups
 
 
 @pytest.mark.parametrize(
@@ -91,10 +98,46 @@ def test_only_equal_numbers_match(left: int, right: int, text: str) -> None:
 def test_the_stopwords_come_from_a_package() -> None:
     folder = find_spec("bm25s").submodule_search_locations[0]  # type: ignore[union-attr,index]
     listed = runpy.run_path(f"{folder}/stopwords.py")["STOPWORDS_EN_PLUS"]
+    # Those of every release that may be installed: another list would be other grades.
+    told = hashlib.sha256(" ".join(sorted(set(listed))).encode()).hexdigest()
+    assert (len(stopwords()), told[:16]) == (179, "0c98fde29ffc5a2e")
     # Each of them is nothing beside a word.
     quiet = [w for w in listed if len(w) > 1 and w not in ("no", "not", "nor") and not w.endswith("n't")]
     assert len(quiet) > 100
     assert [word for word in quiet if not matches_gold(f"{word} epidermis", "epidermis")] == []
+
+
+@pytest.mark.parametrize(
+    "text", [None, "STOPWORDS_ENGLISH = ('the', 'of')", "STOPWORDS_EN_PLUS = ()", "import no.such"]
+)
+def test_without_the_stopwords_a_prompt_that_needs_them_is_refused_in_one_line(
+    text: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before a call: the backend would fail at the first one."""
+    (tmp_path / "bm25s").mkdir()
+    (tmp_path / "bm25s" / "__init__.py").touch()
+    if text is not None:
+        (tmp_path / "bm25s" / "stopwords.py").write_text(text)
+    passages, bank = tmp_path / "passages.jsonl", tmp_path / "bank.jsonl"
+    write_graded(passages, make_groups(1, 1))
+    write_bank(bank, bank_entries(make_bank(1, 1, gold=True), test_collection="test"))
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "bm25s"]:
+        monkeypatch.delitem(sys.modules, name)
+    stopwords.cache_clear()
+    try:
+        (tmp_path / "none.jsonl").write_text('{"reply": "the epidermis"}\n')
+        model = f"scripted:{tmp_path / 'none.jsonl'}"
+        command = ["grade", str(passages), "--bank", str(bank), "--model", model, "-o"]
+        assert (
+            main([*command, str(tmp_path / "o.jsonl"), "--prompt", "QuestionCompleteConcisePromptWithAnswerKey"]) == 2
+        )
+    finally:
+        stopwords.cache_clear()
+    said = capsys.readouterr().err
+    assert "has no STOPWORDS_EN_PLUS in this release; install it with: pip install 'bm25s>=0.2.12,<0.4'" in said
+    assert said.count("\n") == 1
+    assert not (tmp_path / "o.jsonl.cache.sqlite").exists()
 
 
 @pytest.mark.parametrize(

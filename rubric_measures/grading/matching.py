@@ -12,9 +12,12 @@ from runpy import run_path
 from typing import NamedTuple
 
 from rubric_measures.backends.words import stem
+from rubric_measures.errors import RubricMeasuresError
 from rubric_measures.prompts import is_unanswerable
 
-__all__ = ["matches_any", "matches_gold"]
+__all__ = ["matches_any", "matches_gold", "stopwords"]
+
+_INSTALL_STOPWORDS = "install it with: pip install 'bm25s>=0.2.12,<0.4'"
 
 _TRUE = frozenset({"true", "yes", "correct"})
 _FALSE = frozenset({"false", "no", "incorrect", "wrong"})
@@ -38,14 +41,25 @@ _OPPOSITES = (
 
 
 @lru_cache(maxsize=1)
-def _stopwords() -> frozenset[str]:
-    """The English stopwords of the bm25s wheel: the list of NLTK, whose own package downloads it."""
+def stopwords() -> frozenset[str]:
+    """The English stopwords of the bm25s wheel: the list of NLTK, whose own package downloads it.
+
+    Raises:
+        RubricMeasuresError: bm25s is not installed, or of a release that has no such list.
+    """
     # Only the module with the list: the package imports numba where it is installed, which takes more than a second.
     package = find_spec("bm25s")
     folders = package.submodule_search_locations if package else None
     if not folders:
-        raise ModuleNotFoundError("bm25s holds the stopwords and is not installed: pip install bm25s", name="bm25s")
-    return frozenset(run_path(str(Path(folders[0]) / "stopwords.py"))["STOPWORDS_EN_PLUS"])
+        raise RubricMeasuresError(f"bm25s has the stopwords and is not installed; {_INSTALL_STOPWORDS}")
+    path = Path(folders[0]) / "stopwords.py"
+    try:
+        listed = run_path(str(path))["STOPWORDS_EN_PLUS"]
+    except (OSError, KeyError, ImportError):
+        listed = ()
+    if not listed or not all(isinstance(word, str) for word in listed):
+        raise RubricMeasuresError(f"{path}: has no STOPWORDS_EN_PLUS in this release; {_INSTALL_STOPWORDS}")
+    return frozenset(listed)
 
 
 def _folded(text: str) -> str:
@@ -59,7 +73,7 @@ def _normal(text: str) -> str:
     stems = [
         stem(word.removesuffix("'s").replace("'", ""))
         for word in words
-        if word not in _stopwords() and word.removesuffix("'s") not in _stopwords()
+        if word not in stopwords() and word.removesuffix("'s") not in stopwords()
     ]
     return " ".join(stems) or " ".join(words) or text.strip().lower()
 
@@ -120,7 +134,7 @@ def _is_initial(text: str, words: list[re.Match[str]], position: int) -> bool:
     around = (before[0], after[0])
     return (
         between.isspace()
-        and all(len(word) > 1 and word.isalpha() and word.lower() not in _stopwords() for word in around)
+        and all(len(word) > 1 and word.isalpha() and word.lower() not in stopwords() for word in around)
         and all(word[0].isupper() is here[0].isupper() for word in around)
     )
 
@@ -166,7 +180,7 @@ def _unshared(one: _Marks, other: _Marks) -> frozenset[str]:
 
 def _other_abbreviation(unshared: frozenset[str], other: _Marks, one: _Marks) -> bool:
     """Whether another text has something else where one has an abbreviation: "U.K.", but "US"; "a.m.", but "pm"."""
-    rivals = (other.abbreviations | other.words) - one.abbreviations - one.words - _stopwords()
+    rivals = (other.abbreviations | other.words) - one.abbreviations - one.words - stopwords()
     return bool({len(abbreviation) for abbreviation in unshared} & {len(rival) for rival in rivals})
 
 
