@@ -236,6 +236,20 @@ JUDGED: list[tuple[str, int | None]] = [
     ("0. Not relevant\n1. Minimally relevant\n2. Partially relevant", None),
     ("0. The answer is not relevant\n1. The answer is minimally relevant\n2. The answer is partially relevant", None),
     ("2. Fully\n1. Partially", None),
+    # A number above an entry that does not count from 1 may be a rating, or an entry that goes on with the next one.
+    ("4\n\n3. The passage names the year", None),
+    ("4\n3. The answer is partially relevant", None),
+    ("4\n\n5. The passage names the year", None),
+    ("4\n\n2. a\n3. b", None),
+    ("4\n\n4. The passage names the year", 4),
+    ("Rating: 4\n\n3. The passage names the year", 4),
+    # Conditions, before the number and after it
+    ("I'd give it a 2. With more detail it would be a 4.", 2),
+    ("I'd give it a 2. It would be a 4, with further detail.", 2),
+    ("I'd give it a 2. Unless it is outdated, it would be a 4.", 2),
+    ("I'd give it a 2. I would give it a 4, unless it is outdated.", 2),
+    ("I'd give it a 2. I would give it a 4 only if it named the year.", 2),
+    ("I'd give it a 2. I would give it a 5 had it named the year.", 2),
     ("5. Highly\n4. Mostly\n3. Partially\n2. Somewhat\n1. Minimally\n0. Not", None),
     ("1. 4\n2. 3\n3. 5", None),
     # other labels, and what servers leave of the end of a reply

@@ -158,15 +158,17 @@ WEAK = (_IN_PROSE, _VERB, _FRACTION)
 BARE_IS = re.compile(r"(?:\bis|it's|that's)\s+[\"'(\[{<]*[-−]?\d", re.IGNORECASE)
 # "I would not give it a 5", "rather than a 4": the number after these is not the verdict.
 NEGATED = re.compile(r"(?:\b(?:not|never|cannot|than|instead of)|n't) +(?:[\w']+ +){0,2}\Z", re.IGNORECASE)
+# What makes a verdict one of another passage, besides "if", before it or after it.
+_CONDITION = r"unless|had\s+it|were\s+it|with\s+(?:more|better|further|additional)"
 # "If it had named the year, the rating would be 5", "to get a rating of 5 it must …", "I was going to give 4, but …"
 HYPOTHETICAL = re.compile(
-    r"\b(?:if(?!\s+i\s+(?:had|have|were|must|am)\b)|with\s+(?:more|better|further|additional)|unless|had\s+it|were\s+it|to\s+(?:get|earn|reach|receive|obtain|achieve|merit|"
-    r"deserve)|I\s+(?:was|had\s+been)\s+(?:going|inclined|tempted|about)\s+to|I\s+(?:first\s+)?wanted\s+to)\b(?:(?!\b(?:so|therefore|thus|hence|but|however)\b)[^.!?\n])*\Z",
+    r"\b(?:if(?!\s+i\s+(?:had|have|were|must|am)\b)|" + _CONDITION + r"|to\s+(?:get|earn|reach|receive|obtain|achieve|"
+    r"merit|deserve)|I\s+(?:was|had\s+been)\s+(?:going|inclined|tempted|about)\s+to|"
+    r"I\s+(?:first\s+)?wanted\s+to)\b(?:(?!\b(?:so|therefore|thus|hence|but|however)\b)[^.!?\n])*\Z",
     re.IGNORECASE,
 )
 IF_AFTER = re.compile(
-    r"[ \t]*,?[ \t]*\b(?:if|unless|only\s+if|had\s+it|were\s+it|with\s+(?:more|better|further|additional))\b"
-    r"(?!\s+i\s+(?:had|have|must)\b)",
+    r"[ \t]*,?[ \t]*\b(?:(?:only\s+)?if|" + _CONDITION + r")\b(?!\s+i\s+(?:had|have|must)\b)",
     re.IGNORECASE,
 )
 # What a verdict in prose must be about: "the hotel has a score of 4" is none.
