@@ -314,7 +314,7 @@ def test_records_from_standard_input_in_any_order(folder: Path) -> None:
 
 def test_evaluate_refuses_a_provider_that_knows_no_items(folder: Path) -> None:
     done = run(folder, "evaluate", "graded.jsonl.gz", "alpha.run", "nDCG@10", "--provider", "pytrec_eval")
-    assert done.returncode == 2 and "make judgments of them first (rubric_measures qrels)" in done.stderr
+    assert done.returncode == 2 and "make judgments of them first with rubric_measures qrels (" in done.stderr
     plain = run(folder, "evaluate", "graded.jsonl.gz", "alpha.run", "nDCG@10")
     named = run(folder, "evaluate", "graded.jsonl.gz", "alpha.run", "nDCG@10", "--provider", "rubric_measures")
     assert plain.stdout == named.stdout != ""
