@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from rubric_measures.answers import Answer
 from rubric_measures.errors import InputError, UnknownNameError
 from rubric_measures.extras import require
+from rubric_measures.failures import OnFailed, check_on_failed
 from rubric_measures.formats.autojudge import ListBank, NuggetBank, bank_of_nugget_banks, nugget_banks
 from rubric_measures.formats.nuggetizer import NuggetLine
 from rubric_measures.formats.nuggetizer_records import bank_of_nuggets
@@ -53,7 +54,7 @@ class JudgeSettings:
             nugget scores where the prompt is `nuggets.assign`.
         label: `max` or `count`, see `QueryGrades.labels`.
         rel: the least grade that counts in `count`.
-        on_failed: how failed grades count in the leaderboard: `exclude`, `zero` or `error`.
+        on_failed: how failed grades count in the leaderboard: `exclude`, `zero`, `error`, or a grade, see `Grades`.
         nugget_grades: write `evaldata.nugget_grades` into the reports (with `augment_report` they are saved).
         cache: where replies are kept; by default in Auto-Judge's cache folder, where it has one.
     """
@@ -68,7 +69,7 @@ class JudgeSettings:
     measures: Sequence[str] = ()
     label: Label = "max"
     rel: int = 1
-    on_failed: str = "exclude"
+    on_failed: OnFailed = "exclude"
     nugget_grades: bool = False
     cache: str = ""
 
@@ -88,10 +89,10 @@ class JudgeSettings:
         for name, value, choices in (
             ("target", made.target, ("questions", "nuggets")),
             ("label", made.label, ("max", "count")),
-            ("on_failed", made.on_failed, ("exclude", "zero", "error")),
         ):
             if value not in choices:
                 raise InputError(f"setting {name}: {value!r} is none of {', '.join(choices)}")
+        check_on_failed(made.on_failed)
         if made.max_words < 0 or isinstance(made.measures, str):
             raise InputError("setting max_words is 0 or more, and measures is a list")
         return made
@@ -331,8 +332,7 @@ def _judge(
         records = list(Grader(runner, prompts, grading).grade_records(groups, bank))
     with _output(settings) as path:
         write_graded(path, records)
-        on_failed: Any = chosen.on_failed
-        grades = load_records(path, bank, None, on_failed)
+        grades = load_records(path, bank, None, chosen.on_failed)
     return _Judged(answers, records, grades)
 
 

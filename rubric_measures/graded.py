@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from ir_measures.util import Qrel
 
 from rubric_measures.errors import InputError, MeasureError
+from rubric_measures.failures import OnFailed, check_on_failed, levels_with_failed
 from rubric_measures.records import Grade, RubricItem
 from rubric_measures.score_notes import note_whole
 
@@ -30,7 +31,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-OnFailed = Literal["exclude", "zero", "error"]
 Label = Literal["max", "count"]
 
 # A direct relevance label is a grade for this item.
@@ -91,6 +91,12 @@ class QueryGrades:
                 # Negative labels (junk pages) stay what they are.
                 result[doc_id] = best if best >= rel or best < 0 else 0
         return result
+
+    def counting_failed(self, on_failed: OnFailed) -> QueryGrades:
+        """The grades as they count in scores: where failed ones count as a grade, with that grade in their place."""
+        if not self.failed or not isinstance(on_failed, int):
+            return self
+        return QueryGrades(self.query_id, self.items, levels_with_failed(self.levels, self.failed, on_failed))
 
     def mask_where(self, condition: Callable[[RubricItem], bool]) -> int:
         """The mask of the items for which `condition` holds."""
@@ -187,7 +193,7 @@ class ItemRows:
 
     def __iter__(self) -> Iterator[Qrel]:
         for query in self.grades.queries.values():
-            yield from query.rows()
+            yield from query.counting_failed(self.grades.on_failed).rows()
 
     def itertuples(self) -> Iterator[Qrel]:
         """Refuses: this is what a provider asks for that does not know items."""
@@ -206,7 +212,9 @@ class Grades:
     Attributes:
         queries: query_id -> its grades.
         on_failed: how a failed grade counts: `exclude` (an item that no ranked passage covers leaves the denominator
-            where one of its grades among them failed), `zero` (it counts as not covered), `error` (refuse to score).
+            where one of its grades among them failed), `zero` (it counts as not covered), `error` (refuse to score), or
+            the grade that it counts as: with the scale's highest, every score is what it would be had all of them been
+            that.
         source: what the grades are, for the signature (grader, prompt, filters, bank).
     """
 
@@ -219,10 +227,8 @@ class Grades:
         on_failed: OnFailed = "exclude",
         source: Mapping[str, object] | None = None,
     ) -> None:
-        if on_failed not in ("exclude", "zero", "error"):
-            raise InputError(f"on_failed is {on_failed!r}; expected exclude, zero or error")
         self.queries = dict(queries)
-        self.on_failed: OnFailed = on_failed
+        self.on_failed: OnFailed = check_on_failed(on_failed)
         self.source = dict(source or {})
 
     @property
@@ -231,7 +237,7 @@ class Grades:
         return [
             Qrel(query_id, doc_id, label)
             for query_id, query in self.queries.items()
-            for doc_id, label in query.labels().items()
+            for doc_id, label in query.counting_failed(self.on_failed).labels().items()
         ]
 
     @property
@@ -270,7 +276,8 @@ class Grades:
         """The item rows as a pandas frame: query_id, doc_id, relevance, iteration, importance, weight, status.
 
         Every item of the bank also has a row for the document `*` with grade 0, so the frame keeps the denominators
-        through filters and joins. Failed grades are rows of status `failed` (left out when they count as zero).
+        through filters and joins. Failed grades are rows of status `failed` (left out when they count as zero, and like
+        all others when they count as a grade).
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -284,7 +291,7 @@ class Grades:
         for query in self.queries.values():
             items = {item.item_id: item for item in query.items}
             declared = (Grade(query.query_id, BANK_DOC, 0, item_id) for item_id in items)
-            for row in itertools.chain(declared, all_rows(query)):
+            for row in itertools.chain(declared, all_rows(query.counting_failed(self.on_failed))):
                 if row.status == "failed" and self.on_failed == "zero":
                     continue
                 item = items[row.iteration]

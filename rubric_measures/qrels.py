@@ -11,7 +11,8 @@ from typing import IO, Literal
 
 from ir_measures.util import Qrel
 
-from rubric_measures.errors import InputError
+from rubric_measures.errors import InputError, MeasureError
+from rubric_measures.failures import OnFailed
 from rubric_measures.graded import BANK_DOC, Grades, Label, QueryGrades, faceted
 
 __all__ = ["UNITS", "QrelsSpool", "Unit", "qrels_of"]
@@ -24,7 +25,7 @@ def qrels_of(grades: Grades, unit: Unit = "passage", label: Label = "max", rel: 
     """Judgments from grades, sorted by query, document and item.
 
     Args:
-        grades: the grades.
+        grades: the grades; failed ones have no row, unless they count as a grade (`Grades.on_failed`).
         unit: `passage`: one label a graded passage; `facet`: the same for the items of each facet, the query being
             `query_id/facet_id` (as TREC CAR is evaluated); `item`: one row a (passage, item), the item id in
             `iteration`, and for each item of the bank a row of grade 0 for the document `*`, so that the file still
@@ -34,13 +35,18 @@ def qrels_of(grades: Grades, unit: Unit = "passage", label: Label = "max", rel: 
 
     Raises:
         InputError: no passage has a grade, or no item names a facet.
+        MeasureError: a grade failed, and that is an error (`Grades.on_failed`).
     """
     rows = sorted(
-        (row for query in _asked(grades.queries.values(), unit) for row in _rows(query, unit, label, rel)),
+        (
+            row
+            for query in _asked(grades.queries.values(), unit)
+            for row in _rows(query.counting_failed(grades.on_failed), unit, label, rel)
+        ),
         key=lambda row: (row.query_id, row.doc_id, row.iteration),
     )
     failed = sum(mask.bit_count() for query in grades.queries.values() for mask in query.failed.values())
-    _say(any(row.doc_id != BANK_DOC for row in rows), failed)
+    _say(any(row.doc_id != BANK_DOC for row in rows), failed, grades.on_failed)
     return rows
 
 
@@ -49,11 +55,14 @@ def _asked(queries: Iterable[QueryGrades], unit: Unit) -> Iterable[QueryGrades]:
     return faceted(queries, lambda query: query) if unit == "facet" else queries
 
 
-def _say(is_graded: bool, failed: int) -> None:
+def _say(is_graded: bool, failed: int, on_failed: OnFailed) -> None:
+    if failed and on_failed == "error":
+        raise MeasureError(f"{failed} grades failed; grade again, or choose how failures count (--on-failed)")
     if not is_graded:
         raise InputError("no passage has a grade, so there are no qrels to write")
     if failed:
-        logging.getLogger("rubric_measures").warning("%d grades failed and are not in the qrels", failed)
+        done = f"count as grade {on_failed}" if isinstance(on_failed, int) else "are not in the qrels"
+        logging.getLogger("rubric_measures").warning("%d grades failed and %s", failed, done)
 
 
 class QrelsSpool:
@@ -65,11 +74,14 @@ class QrelsSpool:
         unit: see `qrels_of`.
         label: see `qrels_of`.
         rel: see `qrels_of`.
+        on_failed: see `graded.Grades`.
     """
 
-    def __init__(self, unit: Unit = "passage", label: Label = "max", rel: int = 1) -> None:
+    def __init__(
+        self, unit: Unit = "passage", label: Label = "max", rel: int = 1, on_failed: OnFailed = "exclude"
+    ) -> None:
         self.failed = 0
-        self._unit, self._label, self._rel = unit, label, rel
+        self._unit, self._label, self._rel, self._on_failed = unit, label, rel, on_failed
         self._is_graded = False
         # Query (or facet) -> the places of its rows in the file; several where a facet is named like a query.
         self._places: dict[str, list[tuple[int, int]]] = {}
@@ -94,7 +106,8 @@ class QrelsSpool:
         self._stream.seek(0)
         for query in _asked(queries, self._unit):
             parts: dict[str, list[tuple[str, str, int]]] = {}
-            for query_id, doc_id, relevance, iteration in _rows(query, self._unit, self._label, self._rel):
+            counted = query.counting_failed(self._on_failed)
+            for query_id, doc_id, relevance, iteration in _rows(counted, self._unit, self._label, self._rel):
                 parts.setdefault(query_id, []).append((doc_id, iteration, relevance))
                 self._is_graded = self._is_graded or doc_id != BANK_DOC
             for name, rows in parts.items():
@@ -103,15 +116,16 @@ class QrelsSpool:
                 self._places.setdefault(name, []).append((self._stream.tell(), len(packed)))
                 self._stream.write(packed)
             self.failed += sum(mask.bit_count() for mask in query.failed.values())
-            del query, parts
+            del query, counted, parts
 
     def rows(self) -> Iterator[Qrel]:
         """The judgments, sorted by query, document and item.
 
         Raises:
             InputError: no passage has a grade.
+            MeasureError: a grade failed, and that is an error.
         """
-        _say(self._is_graded, self.failed)
+        _say(self._is_graded, self.failed, self._on_failed)
         for name, places in sorted(self._places.items()):
             rows: list[tuple[str, str, int]] = []
             for offset, size in places:

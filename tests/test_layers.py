@@ -10,7 +10,7 @@ import rubric_measures
 ROOT = Path(rubric_measures.__file__).parent
 
 BASE = ["startup", "errors", "records", "files", "extras", "sorting", "drawing", "signature", "score_notes"]
-BASE += ["collector", "forked"]
+BASE += ["collector", "forked", "failures"]
 # What may be imported by each part, besides itself and BASE. Left of the waist grades are made, right of it used.
 MAKING = ["formats", "collection", "answers", "pooling", "prompts", "backends", "runners", "test_bank", "grading"]
 USING = [

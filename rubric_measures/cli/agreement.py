@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
     add_places_option(parser)
-    add_grade_options(parser)
+    add_grade_options(parser, scores=False)
     parser.epilog = """examples:
   rubric_measures agreement people.qrels model.qrels --cutoff 2 2
   rubric_measures agreement graded.jsonl.gz --cutoff 4 2        (labels against the judgments inside)

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--grader", default="qrels", help="who made the grades of item qrels (default: qrels)")
     parser.add_argument("--label", choices=["max", "count"], default="max", help="how item grades become a label")
     parser.add_argument("--rel", type=int, default=1, help="minimum grade that counts (default 1)")
-    add_grade_options(parser)
+    add_grade_options(parser, scores=False)
     width = max(map(len, FORMATS))
     listing = "\n".join(
         f"  {name:<{width}}  {'r' if one.read else '-'}{'w' if one.write else '-'}  {one.description}"

@@ -13,6 +13,7 @@ import ir_measures
 from ir_measures.measures.base import Measure
 
 from rubric_measures.errors import InputError, MeasureError, UnknownNameError
+from rubric_measures.failures import OnFailed, check_on_failed
 from rubric_measures.files import followed, open_binary, peek_head
 from rubric_measures.grade_rows import build_grades, read_grades
 from rubric_measures.graded import BANK_DOC, Grades
@@ -54,8 +55,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def add_grade_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that say which grades of a records file count, and how failed ones do."""
+def add_grade_options(parser: argparse.ArgumentParser, scores: bool = True) -> None:
+    """Adds the options that say which grades of a records file count, and how failed ones do where there are scores."""
     group = parser.add_argument_group("which grades")
     group.add_argument("--bank", metavar="BANK", help="the test bank: the items that make up the denominators")
     group.add_argument("--llm", help="use the grades of this model")
@@ -75,12 +76,23 @@ def add_grade_options(parser: argparse.ArgumentParser) -> None:
         help="override: grades by people (human:NAME, from a review) stand in the grader's place where there are any; "
         "where people differ, the median, of two the lower (default: each person is a grader to choose)",
     )
+    if not scores:
+        return
     group.add_argument(
         "--on-failed",
-        choices=["exclude", "zero", "error"],
+        type=_on_failed,
+        metavar="{exclude,zero,error,GRADE}",
         default="exclude",
-        help="a failed grade: the item leaves the denominator (default), counts as not covered, or stops the command",
+        help="a failed grade: the item leaves the denominator (default), counts as not covered, or stops the command; "
+        "or a number: it counts as that grade (the scale's highest is the other bound to zero)",
     )
+
+
+def _on_failed(text: str) -> OnFailed:
+    try:
+        return check_on_failed(int(text) if text.isdecimal() else text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error).partition("; ")[2]) from None
 
 
 class _Places(argparse.Action):

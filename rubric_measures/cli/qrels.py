@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
         return 1 if any(query.failed for query in grades.queries.values()) else 0
     from rubric_measures.selection import consume_records
 
-    with QrelsSpool(options.per, options.label, options.rel) as spool:
+    with QrelsSpool(options.per, options.label, options.rel, options.on_failed) as spool:
         consume_records(
             lambda stream: spool.fill(query.grades for query in stream),
             options.graded,

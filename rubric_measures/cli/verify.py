@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
     add_canary_options(parser)
-    add_grade_options(parser)
+    add_grade_options(parser, scores=False)
     parser.epilog = """example:
   rubric_measures verify graded.jsonl.gz --bank questions.jsonl --uncovered-passages --min-judgment 2
   rubric_measures verify graded.jsonl.gz --bank questions.jsonl --item-statistics --plot bank-size.svg

@@ -131,7 +131,8 @@ class QueryScorer:
     ) -> None:
         self._measures = measures
         self._terms = terms
-        self._grades = grades
+        # Where failed grades count as a grade none is failed here; only the counts below still know.
+        self._grades = grades.counting_failed(on_failed)
         self._on_failed: OnFailed = on_failed
         # Whether only judged passages count -> the cutoffs of the coverage measures.
         self._cutoffs: dict[bool, set[int]] = {}
