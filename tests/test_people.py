@@ -480,3 +480,111 @@ def test_a_grade_of_unknown_words_goes_with_a_later_stale_one(tmp_path: Path) ->
     assert said(stale, unknown) == ({"q1/a": [2]}, 0)
     assert said(fresh, stale) == ({"q1/a": [3]}, 0)
     assert said(stale, by("bob", {"q1/a": 4})) == ({"q1/a": [4]}, 1)
+
+
+def _three(tmp_path: Path, name: str, *, replaced: bool = False) -> str:
+    """Three runs, each with one of three passages on top; people turn the grader's order round, or already have."""
+    grades = {"d1": 5, "d2": 3, "d3": 1}
+    people = {"d1": [("ada", 1)], "d3": [("ada", 5), ("bob", 5)]}
+    judgments = {"d1": 0, "d2": 2, "d3": 3}
+    passages = []
+    for n, (doc_id, grade) in enumerate(grades.items(), 1):
+        given = people.get(doc_id, [])
+        if replaced:
+            sets = [grade_set({"q1/a": given[0][1] if given else grade})]
+        else:
+            sets = [grade_set({"q1/a": grade}), *(by(person, {"q1/a": other}) for person, other in given)]
+        passages.append(passage("q1", doc_id, sets, {f"r{n}": 1}, judgments[doc_id]))
+    return str(write_lines(tmp_path / name, [["q1", passages]]))
+
+
+def test_a_grid_of_correlations_with_people_in_the_graders_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("scipy")
+    path, replaced = _three(tmp_path, "graded.jsonl"), _three(tmp_path, "replaced.jsonl", replaced=True)
+    official = tmp_path / "official.json"
+    official.write_text('{"r1": 0.9, "r2": 0.5, "r3": 0.1}')
+    asked = ["-m", "RubricQrels(measure='nDCG@1')", "--rel", "1", "-c", "kendall", "--rounds", "0", "-o", "json"]
+    found = {}
+    for name, command in {
+        "grader": [path, "--llm", "model"],
+        "people": [path, "--people", "override"],
+        "replaced": [replaced],
+    }.items():
+        assert main(["correlate", str(official), *command, *asked]) == 0
+        out, err = capsys.readouterr()
+        (cell,) = json.loads(out)["grid"]
+        found[name] = cell
+        assert err.count("2 grades by people stand in the grader's place; 2 of them") == (name == "people")
+    # nDCG@1 is the label over the highest: 1, 3/5, 1/5 by the grader, and the other way round by people.
+    values = {name: [one["value"] for one in cell["result"]["coefficients"]] for name, cell in found.items()}
+    assert values == {"grader": [1.0], "people": [-1.0], "replaced": [-1.0]}
+    assert found["people"] == found["replaced"]
+    board = tmp_path / "board.json"
+    board.write_text('{"r1": 0.9, "r2": 0.5, "r3": 0.2}')
+    assert main(["correlate", str(official), str(board), "--people", "override"]) == 2
+    assert "board.json: holds scores of runs, no grade sets to choose from" in capsys.readouterr().err
+    # Without the option each person is a grader with a leaderboard.
+    assert main(["correlate", str(official), path, *asked]) in (0, 1)
+    assert [cell["llm"] for cell in json.loads(capsys.readouterr().out)["grid"]] == ["human:ada", "human:bob", "model"]
+
+
+def test_agreement_with_people_in_the_graders_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("scipy")
+    path, replaced = _three(tmp_path, "graded.jsonl"), _three(tmp_path, "replaced.jsonl", replaced=True)
+    asked = ["--cutoff", "3", "2", "--rounds", "0", "-o", "json"]
+    found = {}
+    for name, command in {
+        "grader": [path, "--llm", "model"],
+        "people": [path, "--people", "override"],
+        "replaced": [replaced],
+    }.items():
+        assert main(["agreement", *command, *asked]) == 0
+        out, err = capsys.readouterr()
+        found[name] = json.loads(out)
+        assert err.count("stand in the grader's place") == (name == "people")
+    # Labels 5, 3, 1 and judgments 0, 2, 3: one in both, one in each alone; 1/3 agree, 5/9 by chance: -1/2.
+    # Labels 1, 3, 5: all agree.
+    for name, kappa, cells in (("grader", -0.5, (1, 1, 1, 0)), ("people", 1.0, (2, 0, 0, 1))):
+        (cutoff,) = found[name]["cutoffs"]
+        assert cutoff["kappa"] == pytest.approx(kappa)
+        assert tuple(cutoff[part] for part in ("both", "only_a", "only_b", "neither")) == cells
+    assert {**found["people"], "sources": None} == {**found["replaced"], "sources": None}
+    tables = []
+    for command in ([path, "--people", "override"], [replaced]):
+        assert main(["agreement", *command, "--tables", "-o", "json"]) == 0
+        tables.append(json.loads(capsys.readouterr().out))
+    assert tables[0] == tables[1]
+    # A person against the grader, item by item: 1 against 5, 5 against 1.
+    pair = ["--items", "--llm", "model", "--llm-b", "human:ada"]
+    assert main(["agreement", path, path, *pair, *asked[3:]]) == 0
+    result = json.loads(capsys.readouterr().out)["agreement"]
+    assert (result["pairs"], result["exact_match"], result["mean_difference"]) == (2, 0.0, 0.0)
+    assert main(["agreement", path, path, *pair, "--people", "override"]) == 2
+    assert "name the grader, not the person" in capsys.readouterr().err
+
+
+def test_conversion_with_people_in_the_graders_place(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bank = ["--bank", str(path.with_name("bank.jsonl"))]
+    for to, expected in (
+        ("item-qrels", EXPECTED),
+        # The highest of d1 is 4 where the grader had 5.
+        ("qrels", {("q1", "d1", "0", 4), ("q1", "d2", "0", 4)}),
+    ):
+        output = tmp_path / to
+        assert main(["convert", str(path), "--to", to, "-o", str(output), *bank, "--people", "override"]) == 0
+        rows = {(row.query_id, row.doc_id, row.iteration, row.relevance) for row in read_qrels(output)}
+        assert {row for row in rows if row[1] != "*"} == expected
+        assert capsys.readouterr().err.count("4 grades by people stand in the grader's place") == 1
+    # Each person is a grader otherwise, and nothing is written.
+    output = tmp_path / "none"
+    for to in ("records", "run", "judgments"):
+        # These keep all grade sets, or none: the option would do nothing.
+        assert main(["convert", str(path), "--to", to, "-o", str(output), "--people", "override"]) == 2
+        assert f"{to} keeps all grade sets or has none, so leave it out" in capsys.readouterr().err
+    assert main(["convert", str(path), "--to", "qrels", "-o", str(output), *bank]) == 2
+    assert "--people override" in capsys.readouterr().err
+    assert not output.exists()

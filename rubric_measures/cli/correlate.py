@@ -17,6 +17,7 @@ from rubric_measures.cli.inputs import (
     keep_inputs_of,
     note_labels,
     parse_measures,
+    refuse_filters,
     rubric_measures_of,
     wanted_of,
 )
@@ -96,6 +97,8 @@ def run(options: argparse.Namespace) -> int:
     keep_inputs_of(options, options.official, *options.others, options.bank)
     if options.rounds < 0:
         raise InputError("--rounds is 0 or more")
+    if not any(path != "-" and is_records(path) for path in options.others):
+        refuse_filters(" and ".join(options.others), options, "scores of runs")
     official, errors_of_official = _official(options)
     coefficients = options.coefficients or list(DEFAULT_COEFFICIENTS)
     results: list[LeaderboardCorrelation] = []

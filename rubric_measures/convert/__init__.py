@@ -26,6 +26,9 @@ __all__ = ["FORMATS", "Format", "Options", "convert", "detect_format"]
 
 _LOG = logging.getLogger("rubric_measures")
 
+# Kinds that hold one grade set of records.
+_OF_ONE_GRADER = ("qrels", "item qrels", "assignments", "evaluations")
+
 
 def convert(
     paths: Sequence[PathName],
@@ -69,6 +72,12 @@ def convert(
             ways = sorted(way for way, one in FORMATS.items() if one.write and targets_of(kind, [one.kind]))
             guess = "" if source else " (it was told by its content; --from names another format)"
             raise InputError(f"{name} cannot become {to or sources[0]}; it can become: {', '.join(ways)}{guess}")
+    filters = [f"--{name.replace('_', '-')}" for name in options.wanted.settings()]
+    if filters and not ("records" in kinds and target.kind in _OF_ONE_GRADER):
+        raise InputError(
+            f"{' '.join(filters)}: chooses the one grade set of records for {', '.join(_OF_ONE_GRADER)}; "
+            f"{to or sources[0]} keeps all grade sets or has none, so leave it out"
+        )
     contents = [_reader(name)(path) for path, name in zip(paths, sources, strict=True)]
     if len(set(kinds)) == 1:
         content = _made(_merged(kinds[0], contents), kinds[0], to or sources[0], options)
