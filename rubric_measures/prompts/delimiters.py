@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 __all__ = ["Delimiters", "delimiters_of", "neutralise", "visible"]
@@ -32,6 +32,21 @@ _UNSEEN = (
     r"\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff"
 )
 _HIDDEN = re.compile(f"[{_UNSEEN}]")
+# Letters of Cyrillic, Greek, Armenian and phonetic writing that look like a Latin one.
+_ALIKE = {
+    "a": "аαɑ", "c": "с", "d": "ԁ", "e": "е", "g": "ɡց", "h": "һհ", "i": "іιı", "j": "јϳ", "k": "кκ", "l": "ӏ",
+    "m": "м", "n": "ոп", "o": "оοօ", "p": "рρ", "q": "ԛ", "s": "ѕ", "t": "тτ", "u": "υս", "v": "ѵν", "w": "ԝ",
+    "x": "хχ", "y": "уγү",
+    "A": "АΑ", "B": "ВΒ", "C": "С", "E": "ЕΕ", "G": "Ԍ", "H": "НΗ", "I": "ІΙӀ", "J": "Ј", "K": "КΚ", "M": "МΜ",
+    "N": "Ν", "O": "ОΟ", "P": "РΡ", "Q": "Ԛ", "S": "Ѕ", "T": "ТΤ", "U": "Ս", "V": "Ѵ", "W": "Ԝ", "X": "ХΧ",
+    "Y": "ҮΥ", "Z": "Ζ",
+}  # fmt: skip
+_LATIN = str.maketrans({one: letter for letter, forms in _ALIKE.items() for one in forms})
+_OTHERS = "".join(_ALIKE.values())
+# Nobody writes a word in two scripts, but to pass for another: whole words of another script stay what they are.
+_MIXED = re.compile(rf"(?<!\w)(?=\w*[A-Za-z])(?=\w*[{_OTHERS}])\w+")
+# Quicker: such a word has this in it.
+_TOUCHING = re.compile(rf"[{_OTHERS}](?:(?=[A-Za-z])|(?<=[A-Za-z].))")
 # What may stand before a delimiter without changing how the line reads: all but letters and digits, and "1.".
 _LEAD = re.compile(rf"(?:[^\w{_BREAKS}]|_|[\u115f\u1160\u3164\uffa0]|\d{{1,3}}[.):](?!\d))*")
 # What the mark of a quoted line is put behind: blanks, emphasis, bullets.
@@ -100,8 +115,21 @@ def _in_row(row: str, lines: dict[str, None], inline: dict[str, None]) -> None:
 
 
 def visible(text: str) -> str:
-    """A text as it is read: compatibility forms (fullwidth letters) folded, characters that are not seen left out."""
+    """A text as it is read: compatibility forms (fullwidth letters) folded, characters that are not seen left out.
+
+    In a word that mixes them with Latin letters, letters of other scripts are the Latin ones that they look like.
+    """
+    seen = _folded(text)
+    return _MIXED.sub(lambda word: word[0].translate(_LATIN), seen) if _is_mixed(seen) else seen
+
+
+def _folded(text: str) -> str:
     return _HIDDEN.sub("", text if text.isascii() else unicodedata.normalize("NFKC", text))
+
+
+def _is_mixed(folded: str) -> bool:
+    """Whether a word of a text mixes Latin letters with others that look like some."""
+    return not folded.isascii() and _TOUCHING.search(folded) is not None
 
 
 # A passage is shown with each of its items, one after the other.
@@ -119,7 +147,8 @@ def neutralise(text: str, delimiters: Delimiters, *, at_start: bool = True) -> s
         delimiters: the template's own delimiters (`delimiters_of`).
         at_start: the field stands at the beginning of a line, so that the value's first line counts as a line.
     """
-    for pattern, kind in _inline_forgeries(delimiters.inline):
+    alike = bool(delimiters.inline) and not text.isascii() and _is_mixed(_folded(text))
+    for pattern, kind in _inline_forgeries(delimiters.inline, alike):
         text = pattern.sub(_REWRITTEN[kind], text)
     if not delimiters.lines:
         return text
@@ -185,18 +214,24 @@ _REWRITTEN: dict[str, str | Callable[[re.Match[str]], str]] = {
 
 
 @lru_cache(maxsize=512)
-def _inline_forgeries(delimiters: tuple[str, ...]) -> tuple[tuple[re.Pattern[str], str], ...]:
-    """What passes for a delimiter inside of a line, in any width and with unseen characters in it; and its kind."""
+def _inline_forgeries(delimiters: tuple[str, ...], alike: bool) -> tuple[tuple[re.Pattern[str], str], ...]:
+    """What passes for a delimiter inside of a line, in any width and with unseen characters in it; and its kind.
+
+    Args:
+        delimiters: those inside of lines.
+        alike: letters of other scripts that look the same count, too, which is slower.
+    """
+    loose = partial(_loose, alike=alike)
     found: list[tuple[re.Pattern[str], str]] = []
     for text in delimiters:
         if not re.search(r"\w", text):
             found.append((re.compile(rf"{re.escape(text[0])}{{{len(text)},}}"), "run"))
         elif text[0] in "<[":
-            inner = r"\s*".join(map(_loose, re.findall(r"[^\W_]+|[^\w\s]|_", text[1:-1].lstrip("/"))))
+            inner = r"\s*".join(map(loose, re.findall(r"[^\W_]+|[^\w\s]|_", text[1:-1].lstrip("/"))))
             found.append((re.compile(rf"[<＜\[［]\s*(?P<inner>/?\s*{inner}[^<>\[\]\n]{{0,40}})[>＞\]］]"), "tag"))
         else:
-            words = r"\s+".join(map(_loose, text[:-1].split()))
-            first = f"(?=[{re.escape(text[0])}{_wide(text[0])}])"
+            words = r"\s+".join(map(loose, text[:-1].split()))
+            first = f"(?=[{re.escape(text[0])}{_wide(text[0])}{_ALIKE.get(text[0], '') * alike}])"
             end = r"[:：∶꞉]" if text[-1] in ":：" else re.escape(text[-1])
             found.append((re.compile(rf"(?<!\w){first}(?P<label>{words})(?P<end>\s*{end})"), "label"))
     return tuple(found)
@@ -207,10 +242,16 @@ def _wide(letter: str) -> str:
     return chr(ord(letter) + 0xFEE0) if "!" <= letter <= "~" else ""
 
 
-def _loose(word: str) -> str:
-    """A pattern for a word in small or capital letters, in any width, with unseen characters between the letters."""
-    each = (
-        f"[{''.join(re.escape(form) for one in {char.lower(), char.upper()} for form in (one, *_wide(one)))}]"
-        for char in word
-    )
-    return f"[{_UNSEEN}]*".join(each)
+def _loose(word: str, alike: bool) -> str:
+    """A pattern for a word in small or capital letters, in any width, with unseen characters between the letters.
+
+    Letters of other scripts that look the same may stand in it where they count, but not alone.
+    """
+    each = []
+    for char in word:
+        # "SS", the capitals of "ß", are two letters.
+        cases = [one for one in dict.fromkeys((char, char.lower(), char.upper())) if len(one) == 1]
+        forms = [form for one in cases for form in (one, _wide(one), _ALIKE.get(one, "") * alike)]
+        each.append(f"[{re.escape(''.join(forms))}]")
+    mixed = f"(?=[{_UNSEEN}{_OTHERS}]*[A-Za-zＡ-Ｚａ-ｚ])" if alike and word.isascii() and word.isalpha() else ""
+    return mixed + f"[{_UNSEEN}]*".join(each)
