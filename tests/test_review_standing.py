@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from rubric_measures.cli import main
 from rubric_measures.review import screens
 from rubric_measures.review.asked import Asked
 from rubric_measures.review.events import Cell
-from rubric_measures.review.export import import_grades
+from rubric_measures.review.export import export_review, import_grades
 from rubric_measures.review.material import load_material
 from rubric_measures.review.queues import ORDERS, make_queue
 from rubric_measures.review.session import QueueChoice, Review
@@ -134,3 +135,28 @@ def test_an_import_says_how_many_grades_count_no_more(
     assert note.startswith("2 grades of the file are of items that left the bank, or wait for grades anew")
     # Kept all the same: they count again when the edits are taken back.
     assert {cell.item_id for cell in review.store.snapshot().grades} == set(items)
+
+
+def test_an_export_says_how_many_grades_count_no_more(review: Review, tmp_path: Path) -> None:
+    for person, item, grade in (("ada", "q1/a", 5), ("bob", "q1/a", 5), ("ada", "q1/b", 5), ("ada", "q1/c", 5)):
+        review.store.grade(person, Cell("q1", "d1", item), grade, 5)
+    # Undecided is no grade, and no export has it.
+    review.store.grade("ada", Cell("q1", "d2", "q1/a"), None, 5)
+
+    def exported(place: str) -> list[str]:
+        made = export_review(review.store, review.material, str(tmp_path / "bank.jsonl"), tmp_path / place)
+        return [note for note in made.notes if "do not count" in note]
+
+    assert exported("before") == []
+    review.store.edit("bob", "item_retire", {"key": "q1/a"}, {"q1/a": 0})
+    review.store.edit("bob", "item_edit", {"key": "q1/b", "gold_answers": ["x"]}, {"q1/b": 0})
+    (note,) = exported("after")
+    assert note.startswith("3 grades of the export are of items that left the bank, or wait for grades anew")
+    # Grades of an earlier review, too: those of the first export, beside one given now.
+    material = load_material(tmp_path / "before" / "graded.jsonl.gz", tmp_path / "before" / "bank.jsonl")
+    with closing(ReviewStore(tmp_path / "second.sqlite", material.bank)) as store:
+        store.grade("ada", Cell("q1", "d1", "q1/a"), 5, 5, blind=False)
+        store.grade("ada", Cell("q1", "d3", "q1/a"), 5, 5)
+        store.edit("bob", "item_retire", {"key": "q1/a"}, {"q1/a": 0})
+        made = export_review(store, material, str(tmp_path / "before" / "bank.jsonl"), tmp_path / "third")
+    assert [note.partition(" are ")[0] for note in made.notes] == ["3 grades of the export"]

@@ -30,7 +30,7 @@ from rubric_measures.review.asked import checked_person
 from rubric_measures.review.bank_formats import made_banks, write_banks
 from rubric_measures.review.events import PAGE, Cell, Event, Snapshot
 from rubric_measures.review.material import Material
-from rubric_measures.review.standing import left_items, words_of
+from rubric_measures.review.standing import left_grades, left_items, left_note, words_of
 from rubric_measures.review.store import ReviewStore
 from rubric_measures.review.taking_in import PageGrade, TakenIn
 from rubric_measures.signature import content_hash, item_content
@@ -72,7 +72,8 @@ class Exported(NamedTuple):
 
     Attributes:
         paths: the files.
-        notes: what a format of the bank cannot hold, a line a format; how many grades wait for a decision.
+        notes: what a format of the bank cannot hold, a line a format; how many grades count no more because of edits of
+            the bank; how many wait for a decision.
         waiting: items in the bank that need grades.
     """
 
@@ -126,7 +127,8 @@ def export_review(
     write_bank(paths[1], entries)
     write_banks(target, banks)
     notes = [f"{bank.file_name} cannot hold: {bank.note}" for bank in banks if bank.note]
-    notes += [note for note in (open_note(snapshot),) if note]
+    left = left_note(left_grades(snapshot, material.graded_by), "the export")
+    notes += [note for note in (left, open_note(snapshot)) if note]
     waiting = sum(state.regrade and not state.retired for state in snapshot.items.values())
     return Exported([str(path) for path in paths], notes, waiting)
 
@@ -326,14 +328,10 @@ def import_grades(path: str | os.PathLike[str], store: ReviewStore, material: Ma
         log.warning("%s", note)
     snapshot = store.snapshot()
     left = left_items(snapshot)
-    if count := sum((row.payload["query_id"], row.payload["item_id"]) in left for row in rows):
-        log.warning(
-            "%d grades of the file are of items that left the bank, or wait for grades anew (reworded, other gold "
-            "answers): kept, and they do not count",
-            count,
-        )
-    if note := open_note(snapshot):
-        log.warning("%s", note)
+    count = sum((row.payload["query_id"], row.payload["item_id"]) in left for row in rows)
+    for note in (left_note(count, "the file"), open_note(snapshot)):
+        if note:
+            log.warning("%s", note)
     return taken.new, len(rows)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from rubric_measures.review.events import Cell, ItemState, Snapshot
 
-__all__ = ["left_items", "words_of"]
+__all__ = ["left_grades", "left_items", "left_note", "words_of"]
 
 
 def left_items(snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
@@ -21,6 +21,34 @@ def left_items(snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
         for state in snapshot.items.values()
         if state.version and state.history[0].version == 0 and (state.retired or state.regrade)
     }
+
+
+def left_grades(snapshot: Snapshot, earlier: Mapping[str, Collection[Cell]]) -> int:
+    """How many of the grades by people that an export holds are of such items.
+
+    Args:
+        snapshot: what people did.
+        earlier: person -> the grades that the records have of them, from earlier reviews.
+    """
+    given = {
+        (name, cell)
+        for cell, people in snapshot.grades.items()
+        for name, said in people.items()
+        if said.final is not None
+    }
+    given |= {(name, cell) for name, cells in earlier.items() for cell in cells}
+    left = left_items(snapshot)
+    return sum((cell.query_id, cell.item_id) in left for _, cell in given)
+
+
+def left_note(count: int, of: str) -> str:
+    """What is to say of grades of such items, by `of` (the export, a file); empty where there are none."""
+    if not count:
+        return ""
+    return (
+        f"{count} grades of {of} are of items that left the bank, or wait for grades anew (reworded, other gold "
+        "answers): kept, and they do not count"
+    )
 
 
 def _what(state: ItemState) -> str:
