@@ -250,6 +250,74 @@ def test_two_people_at_one_saved_page_and_a_name_that_is_corrected(tmp_path: Pat
     assert len({line["uid"] for line in audit}) == 4
 
 
+def test_notes_without_a_grade_stay_on_a_saved_page(tmp_path: Path) -> None:
+    from rubric_measures.cli import main
+
+    (tmp_path / "project").mkdir()
+    project = make_project(tmp_path / "project")
+    page = tmp_path / "queue.html"
+    command = ["review", str(project / "graded.jsonl.gz"), "--bank", str(project / "bank.jsonl")]
+    assert main([*command, "--order", "query", "--query", "q1", "--export-queue", str(page)]) == 0
+    ada = Browser(tmp_path / "profile")
+    try:
+        ada.driver.execute_cdp_cmd(
+            "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(ada.downloads)}
+        )
+
+        def called(name: str) -> None:
+            ada.find("#person").clear()
+            ada.find("#person").send_keys(name)
+            ada.find("h1").click()
+
+        def note() -> str:
+            return str(ada.find("#note").get_attribute("value"))
+
+        def count() -> str:
+            return str(ada.find("#count").text)
+
+        ada.driver.get(page.as_uri())
+        # Nobody has said a name yet: the note waits for the first one who does.
+        ada.find("#note").send_keys("one")
+        ada.find("#on").click()
+        assert note() == ""
+        ada.find("#back").click()
+        assert note() == "one"
+        called("ada")
+        assert "0 done; 1 note without a grade, in no file" in count()
+        ada.keys("j")
+        ada.find("#note").send_keys("two")
+        ada.find("#on").click()
+        assert "2 notes without a grade" in count()
+        # They are there after the page was left, and nobody else sees them.
+        ada.driver.get(page.as_uri())
+        assert (note(), "without a grade" in count()) == ("", False)
+        called("bob")
+        assert (note(), "without a grade" in count()) == ("", False)
+        called("ada")
+        assert (note(), "2 notes without a grade" in count()) == ("one", True)
+        ada.keys("4")
+        ada.wait_for("1 done; 1 note without a grade")
+        assert note() == "two"
+        # A corrected name takes them over, and saving says what is in no file.
+        called("ada l.")
+        ada.find("#rename").click()
+        ada.wait_for("1 done; 1 note without a grade")
+        saved = ada.downloads / "review-grades.jsonl"
+        ada.find("#save").click()
+        WebDriverWait(ada.driver, 60).until(lambda _: saved.exists())
+        rows = [json.loads(line) for line in saved.read_text(encoding="utf-8").splitlines()]
+        assert [(row["person"], row["item_id"], row["grade"], row["note"]) for row in rows] == [
+            ("ada l.", "q1/a", 4, "one")
+        ]
+        assert "1 done; 1 note without a grade" in count()
+        # A note that is taken back is none.
+        ada.find("#note").clear()
+        ada.keys("j")
+        assert "without a grade" not in count()
+    finally:
+        ada.driver.quit()
+
+
 def test_both_colour_schemes_are_readable_and_nothing_overflows_at_200_percent(
     people: tuple[Browser, Browser], server: Server
 ) -> None:

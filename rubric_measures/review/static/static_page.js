@@ -11,8 +11,11 @@
     return JSON.stringify([cell.query_id, cell.doc_id, cell.item_id]);
   };
   const store = "rubric-review-queue-" + queue.id + "-";
-  // Several people may share one browser: each has grades of their own, and sees nobody else's.
+  const drawer = "rubric-review-notes-" + queue.id + "-";
+  // Several people may share one browser: each has grades of their own, and sees nobody else's. Beside them lie notes
+  // that were typed before a grade was given; those of nobody yet are the first person's who says their name.
   const people = Object.create(null);
+  const drafts = Object.create(null);
   let person = "";
   let before = "";
   let kept = true;
@@ -25,38 +28,82 @@
     }).join("");
   }
 
-  function grades(name) {
-    if (people[name] === undefined) {
-      people[name] = {};
+  function read(known, place, name) {
+    if (known[name] === undefined) {
+      known[name] = {};
       try {
-        people[name] = JSON.parse(localStorage.getItem(store + name) || "{}");
+        known[name] = JSON.parse(localStorage.getItem(place + name) || "{}");
       } catch (problem) {
         kept = false;
       }
     }
-    return people[name];
+    return known[name];
+  }
+
+  function grades(name) {
+    return read(people, store, name);
+  }
+
+  function notes(name) {
+    return read(drafts, drawer, name);
   }
 
   function keep(name) {
+    // What has no name yet is gone when the page is left: the next person may be another one.
+    if (!name) return;
     try {
       localStorage.setItem(store + name, JSON.stringify(grades(name)));
+      localStorage.setItem(drawer + name, JSON.stringify(notes(name)));
     } catch (problem) {
       kept = false;
     }
+  }
+
+  // Notes of a name that stand beside no grade.
+  function waiting(name) {
+    return cells.filter(function (cell) {
+      return notes(name)[key(cell)] && (!name || grades(name)[key(cell)] === undefined);
+    }).length;
+  }
+
+  // A note is kept beside its grade, or until there is one.
+  function jot() {
+    const cell = cells[place];
+    if (!cell) return;
+    const mine = person ? grades(person)[key(cell)] : undefined;
+    const note = find("note").value.trim();
+    if (mine === undefined) {
+      if (note) notes(person)[key(cell)] = note;
+      else delete notes(person)[key(cell)];
+    } else if ((mine.note || "") !== note) {
+      mine.note = note;
+      mine.uid = uid();
+      mine.time = now();
+    }
+    keep(person);
   }
 
   // Takes the name from its field; the grades of a name stay with it until somebody says that they are theirs.
   function know() {
     const name = find("person").value.trim().normalize("NFC");
     if (name && name !== person) {
-      // A note that was typed before the first name is that person's.
-      const note = person ? "" : find("note").value;
-      before = person && Object.keys(grades(person)).length ? person : "";
+      jot();
+      before = person && (Object.keys(grades(person)).length || waiting(person)) ? person : "";
+      if (!person) take("", name);
       person = name;
       show();
-      find("note").value = find("note").value || note;
     }
     return name !== "";
+  }
+
+  // Notes without a grade go from one name to another, unless that one has a note or a grade there.
+  function take(from, to) {
+    for (const [cell, note] of Object.entries(notes(from))) {
+      if (grades(to)[cell] === undefined && !notes(to)[cell]) notes(to)[cell] = note;
+    }
+    drafts[from] = {};
+    keep(from);
+    keep(to);
   }
 
   function ask() {
@@ -71,8 +118,7 @@
       if (mine[cell] === undefined || mine[cell].time < one.time) mine[cell] = one;
     }
     people[before] = {};
-    keep(person);
-    keep(before);
+    take(before, person);
     before = "";
     show();
   }
@@ -89,7 +135,7 @@
     find("item").textContent = cell ? cell.item || cell.item_id : "";
     find("gold").textContent = cell && cell.gold.length ? "Gold answers: " + cell.gold.join("; ") : "";
     find("query").textContent = cell ? "Query " + cell.query_id + (cell.query ? ": " + cell.query : "") : "";
-    find("note").value = mine && mine.note ? mine.note : "";
+    find("note").value = (mine ? mine.note : cell && notes(person)[key(cell)]) || "";
     for (const button of find("grades").children) {
       const is = mine !== undefined && String(mine.grade === null ? "u" : mine.grade) === button.dataset.grade;
       button.setAttribute("aria-pressed", String(is));
@@ -97,7 +143,9 @@
     const done = cells.filter(function (one) {
       return said[key(one)] !== undefined;
     }).length;
-    const where = cells.length ? place + 1 + " of " + cells.length + "; " + done + " done" : "";
+    const open = waiting(person);
+    const notOf = open ? "; " + open + (open === 1 ? " note" : " notes") + " without a grade, in no file: grade or u" : "";
+    const where = cells.length ? place + 1 + " of " + cells.length + "; " + done + " done" + notOf : "";
     find("count").textContent = where + (kept ? "" : " (this browser keeps nothing: save before you leave)");
   }
 
@@ -120,6 +168,7 @@
       grade: value === "u" ? null : Number(value),
       note: find("note").value.trim(),
     };
+    delete notes(person)[key(cell)];
     keep(person);
     move(1);
   }
@@ -139,6 +188,7 @@
     link.href = URL.createObjectURL(new Blob(lines, { type: "application/jsonl" }));
     link.download = "review-grades.jsonl";
     link.click();
+    show();
   }
 
   for (const value of ["0", "1", "2", "3", "4", "5", "u"]) {
@@ -160,16 +210,7 @@
   find("save").addEventListener("click", save);
   find("person").addEventListener("change", know);
   find("rename").addEventListener("click", rename);
-  find("note").addEventListener("change", function () {
-    const cell = cells[place];
-    const mine = cell && person ? grades(person)[key(cell)] : undefined;
-    if (mine !== undefined) {
-      mine.note = find("note").value.trim();
-      mine.uid = uid();
-      mine.time = now();
-      keep(person);
-    }
-  });
+  find("note").addEventListener("change", jot);
   document.addEventListener("keydown", function (event) {
     if (event.ctrlKey || event.altKey || event.metaKey || event.repeat || !find("keys").checked) return;
     if (event.target.matches("input:not([type=checkbox]), textarea")) return;
