@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple, Self
 
 from rubric_measures.backends.base import Reply, Request
@@ -23,6 +19,7 @@ from rubric_measures.backends.model_notes import (
     read_notes,
     write_note,
 )
+from rubric_measures.backends.stored_replies import CacheEntry, Row, decoded, messages_hash, row_of
 from rubric_measures.errors import FormatError, InputError
 from rubric_measures.files import atomic_writer, path_name
 from rubric_measures.signature import canonical_json
@@ -47,33 +44,7 @@ _READABLE = (
     "(SELECT rowid AS row, model, length(reply) AS size, iif(json_valid(reply), reply, '{}') AS reply FROM replies)"
 )
 _LOOKUP_BLOCK = 400
-_Row = tuple[bytes, str, bytes, int, str]
 _BUSY_SECONDS = 60.0
-
-
-class CacheEntry(NamedTuple):
-    """One stored reply: its key (hex), the model, the hash of the messages (hex), the replicate, the reply."""
-
-    key: str
-    model: str
-    messages: str
-    replicate: int
-    reply: Reply
-
-    def as_json(self) -> dict[str, object]:
-        """The entry as a line of `cache export`, which the `scripted` backend replays."""
-        reply = self.reply
-        return {
-            "key": self.key,
-            "model": self.model,
-            "messages_hash": self.messages,
-            "replicate": self.replicate,
-            "reply": reply.text,
-            **_cut_fields(reply),
-            "prompt_tokens": reply.prompt_tokens,
-            "completion_tokens": reply.completion_tokens,
-            "raw": dict(reply.raw),
-        }
 
 
 class ModelCount(NamedTuple):
@@ -85,12 +56,6 @@ class ModelCount(NamedTuple):
     prompt_tokens: int
     completion_tokens: int
     characters: int
-
-
-def messages_hash(request: Request) -> str:
-    """The sha256 of what a model is shown, whatever the model: by it a reply can be replayed under another name."""
-    text = ",".join([message.as_json() for message in request.messages])
-    return hashlib.sha256(f"[{text}]".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class ReplyCache:
@@ -228,7 +193,7 @@ class ReplyCache:
         """
         if not reply.is_answer:
             return reply
-        row = _row(request, reply)
+        row = row_of(request, reply)
         with self._lock, self._explained():
             return self._insert(reply, row)
 
@@ -238,7 +203,7 @@ class ReplyCache:
         Returns:
             the stored replies in the same order (those that are no answers as they are).
         """
-        rows = [_row(request, reply) if reply.is_answer else None for request, reply in answered]
+        rows = [row_of(request, reply) if reply.is_answer else None for request, reply in answered]
         if not any(rows):
             return [reply for _, reply in answered]
         with self._lock, self._explained(), _transaction(self._connection):
@@ -247,7 +212,7 @@ class ReplyCache:
                 for (_, reply), row in zip(answered, rows, strict=True)
             ]
 
-    def _insert(self, reply: Reply, row: _Row) -> Reply:
+    def _insert(self, reply: Reply, row: Row) -> Reply:
         cursor = self._connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?)", row)
         if cursor.rowcount:
             return reply
@@ -256,7 +221,7 @@ class ReplyCache:
 
     def _decode(self, key: bytes, text: str) -> Reply:
         try:
-            return _decoded(text)
+            return decoded(text)
         except (ValueError, TypeError, KeyError, AttributeError):
             problem = f"the reply of key {key.hex()} is damaged; prune it or name another file"
             raise FormatError(problem, path=self.path) from None
@@ -391,41 +356,3 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
         connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
-
-
-@lru_cache(maxsize=4096)
-def _decoded(text: str) -> Reply:
-    """A stored reply; equal ones, and of grades there are few, are one object."""
-    fields = json.loads(text)
-    status = fields.get("status", "ok")
-    if not isinstance(fields["text"], str) or status not in ("ok", "truncated"):
-        raise TypeError
-    return Reply(
-        fields["text"],
-        status,
-        fields.get("error", ""),
-        prompt_tokens=fields.get("prompt_tokens", 0),
-        completion_tokens=fields.get("completion_tokens", 0),
-        raw=MappingProxyType(fields.get("raw", {})),
-    )
-
-
-def _row(request: Request, reply: Reply) -> _Row:
-    digest = bytes.fromhex(messages_hash(request))
-    return bytes.fromhex(request.key), request.model, digest, request.replicate, _encode(reply)
-
-
-def _cut_fields(reply: Reply) -> dict[str, object]:
-    """What says that a reply was cut. Whole replies go without, as in the files made before cut ones were kept."""
-    return {} if reply.status == "ok" else {"status": reply.status, "error": reply.error}
-
-
-def _encode(reply: Reply) -> str:
-    fields: dict[str, object] = {"text": reply.text, **_cut_fields(reply)}
-    if reply.prompt_tokens:
-        fields["prompt_tokens"] = reply.prompt_tokens
-    if reply.completion_tokens:
-        fields["completion_tokens"] = reply.completion_tokens
-    if reply.raw:
-        fields["raw"] = dict(reply.raw)
-    return json.dumps(fields, sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,90 @@
+"""How replies lie in the cache: a row each, and how they are named when they are listed and exported."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import lru_cache
+from types import MappingProxyType
+from typing import NamedTuple
+
+from rubric_measures.backends.base import Reply, Request
+
+__all__ = ["CacheEntry", "Row", "decoded", "messages_hash", "row_of"]
+
+# The key, the model, the hash of the messages, the replicate, the reply as JSON.
+Row = tuple[bytes, str, bytes, int, str]
+
+
+class CacheEntry(NamedTuple):
+    """One stored reply: its key (hex), the model, the hash of the messages (hex), the replicate, the reply."""
+
+    key: str
+    model: str
+    messages: str
+    replicate: int
+    reply: Reply
+
+    def as_json(self) -> dict[str, object]:
+        """The entry as a line of `cache export`, which the `scripted` backend replays."""
+        reply = self.reply
+        return {
+            "key": self.key,
+            "model": self.model,
+            "messages_hash": self.messages,
+            "replicate": self.replicate,
+            "reply": reply.text,
+            **_cut_fields(reply),
+            "prompt_tokens": reply.prompt_tokens,
+            "completion_tokens": reply.completion_tokens,
+            "raw": dict(reply.raw),
+        }
+
+
+def messages_hash(request: Request) -> str:
+    """The sha256 of what a model is shown, whatever the model: by it a reply can be replayed under another name."""
+    text = ",".join([message.as_json() for message in request.messages])
+    return hashlib.sha256(f"[{text}]".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@lru_cache(maxsize=4096)
+def decoded(text: str) -> Reply:
+    """A stored reply; equal ones, and of grades there are few, are one object.
+
+    Raises:
+        ValueError, TypeError, KeyError, AttributeError: the text is none.
+    """
+    fields = json.loads(text)
+    status = fields.get("status", "ok")
+    if not isinstance(fields["text"], str) or status not in ("ok", "truncated"):
+        raise TypeError
+    return Reply(
+        fields["text"],
+        status,
+        fields.get("error", ""),
+        prompt_tokens=fields.get("prompt_tokens", 0),
+        completion_tokens=fields.get("completion_tokens", 0),
+        raw=MappingProxyType(fields.get("raw", {})),
+    )
+
+
+def row_of(request: Request, reply: Reply) -> Row:
+    """An answer as it is stored."""
+    digest = bytes.fromhex(messages_hash(request))
+    return bytes.fromhex(request.key), request.model, digest, request.replicate, _encode(reply)
+
+
+def _cut_fields(reply: Reply) -> dict[str, object]:
+    """What says that a reply was cut. Whole replies go without, as in the files made before cut ones were kept."""
+    return {} if reply.status == "ok" else {"status": reply.status, "error": reply.error}
+
+
+def _encode(reply: Reply) -> str:
+    fields: dict[str, object] = {"text": reply.text, **_cut_fields(reply)}
+    if reply.prompt_tokens:
+        fields["prompt_tokens"] = reply.prompt_tokens
+    if reply.completion_tokens:
+        fields["completion_tokens"] = reply.completion_tokens
+    if reply.raw:
+        fields["raw"] = dict(reply.raw)
+    return json.dumps(fields, sort_keys=True, separators=(",", ":"))
