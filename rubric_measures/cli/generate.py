@@ -6,23 +6,19 @@ import argparse
 import contextlib
 import itertools
 import logging
-import sys
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from rubric_measures.cli.generate_support import cache_path, make_caller, print_plan, say_failures
 from rubric_measures.cli.grade_notes import note_limit
-from rubric_measures.cli.grade_support import Interrupts, shown_on
+from rubric_measures.cli.grade_support import Interrupts
 from rubric_measures.cli.inputs import keep_cache, keep_inputs
-from rubric_measures.cli.model_options import backend_of, backend_settings, model_price, named_values
 from rubric_measures.errors import GradingError, InputError
 
 if TYPE_CHECKING:
     from rubric_measures.formats.workbench import QueryPassages
     from rubric_measures.prompts import Prompt
     from rubric_measures.records import TestBank
-    from rubric_measures.runners import RunStats
     from rubric_measures.test_bank.calls import Caller, Failure
     from rubric_measures.test_bank.generation import Topic
 
@@ -30,7 +26,6 @@ __all__ = ["HELP", "add_arguments", "run"]
 
 HELP = "queries to a test bank; passages to synthetic queries"
 _LOGGER = logging.getLogger("rubric_measures")
-_SHOWN = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -112,10 +107,10 @@ def run(options: argparse.Namespace) -> int:
     scripted = [spec.removeprefix("scripted:") for spec in options.model if spec.startswith("scripted:")]
     read = (options.queries, options.from_documents, options.passages, options.examples, options.qrels)
     keep_inputs(options.output, *read, *scripted, options.prices)
-    keep_cache(_cache_path(options), options.output, *read, *scripted, options.prices)
+    keep_cache(cache_path(options), options.output, *read, *scripted, options.prices)
     with contextlib.ExitStack() as stack:
         stop = None if options.dry_run else stack.enter_context(Interrupts()).event
-        callers = [_caller(spec, options, stack, stop) for spec in dict.fromkeys(options.model)]
+        callers = [make_caller(spec, options, stack, stop) for spec in dict.fromkeys(options.model)]
         if options.target == "queries":
             failed = _make_queries(options, callers)
         elif options.from_documents:
@@ -123,7 +118,7 @@ def run(options: argparse.Namespace) -> int:
         else:
             failed = _make_bank(options, callers[0])
         if options.dry_run:
-            _print_plan(callers, options)
+            print_plan(callers, options)
             return 0
         for caller in callers:
             _LOGGER.info("%s: %s", caller.model, caller.stats)
@@ -160,56 +155,6 @@ def _check(options: argparse.Namespace) -> None:
             raise InputError(f"--{name.replace('_', '-')} must be at least 1")
     if options.retries < 0:
         raise InputError("--retries must not be negative")
-
-
-def _caller(
-    spec: str, options: argparse.Namespace, stack: contextlib.ExitStack, stop: threading.Event | None = None
-) -> Caller:
-    from rubric_measures.backends.cache import ReplyCache
-    from rubric_measures.backends.counting import CountingBackend
-    from rubric_measures.runners import LocalRunner
-    from rubric_measures.test_bank.calls import Caller
-
-    if spec == "lexical":
-        raise InputError("the lexical grader cannot write: choose a model that can (hf:, openai:, scripted:)")
-    path = _cache_path(options)
-    backend = backend_of(
-        spec, backend_settings(options.model_option, options.base_url), path if options.cache_only else None
-    )
-    price = model_price(options.prices, backend, options.max_cost)
-    cache = None
-    if path and not (options.dry_run and not Path(path).exists()):
-        cache = stack.enter_context(ReplyCache(path, read_only=options.dry_run))
-    settings = {
-        "max_tokens": options.max_tokens,
-        "temperature": options.temperature,
-        **named_values("--option", options.option),
-    }
-    runner = LocalRunner(
-        CountingBackend(backend) if options.dry_run else backend,
-        cache,
-        cache_only=options.cache_only and not options.dry_run,
-        max_calls=None if options.dry_run else options.max_calls,
-        max_cost=None if options.dry_run else options.max_cost,
-        price=price,
-        progress=None if options.dry_run else _progress(stack, spec),
-        stop=stop,
-    )
-    return Caller(runner, settings, 0 if options.dry_run else options.retries)
-
-
-def _cache_path(options: argparse.Namespace) -> str:
-    return str(options.cache or ("" if options.output == "-" else f"{options.output}.cache.sqlite"))
-
-
-def _progress(stack: contextlib.ExitStack, spec: str) -> Callable[[RunStats], None] | None:
-    """A bar on standard error when that is a terminal; else nothing."""
-    if not sys.stderr.isatty():
-        return None
-    from tqdm import tqdm
-
-    bar = stack.enter_context(tqdm(desc=spec, unit=" calls", file=sys.stderr))
-    return shown_on(bar)
 
 
 def _topics(options: argparse.Namespace) -> list[Topic]:
@@ -308,7 +253,7 @@ def _finish_bank(
 
     if options.dry_run:
         return False
-    _say(failures)
+    say_failures(failures)
     if not len(bank):
         raise GradingError(f"{caller.model}: no call led to an item; nothing was written")
     info = {
@@ -347,7 +292,7 @@ def _make_queries(options: argparse.Namespace, callers: Sequence[Caller]) -> boo
     )
     if options.dry_run:
         return False
-    _say(made.failures)
+    say_failures(made.failures)
     queries, missing = made.queries, dict[str, int]()
     if quotas:
         # A model of which every call failed has no queries to sample; those of the others are kept.
@@ -385,29 +330,3 @@ def _examples(path: str) -> list[str]:
     if text.lstrip()[:1] in ("{", "[") or "\t" in text:
         return list(read_queries(path).values())
     return [line.strip() for line in text.split("\n") if line.strip()]
-
-
-def _say(failures: Sequence[Failure]) -> None:
-    for failure in failures[:_SHOWN]:
-        _LOGGER.warning("query %s, %s: %s", *failure)
-    if len(failures) > _SHOWN:
-        _LOGGER.warning("and %d more calls that led to nothing", len(failures) - _SHOWN)
-    if any(failure.reason.startswith("truncated") for failure in failures):
-        _LOGGER.info("replies that were cut need a higher --max-tokens")
-    if any(not failure.reason.startswith(("failed", "refused", "truncated", "none is")) for failure in failures):
-        # Such a reply is in the cache: the same command would read it again.
-        _LOGGER.info("replies that cannot be read are drawn again with a higher --retries")
-
-
-def _print_plan(callers: Sequence[Caller], options: argparse.Namespace) -> None:
-    from rubric_measures.backends.counting import CountingBackend
-
-    print("model", "calls", "cached", "prompt_tokens", "completion_tokens_at_most", "cost_at_most", sep="\t")
-    for caller in callers:
-        backend = caller.runner.backend
-        if not isinstance(backend, CountingBackend):
-            continue
-        price = model_price(options.prices, backend, None)
-        cost = "unknown" if price is None else f"{price.of(backend.prompt_tokens, backend.completion_tokens):.4f}"
-        tokens = (backend.prompt_tokens, backend.completion_tokens)
-        print(caller.model, backend.calls, caller.stats.cached, *tokens, cost, sep="\t")
