@@ -17,20 +17,9 @@ from rubric_measures.measures.definitions import ITEM_MEASURES, RubricMeasure
 from rubric_measures.measures.delegated import delegated
 from rubric_measures.measures.intent_aware import IntentAware
 from rubric_measures.measures.label_measures import Hits, LabelScorer, label_scorer
+from rubric_measures.measures.terms import Term, term_of
 
 __all__ = ["Coverage", "Plan", "QueryScorer", "cutoff_of", "is_supported"]
-
-# A ranking without a cutoff; longer than any ranking.
-_ALL = 1 << 60
-
-_COVERAGE = {
-    "RubricCover": "all",
-    "nRubricCover": "all",
-    "NuggetA": "all",
-    "NuggetV": "vital",
-    "NuggetW": "weighted",
-    "WeightedCover": "weight",
-}
 
 
 def cutoff_of(measure: Measure) -> int | None:
@@ -44,30 +33,6 @@ def cutoff_of(measure: Measure) -> int | None:
 def is_supported(measure: Measure) -> bool:
     """Whether this package computes the measure: its own ones, and ir_measures' over subtopics."""
     return isinstance(measure, RubricMeasure) or measure.NAME in ITEM_MEASURES
-
-
-@dataclass(frozen=True)
-class _Term:
-    """One coverage measure, reduced to what the kernel needs."""
-
-    weights: str
-    levels: tuple[tuple[int, float], ...]
-    """(minimum grade, credit that reaching it adds): one for a threshold, two for partial credit."""
-    cutoff: int
-    judged_only: bool
-    normalised: bool
-    clip: bool
-
-
-def _term(measure: RubricMeasure) -> _Term:
-    cutoff = measure.value("cutoff") or _ALL
-    judged_only = measure.value("judged_only")
-    if measure.NAME in ("RubricCover", "nRubricCover"):
-        return _Term("all", ((measure.value("rel"), 1.0),), cutoff, judged_only, measure.NAME[0] == "n", False)
-    rel, partial = measure.value("rel"), measure.value("partial_rel")
-    levels = ((rel, 1.0),) if measure.value("strict") or partial == rel else ((rel, 0.5), (partial, 0.5))
-    clip = "clip" in measure.SUPPORTED_PARAMS and measure.value("clip")
-    return _Term(_COVERAGE[measure.NAME], levels, cutoff, judged_only, False, clip)
 
 
 RankingScorer = Callable[[Sequence[str]], float]
@@ -113,10 +78,7 @@ class Plan:
                     f"{measure} is no measure over rubric items; write RubricQrels(measure={str(measure)!r})"
                 )
             measure.validate_params()
-        self._terms = [
-            _term(measure) if isinstance(measure, RubricMeasure) and measure.NAME in _COVERAGE else None
-            for measure in self.measures
-        ]
+        self._terms = [term_of(measure) if isinstance(measure, RubricMeasure) else None for measure in self.measures]
 
     def for_query(self, grades: QueryGrades, on_failed: OnFailed = "exclude") -> QueryScorer:
         """Prepares the scoring of any number of rankings of one query."""
@@ -127,7 +89,7 @@ class QueryScorer:
     """Scores rankings of one query for all measures of a plan; made by `Plan.for_query`."""
 
     def __init__(
-        self, measures: Sequence[Measure], terms: Sequence[_Term | None], grades: QueryGrades, on_failed: OnFailed
+        self, measures: Sequence[Measure], terms: Sequence[Term | None], grades: QueryGrades, on_failed: OnFailed
     ) -> None:
         self._measures = measures
         self._terms = terms
@@ -143,7 +105,7 @@ class QueryScorer:
         self._weights: dict[str, WeightedMasks] = {}
         self._intents: dict[int, IntentAware] = {}
         self._labels: dict[tuple[Label, int], Mapping[str, int]] = {}
-        self._scorers: list[_Term | RankingScorer | _OfHits] = []
+        self._scorers: list[Term | RankingScorer | _OfHits] = []
         # doc_id -> the number of its valid grades, and of its failed ones
         self._valid = {doc_id: sum(map(int.bit_count, levels.values())) for doc_id, levels in grades.levels.items()}
         self._lost = {doc_id: mask.bit_count() for doc_id, mask in grades.failed.items()}
@@ -161,7 +123,7 @@ class QueryScorer:
         """The query whose rankings are scored."""
         return self._grades.query_id
 
-    def _weight(self, measure: Measure, term: _Term) -> None:
+    def _weight(self, measure: Measure, term: Term) -> None:
         if term.weights in self._weights:
             return
         weights = nugget_weights(self._grades.items, term.weights)
@@ -260,7 +222,7 @@ class QueryScorer:
         reached = self._reached(hits)
         values: list[float | None] = []
         for measure, scorer in zip(self._measures, self._scorers, strict=True):
-            if isinstance(scorer, _Term):
+            if isinstance(scorer, Term):
                 values.append(self._coverage_value(scorer, *reached[scorer.judged_only, scorer.cutoff]))
             elif self._grades.failed and self._is_unknown(measure, hits):
                 values.append(None)
@@ -296,7 +258,7 @@ class QueryScorer:
                 reached[judged_only, cutoff] = hits.doc_ids[:length], unions[length]
         return reached
 
-    def _coverage_value(self, term: _Term, doc_ids: Sequence[str], by_grade: Mapping[int, int]) -> float | None:
+    def _coverage_value(self, term: Term, doc_ids: Sequence[str], by_grade: Mapping[int, int]) -> float | None:
         weights = self._weights[term.weights]
         total, reached = 0.0, 0
         for rel, credit in term.levels:
@@ -392,7 +354,7 @@ class QueryScorer:
         ideal: dict[tuple[Label, int], Hits] = {}
         values: list[float | None] = []
         for measure, scorer in zip(self._measures, self._scorers, strict=True):
-            if isinstance(scorer, _Term):
+            if isinstance(scorer, Term):
                 has_penalty = any(weight < 0 for weight, _ in self._weights[scorer.weights].groups)
                 values.append(None if has_penalty else self._coverage_value(scorer, everything, by_grade))
             elif self._grades.failed and self._is_unknown(measure, whole):
