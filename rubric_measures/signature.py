@@ -9,7 +9,16 @@ from dataclasses import asdict, dataclass
 
 from rubric_measures.records import RubricItem, TestBank
 
-__all__ = ["Signature", "bank_hash", "canonical_json", "content_hash", "describe", "item_content", "made_by"]
+__all__ = [
+    "Signature",
+    "bank_content",
+    "bank_hash",
+    "canonical_json",
+    "content_hash",
+    "describe",
+    "item_content",
+    "made_by",
+]
 
 # Made once: json.dumps with arguments makes an encoder for each call.
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
@@ -32,6 +41,16 @@ def content_hash(value: object) -> str:
 def bank_hash(bank: TestBank) -> str:
     """The first twelve hex digits of the hash of all that a bank says about its items."""
     return content_hash([asdict(item) for item in sorted(bank, key=lambda item: (item.query_id, item.item_id))])[:12]
+
+
+def bank_content(bank: TestBank) -> str:
+    """The sha256 of the texts, ids, kinds and answer keys of a bank: what grades refer to."""
+    return content_hash(
+        {
+            query_id: [[item.item_id, item.text, item.kind, list(item.gold_answers)] for item in items]
+            for query_id, items in bank.items.items()
+        }
+    )
 
 
 def item_content(item: RubricItem) -> str:

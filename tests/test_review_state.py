@@ -23,11 +23,11 @@ from rubric_measures.grade_sets import GradeFilter
 from rubric_measures.records import RubricItem, TestBank, make_item_id
 from rubric_measures.review.agreeing import agreement_rows, progress_rows
 from rubric_measures.review.bank_formats import bank_formats
+from rubric_measures.review.edited_bank import edited_entries
 from rubric_measures.review.events import Cell, Event
 from rubric_measures.review.export import (
     audit_lines,
     corrected_groups,
-    edited_entries,
     export_review,
     import_grades,
     inside,

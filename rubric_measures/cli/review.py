@@ -116,7 +116,7 @@ def _open(options: argparse.Namespace) -> Review:
     path = _state_path(options)
     person = checked_person(options.person) if options.person else ""
     project = Path(options.graded).resolve().parent
-    store = ReviewStore(path, material.bank)
+    store = ReviewStore(path, material.bank, waiting=material.waiting)
     try:
         store.belong_to(bank=bank_hash(material.bank), grader=material.grader)
         lost = sum(cell not in material.numbers for cell in store.snapshot().grades)

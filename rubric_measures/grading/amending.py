@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from rubric_measures.errors import InputError
 from rubric_measures.formats.bank import BankEntry
+from rubric_measures.formats.regrading import RegradeMark, regrade_marks, regraded_of
 from rubric_measures.formats.workbench import (
     GradedPassage,
     ItemGradeSet,
@@ -21,7 +22,7 @@ from rubric_measures.formats.workbench import (
 )
 from rubric_measures.grading.entries import EntryMaker, shown_together
 from rubric_measures.grading.outcomes import Outcome
-from rubric_measures.records import RubricItem, TestBank, make_item_id
+from rubric_measures.records import RubricItem, TestBank
 from rubric_measures.signature import item_content
 
 __all__ = ["AmendCounts", "AmendingMaker", "BankChange", "amend_passage", "refuse_without_grades"]
@@ -36,11 +37,12 @@ class BankChange:
     Items that were added, reworded, split or merged have ids that no grade has, so they need no mention here.
 
     Attributes:
-        marked: (query_id, item_id) -> what the item says now, of the items that keep their id and need new grades.
+        marked: (query_id, item_id) -> what the item says now, in all words that mean the same, of the items that keep
+            their id and need new grades.
         former: (query_id, item_id) of items that were in the bank before.
     """
 
-    marked: Mapping[_Place, str] = field(default_factory=dict)
+    marked: Mapping[_Place, frozenset[str]] = field(default_factory=dict)
     former: frozenset[_Place] = frozenset()
 
     @classmethod
@@ -56,22 +58,24 @@ class BankChange:
             bank: the bank that they make.
             before: the bank that the records were graded with.
         """
-        said: dict[_Place, bool] = {}
         former: set[_Place] = set()
+        entries = list(entries)
+        said = regrade_marks(entries)
         for entry in entries:
             listed: Any = (entry.model_extra or {}).get("former_items")
             former |= (
                 {(entry.query_id, str(item_id)) for item_id in listed or ()} if isinstance(listed, list) else set()
             )
-            for item in entry.items:
-                if isinstance(item.info, dict) and isinstance(item.info.get("regrade"), bool):
-                    facet_id = item.facet_id if item.facet_id is not None else entry.facet_id
-                    item_id = item.given_id or make_item_id(entry.query_id, item.text, facet_id)
-                    said[entry.query_id, item_id] = item.info["regrade"]
         old = {(item.query_id, item.item_id): item_content(item) for item in before or ()}
         now = {(item.query_id, item.item_id): item_content(item) for item in bank}
+        unsaid = {
+            place: RegradeMark(old[place] != content, frozenset()) for place, content in now.items() if place in old
+        }
+        marks = {**unsaid, **said}
         marked = {
-            place: content for place, content in now.items() if said.get(place, place in old and old[place] != content)
+            place: marks[place].same_as | {content}
+            for place, content in now.items()
+            if place in marks and marks[place].needed
         }
         return cls(marked, frozenset((former | old.keys()) - now.keys()))
 
@@ -171,8 +175,7 @@ class AmendingMaker(EntryMaker):
         """The items of the bank whose grades in the entry still hold."""
         made = provenance_of(entry)
         ids = _ids(entry)
-        known: Any = made.get("regraded")
-        regraded = known if isinstance(known, Mapping) else {}
+        regraded = regraded_of(entry)
         # An item whose grading anew failed is still to be graded anew: the next run goes on with it.
         there = (ids.all & items.keys()) - ((entry.item_status or {}).keys() & regraded.keys() - ids.graded.keys())
         if made.get("bank") == self.provenance["bank"]:
@@ -181,7 +184,7 @@ class AmendingMaker(EntryMaker):
             item_id
             for item_id in there
             if (query_id, item_id) not in self.change.marked
-            or regraded.get(item_id) == self.change.marked[query_id, item_id]
+            or regraded.get(item_id) in self.change.marked[query_id, item_id]
         )
 
     def _amendable(
@@ -302,8 +305,8 @@ class AmendingMaker(EntryMaker):
         """
         there = _ids(entry).all
         old = provenance_of(before) if before is not None else {}
-        known: Any = old.get("regraded")
-        regraded = {one: said for one, said in known.items() if one in there} if isinstance(known, Mapping) else {}
+        known = regraded_of(before) if before is not None else {}
+        regraded = {one: said for one, said in known.items() if one in there}
         regraded |= {item.item_id: item_content(item) for item in members if item.item_id in new}
         made = {**old, **self.provenance, "regraded": regraded}
         if before is not None and is_of_others(before):
@@ -356,11 +359,10 @@ def _stale_elsewhere(
         if any(maker.belongs(entry, kind) for maker, kind in kinds):
             continue
         counts.other_settings += any(maker.named_alike(entry, kind) for maker, kind in kinds)
-        known: Any = provenance_of(entry).get("regraded")
-        regraded = known if isinstance(known, Mapping) else {}
+        regraded = regraded_of(entry)
         for item_id in _ids(entry).graded:
-            content = change.marked.get((query_id, item_id))
-            if content is not None and regraded.get(item_id) != content:
+            contents = change.marked.get((query_id, item_id))
+            if contents is not None and regraded.get(item_id) not in contents:
                 counts.elsewhere[entry.llm] += 1
 
 

@@ -22,20 +22,10 @@ from rubric_measures.formats.workbench import (
 from rubric_measures.grading.outcomes import Outcome
 from rubric_measures.grading.styles import Style
 from rubric_measures.prompts import load_prompt
-from rubric_measures.records import ItemKind, RubricItem, TestBank
-from rubric_measures.signature import Signature, content_hash
+from rubric_measures.records import ItemKind, RubricItem
+from rubric_measures.signature import Signature
 
-__all__ = ["EntryMaker", "bank_hash", "described", "llm_name", "shown_together"]
-
-
-def bank_hash(bank: TestBank) -> str:
-    """The sha256 of the texts, ids, kinds and answer keys of a bank: what the grades refer to."""
-    return content_hash(
-        {
-            query_id: [[item.item_id, item.text, item.kind, list(item.gold_answers)] for item in items]
-            for query_id, items in bank.items.items()
-        }
-    )
+__all__ = ["EntryMaker", "described", "llm_name", "shown_together"]
 
 
 @functools.lru_cache(maxsize=4096)

@@ -17,7 +17,7 @@ from rubric_measures.grading.amending import (
     amend_passage,
     refuse_without_grades,
 )
-from rubric_measures.grading.entries import EntryMaker, bank_hash, described
+from rubric_measures.grading.entries import EntryMaker, described
 from rubric_measures.grading.outcomes import Outcome, Unit
 from rubric_measures.grading.report import GradingReport
 from rubric_measures.grading.settings import GradingSettings
@@ -25,6 +25,7 @@ from rubric_measures.grading.styles import make_style
 from rubric_measures.prompts import looks_like_instruction
 from rubric_measures.records import Grade, RubricItem, TestBank
 from rubric_measures.runners import Job, LocalRunner
+from rubric_measures.signature import bank_content
 
 __all__ = ["Grader", "GradingReport", "GradingTask", "default_prompts"]
 
@@ -139,7 +140,7 @@ class Grader:
         names = self.prompts or default_prompts(backend.model, bank)
         if repeated := [name for name, count in Counter(names).items() if count > 1]:
             raise InputError(f"prompt {repeated[0]} is named twice")
-        hashed = bank_hash(bank)
+        hashed = bank_content(bank)
         makers = [EntryMaker.of(make_style(backend, name, self.settings), backend, hashed) for name in names]
         classes = Counter(maker.style.prompt.prompt_class for maker in makers)
         if repeated := [name for name, count in classes.items() if count > 1]:

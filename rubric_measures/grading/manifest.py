@@ -12,10 +12,10 @@ from typing import Any
 
 from rubric_measures.errors import InputError
 from rubric_measures.files import atomic_writer, path_name, read_text
-from rubric_measures.grading.entries import bank_hash, llm_name
+from rubric_measures.grading.entries import llm_name
 from rubric_measures.grading.grader import Grader, GradingReport
 from rubric_measures.records import TestBank
-from rubric_measures.signature import canonical_json
+from rubric_measures.signature import bank_content, canonical_json
 
 __all__ = ["make_manifest", "write_manifest"]
 
@@ -58,7 +58,7 @@ def make_manifest(
     amended = {} if grader.change is None else {"only_changed": report.amended.as_json()}
     return {
         **amended,
-        "bank": {"hash": bank_hash(bank), "items": len(bank), "queries": len(bank.items)},
+        "bank": {"hash": bank_content(bank), "items": len(bank), "queries": len(bank.items)},
         "calls": {
             "cached": run.cached,
             "cached_completion_tokens": run.cached_completion_tokens,

@@ -17,13 +17,13 @@ from rubric_measures.formats.workbench import (
 from rubric_measures.grade_set_keys import GradeSetKey, choices_of, grade_set_key, made_by_entry
 from rubric_measures.grade_sets import GradeFilter
 from rubric_measures.graded import DIRECT_ITEM
-from rubric_measures.grading.entries import bank_hash, shown_together
+from rubric_measures.grading.entries import shown_together
 from rubric_measures.grading.outcomes import Unit
 from rubric_measures.grading.settings import GradingSettings
 from rubric_measures.grading.showing import Showing
 from rubric_measures.prompts import Prompt, is_unanswerable
 from rubric_measures.records import RubricItem, TestBank
-from rubric_measures.signature import item_content
+from rubric_measures.signature import bank_content, item_content
 
 __all__ = ["Shown", "definition_of", "shown_for_grade"]
 
@@ -137,7 +137,7 @@ def _entry(
     known = {item.item_id: item for item in bank.items.get(query_id, ())}
     if item_id not in known:
         raise UnknownNameError("item", item_id, known)
-    mine = bank_hash(bank)[:16]
+    mine = bank_content(bank)[:16]
     for entry in reversed(members):
         if isinstance(entry, ItemGradeSet) and _is_of(entry, item_id, known, mine):
             return entry

@@ -109,9 +109,11 @@ def _edited(snapshot: Snapshot, state: ItemState, event: Event) -> ItemState:
 
 
 def _needs_grades(history: Sequence[Version], item: RubricItem) -> bool:
-    """Whether the bank's file, and so the records, had another item: another id or other gold answers, or none."""
+    """Whether the records have no grades of it: the bank's file had another id or gold answers, none, or waits."""
     return not any(
-        one.version == 0 and (one.item.item_id, one.item.gold_answers) == (item.item_id, item.gold_answers)
+        one.version == 0
+        and not one.waits
+        and (one.item.item_id, one.item.gold_answers) == (item.item_id, item.gold_answers)
         for one in history
     )
 

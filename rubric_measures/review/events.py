@@ -81,13 +81,23 @@ class PersonGrade:
 
 
 class Version(NamedTuple):
-    """One version of an item: who made it, when, by what, and what it then was."""
+    """One version of an item.
+
+    Attributes:
+        version: the id of the event that made it; 0 for that of the bank's file.
+        person: who made it.
+        time: when.
+        what: by what.
+        item: what it then was.
+        waits: of the file's version: whether an earlier review edited it, and no grades were made anew since.
+    """
 
     version: int
     person: str
     time: str
     what: str
     item: RubricItem
+    waits: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,7 +108,8 @@ class ItemState:
         key: the id under which the item first appeared; stays when the item's id changes with its text.
         item: as it stands now.
         retired: whether it left the bank.
-        regrade: whether grades must be made anew: the text or the gold answers changed, or the item is new.
+        regrade: whether grades must be made anew: the text or the gold answers changed, in this review or an earlier
+            one, or the item is new.
         history: all versions, oldest first.
     """
 

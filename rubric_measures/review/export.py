@@ -8,11 +8,11 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rubric_measures.errors import FormatError, InputError
 from rubric_measures.files import atomic_writer, iter_lines, path_name
-from rubric_measures.formats.bank import BankEntry, BankItem, bank_entries, read_bank, write_bank
+from rubric_measures.formats.bank import read_bank, write_bank
 from rubric_measures.formats.workbench import (
     ITEM_CONTENTS,
     GradedPassage,
@@ -24,10 +24,11 @@ from rubric_measures.formats.workbench import (
     write_graded,
 )
 from rubric_measures.people import HUMAN
-from rubric_measures.records import ItemKind, TestBank
+from rubric_measures.records import ItemKind
 from rubric_measures.review.agreeing import open_note
 from rubric_measures.review.asked import checked_person
 from rubric_measures.review.bank_formats import made_banks, write_banks
+from rubric_measures.review.edited_bank import edited_entries
 from rubric_measures.review.events import PAGE, Cell, Event, Snapshot
 from rubric_measures.review.material import Material
 from rubric_measures.review.standing import left_grades, left_items, left_note, words_of
@@ -40,7 +41,6 @@ __all__ = [
     "Exported",
     "audit_lines",
     "corrected_groups",
-    "edited_entries",
     "export_review",
     "import_grades",
     "inside",
@@ -104,7 +104,7 @@ def export_review(
     """
     target = Path(folder)
     events, snapshot = store.events(), store.snapshot()
-    entries = edited_entries(read_bank(bank_path), material.bank, snapshot)
+    entries = edited_entries(read_bank(bank_path), material.bank, snapshot, material.stale)
     banks = made_banks(entries, formats)
     paths = [target / name for name in (*NAMES, *(bank.file_name for bank in banks))]
     read = {Path(material.path).resolve(), Path(bank_path).resolve()}
@@ -228,63 +228,6 @@ def _said_by(person: str, entries: Sequence[ItemGradeSet]) -> dict[str, tuple[in
             for item_id, grade in grade_of_items(entry).items():
                 found[item_id] = grade, reasons.get(item_id, ""), contents.get(item_id, "")
     return found
-
-
-def edited_entries(original: Sequence[BankEntry], bank: TestBank, snapshot: Snapshot) -> list[BankEntry]:
-    """The bank as it stands now, with all that its file said beside the items (collection, notes, unknown fields)."""
-    from rubric_measures.records import make_item_id
-
-    heads = {(entry.query_id, entry.facet_id): entry for entry in reversed(original)}
-    by_query = {entry.query_id: entry for entry in reversed(original)}
-    items: dict[tuple[str, str], BankItem] = {}
-    for entry in original:
-        for item in entry.items:
-            facet_id = item.facet_id if item.facet_id is not None else entry.facet_id
-            item_id = item.given_id or make_item_id(entry.query_id, item.text, facet_id)
-            items.setdefault((entry.query_id, item_id), item)
-    states = {
-        (state.item.query_id, state.item.item_id): state for state in snapshot.items.values() if not state.retired
-    }
-    made: list[BankEntry] = []
-    now = snapshot.bank(bank)
-    for entry in bank_entries(now):
-        members = []
-        for item in entry.items:
-            state = states[entry.query_id, str(item.given_id)]
-            old = items.get((entry.query_id, state.key))
-            if state.version == 0 and old is not None:
-                members.append(old)
-                continue
-            last = state.history[-1]
-            # `grade --only-changed` reads whether the item needs new grades.
-            notes = {
-                "edited_by": last.person,
-                "edited_at": last.time,
-                "edit": last.what,
-                "regrade": state.regrade,
-            }
-            fields = {**(old.model_extra or {} if old else {}), **item.model_dump(exclude_unset=True)}
-            earlier = old.info if old is not None and isinstance(old.info, dict) else {}
-            members.append(BankItem(**{**fields, "info": {**earlier, **notes}}))
-        head = heads.get((entry.query_id, entry.facet_id)) or by_query.get(entry.query_id)
-        more: dict[str, Any] = {"items": members}
-        if head is not None:
-            kept = head.model_dump(exclude_unset=True, exclude={"items", "query_id", "facet_id", "facet_text"})
-            more = {**kept, **more}
-        left = _left(entry.query_id, bank, now, by_query.get(entry.query_id))
-        if left and all(other.query_id != entry.query_id for other in made):
-            # Grades of these ids are stale, also where a query has none of its old items left.
-            more["former_items"] = left
-        made.append(BankEntry(**{**entry.model_dump(exclude_unset=True, exclude={"items"}), **more}))
-    return made
-
-
-def _left(query_id: str, before: TestBank, now: TestBank, head: BankEntry | None) -> list[str]:
-    """The ids of a query's items that are no longer in the bank, those of earlier reviews first."""
-    there = {item.item_id for item in now.items[query_id]}
-    earlier: Any = ((head.model_extra or {}) if head is not None else {}).get("former_items")
-    ids = [*(earlier if isinstance(earlier, list) else ()), *(item.item_id for item in before.items.get(query_id, ()))]
-    return [item_id for item_id in dict.fromkeys(ids) if item_id not in there]
 
 
 def audit_lines(events: Sequence[Event], snapshot: Snapshot) -> Iterator[str]:

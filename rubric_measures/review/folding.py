@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 
 from rubric_measures.records import TestBank
@@ -17,8 +17,13 @@ def undone_of(events: Sequence[Event]) -> frozenset[int]:
     return frozenset(int(event.payload["event"]) for event in events if event.kind == "undo")
 
 
-def fold(events: Iterable[Event], bank: TestBank) -> Snapshot:
+def fold(events: Iterable[Event], bank: TestBank, waiting: Collection[tuple[str, str]] = frozenset()) -> Snapshot:
     """Adds up events, oldest first; those that were undone count as never done.
+
+    Args:
+        events: what people did.
+        bank: the bank as its file has it.
+        waiting: (query_id, item_id) of the items of the file that wait for grades anew since an earlier review.
 
     Raises:
         InputError: an event speaks of an item that there is not, or makes an item that there is.
@@ -27,8 +32,9 @@ def fold(events: Iterable[Event], bank: TestBank) -> Snapshot:
     undone = undone_of(events)
     snapshot = Snapshot(undone=undone, last_id=events[-1].event_id if events else 0)
     for item in bank:
-        first = Version(0, "", "", "in the file", item)
-        snapshot.items[item.item_id] = ItemState(item.item_id, item, False, False, (first,))
+        waits = (item.query_id, item.item_id) in waiting
+        first = Version(0, "", "", "in the file", item, waits)
+        snapshot.items[item.item_id] = ItemState(item.item_id, item, False, waits, (first,))
     for event in events:
         if event.event_id in undone or event.kind == "undo":
             continue
@@ -36,7 +42,13 @@ def fold(events: Iterable[Event], bank: TestBank) -> Snapshot:
     return snapshot
 
 
-def extend(snapshot: Snapshot, events: Sequence[Event], bank: TestBank, earlier: Sequence[Event] = ()) -> Snapshot:
+def extend(
+    snapshot: Snapshot,
+    events: Sequence[Event],
+    bank: TestBank,
+    earlier: Sequence[Event] = (),
+    waiting: Collection[tuple[str, str]] = frozenset(),
+) -> Snapshot:
     """What a snapshot becomes by later events; equal to adding up all events, and the snapshot stays as it is.
 
     Only where something is taken back is everything added up again.
@@ -46,12 +58,13 @@ def extend(snapshot: Snapshot, events: Sequence[Event], bank: TestBank, earlier:
         events: the later events, oldest first.
         bank: the bank as its file has it.
         earlier: the events that are in the snapshot.
+        waiting: as `fold`.
 
     Raises:
         InputError: as `fold`.
     """
     if any(event.kind == "undo" for event in events):
-        return fold([*earlier, *events], bank)
+        return fold([*earlier, *events], bank, waiting)
     last = events[-1].event_id if events else snapshot.last_id
     made = Snapshot(dict(snapshot.grades), dict(snapshot.items), snapshot.undone, snapshot.looked, snapshot.late, last)
     for event in events:

@@ -146,7 +146,7 @@ class Scores:
             final = snapshot.final(cell, self.material.earlier(cell))
             if final is not None:
                 of_query[cell.doc_id, cell.item_id] = final
-        edited = {state.item.query_id for state in snapshot.items.values() if state.version}
+        edited = {state.item.query_id for state in snapshot.items.values() if state.version or state.regrade}
         live: dict[str, list[ItemState]] = {query_id: [] for query_id in finals.keys() | edited}
         for state in snapshot.items.values():
             if state.item.query_id in live and not state.retired:

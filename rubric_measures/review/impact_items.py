@@ -180,7 +180,9 @@ class ItemScores:
         after = None
         if not state.retired:
             after = (self._after.get(query_id) or self._before[query_id]).counts.get(state.item.item_id)
-        what = state.history[-1].what if state.version else "people's grades" if before != after else ""
+        what = "people's grades" if before != after else ""
+        if state.version or state.regrade:
+            what = state.history[-1].what if state.version else "changed in an earlier review"
         return ItemImpact(
             query_id,
             original.text if original else "",

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rubric_measures.errors import InputError, UnknownNameError
-from rubric_measures.formats.bank import load_bank
+from rubric_measures.formats.bank import load_bank, read_bank
 from rubric_measures.formats.workbench import GradedPassage, QueryPassages, grade_of_items, load_graded
 from rubric_measures.grade_set_keys import (
     UNKNOWN_GRADER,
@@ -28,6 +28,7 @@ from rubric_measures.grade_sets import GradeFilter, GradeSetSelector, grade_sets
 from rubric_measures.people import HUMAN, grades_by_people
 from rubric_measures.records import RubricItem, TestBank
 from rubric_measures.review.events import Cell
+from rubric_measures.review.waiting import stale_items
 from rubric_measures.selection import RecordQuery, select_query
 from rubric_measures.verification.analyses import CheckedGrade, CheckedPassage, check_records
 
@@ -78,6 +79,8 @@ class Material:
         grader: the main grader: the one whose grades are checked and make the leaderboard.
         graders: all machine graders of the file, by name.
         path: the records' file.
+        waiting: (query_id, item_id) of items that an earlier review edited, and that wait for the main grader's grades.
+        stale: these, and those of which another grader's grades are older than the edit.
     """
 
     bank: TestBank
@@ -86,6 +89,8 @@ class Material:
     grader: str
     graders: Sequence[str]
     path: str
+    waiting: frozenset[tuple[str, str]] = frozenset()
+    stale: frozenset[tuple[str, str]] = frozenset()
 
     @cached_property
     def cells(self) -> list[Cell]:
@@ -189,7 +194,7 @@ def load_material(
         FormatError: a file cannot be read.
     """
     name = os.fspath(graded)
-    the_bank = load_bank(bank)
+    entries, the_bank = read_bank(bank), load_bank(bank)
     groups = load_graded(name)
     machine = [_by_machines(group) for group in groups]
     wanted = wanted or GradeFilter()
@@ -220,7 +225,8 @@ def load_material(
     if overriding.people_count.found:
         overriding.people_count.note(name)
     grader = grader_name(found.llm, prompts.get(found, f"{found.prompt_class} [{found.grader}]"))
-    return Material(the_bank, queries, groups, grader, sorted({key.llm for key in keys}), name)
+    waiting, stale = stale_items(machine, entries, the_bank, lambda entry: chosen.key_of(entry) == found)
+    return Material(the_bank, queries, groups, grader, sorted({key.llm for key in keys}), name, waiting, stale)
 
 
 def grader_name(llm: str, prompt_class: str) -> str:

@@ -100,7 +100,7 @@ class Review:
     _queue_lock: threading.RLock = field(default_factory=threading.RLock)
     _queues: dict[QueueChoice, Queue] = field(default_factory=dict)
     # What became of items that count no more, at which event; the queues kept are without them.
-    _left: tuple[int, Mapping[tuple[str, str], str]] = 0, MappingProxyType({})
+    _left: tuple[int, Mapping[tuple[str, str], str]] = -1, MappingProxyType({})
     _influence: list[QueueEntry] | None = None
     _scores: Scores | None = None
     _items: ItemScores | None = None

@@ -14,12 +14,12 @@ def left_items(snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
 
     Those are items that left the bank (retired, split, merged), and those that the impact screen lets wait for grades
     anew: reworded ones, whose words have another id by now, and those with other gold answers. An item whose words were
-    only corrected counts as before.
+    only corrected counts as before. An item that was edited in an earlier review waits until its grades are made anew.
     """
     return {
         (state.history[0].item.query_id, state.history[0].item.item_id): _what(state)
         for state in snapshot.items.values()
-        if state.version and state.history[0].version == 0 and (state.retired or state.regrade)
+        if state.history[0].version == 0 and (state.retired or state.regrade)
     }
 
 
@@ -53,8 +53,13 @@ def left_note(count: int, of: str) -> str:
 
 def _what(state: ItemState) -> str:
     if state.retired:
-        return f"was {state.history[-1].what}"
-    return "was reworded" if state.item.item_id != state.history[0].item.item_id else "has other gold answers"
+        return f"was {state.history[-1].what} since"
+    first = state.history[0].item
+    if state.item.item_id != first.item_id:
+        return "was reworded since"
+    if state.item.gold_answers != first.gold_answers:
+        return "has other gold answers since"
+    return "was changed in an earlier review, and its grades were not made anew since"
 
 
 def words_of(snapshot: Snapshot, cell: Cell, otherwise: str) -> str:

@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import uuid
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -63,15 +63,23 @@ class ReviewStore:
         path: the SQLite file; made when it is not there.
         bank: the bank as its file has it.
         patience: seconds to wait for another program that writes to the file.
+        waiting: the items of the bank that wait for grades anew since an earlier review (`Material.waiting`).
 
     Raises:
         InputError: the file cannot be opened or is no state file.
         StateError: (of every method) it cannot be read or written now.
     """
 
-    def __init__(self, path: str | os.PathLike[str], bank: TestBank, patience: float = 20) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        bank: TestBank,
+        patience: float = 20,
+        waiting: Collection[tuple[str, str]] = frozenset(),
+    ) -> None:
         self.path = path_name(path)
         self.bank = bank
+        self.waiting = waiting
         self._lock = threading.RLock()
         self._events: list[Event] = []
         self._snapshot: Snapshot | None = None
@@ -150,11 +158,14 @@ class ReviewStore:
         with self._mine():
             self._load()
             if self._snapshot is None:
-                self._snapshot = fold(self._events, self.bank)
+                self._snapshot = fold(self._events, self.bank, self.waiting)
             elif self._snapshot.last_id != self._last_id():
                 known = bisect_right(self._events, self._snapshot.last_id, key=lambda event: event.event_id)
-                self._snapshot = extend(self._snapshot, self._events[known:], self.bank, self._events[:known])
+                self._snapshot = self._extended(self._snapshot, self._events[known:], self._events[:known])
             return self._snapshot
+
+    def _extended(self, snapshot: Snapshot, events: Sequence[Event], earlier: Sequence[Event]) -> Snapshot:
+        return extend(snapshot, events, self.bank, earlier, self.waiting)
 
     def _last_id(self) -> int:
         return self._events[-1].event_id if self._events else 0
@@ -267,7 +278,7 @@ class ReviewStore:
         """Why later changes do not add up without an action; empty where they do."""
         event = Event(self._last_id() + 1, person, "", "undo", payload)
         try:
-            extend(self.snapshot(), [event], self.bank, self._events)
+            self._extended(self.snapshot(), [event], self._events)
         except InputError as error:
             return f"later changes build on it ({error})"
         return ""
@@ -295,7 +306,7 @@ class ReviewStore:
                 return event
             if kind in EDITS:
                 # Refuses what cannot be added up, before it is kept.
-                extend(self.snapshot(), [event], self.bank, self._events)
+                self._extended(self.snapshot(), [event], self._events)
             return self._insert(event)
 
 

@@ -1,0 +1,58 @@
+"""Which items of a bank wait for new grades since an earlier review, as bank and records say. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from rubric_measures.formats.bank import BankEntry
+from rubric_measures.formats.regrading import regrade_marks, regraded_of
+from rubric_measures.formats.workbench import ItemGradeSet, QueryPassages, items_of_entry, provenance_of
+from rubric_measures.records import TestBank
+from rubric_measures.signature import bank_content, item_content
+
+__all__ = ["stale_items"]
+
+_Places = frozenset[tuple[str, str]]
+
+
+def stale_items(
+    groups: Iterable[QueryPassages],
+    entries: Iterable[BankEntry],
+    bank: TestBank,
+    is_reviewed: Callable[[ItemGradeSet], bool],
+) -> tuple[_Places, _Places]:
+    """(items that wait for grades of the reviewed grader; these and those of which another's grades are stale).
+
+    A bank marks the items that reviews edited. Grades of a marked item hold where their set says that they were made
+    anew since (`provenance.regraded`), or that all of it was made against this bank. An item waits where any of the
+    grader's grades of it does not hold, and where there is none.
+
+    Args:
+        groups: the records, without people's grades.
+        entries: the entries of the bank's file.
+        bank: the bank that they make.
+        is_reviewed: whether a grade set is the reviewed grader's.
+    """
+    items = {(item.query_id, item.item_id): item for item in bank}
+    marks = {place: mark for place, mark in regrade_marks(entries).items() if mark.needed and place in items}
+    if not marks:
+        return frozenset(), frozenset()
+    contents = {place: mark.same_as | {item_content(items[place])} for place, mark in marks.items()}
+    name = bank_content(bank)[:16]
+    there: set[tuple[str, str]] = set()
+    old: set[tuple[str, str]] = set()
+    old_elsewhere: set[tuple[str, str]] = set()
+    for group in groups:
+        marked = {item_id for query_id, item_id in marks if query_id == group.query_id}
+        for entry in (entry for passage in group.passages for entry in passage.exam_grades or () if marked):
+            grades, statuses = items_of_entry(entry)
+            found = {(group.query_id, item_id) for item_id in marked & (grades.keys() | statuses.keys())}
+            regraded, is_of_bank = regraded_of(entry), provenance_of(entry).get("bank") == name
+            stale = {place for place in found if not is_of_bank and regraded.get(place[1]) not in contents[place]}
+            if is_reviewed(entry):
+                there |= found
+                old |= stale
+            else:
+                old_elsewhere |= stale
+    waiting = frozenset(old | (marks.keys() - there))
+    return waiting, waiting | old_elsewhere
