@@ -713,12 +713,43 @@ def test_a_corrected_name_takes_the_grades_over(
     assert [json.loads(line)["undone"] for line in audit_lines(store.events(), store.snapshot())] == [
         *(False, True, False, False, False, False, False)
     ]
-    # The old file changes nothing any more; zoe can take hers back like any other.
-    assert import_grades(folder / "wrong.jsonl", store, material) == (0, 2)
-    assert sorted(store.snapshot().grades[A]) == ["zoe"]
+    # What Bob went on with is there still, and zoe's is the later version of it; the other name was corrected back.
+    caplog.clear()
+    for name, new, person in (("wrong", 1, "bob"), ("wrong", 0, "bob"), ("right", 1, "zoe")):
+        assert import_grades(folder / f"{name}.jsonl", store, material) == (new, 2)
+        now = store.snapshot().grades
+        assert list(now[A]) == [person] and now[A][person].blind and sorted(now[B]) == ["bob", "zoe"]
+    # zoe can take hers back like any other, and then no file brings it back, under whatever name.
     for _ in range(2):
         assert store.undo("zoe") is not None
     assert store.undo("zoe") is None and A not in store.snapshot().grades
+    caplog.clear()
+    for name, back in (("right", 2), ("wrong", 1)):
+        assert import_grades(folder / f"{name}.jsonl", store, material) == (0, 2)
+        assert caplog.records[0].getMessage().startswith(f"{back} grades were there already, and were taken back since")
+        assert not [note for note in caplog.messages if "later versions" in note]
+        caplog.clear()
+    assert A not in store.snapshot().grades
+
+
+def test_of_two_names_in_one_file_the_later_line_counts_however_often_it_comes_in(
+    folder: Path, material: Material, store: ReviewStore
+) -> None:
+    write_lines(folder / "both.jsonl", [_saved("1", A, 4, "bob"), _saved("1", A, 4, "zoe")])
+    assert [import_grades(folder / "both.jsonl", store, material)[0] for _ in range(3)] == [2, 0, 0]
+    assert list(store.snapshot().grades[A]) == ["zoe"]
+    # To and fro, by files that nobody touched; each grade is an event of its own, and blind as it was.
+    for number in range(6):
+        name = ("bob", "zoe")[number % 2]
+        write_lines(folder / f"{name}.jsonl", [_saved("1", A, 4, name)])
+        assert import_grades(folder / f"{name}.jsonl", store, material) == (1, 1)
+        assert {person: said.blind for person, said in store.snapshot().grades[A].items()} == {name: True}
+    uids = [event.uid for event in store.events()]
+    assert len(set(uids)) == len(uids)
+    # Who worked on under the name on the page keeps it.
+    store.grade("zoe", A, 2, 4)
+    write_lines(folder / "bob.jsonl", [_saved("1", A, 4, "bob")])
+    assert import_grades(folder / "bob.jsonl", store, material) == (0, 1)
 
 
 def test_a_note_of_a_page_overrides_and_open_grades_are_said(

@@ -286,6 +286,7 @@ def _taken_notes(taken: TakenIn) -> list[str]:
         "of them correct the name: the grades count for the new name, no longer for the one before": taken.renamed,
         "of them correct a name under which more was done since: that stays, and both names count": taken.both,
         "grades were there already, and later versions of them (same uid) count": taken.behind,
+        "grades were there already, and were taken back since: they stay so, and do not count": taken.taken_back,
     }
     return [f"{count} {text}" for text, count in said.items() if count]
 
