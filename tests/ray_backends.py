@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import time
@@ -27,6 +28,8 @@ class Diary:
         kills: kill the process over a prompt with this text, every time.
         kills_once: the same, but only the first time of all.
         loses: lose the device over a prompt with this text, every time.
+        ends: say that nothing can work any more over a prompt with this text.
+        mentions: a note about a prompt with this text, not a warning.
         hopeless: say that nothing can work.
     """
 
@@ -36,6 +39,8 @@ class Diary:
     kills: str = ""
     kills_once: str = ""
     loses: str = ""
+    ends: str = ""
+    mentions: str = ""
     hopeless: bool = False
 
     model = "diary"
@@ -59,6 +64,10 @@ class Diary:
             if self.gate and self.gate in text:
                 (self.folder / "waiting").touch()
                 _wait_for(self.folder / "open")
+            if self.mentions and self.mentions in text:
+                logging.getLogger("rubric_measures").info("a note about %r", self.mentions)
+            if self.ends and self.ends in text:
+                raise BackendError("the model is gone")
             if self.raises and self.raises in text:
                 raise ValueError("poison")
             if self.kills and self.kills in text:

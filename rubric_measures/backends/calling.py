@@ -234,7 +234,10 @@ class Engine:
             self._fatal(BackendError(f"{endpoint.url}: {trouble.error}; is the server running, and is the URL right?"))
             return True
         self._deliver(call, Reply(None, trouble.status, trouble.error), endpoint)
-        self._lose(endpoint, trouble)
+        self._lost += 1
+        if self._lost >= _GIVE_UP_AFTER_LOST:  # no accident
+            lost = f"{self._lost} calls in a row failed ({trouble.error})"
+            self._fatal(BackendError(f"{endpoint.url}: {lost}; run again to continue"))
         return True
 
     def _others(self, endpoint: Endpoint) -> list[Endpoint]:
@@ -275,16 +278,6 @@ class Engine:
         if len(self._rejected) >= _GIVE_UP_AFTER_REJECTED:
             more = "any more" if endpoint.answered else "at all"
             self._fatal(RejectedError(f"{endpoint.url}: no call is accepted {more}: {trouble.error}"))
-
-    def _lose(self, endpoint: Endpoint, trouble: Trouble) -> None:
-        """Counts a call without an answer; so many in a row are no accident."""
-        self._lost += 1
-        if self._lost >= _GIVE_UP_AFTER_LOST:
-            self._fatal(
-                BackendError(
-                    f"{endpoint.url}: {self._lost} calls in a row failed ({trouble.error}); run again to continue"
-                )
-            )
 
     def _drop(self, endpoint: Endpoint) -> None:
         if any(one.up for one in self._sharing.endpoints if one is not endpoint):

@@ -37,17 +37,21 @@ def choose_runner(
         InputError: an option has no effect, or makes no sense.
         MissingExtraError: Ray, or what the model needs, is not installed.
     """
-    if args.runner == "local":
+    given = [name for name in _RAY_OPTIONS if getattr(args, name) is not None]
+    if args.runner == "local" and given:
+        raise InputError(f"--{given[0].replace('_', '-')} has no effect without --runner ray; leave it out")
+    if args.runner == "ray":
+        from rubric_measures.runners.ray_pool import RaySettings
+
+        settings = RaySettings(args.actors, args.gpus_per_actor, args.batch_size, args.ray_address or "")
+    # A run that makes no call needs no actors.
+    if args.runner == "local" or args.cache_only:
         from rubric_measures.cli.model_options import backend_of
         from rubric_measures.runners import LocalRunner
 
-        if given := [name for name in _RAY_OPTIONS if getattr(args, name) is not None]:
-            raise InputError(f"--{given[0].replace('_', '-')} has no effect without --runner ray; leave it out")
         backend = backend_of(args.model, backend_options, cache if args.cache_only else None)
         return backend, functools.partial(LocalRunner, backend)
-    from rubric_measures.runners.ray_pool import RaySettings
     from rubric_measures.runners.ray_runner import RayRunner, ray_backend
 
-    settings = RaySettings(args.actors, args.gpus_per_actor, args.batch_size, args.ray_address or "")
     backend, spec, settings = ray_backend(args.model, backend_options, settings)
     return backend, functools.partial(RayRunner, backend, spec=spec, settings=settings)

@@ -106,7 +106,10 @@ class LocalRunner:
             KeyboardInterrupt: `stop` was set.
             Exception: what the iterable of jobs or a job raised, once every call under way is finished and kept.
         """
-        run: RunState[K, T] = RunState(self, iter(jobs), stats if stats is not None else RunStats(), hold)
+        return self._ask(RunState(self, iter(jobs), stats if stats is not None else RunStats(), hold))
+
+    def _ask(self, run: RunState[K, T]) -> Iterator[tuple[K, T]]:
+        """Makes the calls of a run: all in which runners differ; see `run`."""
         while True:
             request = run.next_miss()
             yield from run.take_done()
@@ -122,9 +125,7 @@ class LocalRunner:
                     run.settle(asked, reply)
                     yield from run.take_done()
             except RejectedError as error:
-                # What an endpoint accepted in an earlier run is no reason to write nothing in this one.
-                if not run.stats.cached:
-                    raise
+                run.reject(error)
                 run.give_up(str(error))
             if run.handed:
                 raise GradingError(
@@ -178,10 +179,20 @@ class RunState(Generic[K, T]):
         if self.fault is not None:
             raise self.fault
 
+    def reject(self, error: RejectedError) -> None:
+        """Begins no further call, since the endpoint accepts none: those to come fail. The cache is still read.
+
+        Raises:
+            RejectedError: nothing in the cache says that it ever accepted one.
+        """
+        # What an endpoint accepted in an earlier run is no reason to write nothing in this one.
+        if not self.stats.cached:
+            raise error
+        self.stats.limit = self.stats.limit or str(error)
+
     def give_up(self, reason: str) -> None:
-        """Makes no further call: those under way and those to come fail, with the reason. The cache is still read."""
+        """Fails the calls under way, with the reason."""
         with self.lock:
-            self.stats.limit = self.stats.limit or reason
             reply = Reply(None, "failed", reason)
             for key in sorted(self.handed):
                 self.stats.missing += 1

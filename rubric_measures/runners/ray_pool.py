@@ -5,24 +5,22 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import queue
-import signal
-import socket
-import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rubric_measures.backends.base import Reply, Request
-from rubric_measures.errors import BackendError, GradingError, InputError
-from rubric_measures.extras import require
-from rubric_measures.runners.ray_worker import BackendSpec, Desk, Returned, Worker, feed, pack_requests
+from rubric_measures.errors import BackendError, GradingError, InputError, RejectedError
+from rubric_measures.runners.ray_connection import connected
+from rubric_measures.runners.ray_desk import Desk, feed, pack_requests
+from rubric_measures.runners.ray_worker import BackendSpec, Returned, Worker
 
-__all__ = ["QUIET", "RayPool", "RaySettings", "connected"]
+__all__ = ["RayPool", "RaySettings"]
 
 _LOG = logging.getLogger("rubric_measures")
 _IN_FLIGHT = 2  # blocks that each actor has: one that it answers, and the next
@@ -30,14 +28,6 @@ _TICK = 0.5  # seconds until a Ctrl-C is noticed
 _LOOK_AROUND = 5.0  # seconds between two looks at the nodes of the cluster, while no block comes
 _RESTARTS = 3  # streams that break one after the other without a block between
 _PROCESSORS = 4  # of an actor without a GPU
-_TO_ANSWER = 15.0  # seconds for the head of a cluster to take a connection
-_STORE = 512 << 20  # bytes of shared memory of a Ray of our own: blocks are small
-QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ENABLE_AUTO_CONNECT": "0",
-    "RAY_BACKEND_LOG_LEVEL": "fatal",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-}
 
 
 @dataclass(frozen=True)
@@ -71,106 +61,6 @@ class RaySettings:
             )
 
 
-@contextlib.contextmanager
-def connected(address: str) -> Iterator[Any]:
-    """The module `ray`, connected: to the Ray that this process uses already, to a cluster, or to one of its own.
-
-    Raises:
-        MissingExtraError: Ray is not installed.
-        BackendError: there is no cluster at the address, or Ray cannot be started.
-    """
-    for name, value in QUIET.items():
-        os.environ.setdefault(name, value)
-    ray = require("ray", "ray")
-    require("ray.data", "ray")
-    if ray.is_initialized():
-        yield ray
-        return
-    # What Ray Data logs as an error is an actor that died, or what is raised here in a line.
-    logging.getLogger("ray.data").setLevel(logging.CRITICAL + 1)
-    quiet = {"log_to_driver": False, "logging_level": "ERROR"}
-    try:
-        if address:
-            _find_cluster(address)
-            with _no_stderr():
-                ray.init(address=address, **quiet)
-        else:
-            with _no_stderr(), _interrupts_held():
-                ray.init(address="local", include_dashboard=False, object_store_memory=_STORE, **quiet)
-    except Exception as error:
-        where = f"the Ray cluster at {address} cannot be joined" if address else "Ray cannot be started"
-        said = " ".join(str(error).split())[:300] or type(error).__name__
-        # Ray gives the user's token to `auto` by itself, and to an address only when it is told to.
-        token = "; if the cluster asks for a token, set RAY_AUTH_MODE=token" if address.rpartition(":")[1] else ""
-        raise BackendError(f"{where}: {said}{token}") from None
-    with _silent_raylet():
-        try:
-            yield ray
-        finally:
-            ray.shutdown()
-
-
-def _find_cluster(address: str) -> None:
-    """Looks for a cluster before Ray does, which tries for many minutes without a word.
-
-    Raises:
-        OSError: nobody listens at the address.
-    """
-    host, colon, port = address.rpartition(":")
-    if colon and port.isdecimal():
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=_TO_ANSWER):
-            pass
-
-
-@contextlib.contextmanager
-def _silent_raylet() -> Iterator[None]:
-    """Keeps Ray's messages about tasks that it begins again off standard output, where records may be written."""
-    from ray._private import worker
-
-    before = getattr(worker, "_worker_logs_enabled", True)
-    setattr(worker, "_worker_logs_enabled", False)  # noqa: B010 (Ray has no option for it)
-    try:
-        yield
-    finally:
-        setattr(worker, "_worker_logs_enabled", before)  # noqa: B010
-
-
-@contextlib.contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Keeps a Ctrl-C waiting until Ray is there: half a Ray would stay behind, and none may be lost.
-
-    Processes that are started meanwhile never see one: a terminal sends it to all, and the driver decides.
-    """
-    heard: list[int] = []
-    main = threading.current_thread() is threading.main_thread()
-    # Blocked signals are what children inherit; a thread that does not block them may still be handed one.
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number)) if main else None
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-        if main:
-            signal.signal(signal.SIGINT, before)
-            if heard:
-                signal.raise_signal(signal.SIGINT)
-
-
-@contextlib.contextmanager
-def _no_stderr() -> Iterator[None]:
-    """Keeps what Ray's libraries print while they start from the terminal; what goes wrong comes as an exception."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nothing, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nothing)
-
-
 class RayPool:
     """A pool of actors that answer blocks of requests; it starts with the first block.
 
@@ -190,6 +80,7 @@ class RayPool:
         self._stack = contextlib.ExitStack()
         self._ray: Any = None
         self._stream: _Stream | None = None
+        self._problem: BackendError | None = None
         self._breaks = 0
         self._redone = 0
         self._alive: frozenset[str] = frozenset()
@@ -198,13 +89,13 @@ class RayPool:
 
     @property
     def open(self) -> bool:
-        """Whether there are blocks without replies."""
-        return bool(self._open)
+        """Whether `take` has something to say: there are blocks without replies, or there is a problem."""
+        return bool(self._open) or self._problem is not None
 
     @property
     def has_room(self) -> bool:
         """Whether another block may go out: every actor has work, and a few blocks are on their way."""
-        return not self._window or len(self._open) < self._window
+        return self._problem is None and (not self._window or len(self._open) < self._window)
 
     def submit(self, requests: Sequence[Request]) -> None:
         """Sends a block out."""
@@ -214,17 +105,21 @@ class RayPool:
         self._send(number)
 
     def take(self, stop: threading.Event | None = None) -> list[tuple[Request, Reply]]:
-        """Waits for a block and returns its requests with their replies.
+        """Waits for a block and returns its requests with their replies, as many as there are before a problem.
 
         Args:
             stop: when it is set, blocks that no actor has begun are taken back; the result is empty when none is left.
 
         Raises:
             BackendError: the model cannot be used in the actors.
+            RejectedError: an endpoint accepted no call of a block, or none any more. The others can be taken.
             GradingError: Ray keeps failing.
         """
         looked = time.monotonic()
-        while self._open:
+        while self.open:
+            if self._problem is not None:
+                problem, self._problem = self._problem, None
+                raise problem
             stream = self._started()
             if stop is not None and stop.is_set():
                 self._recall(stream)
@@ -262,6 +157,7 @@ class RayPool:
             return self._stream
         if self._ray is None:
             self._ray = self._stack.enter_context(connected(self._settings.address))
+            self._stack.enter_context(_few_blocks_are_no_mistake())
         actors, cpus, gpus = pool_size(self._ray, self._settings)
         self._window = _IN_FLIGHT * actors + 2
         self._alive = _alive(self._ray)
@@ -275,15 +171,18 @@ class RayPool:
         self._stream.desk.add.remote(number, pack_requests(self._open[number]))
 
     def _answered(self, stream: _Stream, found: Returned) -> list[tuple[Request, Reply]] | None:
-        for note in found.notes:
-            _LOG.warning("%s", note)
-        if found.problem:
-            raise BackendError(f"the model cannot be used in the Ray actors: {found.problem}")
+        for level, note in found.notes:
+            _LOG.log(level, "%s", note)
+        if found.rejected:
+            self._problem = RejectedError(found.problem)
+        elif found.problem:
+            self._problem = BackendError(f"the model cannot be used in the Ray actors: {found.problem}")
         if found.replies is None or found.block not in self._open:
             return None
         stream.desk.done.remote(found.block)
         self._breaks = 0
-        return list(zip(self._open.pop(found.block), found.replies, strict=True))
+        pairs = zip(self._open.pop(found.block), found.replies, strict=True)
+        return [(request, reply) for request, reply in pairs if reply is not None]
 
     def _broken(self, reason: str) -> None:
         """Begins the stream anew, unless it keeps breaking."""
@@ -313,6 +212,14 @@ class RayPool:
         if gone:
             _LOG.warning("%d nodes left the Ray cluster; %d are there", len(gone), len(alive))
             stream.desk.nodes_left.remote(sorted(alive))
+
+
+@contextlib.contextmanager
+def _few_blocks_are_no_mistake() -> Iterator[None]:
+    """Keeps Ray Data from telling the user how to divide a dataset that has fewer blocks than there are actors."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The minimum number of concurrent actors", UserWarning)
+        yield
 
 
 def _alive(ray: Any) -> frozenset[str]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from rubric_measures.backends import Backend, make_backend
 from rubric_measures.backends.base import Request
-from rubric_measures.errors import InputError, MissingExtraError
-from rubric_measures.runners.local import Job, LocalRunner, RunState, RunStats
-from rubric_measures.runners.ray_pool import RayPool, RaySettings, connected
+from rubric_measures.errors import InputError, MissingExtraError, RejectedError
+from rubric_measures.runners.local import LocalRunner, RunState
+from rubric_measures.runners.ray_connection import connected
+from rubric_measures.runners.ray_pool import RayPool, RaySettings
 from rubric_measures.runners.ray_worker import BackendSpec
 
 __all__ = ["RayRunner", "ray_backend"]
@@ -38,37 +39,34 @@ class RayRunner(LocalRunner):
     spec: BackendSpec = field(default_factory=lambda: BackendSpec("lexical"))
     settings: RaySettings = field(default_factory=RaySettings)
 
-    def run(
-        self,
-        jobs: Iterable[tuple[K, Job[T]]],
-        stats: RunStats | None = None,
-        hold: Callable[[], bool] | None = None,
-    ) -> Iterator[tuple[K, T]]:
-        """Runs the jobs and yields (name, result) of each as it is done, in no particular order.
-
-        Args:
-            jobs: the jobs by name.
-            stats: is filled with counts.
-            hold: as of the local runner.
+    def _ask(self, run: RunState[K, T]) -> Iterator[tuple[K, T]]:
+        """Makes the calls of a run in actors.
 
         Raises:
             MissingExtraError: Ray is not installed.
-            BackendError: the model or the cluster cannot be used at all.
-            GradingError: the cluster is gone.
-            KeyboardInterrupt: `stop` was set.
+            BackendError: also, the cluster cannot be used.
+            GradingError: also, the cluster is gone.
         """
-        run: RunState[K, T] = RunState(self, iter(jobs), stats if stats is not None else RunStats(), hold)
         pool = RayPool(self.spec, {"model": self.backend.model, **self.backend.options}, self.settings)
         draft = _Draft(self.settings.batch_size or self._block_size)
+        rejected = ""
         try:
             while True:
                 more = self._fill(run, pool, draft)
                 if run.done:
                     yield from run.take_done()
                 elif pool.open:
-                    run.settle_block(pool.take(self.stop))
+                    try:
+                        run.settle_block(pool.take(self.stop))
+                    except RejectedError as error:
+                        # Blocks that are under way may have replies all the same.
+                        run.reject(error)
+                        rejected = rejected or str(error)
+                        draft.take()
                 elif run.stopped:
                     raise KeyboardInterrupt
+                elif rejected and run.handed:
+                    run.give_up(rejected)
                 elif not more and run.finished:
                     run.raise_fault()
                     return

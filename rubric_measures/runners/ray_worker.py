@@ -1,29 +1,29 @@
-"""What runs in the processes of a Ray cluster: the desk that keeps the open blocks, and the actors that answer them."""
+"""The actors of a pool of Ray: each makes its backend from a spec, and answers blocks of requests with it."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import dataclasses
 import itertools
 import logging
 import os
-import pickle
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from rubric_measures.backends import Backend, make_backend
-from rubric_measures.backends.base import Message, Reply, Request
-from rubric_measures.errors import DeviceLostError, RubricMeasuresError
+from rubric_measures.backends.base import Reply, Request
+from rubric_measures.errors import DeviceLostError, RejectedError, RubricMeasuresError
+from rubric_measures.runners.ray_desk import Order, pack, unpack_requests
 
-__all__ = ["BackendSpec", "Desk", "Order", "Returned", "Worker", "feed", "pack_requests"]
+__all__ = ["BackendSpec", "Returned", "Worker"]
 
-_DEATHS_IN_ROW = 12  # and three for each actor: processes that died with no reply between, before the run is given up
 _LOST = "processes of actors died over this passage"
+
+# Replies in order, None where there is none; and why nothing can work any more.
+Answers = tuple[list[Reply | None], RubricMeasuresError | None]
 
 
 @dataclass(frozen=True)
@@ -45,216 +45,36 @@ class BackendSpec:
         return self.make(self.model, **self.options)
 
 
-class Order(NamedTuple):
-    """What an actor is told when it begins a block.
+class Returned(NamedTuple):
+    """What an actor returns for a block.
 
     Attributes:
-        skip: another actor has the block, or it is not wanted any more.
-        single: a process died over the block: its passages are answered one by one.
-        known: of those, the replies that were there before it died.
-        lost: of those, the places of passages over which two more processes died.
-        reason: what the last of these processes said, if it could.
-        stop: why the whole run is at its end.
+        block: its number.
+        replies: the replies in order, None for those that a problem left out; None in all where they come from
+            elsewhere.
+        problem: why nothing can work any more.
+        rejected: whether that is an endpoint which accepts no call.
+        notes: (level, line) of what the backend had to say.
     """
-
-    skip: bool = False
-    single: bool = False
-    known: Mapping[int, list[Reply]] = MappingProxyType({})
-    lost: frozenset[int] = frozenset()
-    reason: str = ""
-    stop: str = ""
-
-
-class Returned(NamedTuple):
-    """What an actor returns for a block: its replies in order (None: they come from elsewhere), problems and notes."""
 
     block: int
-    replies: list[Reply] | None = None
+    replies: list[Reply | None] | None = None
     problem: str = ""
-    notes: tuple[str, ...] = ()
-
-
-@dataclass
-class _Block:
-    """A block under way: its requests, who has begun it, and what came of its passages one by one."""
-
-    data: bytes
-    actor: str = ""
-    node: str = ""
-    deaths: int = 0
-    reason: str = ""
-    known: dict[int, list[Reply]] = field(default_factory=dict)
-    tried: dict[int, int] = field(default_factory=dict)
-
-
-class Desk:
-    """Keeps the blocks that are not answered yet, in a process of its own beside the driver.
-
-    Blocks are read by their place in the stream: a stream that is read again after a failure is the same one.
-    """
-
-    def __init__(self) -> None:
-        self._order: list[int] = []
-        self._open: dict[int, _Block] = {}
-        self._recalled: set[int] = set()  # before they were here
-        self._changed = asyncio.Condition()
-        self._finished = False
-        self._deaths_in_row = 0
-        self._actors: dict[str, Any] = {}
-        self.redone = 0
-
-    async def enter(self, name: str, actor: Any) -> None:
-        """An actor is there (again)."""
-        self._actors[name] = actor
-
-    async def add(self, block: int, data: bytes) -> None:
-        """Puts a block at the end of the stream."""
-        if block in self._recalled:
-            return
-        async with self._changed:
-            self._open[block] = _Block(data)
-            self._order.append(block)
-            self._changed.notify_all()
-
-    async def at(self, place: int) -> tuple[int, bytes] | None:
-        """The block at a place of the stream, empty when it is answered; waits for it; None at the end."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._finished or place < len(self._order))
-            if self._finished:
-                return None
-            block = self._order[place]
-            return block, self._open[block].data if block in self._open else b""
-
-    async def begin(self, number: int, actor: str, node: str) -> Order:
-        """An actor begins a block; when the same actor has begun it before, its process died over it."""
-        block = self._open.get(number)
-        if block is None or (block.actor and block.actor != actor):
-            return Order(skip=True)
-        if block.actor:
-            block.deaths += 1
-            self.redone += 1
-            self._deaths_in_row += 1
-            if self._deaths_in_row >= _DEATHS_IN_ROW + 3 * len(self._actors):
-                stop = f"the processes of actors died {self._deaths_in_row} times in a row{block.reason}"
-                return Order(stop=stop)
-        block.actor, block.node = actor, node
-        lost = frozenset(place for place, tries in block.tried.items() if tries > 1 and place not in block.known)
-        return Order(single=block.deaths > 0, known=dict(block.known), lost=lost, reason=block.reason)
-
-    async def dying(self, number: int, reason: str) -> None:
-        """The process of an actor is about to end over a block."""
-        if (block := self._open.get(number)) is not None:
-            block.reason = f" ({reason})"
-
-    async def trying(self, number: int, place: int) -> None:
-        """An actor is about to answer one passage of a block that killed a process."""
-        if (block := self._open.get(number)) is not None:
-            block.tried[place] = block.tried.get(place, 0) + 1
-
-    async def answered(self, number: int, place: int, replies: list[Reply]) -> None:
-        """It did."""
-        self._deaths_in_row = 0
-        if (block := self._open.get(number)) is not None:
-            block.known[place] = replies
-
-    async def done(self, number: int) -> None:
-        """The driver has the replies of a block."""
-        self._open.pop(number, None)
-        self._deaths_in_row = 0
-
-    async def nodes_left(self, alive: Sequence[str]) -> int:
-        """Lets others have the blocks that no living node has begun; returns how many of them had been begun."""
-        begun = 0
-        async with self._changed:
-            for number, block in self._open.items():
-                if block.node not in alive:
-                    begun += bool(block.actor)
-                    block.actor = block.node = ""
-                    self._order.append(number)
-            self.redone += begun
-            self._changed.notify_all()
-        return begun
-
-    async def recall(self, numbers: Sequence[int]) -> list[int]:
-        """Takes back those of some blocks that no actor has begun; Ray may let this call overtake that of `add`."""
-        waiting = [number for number in numbers if number not in self._open or not self._open[number].actor]
-        for number in waiting:
-            if self._open.pop(number, None) is None:
-                self._recalled.add(number)
-        return waiting
-
-    async def cancel(self) -> list[Any]:
-        """No block is wanted any more; returns the actors."""
-        async with self._changed:
-            self._open.clear()
-            self._finished = True
-            self._changed.notify_all()
-        return list(self._actors.values())
-
-    async def end(self) -> None:
-        """Waits until no block is wanted any more."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._finished)
-
-    async def times_redone(self) -> int:
-        """How often a block was begun again because a process or a node was gone."""
-        return self.redone
-
-
-def feed(_: Any, desk: Any) -> Iterator[Any]:
-    """The stream of blocks as Ray Data reads it: a row a block."""
-    import pyarrow
-    import ray
-
-    place = 0
-    while (found := ray.get(desk.at.remote(place))) is not None:
-        block, data = found
-        yield pyarrow.table({"block": pyarrow.array([block]), "data": pyarrow.array([data], pyarrow.binary())})
-        place += 1
-
-
-def pack(value: object) -> bytes:
-    """A value as bytes."""
-    return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
-
-
-def pack_requests(requests: Sequence[Request]) -> bytes:
-    """Requests as bytes: what tells them, and not what was computed from it; equal options are written once."""
-    return pack(
-        [
-            (
-                request.options_json,
-                request.model,
-                [(message.role, message.content) for message in request.messages],
-                request.options if type(request.options) is dict else dict(request.options),
-                request.labels,
-                request.replicate,
-                request.group,
-            )
-            for request in requests
-        ]
-    )
-
-
-def unpack_requests(data: bytes) -> list[Request]:
-    """The requests of `pack_requests`."""
-    return [
-        Request.of_parts(options_json, model, tuple(Message(*message) for message in messages), *others)
-        for options_json, model, messages, *others in pickle.loads(data)
-    ]
+    rejected: bool = False
+    notes: tuple[tuple[int, str], ...] = ()
 
 
 class _Notes(logging.Handler):
     """Collects what the backend has to say, for the driver to say it."""
 
     def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.lines: list[str] = []
+        super().__init__()
+        self.lines: list[tuple[int, str]] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(record.getMessage())
+        self.lines.append((record.levelno, record.getMessage()))
 
-    def take(self) -> tuple[str, ...]:
+    def take(self) -> tuple[tuple[int, str], ...]:
         lines, self.lines = tuple(self.lines), []
         return lines
 
@@ -282,7 +102,9 @@ class Worker:
         self._backend: Backend | None = None
         self._problem = ""
         self._notes = _Notes()
-        logging.getLogger("rubric_measures").addHandler(self._notes)
+        logger = logging.getLogger("rubric_measures")
+        logger.addHandler(self._notes)
+        logger.setLevel(logging.INFO)  # this process is ours, and the driver knows what is to be shown
         with contextlib.suppress(OSError):
             os.chdir(folder)
         try:
@@ -327,23 +149,21 @@ class Worker:
         if order.skip or not data:
             return Returned(number)
         requests = unpack_requests(data)
-        try:
-            if order.single:
-                replies = self._one_by_one(self._backend, number, requests, order)
-            else:
-                replies = answers(self._backend, requests)
-        except DeviceLostError as error:
+        if order.single:
+            replies, error = self._one_by_one(self._backend, number, requests, order)
+        else:
+            replies, error = answers(self._backend, requests)
+        if isinstance(error, DeviceLostError):
             # Lost for this process only: the next one finds out whether it was the block, and which passage of it.
             ray.get(self._desk.dying.remote(number, _described(error)))
             os._exit(1)
-        except RubricMeasuresError as error:
-            return Returned(number, problem=f"{_described(error)}", notes=self._notes.take())
-        return Returned(number, [_plain(reply) for reply in replies], notes=self._notes.take())
+        problem = _described(error) if error is not None else ""
+        return Returned(number, replies, problem, isinstance(error, RejectedError), self._notes.take())
 
-    def _one_by_one(self, backend: Backend, number: int, requests: Sequence[Request], order: Order) -> list[Reply]:
+    def _one_by_one(self, backend: Backend, number: int, requests: Sequence[Request], order: Order) -> Answers:
         import ray
 
-        replies: list[Reply] = []
+        replies: list[Reply | None] = []
         for place, (_, members) in enumerate(itertools.groupby(requests, key=lambda request: request.group)):
             passage = list(members)
             if place in order.known:
@@ -352,10 +172,12 @@ class Worker:
                 replies += [Reply(None, "failed", _LOST + order.reason) for _ in passage]
             else:
                 ray.get(self._desk.trying.remote(number, place))
-                found = [_plain(reply) for reply in answers(backend, passage)]
-                ray.get(self._desk.answered.remote(number, place, found))
+                found, error = answers(backend, passage)
                 replies += found
-        return replies
+                if error is not None:
+                    return replies + [None] * (len(requests) - len(replies)), error
+                ray.get(self._desk.answered.remote(number, place, found))
+        return replies, None
 
 
 def _leave_with(desk: Any, actor: Any) -> None:
@@ -368,30 +190,33 @@ def _leave_with(desk: Any, actor: Any) -> None:
         ray.kill(actor)
 
 
-def answers(backend: Backend, requests: Sequence[Request]) -> list[Reply]:
-    """The replies to some requests, in order; where the backend breaks down over one, that one fails alone.
+def answers(backend: Backend, requests: Sequence[Request]) -> Answers:
+    """The replies to some requests, in order, and why nothing can work any more (None: it can).
 
-    Raises:
-        RubricMeasuresError: nothing can work.
+    Where the backend breaks down over a request, that one fails alone. The replies that were there before nothing
+    worked any more are paid, so they come with the error; the others are None.
     """
     found: dict[str, Reply] = {}
+    end: RubricMeasuresError | None = None
     reason = "the backend left it unanswered"
     try:
         for request, reply in backend.complete(iter(requests)):
-            found[request.key] = reply
-    except RubricMeasuresError:
-        raise
+            found[request.key] = _plain(reply)
+    except RubricMeasuresError as error:
+        end = error
     except Exception as error:
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
-    missing = [request for request in requests if request.key not in found]
+        reason = _described(error)
+    missing = [request for request in requests if request.key not in found] if end is None else []
     if len(missing) == 1 and len(requests) == 1:
         found[missing[0].key] = Reply(None, "failed", reason)
     elif missing:
         # Halves: whatever broke it is found in few steps, and the others keep company.
         half = (len(missing) + 1) // 2
         for part in (missing[:half], missing[half:]):
-            found.update(zip([request.key for request in part], answers(backend, part), strict=True) if part else ())
-    return [found[request.key] for request in requests]
+            if part and end is None:
+                replies, end = answers(backend, part)
+                found |= {request.key: reply for request, reply in zip(part, replies, strict=True) if reply is not None}
+    return [found.get(request.key) for request in requests], end
 
 
 def _plain(reply: Reply) -> Reply:
