@@ -84,6 +84,8 @@ def test_the_records_are_the_same_without_the_model(
     capsys.readouterr()
     assert grade(tmp_path, "second.jsonl", *mode, "--cache-only") == (0, first)
     assert "from the cache, as it replied with device=cpu, dtype=float32" in capsys.readouterr().err
+    # Nothing is called, so nothing of Ray is needed either, not even installed.
+    assert grade(tmp_path, "third.jsonl", *mode, "--cache-only", "--runner", "ray", "--actors", "2") == (0, first)
 
 
 def _missing(spec: str) -> Any:

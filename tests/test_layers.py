@@ -128,6 +128,16 @@ def test_using_grades_never_needs_making_them() -> None:
     assert {name: making & set(ALLOWED[name]) for name in USERS_OF_GRADES} == {name: set() for name in USERS_OF_GRADES}
 
 
+def test_ray_is_named_by_its_runner_alone() -> None:
+    named = set()
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            named |= {path.stem for name in names if name.partition(".")[0] == "ray"}
+    assert named == {"ray_connection", "ray_desk", "ray_worker"}
+
+
 def test_every_file_says_what_lives_in_it() -> None:
     silent = [
         str(path.relative_to(ROOT))

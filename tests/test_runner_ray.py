@@ -20,6 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -38,7 +39,7 @@ from rubric_measures.records import TestBank  # noqa: E402
 from rubric_measures.runners import LocalRunner, RunStats  # noqa: E402
 from rubric_measures.runners.ray_connection import QUIET, _interrupts_held, connected  # noqa: E402
 from rubric_measures.runners.ray_desk import Desk, Order, pack_requests, unpack_requests  # noqa: E402
-from rubric_measures.runners.ray_pool import RayPool, RaySettings  # noqa: E402
+from rubric_measures.runners.ray_pool import RayPool, RaySettings, pool_size  # noqa: E402
 from rubric_measures.runners.ray_runner import RayRunner, ray_backend  # noqa: E402
 from rubric_measures.runners.ray_worker import BackendSpec  # noqa: E402
 from tests.grading_data import make_bank, make_groups, write_inputs  # noqa: E402
@@ -269,6 +270,27 @@ def test_an_actor_needs_the_gpus_that_it_asks_for(cluster: Any, folder: Path) ->
     runner = RayRunner(spec.build(), spec=spec, settings=RaySettings(gpus_per_actor=1))
     with pytest.raises(BackendError, match="an actor needs 1 GPUs"):
         graded(runner, make_groups(1, 1), make_bank(1, 1))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "settings", "expected"),
+    [
+        # Actors of four processors each, none of which is on two nodes.
+        ([{"CPU": 6}, {"CPU": 9}], RaySettings(), (3, 4, 0)),
+        ([{"CPU": 2}], RaySettings(), (1, 2, 0)),
+        # Three actors share out sixteen processors; but no actor is larger than the smallest node.
+        ([{"CPU": 16}], RaySettings(actors=3), (3, 5, 0)),
+        ([{"CPU": 16}, {"CPU": 2}], RaySettings(actors=3), (3, 2, 0)),
+        # A node that only leads has no processor; one or two actors on each GPU.
+        ([{}, {"CPU": 8, "GPU": 2}], RaySettings(gpus_per_actor=1), (2, 1, 1)),
+        ([{"CPU": 8, "GPU": 2}, {"CPU": 8, "GPU": 1}], RaySettings(gpus_per_actor=0.5), (6, 1, 0.5)),
+    ],
+)
+def test_the_pool_is_as_large_as_the_cluster_allows(
+    nodes: list[dict[str, int]], settings: RaySettings, expected: tuple[int, int, float]
+) -> None:
+    known = [{"Alive": True, "Resources": node} for node in nodes] + [{"Alive": False, "Resources": {"CPU": 64}}]
+    assert pool_size(SimpleNamespace(nodes=lambda: known), settings) == expected
 
 
 def test_what_is_cached_never_reaches_an_actor(cluster: Any, folder: Path) -> None:
@@ -815,6 +837,11 @@ def test_an_address_where_nobody_listens_is_said_at_once(tmp_path: Path) -> None
         (["--batch-size", "-1"], "batch_size is -1"),
         (["--ray-address", "ray://host:10001"], "expected HOST:PORT or auto"),
         (["--model-option", "batch=b.json"], "--runner local"),
+        (
+            ["--model", "hf:m", "--model-option", "device=cuda:1"],
+            "Ray gives every actor a GPU of its own; say device=cuda",
+        ),
+        (["--model", "hf:m", "--model-option", "device=cpu", "--gpus-per-actor", "1"], "device=cpu needs no GPU"),
     ],
 )
 def test_wrong_options_are_one_line_and_code_2(
