@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from typing import Any, Literal
@@ -27,7 +27,7 @@ from rubric_measures.grade_set_keys import (
     made_by_entry,
 )
 from rubric_measures.graded import DIRECT_ITEM
-from rubric_measures.people import HUMAN, PeopleCount, grades_by_people, with_people
+from rubric_measures.people import HUMAN, PeopleCount, grades_by_people, held_sets, note_stale, with_people
 from rubric_measures.records import GradeStatus, RubricItem, TestBank
 
 __all__ = [
@@ -188,6 +188,7 @@ class GradeSetSelector:
         strangers: rankings that name another query.
         people: grade sets of people whose grades stand in the grader's place.
         people_count: how many of their grades do.
+        stale: grades by people as graders like any other that were given to another state of their item: left out.
     """
 
     wanted: GradeFilter
@@ -201,6 +202,7 @@ class GradeSetSelector:
     repeated: int = 0
     people: set[GradeSetKey] = field(default_factory=set)
     people_count: PeopleCount = field(default_factory=PeopleCount)
+    stale: int = 0
 
     def note_counts(self) -> None:
         """Says once, at the end, how many grades were repeated, and what became of people's in the grader's place."""
@@ -213,6 +215,7 @@ class GradeSetSelector:
             )
         if self.wanted.people is not None:
             self.people_count.note(self.source)
+        note_stale(self.source, self.stale)
 
     def choose(
         self, passage: GradedPassage, items: Mapping[str, RubricItem] | None
@@ -226,7 +229,7 @@ class GradeSetSelector:
             passage: the passage.
             items: item_id -> item, of the query in the bank; None without a bank.
         """
-        candidates: list[ItemGradeSet | DirectGrade] = list(passage.exam_grades or ())
+        candidates: list[ItemGradeSet | DirectGrade] = [*self._held(passage, items)]
         if self.wanted.prompt_type == "direct" or self.wanted.prompt_class is not None or not candidates:
             candidates += passage.grades or ()
         passing: dict[GradeSetKey, ItemGradeSet | DirectGrade] = {}
@@ -264,6 +267,23 @@ class GradeSetSelector:
         if self.wanted.people is None:
             return next(iter(passing.values()), None)
         return self._overridden(passing, passage, items)
+
+    def _held(self, passage: GradedPassage, items: Mapping[str, RubricItem] | None) -> Sequence[ItemGradeSet]:
+        """The grade sets over items; of a person who is a grader like any other, without stale grades."""
+        sets = passage.exam_grades or ()
+        llm = self.wanted.llm
+        if items is None or self.wanted.people is not None or (llm is not None and not llm.startswith(HUMAN)):
+            return sets
+        if not any(entry.llm.startswith(HUMAN) for entry in sets):
+            return sets
+        held, left = held_sets(passage, items)
+        asked = {
+            entry.llm
+            for entry in sets
+            if entry.llm in left and self.wanted.passes(self.wanted.key_of(entry), partial(_item_ids, entry))
+        }
+        self.stale += sum(left[person] for person in asked)
+        return held
 
     def _overridden(
         self,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median_low
 
@@ -11,7 +12,16 @@ from rubric_measures.formats.workbench import GradedPassage, ItemGradeSet, conte
 from rubric_measures.records import RubricItem
 from rubric_measures.signature import item_content
 
-__all__ = ["HUMAN", "PeopleCount", "PeopleGrades", "grade_of_people", "grades_by_people", "with_people"]
+__all__ = [
+    "HUMAN",
+    "PeopleCount",
+    "PeopleGrades",
+    "grade_of_people",
+    "grades_by_people",
+    "held_sets",
+    "note_stale",
+    "with_people",
+]
 
 HUMAN = "human:"
 
@@ -69,13 +79,18 @@ class PeopleCount:
             log.warning(
                 "%s: %d grades by people left out: the grader graded nothing of their passages", source, self.elsewhere
             )
-        if self.stale:
-            log.warning(
-                "%s: %d grades by people left out: they were given to other words or gold answers of their items than "
-                "the bank has now; have them graded again",
-                source,
-                self.stale,
-            )
+        note_stale(source, self.stale)
+
+
+def note_stale(source: str, count: int) -> None:
+    """Says how many grades by people were left out because their items said something else; nothing where none were."""
+    if count:
+        logging.getLogger("rubric_measures").warning(
+            "%s: %d grades by people left out: they were given to other words or gold answers of their items than "
+            "the bank has now; have them graded again",
+            source,
+            count,
+        )
 
 
 @dataclass(frozen=True)
@@ -108,29 +123,22 @@ def grades_by_people(passage: GradedPassage, kind: str | None, items: Mapping[st
         kind: only of items of this kind; None for all.
         items: item_id -> item of the bank: only of these, and not given to another state of them; None for all.
     """
+    entries = [
+        entry
+        for entry in passage.exam_grades or ()
+        if entry.llm.startswith(HUMAN) and (kind is None or kind_of_entry(entry) == kind)
+    ]
+    stale = _stale(entries, items)
     by_person: dict[str, dict[str, int]] = {}
     said: dict[str, dict[str, str]] = {}
     sets: list[ItemGradeSet] = []
-    unknown: set[tuple[str, str]] = set()
-    stale: set[tuple[str, str]] = set()
-    for entry in passage.exam_grades or ():
-        if not entry.llm.startswith(HUMAN) or (kind is not None and kind_of_entry(entry) != kind):
-            continue
+    for number, entry in enumerate(entries):
         grades, _ = items_of_entry(entry)
-        contents = contents_of(entry)
-        kept = {item_id: grade for item_id, grade in grades.items() if items is None or item_id in items}
-        for item_id in list(kept):
-            place = entry.llm, item_id
-            if items is not None and item_id in contents and contents[item_id] != item_content(items[item_id]):
-                del kept[item_id]
-                stale.add(place)
-                if place in unknown:
-                    del by_person[entry.llm][item_id]
-                    unknown.remove(place)
-            elif item_id in contents:
-                unknown.discard(place)
-            else:
-                unknown.add(place)
+        kept = {
+            item_id: grade
+            for item_id, grade in grades.items()
+            if (items is None or item_id in items) and item_id not in stale.get(number, ())
+        }
         if kept:
             sets.append(entry)
             by_person.setdefault(entry.llm, {}).update(kept)
@@ -142,8 +150,67 @@ def grades_by_people(passage: GradedPassage, kind: str | None, items: Mapping[st
         for item_id, grade in grades.items():
             of_items.setdefault(item_id, []).append(grade)
     reasons = {item_id: "; ".join(text for text in texts.values() if text) for item_id, texts in said.items()}
-    left = sum(item_id not in by_person.get(person, {}) for person, item_id in stale)
+    places = {(entries[number].llm, item_id) for number, item_ids in stale.items() for item_id in item_ids}
+    left = sum(item_id not in by_person.get(person, {}) for person, item_id in places)
     return PeopleGrades(of_items, reasons, sets, by_person, left)
+
+
+def _stale(entries: Sequence[ItemGradeSet], items: Mapping[str, RubricItem] | None) -> dict[int, set[str]]:
+    """Place of an entry -> its items whose grades were given to another state of them.
+
+    So are grades before such a one of the same person of which nobody knows what they were given to.
+    """
+    found: dict[int, set[str]] = {}
+    unknown: dict[tuple[str, str], set[int]] = {}
+    for number, entry in enumerate(entries if items is not None else ()):
+        grades, _ = items_of_entry(entry)
+        contents = contents_of(entry)
+        for item_id in grades.keys() & (items or {}).keys():
+            place = entry.llm, item_id
+            if item_id not in contents:
+                unknown.setdefault(place, set()).add(number)
+                continue
+            before = unknown.pop(place, set())
+            if items is not None and contents[item_id] != item_content(items[item_id]):
+                for one in before | {number}:
+                    found.setdefault(one, set()).add(item_id)
+    return found
+
+
+def held_sets(passage: GradedPassage, items: Mapping[str, RubricItem]) -> tuple[list[ItemGradeSet], dict[str, int]]:
+    """(the grade sets of a passage without people's stale grades; person -> how many items those were of).
+
+    A set that has none is the very same one. For the grades of one person by themselves, as `grades_by_people` has
+    those of all.
+
+    Args:
+        passage: the passage.
+        items: item_id -> item of the bank.
+    """
+    sets = list(passage.exam_grades or ())
+    places = [place for place, entry in enumerate(sets) if entry.llm.startswith(HUMAN)]
+    people = [sets[place] for place in places]
+    stale = _stale(people, items)
+    for number, item_ids in stale.items():
+        sets[places[number]] = _without(people[number], item_ids)
+    held = {
+        (entry.llm, item_id) for entry in sets if entry.llm.startswith(HUMAN) for item_id in items_of_entry(entry)[0]
+    }
+    lost = {(people[number].llm, item_id) for number, item_ids in stale.items() for item_id in item_ids} - held
+    return sets, Counter(person for person, _ in lost)
+
+
+def _without(entry: ItemGradeSet, item_ids: Collection[str]) -> ItemGradeSet:
+    """The set without some of its items; everything else as it was."""
+    kept = [rating for rating in entry.self_ratings or () if rating.item_id not in item_ids]
+    return entry.model_copy(
+        update={
+            "correct_answered": [one for one in entry.correct_answered if one not in item_ids],
+            "wrong_answered": [one for one in entry.wrong_answered if one not in item_ids],
+            "answers": [(one, text) for one, text in entry.answers if one not in item_ids],
+            "self_ratings": kept if entry.self_ratings is not None else None,
+        }
+    )
 
 
 def with_people(entry: ItemGradeSet, people: PeopleGrades, count: PeopleCount) -> ItemGradeSet:

@@ -465,6 +465,49 @@ def test_grades_of_another_state_of_an_item_do_not_outrank_the_graders(
     assert item_grades(tmp_path / "both.jsonl", bank) == item_grades(graded, bank)
 
 
+def test_a_person_who_is_the_grader_has_no_stale_grades_either(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    items = {item.item_id: item for item in load_bank(write_lines(tmp_path / "b.jsonl", BANK)).items["q1"]}
+    now = {item_id: item_content(item) for item_id, item in items.items()}
+
+    def ada(contents: dict[str, str], **grades: int) -> dict[str, Any]:
+        entry = by("ada", {f"q1/{name}": grade for name, grade in grades.items()})
+        return {**entry, "item_contents": contents}
+
+    # a: stale; b: as it is now, then stale; c: of unknown words, then stale; d: stale, then as it is now.
+    old = dict.fromkeys(now, "of other words")
+    first = [ada({"q1/b": now["q1/b"], "q1/d": old["q1/d"]}, b=3, c=4, d=1), ada(old, a=5, b=5, c=5)]
+    first.append(ada({"q1/d": now["q1/d"]}, d=2))
+    second = [grade_set(dict.fromkeys(items, 0)), ada(old, a=5)]
+    lines = [["q1", [passage("q1", "d1", first, {"one": 1}), passage("q1", "d2", second, {"one": 2})]]]
+    graded, bank = write_lines(tmp_path / "g.jsonl", lines), load_bank(tmp_path / "b.jsonl")
+    grades = load_records(graded, bank, GradeFilter("human:ada"))
+    said = {(row.doc_id, row.iteration): row.relevance for row in grades.queries["q1"].rows()}
+    assert said == {("d1", "q1/b"): 3, ("d1", "q1/d"): 2}
+    stale = "3 grades by people left out: they were given to other words or gold answers of their items than the bank"
+    assert sum(stale in message for message in caplog.messages) == 1
+    caplog.clear()
+    # Without a bank nobody knows; another grader's records say nothing of it.
+    assert len(list(load_records(graded, None, GradeFilter("human:ada")).queries["q1"].rows())) == 5
+    for wanted in (GradeFilter("model"), GradeFilter(prompt_class="QuestionSelfRatedUnanswerablePromptWithChoices")):
+        load_records(graded, bank, wanted)
+    assert not [message for message in caplog.messages if "left out" in message]
+    write_lines(graded, [["q1", [passage("q1", "d2", second, {"one": 2})]]])
+    with pytest.raises(InputError, match=r"holds no grades .* \(1 grades by people were given to other words"):
+        load_records(graded, bank, GradeFilter("human:ada"))
+
+
+def test_the_reason_of_a_stale_grade_is_not_joined_to_what_others_say(tmp_path: Path) -> None:
+    items = {item.item_id: item for item in load_bank(write_lines(tmp_path / "b.jsonl", BANK)).items["q1"]}
+    # Ada's first grade is of unknown words, and goes with her stale one; Bob's stands.
+    stale = {**by("ada", {"q1/a": 5}), "item_contents": {"q1/a": "of other words"}}
+    lines = [["q1", [passage("q1", "d1", [by("ada", {"q1/a": 4}), by("bob", {"q1/a": 1}), stale])]]]
+    (one,) = load_graded(write_lines(tmp_path / "g.jsonl", lines))[0].passages
+    found = grades_by_people(one, "question", items)
+    assert (found.grades, found.reasons, found.stale) == ({"q1/a": [1]}, {"q1/a": "bob says so"}, 1)
+
+
 def test_a_grade_of_unknown_words_goes_with_a_later_stale_one(tmp_path: Path) -> None:
     stale = {**by("ada", {"q1/a": 5}), "item_contents": {"q1/a": "of other words"}}
     items = {item.item_id: item for item in load_bank(write_lines(tmp_path / "b.jsonl", BANK)).items["q1"]}
