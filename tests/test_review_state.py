@@ -499,6 +499,15 @@ def test_impact_before_and_after(material: Material, store: ReviewStore) -> None
     ]
     assert (after.grades_changed, after.items_before, after.items_after) == (1, 6, 5)
     assert changed_cells(material, store.snapshot()) == [(A, 4, 0)]
+    # A grade of an item that is retired, or waits, changes nothing.
+    for cell in (Cell("q2", "d3", "q2/a"), B):
+        store.grade("ada", cell, 3, material.grade(cell).grade)
+        store.decide("ada", cell, "override", 3, "no")
+    store.edit("ada", "item_edit", {"key": "q1/b", "gold_answers": ["x"]}, {"q1/b": 0})
+    (still,) = impact_of(scores, store.snapshot())
+    assert (still.grades_changed, changed_cells(material, store.snapshot())) == (1, [(A, 4, 0)])
+    for _ in range(5):
+        store.undo("ada")
     # A new item has no grades: it waits, and no score changes by it.
     store.edit("ada", "item_add", {"query_id": "q1", "text": "new?"}, {})
     (waiting,) = impact_of(scores, store.snapshot())
@@ -1123,3 +1132,15 @@ def test_runs_whose_means_differ_in_the_last_bit_share_a_rank(tmp_path: Path) ->
         ("c", 3, 3),
     ]
     assert impact.moved == 0
+
+
+def test_runs_without_a_score_have_no_rank_and_do_not_move(material: Material, store: ReviewStore) -> None:
+    scores = Scores(material, [RubricCover(rel=4) @ 20])
+    for key in [item.item_id for item in material.bank]:
+        store.edit("ada", "item_retire", {"key": key}, {key: 0})
+    (impact,) = impact_of(scores, store.snapshot())
+    assert [(row.run_id, row.after, row.rank_before, row.rank_after, row.change) for row in impact.rows] == [
+        ("one", None, 1, None, 0),
+        ("two", None, 2, None, 0),
+    ]
+    assert (impact.moved, impact.items_after) == (0, 0)

@@ -14,6 +14,7 @@ from rubric_measures.leaderboard_cells import Tally, make_cell
 from rubric_measures.people import grade_of_people
 from rubric_measures.review.events import Cell, ItemState, Snapshot
 from rubric_measures.review.material import Material, QueryMaterial
+from rubric_measures.review.standing import left_items
 
 __all__ = ["Impact", "ImpactRow", "Scores", "changed_cells", "impact_of"]
 
@@ -21,17 +22,19 @@ Values = Mapping[str, Mapping[str, float | None]]
 
 
 class ImpactRow(NamedTuple):
-    """One run before and after; ranks count from 1, equal scores share the better rank."""
+    """One run before and after; ranks count from 1, equal scores share the better rank, and no score has none."""
 
     run_id: str
     before: float | None
     after: float | None
-    rank_before: int
-    rank_after: int
+    rank_before: int | None
+    rank_after: int | None
 
     @property
     def change(self) -> int:
-        """Places won (positive) or lost."""
+        """Places won (positive) or lost; 0 where the run has no score on a side."""
+        if self.rank_before is None or self.rank_after is None:
+            return 0
         return self.rank_before - self.rank_after
 
 
@@ -42,7 +45,7 @@ class Impact:
     Attributes:
         measure: the measure.
         rows: the runs, best first as it would be after.
-        grades_changed: grades of which people say another thing than the grader.
+        grades_changed: grades of which people say another thing than the grader, of items that count after.
         changed_before: of these, those of which the records say so already: they count on both sides.
         items_before: items in the bank's file.
         items_after: items that the new leaderboard counts.
@@ -76,6 +79,7 @@ class _Known:
     values: Mapping[str, Mapping[str, float | None]]
     waiting: Sequence[str]
     changed: int
+    changed_before: int
 
 
 class Scores:
@@ -107,11 +111,6 @@ class Scores:
         }
         self._known: dict[str, _Known] = {}
 
-    @property
-    def changed_before(self) -> int:
-        """Grades of which people in the records say another thing than the grader."""
-        return sum(self._differ.values())
-
     def _score(self, queries: Mapping[str, QueryGrades]) -> dict[str, dict[str, dict[str, float | None]]]:
         """measure -> run -> query -> value."""
         result: dict[str, dict[str, dict[str, float | None]]] = {
@@ -136,8 +135,13 @@ class Scores:
                 result[name][run] = dict(values)
         return result
 
-    def after(self, snapshot: Snapshot) -> tuple[dict[str, dict[str, dict[str, float | None]]], list[str], int]:
-        """(measure -> run -> query -> value; items that wait for grades; grades that people changed)."""
+    def after(
+        self, snapshot: Snapshot
+    ) -> tuple[dict[str, dict[str, dict[str, float | None]]], list[str], tuple[int, int]]:
+        """(measure -> run -> query -> value; items that wait for grades; grades changed, and changed before).
+
+        Grades of items that do not count are not among those that changed.
+        """
         finals: dict[str, dict[tuple[str, str], int]] = {}
         for cell in snapshot.grades:
             if snapshot.final(cell) is None:
@@ -160,19 +164,20 @@ class Scores:
             known = self._known.get(query_id)
             if known is None or known.stamp != stamp:
                 stale[query_id] = self._query(query_id, *stamp)
-        scored = self._score({query_id: grades for query_id, (grades, _, _) in stale.items() if grades.items})
-        for query_id, (grades, waits, differ) in stale.items():
+        scored = self._score({query_id: grades for query_id, (grades, *_) in stale.items() if grades.items})
+        for query_id, (grades, waits, *differ) in stale.items():
             values = {
                 name: {run: scored[name][run][query_id] for run in self.run_ids} if grades.items else {}
                 for name in self.names
             }
-            self._known[query_id] = _Known(touched[query_id], grades, values, waits, differ)
+            self._known[query_id] = _Known(touched[query_id], grades, values, waits, *differ)
         self._known = {query_id: one for query_id, one in self._known.items() if query_id in touched}
         known_now = {query_id: self._known[query_id] for query_id in sorted(touched)}
         merged = {name: {run: self._merged(name, run, known_now) for run in self.run_ids} for name in self.names}
         waiting = [item_id for one in known_now.values() for item_id in one.waiting]
         untouched = sum(count for query_id, count in self._differ.items() if query_id not in known_now)
-        return merged, waiting, untouched + sum(one.changed for one in known_now.values())
+        changed = untouched + sum(one.changed for one in known_now.values())
+        return merged, waiting, (changed, untouched + sum(one.changed_before for one in known_now.values()))
 
     def grades_after(self) -> dict[str, QueryGrades]:
         """The queries that people touched, with their grades and items as they were when `after` was last asked."""
@@ -188,8 +193,11 @@ class Scores:
 
     def _query(
         self, query_id: str, finals: Mapping[tuple[str, str], int], live: Sequence[ItemState]
-    ) -> tuple[QueryGrades, list[str], int]:
-        """The grades of one query with people's grades in the place of the grader's, over the bank as it is now."""
+    ) -> tuple[QueryGrades, list[str], int, int]:
+        """The grades of one query with people's grades in the place of the grader's, over the bank as it is now.
+
+        Beside them the items that wait, and how many grades people changed, and had changed in the records.
+        """
         query = self.material.queries.get(query_id)
         rows: dict[tuple[str, str], int] = {}
         failed: set[tuple[str, str]] = set()
@@ -199,7 +207,7 @@ class Scores:
                     failed.add((doc_id, item_id))
                 else:
                     rows[doc_id, item_id] = row.grade
-        changed = sum(rows.get(place) != final for place, final in finals.items())
+        before = dict(rows)
         # A passage without a grade or failure of an item of the bank is one that the grader did not grade: people's
         # grades have no place there, and it is no judged passage.
         ids = {state.item.item_id for state in live}
@@ -223,12 +231,17 @@ class Scores:
             [place for place in failed if place[1] in ids],
             docs,
         )
-        return compiled, waiting, changed
+        earlier = self._earlier.get(query_id, {})
+        changed, known = (
+            sum(before.get(place) != final for place, final in given.items() if place[1] in ids)
+            for given in (finals, earlier)
+        )
+        return compiled, waiting, changed, known
 
 
 def impact_of(scores: Scores, snapshot: Snapshot) -> list[Impact]:
     """One comparison for each measure; empty where the records hold no rankings."""
-    after, waiting, changed = scores.after(snapshot)
+    after, waiting, (changed, changed_before) = scores.after(snapshot)
     if not scores.run_ids:
         return []
     items_before = len(scores.material.bank)
@@ -241,8 +254,9 @@ def impact_of(scores: Scores, snapshot: Snapshot) -> list[Impact]:
     found = []
     for measure, name in zip(scores.measures, scores.names, strict=True):
         rows = _rows(measure, scores.before[name], after[name])
-        tau, before = _tau(rows), scores.changed_before
-        found.append(Impact(name, rows, changed, items_before, len(counted), waiting, tau, before, without))
+        found.append(
+            Impact(name, rows, changed, items_before, len(counted), waiting, _tau(rows), changed_before, without)
+        )
     return found
 
 
@@ -270,7 +284,7 @@ def _rows(measure: Measure, before: Values, after: Values) -> list[ImpactRow]:
     old, new = _totals(measure, before), _totals(measure, after)
     ranks_old, ranks_new = _ranks(old), _ranks(new)
     rows = [ImpactRow(run, old[run], new[run], ranks_old[run], ranks_new[run]) for run in old]
-    return sorted(rows, key=lambda row: (row.rank_after, row.run_id))
+    return sorted(rows, key=lambda row: (row.rank_after or len(rows) + 1, row.run_id))
 
 
 def _totals(measure: Measure, values: Values) -> dict[str, float | None]:
@@ -278,20 +292,22 @@ def _totals(measure: Measure, values: Values) -> dict[str, float | None]:
     return {run: make_cell(queries.values(), Tally(), measure).mean for run, queries in values.items()}
 
 
-def _ranks(means: Mapping[str, float | None]) -> dict[str, int]:
+def _ranks(means: Mapping[str, float | None]) -> dict[str, int | None]:
     # Sums that differ in the last bit only are ties, as in τ and in the statistics of items.
     rounded = {run: round(value, 12) for run, value in means.items() if value is not None}
     return {
-        run: 1 + sum(other > rounded[run] for other in rounded.values()) if run in rounded else len(rounded) + 1
-        for run in means
+        run: 1 + sum(other > rounded[run] for other in rounded.values()) if run in rounded else None for run in means
     }
 
 
 def changed_cells(material: Material, snapshot: Snapshot) -> list[tuple[Cell, int | None, int]]:
-    """(cell, the grade before, people's) wherever they differ; before is that of people in the records, if any."""
-    rows = []
+    """(cell, the grade before, people's) wherever they differ; before is that of people in the records, if any.
+
+    Grades of items that left the bank, or wait, are not among them: they change nothing.
+    """
+    rows, left = [], left_items(snapshot)
     for cell in snapshot.grades:
-        if snapshot.final(cell) is None:
+        if snapshot.final(cell) is None or (cell.query_id, cell.item_id) in left:
             continue
         earlier = material.earlier(cell)
         grade = grade_of_people(earlier.values()) if earlier else material.grade(cell).grade
