@@ -266,6 +266,11 @@ def test_a_plot_does_not_replace_what_it_is_drawn_from(tmp_path: Path, capsys: p
         (["qrels", "graded.jsonl.gz", "--bank", "small.jsonl"], "graded.jsonl.gz:2"),
         (["verify", "graded.jsonl.gz", "--bank", "small.jsonl"], "graded.jsonl.gz:2"),
         (
+            ["verify", "graded.jsonl.gz", "--bank", "small.jsonl", "--canary", "--model", "lexical", "--bad-question"],
+            "graded.jsonl.gz:2",
+        ),
+        (["verify", "graded.jsonl.gz", "--bank", "small.jsonl", "--canary", "--model", "lexical"], "graded.jsonl.gz:2"),
+        (
             ["grade", "graded.jsonl.gz", "--bank", "small.jsonl", "--model", "lexical", "-o", "new.gz"],
             "graded.jsonl.gz:2",
         ),

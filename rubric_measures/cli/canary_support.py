@@ -75,7 +75,7 @@ def run_canaries(
 
     if options.model is None or bank is None:
         raise InputError("--canary needs the grader and the items: add --model and --bank")
-    cases = build_canaries(groups, bank, options.seed, options.cases)
+    cases = build_canaries(groups, bank, options.seed, options.cases, options.graded)
     backend = make_backend(options.model, **backend_settings(options.model_option, options.base_url))
     price = model_price(options.prices, backend, options.max_cost)
     limits = {

@@ -249,7 +249,8 @@ def _refuse_ungraded(
     if one_set:
         selector = GradeSetSelector(wanted, options.graded)
         for group in _Chosen(source, options):
-            items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id)}
+            where = f"{options.graded}:{group.line}"
+            items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id, where)}
             for passage in group.passages:
                 selector.choose(passage, items)
         found = bool(selector.found)

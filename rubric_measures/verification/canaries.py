@@ -27,7 +27,7 @@ _INSTRUCTION = (
 
 
 def build_canaries(
-    groups: Iterable[PassageGroup], bank: TestBank, seed: int = 0, cases: int = 3
+    groups: Iterable[PassageGroup], bank: TestBank, seed: int = 0, cases: int = 3, source: str = ""
 ) -> list[QueryPassages]:
     """Ungraded records of cases that no item should be graded high for, for every query that has passages.
 
@@ -41,6 +41,7 @@ def build_canaries(
         bank: the items; its query texts are shuffled.
         seed: of the choices and shuffles; equal seeds make equal cases whatever the order of the input.
         cases: how many cases of `other-query` and of `item-text` a query gets, at least 1.
+        source: the file that the passages are of, for errors.
 
     Raises:
         InputError: fewer than one case, or no query.
@@ -50,9 +51,11 @@ def build_canaries(
         raise InputError(f"the canary suite needs at least one case, not {cases}")
     if iter(groups) is groups:
         groups = list(groups)
-    doc_ids = {
-        group.query_id: {passage.doc_id for passage in group.passages if passage.text.strip()} for group in groups
-    }
+    doc_ids: dict[str, set[str]] = {}
+    where: dict[str, str] = {}
+    for group in groups:
+        doc_ids[group.query_id] = {passage.doc_id for passage in group.passages if passage.text.strip()}
+        where[group.query_id] = f"{source}:{group.line}" if source else ""
     if not doc_ids:
         raise InputError("there are no passages to make canaries from")
     chances = {query_id: random.Random(f"{seed}/{query_id}") for query_id in sorted(doc_ids)}
@@ -61,7 +64,7 @@ def build_canaries(
     missing: Counter[str] = Counter()
     built = []
     for query_id, chance in chances.items():
-        items = bank.for_query(query_id)
+        items = bank.for_query(query_id, where[query_id])
         passages = [_case(query_id, "empty", 0, ""), _case(query_id, "instruction", 0, _INSTRUCTION)]
         others = [texts[place] for place in chosen_of[query_id]]
         passages += [_case(query_id, "other-query", number, text) for number, text in enumerate(others)]
