@@ -383,6 +383,70 @@ def test_a_verdict_is_found_among_other_numbers(before: str) -> None:
     assert {reply: parse_rating(reply).value for reply in replies} == replies
 
 
+WHOLES = (
+    "Overall score: {}/5", "**Overall rating: {}**", "Overall: {}", "Total score: {}", "Final rating: {}", "Rating: {}",
+    "Score: {}", "My rating is {}.", "I would rate it {}.", "{}", "{}: The answer is mostly relevant", "Grade = {}",
+    "<overall_score>{}</overall_score>", "So my final rating would be a {}.",
+)  # fmt: skip
+SUB_SCORES = (
+    ("Relevance score: {}/5", "Coverage score: {}/5"), ("- Relevance rating: {}", "- Coverage rating: {}"),
+    ("- **Relevance score**: {}", "- **Completeness score**: {}"), ("Relevance: {}", "Coverage: {}"),
+    ("Self score: {}", "Relevance score: {}"), ("The relevance score is {}", "The coverage score is {}"),
+    ("**Relevance**\nScore: {}", "**Coverage**\nScore: {}"), ("Relevance score:\n{}", "Coverage score:\n{}"),
+    ("For relevance, the score is {}", "For coverage, the score is {}"),
+    ("Score (relevance): {}", "Score (coverage): {}"),
+    ("<relevance_score>{}</relevance_score>", "<coverage_score>{}</coverage_score>"),
+    ("1. Relevance score: {}", "2. Coverage score: {}"), ("Relevance score = {}", "self-score = {}"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("whole", WHOLES)
+@pytest.mark.parametrize("first, second", SUB_SCORES)
+def test_sub_scores_never_beat_the_rating_of_the_whole(whole: str, first: str, second: str) -> None:
+    for one, other in ((5, 3), (3, 5)):
+        said, a, b = whole.format(4), first.format(one), second.format(other)
+        replies = [f"{said}\n\n{a}\n{b}", f"{a}\n{b}\n\n{said}", f"{a}\n{said}\n{b}", f"{said}\n\nBreakdown:\n{a}"]
+        if whole == "{}":  # a bare number among other lines is read at their head only, or as the last one
+            del replies[2]
+        if whole.startswith("{}: "):
+            replies = replies[:1]
+        values = {reply: parse_rating(reply).value for reply in replies}
+        assert values == dict.fromkeys(replies, 4)
+
+
+@pytest.mark.parametrize("first, second", SUB_SCORES)
+def test_sub_scores_alone_are_a_rating_where_they_agree(first: str, second: str) -> None:
+    assert parse_rating(f"{first.format(4)}\n{second.format(4)}").value == 4
+    assert parse_rating(f"{first.format(4)}\n{second.format(3)}").value is None
+    assert parse_rating(first.format(4)).value == parse_rating(second.format(4)).value == 4
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ("4. The relevance score is 5 but the coverage score is 3.", 4),
+        ("4: The answer is mostly relevant and complete. Coverage score: 3.", 4),
+        ("My rating is 4. The relevance score is 5 but the coverage score is 3.", 4),
+        ("Overall: 4, relevance: 5, coverage: 3", 4), ("Relevance: 5, coverage: 3, overall: 4", 4),
+        ("Relevance score: 5 | Coverage score: 3 | Overall score: 4", 4), ("Relevance: 5 | Rating: 4", 4),
+        ("The relevance score is 5 but the coverage score is 3.", None),
+        ("Relevance score: 5, coverage score: 3", None), ("Depth score: 5, total: 4", None),
+        ("Relevance: 5, coverage: 3, total: 8", None),
+        # a sub-score may be the last word, but not beside another one
+        ("Relevance score: 4\nRevised relevance score: 3", 3), ("I would rate it 3. Final relevance score: 3", 3),
+        ("Rating: 4\nFinal relevance score: 3", None), ("Rating: 4. I would rate the coverage 3.", None),
+        ("Final relevance score: 5\nFinal coverage score: 3\nFinal rating: 4", 4),
+        ("Final relevance score: 5\nFinal coverage score: 3", None),
+        ("Relevance score: 3\nConfidence score: 5", 3),
+        ('{"relevance": 5, "coverage": 3}', None), ('{"relevance": 4, "coverage": 4}', 4),
+        ('{"relevance_score": 5, "overall_score": 4}', 4), ('{"relevance_score": 5, "coverage_score": 3}', None),
+        ('{"overall": "4", "relevance": 5}', 4), ('{"relevance": 3, "why": "clear", "accuracy": null}', 3),
+    ],
+)  # fmt: skip
+def test_sub_scores_in_other_words(reply: str, value: int | None) -> None:
+    assert parse_rating(reply).value == value
+
+
 def test_real_sentences_hold_no_verdict() -> None:
     path = SHARED / "rag26dev" / "rag25-dev-nuggets.jsonl.gz"
     if not path.exists():
@@ -748,6 +812,8 @@ def test_no_reply_makes_a_parser_fail(text: str) -> None:
         "'" * 20_000,
         "9" * 10_000,
         "\n4" * 5_000,
+        "relevance score: 4, " * 2_000,
+        "overall the the the " * 2_000,
     ],
 )
 def test_hostile_replies_end(hostile: str) -> None:

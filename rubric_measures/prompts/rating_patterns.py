@@ -7,8 +7,13 @@ import re
 __all__ = [
     "ABOUT_IT",
     "ASPECT",
+    "ASPECT_ANYWHERE",
+    "ASPECT_ENTRY",
+    "ASPECT_HEADING",
+    "ASPECT_KEY",
     "BARE_IS",
     "BOUND",
+    "FINAL_LABEL",
     "FOREIGN",
     "HYPOTHETICAL",
     "IF_AFTER",
@@ -16,6 +21,9 @@ __all__ = [
     "LEADING",
     "NEGATED",
     "NUMERALS",
+    "OF_ASPECT",
+    "OVERALL_ANYWHERE",
+    "REVISED_LABEL",
     "SCALE_WORDS",
     "STRONG",
     "WEAK",
@@ -48,6 +56,12 @@ _NOUN = (
     r"(?:final|my)\s+answer|(?:answer|output|result|choice|response|so|final)(?=\s*:)|therefore|thus|hence)"
 )
 _ASPECT_NOUN = r"(?:relevance|coverage|completeness|accuracy|correctness|clarity|precision|level)"
+# What else a reply may grade beside the rating that it was asked for; only as "depth score", as "depth" is anything.
+_OTHER_ASPECT = (
+    r"(?:self|conciseness|concision|depth|detail|specificity|usefulness|helpfulness|quality|factuality|faithfulness|"
+    r"fluency|coherence|consistency|readability|trustworthiness|groundedness)"
+)
+_GRADE_NOUN = r"(?:scores?|ratings?|grade|level|mark)"
 _ABOUT = (
     r"(?:\s+(?:for|of)\s+(?:(?:the|this)\s+)?(?:question|nugget|passage|key\s+fact|item|context|document|answer|response)"
     r"(?:\s*#?\d{1,3})?(?!\d))?"
@@ -62,7 +76,7 @@ _START = (
 )
 _BEFORE_NOUN = (
     r"(?:(?:and|so|thus|therefore|hence|overall|in\s+(?:conclusion|summary)|conclusion|my|the|this|a|an|final|revised|"
-    r"updated|new|corrected|adjusted|total|assigned|suggested|relevance|coverage|self|here(?:\s+is|'s)?|based\s+on\s+this|"
+    r"updated|new|corrected|adjusted|total|assigned|suggested|(?P<aspect>relevance|coverage|self)|here(?:\s+is|'s)?|based\s+on\s+this|"
     r"given\s+(?:this|that))[\s,:_-]+){0,5}"
 )
 # "On reflection, rating: 3", "As it does not name the year, the rating is 2"
@@ -77,8 +91,42 @@ ASPECT = re.compile(
     + r"(?:is|[:=|→]|->|[-–—](?=\s))\s*" + _OPEN + _N_OR_WORD + _RANGE + _OF + _TAIL,
     re.IGNORECASE,
 )  # fmt: skip
+# ---- sub-scores: a rating of one aspect is none of the whole where the whole has one
+_AN_ASPECT = rf"(?:{_ASPECT_NOUN}(?:[\s_-]+{_GRADE_NOUN})?|{_OTHER_ASPECT}[\s_-]+{_GRADE_NOUN})"
+_ANYWHERE = r"(?:\A|(?<=[\n.!?;:>,|(\[{/•·–—-])|\b(?:and|but|while|whereas|with|though)\b)[\s\"'(\[{<#>•|,*/-]{0,20}"
+_ANY_ARTICLE = r"(?:(?:the|its|my|an?|overall|nugget|answer|key\s+fact)\s+){0,2}"
+_IS = r"(?:(?:is|was|of|gets|at|a|an|[:=|→]|->|[-–—](?=\s))\s*)+"
+# In a row: "Relevance: 5, coverage: 3, overall: 4", "the relevance score is 5 but the coverage score is 3"
+ASPECT_ANYWHERE = re.compile(
+    _ANYWHERE + r"(?:for\s+)?" + _ANY_ARTICLE + _AN_ASPECT + r"\b(?:,\s*(?:the\s+)?" + _GRADE_NOUN + r"\b)?" + _ABOUT
+    + _ASIDE + _IS + _OPEN + _N_OR_WORD + _RANGE + _OF + _TAIL,
+    re.IGNORECASE,
+)  # fmt: skip
+OVERALL_ANYWHERE = re.compile(
+    _ANYWHERE + r"(?:(?:the|my|an?|so|thus)\s+){0,2}(?:(?:overall|total|final|combined|my)(?:[\s_-]+(?:" + _GRADE_NOUN
+    + r"|verdict|judge?ment))?|(?<=[,|] )(?:rating|score|grade)(?=\s*[:=]))\b" + _ABOUT + _ASIDE
+    + _SEPARATED + "+" + _OPEN + _N_OR_WORD + _RANGE + _OF + _TAIL,
+    re.IGNORECASE,
+)  # fmt: skip
+# A line before a number that says what it is of: "**Relevance**", "2. Coverage score:"
+ASPECT_HEADING = re.compile(
+    rf"\W*(?:\d{{1,2}}[.):]\s*)?(?:the\s+)?{_AN_ASPECT}\W*|\W*{_OTHER_ASPECT}\W*", re.IGNORECASE
+)
+# "2. Coverage score: 4" is an entry of a list, no grade 2.
+ASPECT_ENTRY = re.compile(rf"\W*(?:relevance|coverage|self)[\s_-]+{_GRADE_NOUN}\b", re.IGNORECASE)
+# "For relevance, the score is 5", "Score (coverage): 3"
+OF_ASPECT = re.compile(
+    r"(?:\b(?:for|on|in\s+terms\s+of|regarding|concerning|as\s+(?:for|to))\s+(?:the\s+)?|[(\[]\s*)"
+    rf"(?:{_ASPECT_NOUN}|{_OTHER_ASPECT})\s*[,)\]]",
+    re.IGNORECASE,
+)
+# The names of sub-scores in JSON.
+ASPECT_KEY = re.compile(rf"(?:{_ASPECT_NOUN}|{_OTHER_ASPECT})(?:_{_GRADE_NOUN})?")
+# What makes a sub-score the last word: "Revised relevance score: 2"; "Final relevance score: 2" may be one of several.
+REVISED_LABEL = re.compile(r"\b(?:revised|updated|new|corrected|adjusted)\b", re.IGNORECASE)
+FINAL_LABEL = re.compile(r"\b(?:final|overall|total)\b", re.IGNORECASE)
 _IT = (
-    r"(?:(?:it|this|that|the|passage|answer|context|nugget|document|response|text|coverage|a|an|as|at|with|of|rating|score|"
+    r"(?:(?:it|this|that|the|passage|answer|context|nugget|document|response|text|(?P<coverage>coverage)|a|an|as|at|with|of|rating|score|"
     r"grade|option|level|number|choice|is|be|would|should|can|rated|graded)\b:?\s+){0,6}"
 )
 _I_SAY = re.compile(
@@ -92,14 +140,20 @@ _I_SAY = re.compile(
 # "the answer deserves a rating of 4", "the coverage is rated 3"
 _IT_GETS = re.compile(
     _START + r"(?:(?:so|thus|therefore|hence|overall)[\s,:]+)?(?:it|this|(?:the|this)\s+(?:passage|answer|context|"
-    r"nugget|document|response|text|coverage|key\s+fact))\s+(?:(?:would|should|is|can|be|only|therefore|thus)\s+){0,3}"
+    r"nugget|document|response|text|(?P<coverage>coverage)|key\s+fact))\s+(?:(?:would|should|is|can|be|only|therefore|thus)\s+){0,3}"
     r"(?:(?:deserves?|merits?|gets?|receives?|earns?|scores?)\s+(?:a|an|the)\s+(?:rating|score|grade)\s+of|rated|graded|"
     r"scored|(?:covered|answered)\s+at\s+(?:a\s+)?level)\s+"
     r"(?:(?:as|at|with|a|an|of)\s+)*" + _OPEN + _N + _RANGE + _OF + _TAIL,
     re.IGNORECASE,
 )  # fmt: skip
 _TAGGED = re.compile(
-    r"<(?:\w+_)?(?:rating|score|grade|answer|label|verdict|output|result|final)(?:_\w+)?>\s*" + _N + r"\s*</",
+    r"<(?:(?P<aspect>(?:"
+    + _ASPECT_NOUN
+    + "|"
+    + _OTHER_ASPECT
+    + r")_)|\w+_)?(?:rating|score|grade|answer|label|verdict|output|result|final)(?:_\w+)?>\s*"
+    + _N
+    + r"\s*</",
     re.IGNORECASE,
 )
 _BOXED = re.compile(r"\\boxed\{\s*" + _N + r"\s*\}|\[\[\s*(?P<n2>[-−]?\d+(?:\.\d+)?)\s*\]\]")

@@ -11,8 +11,13 @@ from rubric_measures.errors import InputError
 from rubric_measures.prompts.rating_patterns import (
     ABOUT_IT,
     ASPECT,
+    ASPECT_ANYWHERE,
+    ASPECT_ENTRY,
+    ASPECT_HEADING,
+    ASPECT_KEY,
     BARE_IS,
     BOUND,
+    FINAL_LABEL,
     FOREIGN,
     HYPOTHETICAL,
     IF_AFTER,
@@ -20,6 +25,9 @@ from rubric_measures.prompts.rating_patterns import (
     LEADING,
     NEGATED,
     NUMERALS,
+    OF_ASPECT,
+    OVERALL_ANYWHERE,
+    REVISED_LABEL,
     SCALE_WORDS,
     STRONG,
     WEAK,
@@ -61,7 +69,8 @@ def is_unanswerable(text: str) -> bool:
 
 _STARS = re.compile(r"\*\*|__|`|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
 _KEYS = (
-    "final_rating", "final_score", "final_grade", "rating", "score", "grade", "overall", "label", "o", "relevance",
+    "final_rating", "final_score", "final_grade", "overall_rating", "overall_score", "overall_grade", "rating", "score",
+    "grade", "overall", "label", "o", "relevance", "relevance_score", "relevance_rating", "coverage_score",
 )  # fmt: skip
 
 
@@ -116,12 +125,26 @@ def _workbench_rating(text: str, scale: tuple[int, int]) -> int:
 def _keyed_number(reply: str) -> tuple[float, str] | None:
     """The rating of the last JSON object that has one under a usual key; its other texts are no verdicts."""
     for found in reversed(find_objects(reply)):
-        by_key = {re.sub(r"[\s-]+", "_", key.lower()): value for key, value in found.items()}
-        for value in (by_key[key] for key in _KEYS if key in by_key):
-            if isinstance(value, str) and re.fullmatch(r"\s*-?\d{1,9}(\.\d{1,9})?\s*", value):
-                value = float(value)
-            if isinstance(value, float) or (type(value) is int and abs(value) < 10**9):
-                return float(value), ""
+        by_key = {re.sub(r"[\s-]+", "_", key.lower()): _plain_number(value) for key, value in found.items()}
+        for key in _KEYS:
+            if (value := by_key.get(key)) is None:
+                continue
+            # Of sub-scores alone none is the rating, but when they agree.
+            if (
+                ASPECT_KEY.fullmatch(key)
+                and len({by_key[one] for one in by_key if ASPECT_KEY.fullmatch(one)} - {None}) > 1
+            ):
+                return 0.0, "several numbers that may be the rating"
+            return value, ""
+    return None
+
+
+def _plain_number(value: object) -> float | None:
+    """The number of a JSON value that is one, be it quoted; None for all others."""
+    if isinstance(value, str) and re.fullmatch(r"\s*-?\d{1,9}(\.\d{1,9})?\s*", value):
+        return float(value)
+    if isinstance(value, float) or (type(value) is int and abs(value) < 10**9):
+        return float(value)
     return None
 
 
@@ -130,11 +153,19 @@ def _number(text: str) -> float:
 
 
 class _Found(NamedTuple):
-    """A verdict: where its number stands, how sure its form is (3 states the rating, 2 an aspect, 1 is in prose)."""
+    """A verdict.
+
+    Attributes:
+        position: where its number stands.
+        sureness: of its form: 3 states the rating, 2 that of an aspect, 1 is in prose.
+        verdict: number and problem.
+        aspect: it states the rating, but of an aspect: "Final relevance score: 3".
+    """
 
     position: int
     sureness: int
     verdict: tuple[float, str]
+    aspect: bool = False
 
 
 def _last_number(text: str, scale: tuple[int, int]) -> tuple[float, str] | None:
@@ -160,9 +191,14 @@ def _last_number(text: str, scale: tuple[int, int]) -> tuple[float, str] | None:
         return None
     sureness = max(one.sureness for one in found)
     found = [one for one in found if one.sureness == sureness]
-    if sureness < 3 and len({one.verdict for one in found}) > 1:
-        return 0.0, "several numbers that may be the rating"
+    if sureness == 2:
+        # Sub-scores may stand in a row, and with them the rating of the whole.
+        found = list(_stated(text, OVERALL_ANYWHERE, scale, 2)) or [*found, *_stated(text, ASPECT_ANYWHERE, scale, 2)]
+    elif sureness == 1:
+        found += _stated(text, OVERALL_ANYWHERE, scale, 2)
     chosen = max(found)
+    if (sureness < 3 or chosen.aspect) and len({one.verdict for one in found}) > 1:
+        return 0.0, "several numbers that may be the rating"
     if FOREIGN in text[_sentence(text, chosen.position) : chosen.position]:
         return 0.0, f"a rating on another scale than {scale[0]} to {scale[1]}"
     return chosen.verdict
@@ -183,7 +219,26 @@ def _stated(text: str, pattern: re.Pattern[str], scale: tuple[int, int], surenes
         verdict = _verdict(match, scale)
         if BOUND.search(text, max(0, start - 3), start) and text[match.end() : match.end() + 1] != ">":
             verdict = 0.0, "a bound is no rating"
-        yield _Found(start, sureness, verdict)
+        how_sure, aspect = _of_aspect(text, match, start) if sureness == 3 else (sureness, False)
+        yield _Found(start, how_sure, verdict, aspect)
+
+
+def _of_aspect(text: str, match: re.Match[str], start: int) -> tuple[int, bool]:
+    """How sure a statement is of the whole rating, as in `_Found`: one that names an aspect may be of that only."""
+    said = text[match.start() : start]
+    groups = match.groupdict()
+    named = groups.get("aspect") or OF_ASPECT.search(said)
+    if (named and FINAL_LABEL.search(said)) or groups.get("coverage"):
+        return 3, True
+    if named and not REVISED_LABEL.search(said):
+        return 2, False
+    return (2 if _is_under_aspect(text, match.start()) else 3), False
+
+
+def _is_under_aspect(text: str, position: int) -> bool:
+    """Whether the line above is the heading of an aspect: "**Relevance**"."""
+    end = text.rfind("\n", 0, position + 1)
+    return end > 0 and bool(ASPECT_HEADING.fullmatch(text, text.rfind("\n", 0, end) + 1, end))
 
 
 def _sentence(text: str, position: int) -> int:
@@ -200,7 +255,7 @@ def _is_about_it(text: str, match: re.Match[str]) -> bool:
 def _leading_numbers(text: str, scale: tuple[int, int]) -> list[tuple[int, int, tuple[float, str]]]:
     """Numbers that head a line, but for those of a list. Several different ones are the scale copied: no verdict."""
     heads = [match for match in LEADING.finditer(text) if match.start() == 0 or not (match["paren"] or match["more"])]
-    heads = _without_list(heads)
+    heads = _without_list([match for match in heads if not _is_under_aspect(text, match.start() - 1)])
     last_line = text.rfind("\n") + 1
     bare_last = [match for match in heads if match.start() >= last_line and not match["text"]]
     if len({match["n"] for match in heads}) > 1:
@@ -211,6 +266,8 @@ def _leading_numbers(text: str, scale: tuple[int, int]) -> list[tuple[int, int, 
         first_of_list = match["text"] and match["n"] == "1" and match["mark"].strip() in (".", ")")
         if first_of_list and not re.match(SCALE_WORDS, match["text"], re.IGNORECASE):
             continue  # "1. The heart …" opens a list
+        if match["text"] and match["mark"] in (".", ")") and ASPECT_ENTRY.match(match["text"]):
+            continue
         if match.start() > 0 and match["text"]:
             continue  # a heading number in the middle of the reasoning
         kept.append((match.start("n"), 3, _verdict(match, scale)))
