@@ -6,6 +6,7 @@ import html
 import json
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from rubric_measures.grade_sets import GradeFilter
 from rubric_measures.review import screens
 from rubric_measures.review.asked import Asked
 from rubric_measures.review.events import Cell
+from rubric_measures.review.export import export_review, import_grades
 from rubric_measures.review.folding import fold
 from rubric_measures.review.material import load_material
 from rubric_measures.review.queues import by_influence
@@ -181,7 +183,8 @@ def test_the_place_of_a_grade_by_influence_does_not_tell_it(tmp_path: Path, plac
         review = open_review(tmp_path / str(number), grades)
         entries = [entry for entry in by_influence(review.material) if entry.cell == cell]
         page, saved = shown(review, "bob", "", order="influence"), shown(review, "bob", "queue.html", order="influence")
-        assert "For grades that are as blind as can be, take the random audit sample" in page
+        for text in (page, saved):
+            assert "For grades that are as blind as can be, take the random audit sample" in text
         address = f"d=d{place + 1}&amp;i={item_id.replace('/', '%2F')}"
         rows = [row for row in re.findall(r"<tr>.*?</tr>", page) if address in row]
         data = re.search(r'data-queue="([^"]*)"', saved)
@@ -198,12 +201,43 @@ def test_the_place_of_a_grade_by_influence_does_not_tell_it(tmp_path: Path, plac
 def test_pages_without_a_server_are_the_same_whatever_the_grades_are(tmp_path: Path, order: str) -> None:
     pages = []
     for name, grades in (("one", ONE), ("two", SWAPPED)):
-        command = [
-            "review",
-            *make_files(tmp_path / name, grades),
-            "--export-queue",
-            str(tmp_path / name / "queue.html"),
-        ]
+        output = str(tmp_path / name / "queue.html")
+        command = ["review", *make_files(tmp_path / name, grades), "--export-queue", output]
         assert main([*command, "--order", order]) == 0
         pages.append((tmp_path / name / "queue.html").read_text(encoding="utf-8"))
+        assert "as blind as can be" not in pages[-1]
+        assert main([*command, "--order", "influence"]) == 0
+        assert "as blind as can be" in (tmp_path / name / "queue.html").read_text(encoding="utf-8")
     assert pages[0] == pages[1] and "Rating:" not in pages[0] and "differ by" not in pages[0]
+
+
+def test_who_was_shown_the_graders_grade_of_other_gold_answers_grades_no_longer_blindly(tmp_path: Path) -> None:
+    review = open_review(tmp_path / "one", ONE)
+    for person, cell in (("ada", A), ("bob", B)):
+        review.store.grade(person, cell, 2, review.material.grade(cell).grade)
+        review.store.decide(person, cell, "override", 2, "only half of it")
+    review.store.edit("ada", "item_edit", {"key": "q1/a", "gold_answers": ["x"]}, {"q1/a": 0})
+    graded, bank, _ = export_review(review.store, review.material, review.bank_path, tmp_path / "out").paths
+    wanted = GradeFilter("model", "QuestionSelfRatedUnanswerablePromptWithChoices")
+    material = load_material(graded, bank, wanted)
+    store = ReviewStore(tmp_path / "second.sqlite", material.bank, waiting=material.waiting)
+    _OPEN.append(store)
+    # Ada's grade is stale and counts no longer, and she knows what the grader said then.
+    assert (material.earlier(A), material.earlier(B)) == ({}, {"bob": 2})
+    second = Review(material, store, [RubricCover(rel=4) @ 20], bank, tmp_path)
+    for person in ("ada", "bob"):
+        for cell in (A, B):
+            fields = {name: [value] for name, value in zip("qdi", cell, strict=True)}
+            screens.post_grade(second, Asked("/grade", {}, {**fields, "grade": ["3"]}, person, "token"))
+    said = store.snapshot().grades
+    assert {(name, cell): one.blind for cell in (A, B) for name, one in said[cell].items()} == {
+        ("ada", A): False,
+        ("bob", A): True,
+        ("ada", B): True,
+        ("bob", B): False,
+    }
+    line = {"time": "2026-01-01T00:00:00+00:00", "grade": 1, **A._asdict()}
+    lines = [{**line, "uid": name, "person": name} for name in ("ada", "bob")]
+    with closing(ReviewStore(tmp_path / "third.sqlite", material.bank)) as third:
+        import_grades(write_lines(tmp_path / "in.jsonl", lines), third, material)
+        assert {name: one.blind for name, one in third.snapshot().grades[A].items()} == {"ada": False, "bob": True}

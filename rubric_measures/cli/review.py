@@ -171,7 +171,8 @@ def _write_queue(review: Review, options: argparse.Namespace) -> None:
         raise InputError(f"the queue by {options.order} is empty; choose another --order")
     with atomic_writer(options.export_queue) as stream:
         cells = [entry.cell for entry in entries]
-        stream.write(static_page(review.material, snapshot, cells, f"Review: {options.order}"))
+        by_influence = options.order == "influence"
+        stream.write(static_page(review.material, snapshot, cells, f"Review: {options.order}", by_influence))
     _LOG.info("%d grades to check in %s", len(entries), options.export_queue)
 
 

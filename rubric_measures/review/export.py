@@ -314,7 +314,7 @@ def _row(name: str, line: int, data: bytes, material: Material) -> PageGrade:
     except ValueError:
         raise FormatError("expected a time as in ISO 8601", path=name, line=line, field="time") from None
     # Who graded it in an earlier review was shown the grader's grade there.
-    blind = person not in material.earlier(cell)
+    blind = not material.was_shown(person, cell)
     payload = {**cell._asdict(), "grade": grade, "grader_grade": grader, "blind": blind, "source": PAGE}
     if isinstance(value.get("note"), str) and value["note"].strip():
         # Half surrogate pairs can stand in JSON, but not in a file.
@@ -324,10 +324,19 @@ def _row(name: str, line: int, data: bytes, material: Material) -> PageGrade:
     return PageGrade(f"page-{value['uid']}", person, value["time"], payload)
 
 
-def static_page(material: Material, snapshot: Snapshot, cells: Sequence[Cell], title: str) -> str:
+def static_page(
+    material: Material, snapshot: Snapshot, cells: Sequence[Cell], title: str, by_influence: bool = False
+) -> str:
     """A queue as one HTML file that works without a server; it does not contain the grader's grades.
 
     Its "save" button downloads JSON lines for `import_grades`.
+
+    Args:
+        material: what is reviewed.
+        snapshot: what people did.
+        cells: the grades to check.
+        title: of the page.
+        by_influence: the queue is one by influence, which tells something about grades: the page says so.
     """
     from rubric_measures.review.pages import render
 
@@ -341,4 +350,4 @@ def static_page(material: Material, snapshot: Snapshot, cells: Sequence[Cell], t
         rows.append({**cell._asdict(), "query": query.text, "item": words, "gold": gold, "text": row.text})
     # Browsers may keep what several pages store in one place: grades of one queue are not those of another.
     data = json.dumps({"title": title, "id": content_hash(rows)[:16], "cells": rows}, ensure_ascii=False)
-    return render("static_page.html", title=title, data=data)
+    return render("static_page.html", title=title, data=data, by_influence=by_influence)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -52,6 +52,8 @@ class QueryMaterial:
         record: the compiled grades and the rankings, for leaderboards; people's grades that are in the records stand in
             the main grader's place, as `--people override` has it.
         people: (doc_id, item_id) -> person -> grade, of those grades by people.
+        graded_once: (doc_id, item_id) -> people whose grades in the records were given to other words or gold answers
+            of the item: they do not count, and their persons saw the grader's.
     """
 
     query_id: str
@@ -61,6 +63,7 @@ class QueryMaterial:
     extracted: Mapping[tuple[str, str], str]
     record: RecordQuery
     people: Mapping[tuple[str, str], Mapping[str, int]]
+    graded_once: Mapping[tuple[str, str], Collection[str]]
 
     def others(self, doc_id: str, item_id: str) -> dict[str, int]:
         """grader -> grade of one passage and item, of those who rate from 0 to 5, and of people (`human:NAME`)."""
@@ -144,6 +147,14 @@ class Material:
         query = self.queries.get(cell.query_id)
         return query.people.get((cell.doc_id, cell.item_id), {}) if query is not None else {}
 
+    def was_shown(self, person: str, cell: Cell) -> bool:
+        """Whether a person graded a cell in an earlier review, and was shown the grader's grade there."""
+        query = self.queries.get(cell.query_id)
+        place = cell.doc_id, cell.item_id
+        return query is not None and (
+            person in query.people.get(place, ()) or person in query.graded_once.get(place, ())
+        )
+
     @cached_property
     def digests(self) -> NDArray[np.uint64]:
         """A number for each grade in `cells`, made of its ids."""
@@ -212,7 +223,7 @@ def load_material(
     for group, whole in zip(machine, groups, strict=True):
         query = checked[group.query_id]
         passages = {passage.doc_id: passage for passage in query.passages}
-        people = _people(whole, passages, found.kind, the_bank)
+        people, graded_once = _people(whole, passages, found.kind, the_bank)
         queries[group.query_id] = QueryMaterial(
             group.query_id,
             query.text,
@@ -221,6 +232,7 @@ def load_material(
             _extracted(group.passages, chosen, found),
             select_query(whole, overriding, the_bank),
             people,
+            graded_once,
         )
     if overriding.people_count.found:
         overriding.people_count.note(name)
@@ -289,18 +301,24 @@ def _by_machines(group: QueryPassages) -> QueryPassages:
 
 def _people(
     group: QueryPassages, passages: Mapping[str, CheckedPassage], kind: str, bank: TestBank
-) -> dict[tuple[str, str], dict[str, int]]:
-    """(doc_id, item_id) -> person -> grade: those that count in the place of the grader's."""
+) -> tuple[dict[tuple[str, str], dict[str, int]], dict[tuple[str, str], set[str]]]:
+    """(doc_id, item_id) -> person -> grade: those that count in the place of the grader's; and whose are stale."""
     items = {item.item_id: item for item in bank.items.get(group.query_id, ())}
     found: dict[tuple[str, str], dict[str, int]] = {}
+    once: dict[tuple[str, str], set[str]] = {}
     for passage in group.passages:
         # As in `GradeSetSelector`: nobody's grades count of a passage that the grader did not grade.
         if not passages[passage.doc_id].grades:
             continue
-        for name, grades in grades_by_people(passage, kind, items).by_person.items():
+        people = grades_by_people(passage, kind, items)
+        for name, grades in people.by_person.items():
             for item_id, grade in grades.items():
                 found.setdefault((passage.doc_id, item_id), {})[name.removeprefix(HUMAN)] = grade
-    return found
+        if people.stale:
+            for name, all_of_them in grades_by_people(passage, kind, None).by_person.items():
+                for item_id in all_of_them.keys() - people.by_person.get(name, {}).keys():
+                    once.setdefault((passage.doc_id, item_id), set()).add(name.removeprefix(HUMAN))
+    return found, once
 
 
 def _with_people(

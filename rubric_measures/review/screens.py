@@ -213,7 +213,7 @@ def post_grade(review: Review, asked: Asked) -> Answer:
     if text not in {"u", *"012345"}:
         raise InputError(f"a grade is 0 to 5 or undecided, not {text!r}")
     grade = None if text == "u" else int(text)
-    seen = asked.person in review.material.earlier(cell) or any(
+    seen = review.material.was_shown(asked.person, cell) or any(
         event.kind == "grade"
         and event.person == asked.person
         and event.payload["grade"] is not None
@@ -323,7 +323,8 @@ def queue_file(review: Review, asked: Asked) -> Answer:
     snapshot = review.store.snapshot()
     entries = review.queue(choice, snapshot).entries[: choice.size]
     title = f"{_ORDER_NAMES[choice.order]}{': ' + choice.query_id if choice.query_id else ''}"
-    content = static_page(review.material, snapshot, [entry.cell for entry in entries], title)
+    cells = [entry.cell for entry in entries]
+    content = static_page(review.material, snapshot, cells, title, by_influence=choice.order == "influence")
     return Answer(content, file_name="review-queue.html")
 
 
