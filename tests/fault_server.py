@@ -108,6 +108,9 @@ class FaultServer:
         if body["model"] not in MODELS:
             self.send(writer, 404, error_body(f"The model {body['model']!r} does not exist", "model_not_found"))
             return True
+        if 0 <= settings.accepts_for < self.calls:
+            self.send(writer, 403, error_body("Forbidden", "forbidden"))
+            return True
         if self.turned_away():
             self.rejected += 1
             wait = f"Retry-After: {settings.retry_after}\r\n" if settings.retry_after else ""
@@ -341,6 +344,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--batch-polls", type=int, default=1, help="looks until a batch is done")
     parser.add_argument("--replies", default="", help="a file of rules: what the model says")
     parser.add_argument("--works-for", type=int, default=0, help="calls before it goes down (until GET /down/0)")
+    parser.add_argument("--accepts-for", type=int, default=-1, help="calls before every further one gets 403")
     parser.add_argument("--remember", type=int, default=1, help="0: keep no texts (for long runs)")
     return parser.parse_args(arguments)
 

@@ -15,7 +15,7 @@ import pytest
 from rubric_measures.backends import Backend, Message, Reply, Request, make_backend
 from rubric_measures.backends.cache import ReplyCache
 from rubric_measures.backends.openai_compatible import OpenAICompatible
-from rubric_measures.errors import BackendError, InputError
+from rubric_measures.errors import BackendError, InputError, RejectedError
 from rubric_measures.grading import Grader
 from rubric_measures.runners import LocalRunner
 from tests.fault_server import Running, running
@@ -206,21 +206,65 @@ def test_no_server() -> None:
         ask(backend("http://127.0.0.1:9/v1", attempts=2), "id=1")
 
 
-def test_calls_that_are_all_wrong_end_the_run(server: Running) -> None:
-    with pytest.raises(BackendError, match="no call is accepted at all: HTTP 400"):
-        ask(backend(server.url), *(f"faults=400,always id={number}" for number in range(100)))
+def test_an_endpoint_that_accepts_no_call_ends_the_run() -> None:
+    with running(accepts_for=0) as closed:
+        with pytest.raises(RejectedError, match="no call is accepted at all: HTTP 403: Forbidden"):
+            ask(backend(closed.url, concurrency=4), *(f"id={number}" for number in range(500)))
+        # Twenty calls, those in flight beside them, and one that no filter could mind.
+        assert closed.stats()["calls"] <= 20 + 3 + 1
 
 
-def test_one_forbidden_passage_fails_alone_and_many_in_a_row_end_the_run(server: Running) -> None:
-    """A firewall may dislike one passage; a key that was revoked is another matter."""
-    asked = [f"id={number}" if number != 30 else "faults=403,always id=30" for number in range(60)]
-    found = ask(backend(server.url, concurrency=4), *asked)
-    assert {text for text, reply in found.items() if reply.status != "ok"} == {asked[30]}
-    late = [f"id={number}" if number < 40 else f"faults=403,always id={number}" for number in range(400)]
-    before = server.stats()["calls"]
-    with pytest.raises(BackendError, match=r"no call is accepted any more: HTTP 403"):
-        ask(backend(server.url, concurrency=4), *late)
-    assert server.stats()["calls"] - before < 200
+def test_an_endpoint_that_accepts_no_call_any_more_ends_the_run() -> None:
+    with running(accepts_for=40) as closing:
+        made = backend(closing.url, concurrency=4)
+        statuses: list[str] = []
+        with pytest.raises(RejectedError, match="no call is accepted any more: HTTP 403: Forbidden"):
+            for _, reply in made.complete(request(f"id={number}", made) for number in range(500)):
+                statuses.append(reply.status)
+        assert statuses.count("ok") == 40
+        assert closing.stats()["calls"] <= 40 + 20 + 3 + 1
+
+
+@pytest.mark.parametrize("fault", ["400", "403"])
+@pytest.mark.parametrize("first", [0, 100, 300])
+def test_forbidden_passages_fail_alone_however_many_there_are(server: Running, fault: str, first: int) -> None:
+    """A filter may dislike all passages of a query; those before and behind it are asked all the same."""
+    forbidden = range(first, first + 100)
+    texts = [f"faults={fault},always id={n} {first}" if n in forbidden else f"id={n} {first}" for n in range(400)]
+    found = ask(backend(server.url, concurrency=4), *texts, max_tokens=7)
+    assert [number for number, text in enumerate(texts) if found[text].status == "failed"] == list(forbidden)
+    assert {reply.status for reply in found.values()} == {"ok", "failed"}
+
+
+def test_calls_in_flight_may_show_that_an_endpoint_accepts_some() -> None:
+    """Rejections come at once, replies later: nothing is known before the calls in flight are answered."""
+    with running(delay=1.0) as slow:
+        texts = [f"faults=403,always id={number}" if number % 2 else f"id={number}" for number in range(60)]
+        found = ask(backend(slow.url, concurrency=60), *texts)
+        assert [found[text].status for text in texts] == ["ok", "failed"] * 30
+        # Those in flight answered the question; nothing else was asked.
+        assert slow.stats()["calls"] == 60
+
+
+def test_calls_in_flight_are_kept_when_an_endpoint_accepts_no_further_one() -> None:
+    with running(delay=1.0, accepts_for=10) as closing:
+        made = backend(closing.url, concurrency=64)
+        found: list[Reply] = []
+        with pytest.raises(RejectedError):
+            for _, reply in made.complete(request(f"id={number}", made) for number in range(500)):
+                found.append(reply)
+        assert sum(reply.status == "ok" for reply in found) == 10
+
+
+def test_an_endpoint_that_accepts_no_call_is_left_out_where_there_are_others(
+    server: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    with running(accepts_for=0) as closed:
+        texts = [f"id={number} beside a closed one" for number in range(400)]
+        found = ask(backend(server.url, closed.url, concurrency=4), *texts)
+        calls = closed.stats()["calls"]
+    assert sum(reply.status == "failed" for reply in found.values()) == calls - 1 <= 20 + 3
+    assert f"{closed.url} is not used any more: HTTP 403: Forbidden" in caplog.text
 
 
 def test_a_wait_beyond_patience_ends_the_run(server: Running) -> None:

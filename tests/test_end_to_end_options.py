@@ -291,20 +291,47 @@ def test_nothing_costs_more_than_a_dry_run_says(tmp_path: Path, capsys: pytest.C
     assert float(found["cost_of_calls"]) < paid["cost"] <= float(found["cost_at_most"])
 
 
+@pytest.mark.parametrize("forbidden", ["first", "last"])
 def test_passages_that_an_endpoint_always_forbids_cost_no_others(
+    forbidden: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A firewall dislikes 21 passages: the others are graded, in the first run and every later one."""
+    good = {f"a{number}": f"text {number}" for number in range(60)}
+    bad = {f"b{number}": f"faults=403,always {number}" for number in range(21)}
+    texts = {**bad, **good} if forbidden == "first" else {**good, **bad}
+    passages, bank = write_passages(tmp_path, **texts), write_items(tmp_path, *(f"Item {n}?" for n in range(3)))
+    with model(tmp_path, says("4", "")) as server:
+        for _ in range(2):
+            assert main(["grade", passages, "--bank", bank, *endpoint(server), "-o", str(tmp_path / "o.jsonl")]) == 1
+            assert "63 of 243 are not graded: 63 failed" in capsys.readouterr().err
+            found = grades(tmp_path / "o.jsonl")
+            assert {doc_id for doc_id, of_items in found.items() if of_items} == good.keys()
+
+
+def test_an_endpoint_that_accepts_no_call_ends_a_run_unless_the_cache_has_replies(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A firewall dislikes 21 passages: the others are graded, and every later run ends with a file as well."""
-    texts = {f"a{number}": f"text {number}" for number in range(60)}
-    texts |= {f"b{number}": f"faults=403,always {number}" for number in range(21)}
-    passages, bank = write_passages(tmp_path, **texts), write_items(tmp_path, *(f"Item {n}?" for n in range(3)))
-    cache = ["--cache", str(tmp_path / "c.sqlite")]
-    with model(tmp_path, says("4", "")) as server:
-        command = ["grade", passages, "--bank", bank, *endpoint(server), *cache]
-        main([*command, "--queries", "q1", "--limit", "70", "-o", str(tmp_path / "first.jsonl")])
+    """The replies are of passages that come last: what is cached is looked up before the end."""
+    (tmp_path / "late").mkdir()
+    late = {f"b{number}": f"late text {number}" for number in range(5)}
+    first = write_passages(tmp_path / "late", **late)
+    every = write_passages(tmp_path, **{f"a{number}": f"text {number}" for number in range(300)}, **late)
+    bank, out = write_items(tmp_path, "Item?"), tmp_path / "o.jsonl"
+    with model(tmp_path, says("4", ""), accepts_for=5) as server:
+        command = ["--bank", bank, *endpoint(server), "--cache", str(tmp_path / "c.sqlite"), "-o", str(out)]
+        assert main(["grade", first, *command]) == 0
         capsys.readouterr()
-        assert main([*command, "-o", str(tmp_path / "again.jsonl")]) == 1
-        assert "63 of 243 are not graded: 63 failed" in capsys.readouterr().err
-        assert main([*command, "-o", str(tmp_path / "again.jsonl")]) == 1
-    found = grades(tmp_path / "again.jsonl")
-    assert {doc_id for doc_id, of_items in found.items() if of_items} == {f"a{number}" for number in range(60)}
+        assert main(["grade", every, *command]) == 1
+        said = capsys.readouterr().err
+        assert "no call is accepted at all: HTTP 403: Forbidden" in said and "300 of 305 are not graded" in said
+        assert {doc_id for doc_id, of_items in grades(out).items() if of_items} == late.keys()
+        # With nothing in the cache that it ever accepted, the run ends in one line, with no file.
+        out.unlink()
+        calls = server.stats()["calls"]
+        for cache in ([], ["--replicates", "2", "--temperature", "1"]):
+            own = cache or ["--cache", str(tmp_path / "empty.sqlite")]
+            assert main(["grade", every, *command, *own]) == 2
+            said = capsys.readouterr().err
+            assert said.count("\n") == 1 and "no call is accepted at all: HTTP 403" in said
+            assert not out.exists()
+        assert server.stats()["calls"] - calls < 2 * 100

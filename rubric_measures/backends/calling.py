@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rubric_measures.backends.base import Reply, Request
+from rubric_measures.backends.base import Message, Reply, Request
 from rubric_measures.backends.endpoints import Call, Endpoint, Sharing
 from rubric_measures.backends.wire import (
     Trouble,
@@ -33,7 +33,8 @@ _LOG = logging.getLogger("rubric_measures")
 # and then each answer waits until the others are read, round after round.
 _STAGGER = 0.002
 _GIVE_UP_AFTER_LOST = 100  # calls lost one after the other, each after all its attempts
-_GIVE_UP_AFTER_REJECTED = 20  # passages whose calls the endpoint called wrong, without a right one before or between
+_DOUBT_AFTER_REJECTED = 20  # passages whose calls the endpoint called wrong, without a right one before or between
+_HARMLESS = "What is 1 + 1? Reply with the number only."
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,8 @@ class Engine:
         self._done: queue.SimpleQueue[tuple[Request, Reply] | BaseException] = queue.SimpleQueue()
         self._started = threading.Event()
         self._lost = 0
-        self._rejected: set[str] = set()  # the groups of the calls that were called wrong since one was right
+        self._doubt: tuple[Endpoint, Request, Trouble] | None = None  # the last call that an endpoint rejected of many
+        self._in_flight = 0
         self.sleeping = 0  # calls that wait before their next attempt
         self._thread = threading.Thread(target=self._main, name="rubric_measures-http", daemon=True)
         self._thread.start()
@@ -141,6 +143,7 @@ class Engine:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
+        self._trusted = asyncio.Event()  # while there is no doubt
         clients = self._make_clients()
         policy = self._policy
         self._sharing = Sharing([Endpoint(url, client, policy.concurrency, policy.cooldown) for url, client in clients])
@@ -165,12 +168,16 @@ class Engine:
         try:
             while await endpoint.ready():
                 window = await endpoint.gate.enter()
-                call = self._sharing.take(endpoint) if endpoint.up else None
+                call = self._sharing.take(endpoint) if endpoint.up and self._doubt is None else None
                 if call is not None:
                     await self._run(endpoint, call, window)
+                    if self._doubt is not None and not self._in_flight:
+                        await self._settle_doubt(*self._doubt)
                     continue
                 endpoint.gate.abandon(window)
-                if endpoint.up:
+                if self._doubt is not None:
+                    await self._trusted.wait()
+                elif endpoint.up:
                     await self._sharing.wait(endpoint)
         except Exception as error:
             self._fatal(error)
@@ -179,12 +186,15 @@ class Engine:
         """Tries a call once: it has its reply then, or stands in line again after a pause of its own."""
         policy, gate = self._policy, endpoint.gate
         call.began = call.began or time.monotonic()
+        self._in_flight += 1
         found = await self._attempt(endpoint, call.request)
+        self._in_flight -= 1
         if isinstance(found, Reply):
             gate.leave(window, False)
             endpoint.succeeded()
             self._lost = 0
-            self._rejected.clear()
+            if self._doubt is not None and self._doubt[0] is endpoint:
+                self._trust()
             self._deliver(call, found, endpoint)
             return
         if found.kind in ("final", "hopeless"):
@@ -263,21 +273,50 @@ class Engine:
             if trouble.status == "failed":
                 self._reject(endpoint, call, trouble)
             return
+        error = BackendError(f"{endpoint.url}: model {self._name!r} cannot be used: {trouble.error}")
+        if not self._ended(endpoint, trouble, error):
+            self._sharing.add([call], first=True)
+
+    def _ended(self, endpoint: Endpoint, trouble: Trouble, error: BackendError) -> bool:
+        """Leaves out an endpoint that takes no call; whether that is the end of the run, as it is the last one."""
         if not self._others(endpoint):
-            self._fatal(BackendError(f"{endpoint.url}: model {self._name!r} cannot be used: {trouble.error}"))
-            return
+            self._fatal(error)
+            return True
         if not endpoint.closed:
             _LOG.warning("%s is not used any more: %s", endpoint.url, trouble.error)
             endpoint.closed = trouble.error
             self._sharing.release(endpoint)
-        self._sharing.add([call], first=True)
+        return False
 
     def _reject(self, endpoint: Endpoint, call: Call, trouble: Trouble) -> None:
-        """Counts passages whose calls the endpoint does not accept: a few may be at fault, but not many in a row."""
-        self._rejected.add(call.request.group or call.request.key)
-        if len(self._rejected) >= _GIVE_UP_AFTER_REJECTED:
+        """Counts passages whose calls the endpoint does not accept; after many in a row no call begins for now."""
+        endpoint.rejected.add(call.request.group or call.request.key)
+        if len(endpoint.rejected) >= _DOUBT_AFTER_REJECTED and self._doubt is None:
+            self._doubt = endpoint, call.request, trouble
+            self._trusted.clear()
+
+    def _trust(self) -> None:
+        """Ends the doubt about an endpoint."""
+        self._doubt = None
+        self._trusted.set()
+
+    async def _settle_doubt(self, endpoint: Endpoint, request: Request, trouble: Trouble) -> None:
+        """Finds out whether an endpoint accepts any call, when none is in flight that could still show it.
+
+        A filter may dislike all passages of a query. So it is asked something harmless in just the same way.
+        """
+        harmless = tuple(Message(message.role, _HARMLESS) for message in request.messages)
+        found = await self._attempt(endpoint, dataclasses.replace(request, messages=harmless))
+        if isinstance(found, Trouble) and (
+            found.kind == "hopeless" or (found.kind, found.status) == ("final", "failed")
+        ):
             more = "any more" if endpoint.answered else "at all"
-            self._fatal(RejectedError(f"{endpoint.url}: no call is accepted {more}: {trouble.error}"))
+            reason = f"{endpoint.url}: no call is accepted {more}: {trouble.error}"
+            if self._ended(endpoint, trouble, RejectedError(reason)):
+                return
+        # It accepts calls, or others do its work. Where it has no time now, the calls to come find out.
+        endpoint.rejected.clear()
+        self._trust()
 
     def _drop(self, endpoint: Endpoint) -> None:
         if any(one.up for one in self._sharing.endpoints if one is not endpoint):

@@ -39,6 +39,7 @@ class Endpoint:
         gate: the limit on its calls.
         token_field: what it calls the longest reply.
         answered: whether it ever gave a reply.
+        rejected: the groups of the calls that it called wrong since it gave a reply.
         closed: why it is out of use for good; empty while it is not.
         resting: whether it asked for so long a wait that nobody counts on it until then.
     """
@@ -51,6 +52,7 @@ class Endpoint:
         self.gate = Gate(slots, clock)
         self.token_field = "max_tokens"
         self.answered = False
+        self.rejected: set[str] = set()
         self.closed = ""
         self.resting = False
         self._clock = clock
@@ -66,6 +68,7 @@ class Endpoint:
     def succeeded(self) -> None:
         """Notes a reply."""
         self.answered = True
+        self.rejected.clear()
         self._failures = 0
         self._cooldown = self._first_cooldown
 

@@ -100,8 +100,8 @@ class LocalRunner:
                 must be false when all results were taken.
 
         Raises:
-            BackendError: the model cannot be used at all. Where an endpoint only accepts no call and the cache has
-                replies, the calls fail instead.
+            BackendError: the model cannot be used at all. Where an endpoint only accepts no call, and the cache has
+                replies or some came before, the calls fail instead.
             GradingError: the backend left requests unanswered.
             KeyboardInterrupt: `stop` was set.
             Exception: what the iterable of jobs or a job raised, once every call under way is finished and kept.
@@ -168,6 +168,7 @@ class RunState(Generic[K, T]):
         self.stopped = False
         self.noted = False  # whether the cache knows the model
         self.fault: Exception | None = None  # of the jobs, not of the model
+        self.rejection: RejectedError | None = None
 
     @property
     def finished(self) -> bool:
@@ -178,16 +179,25 @@ class RunState(Generic[K, T]):
         """Raises what was wrong with the jobs, if anything: to be called when all that was under way is finished."""
         if self.fault is not None:
             raise self.fault
+        if self.rejection is not None and not self._has_answers:
+            raise self.rejection
+
+    @property
+    def _has_answers(self) -> bool:
+        return self.stats.cached > 0 or self.stats.calls > self.stats.failed
 
     def reject(self, error: RejectedError) -> None:
         """Begins no further call, since the endpoint accepts none: those to come fail. The cache is still read.
 
+        What an endpoint accepted before is no reason to write nothing now; whether it did, in an earlier run, may only
+        show at the end.
+
         Raises:
-            RejectedError: nothing in the cache says that it ever accepted one.
+            RejectedError: it never did.
         """
-        # What an endpoint accepted in an earlier run is no reason to write nothing in this one.
-        if not self.stats.cached:
+        if not self._has_answers and not self.runner.cache:
             raise error
+        self.rejection = self.rejection or error
         self.stats.limit = self.stats.limit or str(error)
 
     def give_up(self, reason: str) -> None:
