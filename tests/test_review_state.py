@@ -50,6 +50,7 @@ from rubric_measures.review.queues import (
 )
 from rubric_measures.review.safety import Access, check_bind, host_name, is_loopback
 from rubric_measures.review.session import QueueChoice, Review
+from rubric_measures.review.standing import left_items
 from rubric_measures.review.store import ConflictError, ReviewStore
 from tests.example_records import BANK, grade_set, passage, write_lines
 
@@ -248,6 +249,26 @@ def test_words_that_an_item_left_behind_can_be_used_again(tmp_path: Path) -> Non
     assert store.undo("bob") is not None and store.undo("ada") is not None
     assert texts(store, "q") == ["old?"]
     assert store.undo("ada") is None
+
+
+def test_words_that_an_item_left_behind_have_their_grades_again(tmp_path: Path) -> None:
+    item_id, text = make_item_id("q1", "old?"), "old?"
+    graded = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [grade_set({item_id: 5})], {"one": 1})]]])
+    items = [{"query_id": "q1", "question_text": text, "gold_answers": ["x"]}]
+    bank = write_lines(tmp_path / "b.jsonl", [{"query_id": "q1", "items": items}])
+    material = load_material(graded, bank)
+    store = open_store(tmp_path / "s.sqlite", material.bank)
+    store.edit("ada", "item_edit", {"key": item_id, "text": "new?"}, {item_id: 0})
+    for gold, regrade in ((["x"], False), (["y"], True)):
+        store.edit("bob", "item_add", {"query_id": "q1", "text": text, "gold_answers": gold}, {})
+        snapshot = store.snapshot()
+        assert [(state.item.text, state.regrade) for state in snapshot.live("q1")] == [("new?", True), (text, regrade)]
+        assert set(left_items(snapshot)) == ({("q1", item_id)} if regrade else set())
+        (impact,) = impact_of(Scores(material, [RubricCover(rel=4) @ 1]), snapshot)
+        assert [row.after for row in impact.rows] == [None if regrade else 1.0]
+        (entry,) = edited_entries(read_bank(bank), material.bank, snapshot)
+        assert [isinstance(item.info, dict) and item.info["regrade"] for item in entry.items] == [True, regrade]
+        store.undo("bob")
 
 
 def test_state_survives_and_two_stores_on_one_file_see_each_other(folder: Path, material: Material) -> None:

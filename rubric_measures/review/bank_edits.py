@@ -133,13 +133,15 @@ def _insert(snapshot: Snapshot, event: Event, items: Sequence[RubricItem], behin
             raise InputError(f"two items have the same text: {item.text!r}")
         version = Version(event.event_id, event.person, event.time, what, item)
         old = snapshot.items.get(item.item_id)
+        # Grades of the words that the bank's file had are in the records, whatever became of the item since.
+        regrade = _needs_grades((*(old.history if old else ()), version), item)
         if old is None or (old.retired and old.item.item_id == item.item_id):
             key, history = item.item_id, (*(old.history if old else ()), version)
             snapshot.items.pop(key, None)
         else:
             # The key belongs to an item that has other words by now.
-            key, history, old = f"{item.item_id}#{event.event_id}", (version,), None
-        made[key] = ItemState(key, item, False, _needs_grades(history, item), history)
+            key, history = f"{item.item_id}#{event.event_id}", (version,)
+        made[key] = ItemState(key, item, False, regrade, history)
     if behind is None or behind not in snapshot.items:
         snapshot.items.update(made)
         return

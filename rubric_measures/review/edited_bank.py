@@ -75,8 +75,9 @@ def _regrade_mark(state: ItemState, earlier: Mapping[str, Any], stale: Collectio
     """
     first, item = state.history[0], state.item
     is_same = first.version == 0 and (first.item.item_id, first.item.gold_answers) == (item.item_id, item.gold_answers)
-    if not is_same or (item.query_id, item.item_id) not in stale:
-        return {"regrade": state.regrade}
+    is_stale = (item.query_id, item.item_id) in stale
+    if not is_same or not is_stale:
+        return {"regrade": state.regrade or is_stale}
     known = earlier.get("same_as")
     contents = [*(known if isinstance(known, list) else ()), item_content(first.item)]
     same = [one for one in dict.fromkeys(contents) if one != item_content(item)]

@@ -214,14 +214,7 @@ class Scores:
         docs = {doc_id for doc_id, item_id in rows.keys() | failed if item_id in ids}
         rows.update((place, final) for place, final in finals.items() if place[0] in docs)
         failed -= finals.keys()
-        graded = {item_id for _, item_id in rows} | {item_id for _, item_id in failed}
-        # Grades under the id of an item of the file were given to that item's gold answers, not to other ones.
-        own = {(query_id, item.item_id) for item in self.material.bank.items.get(query_id, ())}
-        waiting = [
-            state.item.item_id
-            for state in live
-            if state.regrade and (state.item.item_id not in graded or (query_id, state.item.item_id) in own)
-        ]
+        waiting = [state.item.item_id for state in live if state.regrade]
         items = [state.item for state in live if state.item.item_id not in waiting]
         ids = {item.item_id for item in items}
         compiled, _ = build_query(

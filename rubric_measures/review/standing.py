@@ -15,11 +15,19 @@ def left_items(snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
     Those are items that left the bank (retired, split, merged), and those that the impact screen lets wait for grades
     anew: reworded ones, whose words have another id by now, and those with other gold answers. An item whose words were
     only corrected counts as before. An item that was edited in an earlier review waits until its grades are made anew.
+    Words that an item left behind, and that were added again, have their grades again.
     """
+    again = {
+        (state.item.query_id, state.item.item_id)
+        for state in snapshot.items.values()
+        if state.history[0].version and not state.retired and not state.regrade
+    }
     return {
         (state.history[0].item.query_id, state.history[0].item.item_id): _what(state)
         for state in snapshot.items.values()
-        if state.history[0].version == 0 and (state.retired or state.regrade)
+        if state.history[0].version == 0
+        and (state.retired or state.regrade)
+        and (state.history[0].item.query_id, state.history[0].item.item_id) not in again
     }
 
 
