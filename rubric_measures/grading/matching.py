@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 from importlib.util import find_spec
+from itertools import combinations
 from pathlib import Path
 from runpy import run_path
 from typing import NamedTuple
@@ -26,7 +27,9 @@ _WORD = re.compile(r"\w+(?:['’]\w+)*")
 _NUMBER = re.compile(r"(?:(?<![\w)\]])[-–−])?\d+(?:,\d{3})*(?:\.\d+)?")
 # "C++", "F#", "Ca2+", "Cl-"
 _SYMBOL = re.compile(r"[^\W_]+[+#]+(?!\w)|\b[a-z]{1,2}\d?[-–−](?!\w)")
-_ROMAN = re.compile(r"[ivx]{2,4}")
+_ROMAN = re.compile(r"[ivx]{2,4}|(?=[ivxlc]{3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_DOT = re.compile(r"(?<!\d)\.|\.(?!\d)")
 _ROMAN_DIGITS = (
     (1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"),
     (9, "ix"), (5, "v"), (4, "iv"), (1, "i"),
@@ -37,7 +40,21 @@ _NEGATIONS = frozenset({"no", "not", "never", "none", "nor", "neither", "nothing
 _OPPOSITES = (
     ("above", "below"), ("over", "under"), ("up", "down"), ("in", "out"), ("on", "off"), ("before", "after"),
     ("more", "less"), ("more", "fewer"), ("most", "least"), ("inside", "outside"), ("all", "none"), ("few", "many"),
+    *combinations(("hundred", "thousand", "million", "billion", "trillion"), 2),
+    *combinations(("dollars", "euros", "pounds", "yen"), 2),
 )  # fmt: skip
+_ERAS = (frozenset({"bc", "bce"}), frozenset({"ad", "ce"}))
+_CURRENCIES = frozenset("$€£¥₹")
+# A letter beside one of these is a kind ("Vitamin D Deficiency"), no initial that may be left out. The second ones can
+# be verbs ("plan a trip"), and so name none before a small "a" or "i".
+_KINDS = frozenset(
+    {"hepatitis", "influenza", "phase", "serie", "streptococcus", "type", "types", "vitamin", "vitamins"}
+)
+_OTHER_KINDS = frozenset({
+    "act", "appendix", "article", "bowl", "category", "cell", "cells", "chapter", "chromosome", "class", "division",
+    "factor", "figure", "generation", "grade", "group", "level", "model", "option", "part", "plan", "planet",
+    "schedule", "section", "series", "size", "stage", "strain", "tier", "title", "virus", "volume", "war",
+})  # fmt: skip
 
 
 @lru_cache(maxsize=1)
@@ -84,14 +101,17 @@ class _Marks(NamedTuple):
     Attributes:
         exact: numbers with their signs, symbols, Roman numerals, single letters.
         initials: letters of a name ("John F. Kennedy"), which others leave out.
+        articles: "A" and "I" between words with capitals: initials, if not words.
         abbreviations: "us" for "U.S.".
         words: all words.
     """
 
     exact: frozenset[str]
     initials: frozenset[str]
+    articles: frozenset[str]
     abbreviations: frozenset[str]
     words: frozenset[str]
+    currencies: frozenset[str]
 
 
 @lru_cache(maxsize=1 << 14)
@@ -102,7 +122,8 @@ def _marks(text: str) -> _Marks:
     exact.update(symbol.replace("–", "-").replace("−", "-") for symbol in _SYMBOL.findall(folded))
     dotted = [match.span() for match in _ABBREVIATION.finditer(plain)]
     found = list(_WORD.finditer(plain))
-    initials = set()
+    initials: set[str] = set()
+    articles: set[str] = set()
     for position, match in enumerate(found):
         word = match[0].lower()
         if any(start <= match.start() < end for start, end in dotted):
@@ -110,14 +131,38 @@ def _marks(text: str) -> _Marks:
         if _ROMAN.fullmatch(word):
             exact.add(word)
         elif len(word) == 1 and word.isalpha():
-            if _is_initial(plain, found, position):
-                initials.add(word)
+            if _is_kind(plain, found, position):
+                exact.add(word)
+            elif _is_initial(plain, found, position):
+                (articles if match[0] in "AI" and plain[match.end()] != "." else initials).add(word)
             # "a" and "I" are words, but for the end of a name: "vitamin A".
             elif word not in "ai" or 0 < position == len(found) - 1:
                 exact.add(word)
     abbreviations = (re.sub(r"[.\s]", "", plain[start:end]).lower() for start, end in dotted)
-    words = frozenset(match[0].lower() for match in found)
-    return _Marks(frozenset(exact), frozenset(initials), frozenset(abbreviations), words)
+    return _Marks(
+        exact=frozenset(exact),
+        initials=frozenset(initials),
+        articles=frozenset(articles),
+        abbreviations=frozenset(abbreviations),
+        words=frozenset(match[0].lower() for match in found),
+        currencies=_CURRENCIES.intersection(plain),
+    )
+
+
+def _is_kind(text: str, words: list[re.Match[str]], position: int) -> bool:
+    """Whether a letter names a kind or a number: it stands beside such a word, or as "George I of England"."""
+    here = words[position]
+    before = words[position - 1] if position > 0 else None
+    after = words[position + 1] if position + 1 < len(words) else None
+    # "A cell", "the class I like": words, where no name says otherwise.
+    word = here[0] in "aAiI"
+    if before and text[before.end() : here.start()] in (" ", "-"):
+        kind, capital = before[0].lower(), before[0][0].isupper() and here[0].isupper()
+        if kind in _KINDS or (kind in _OTHER_KINDS and (capital or not word)):
+            return True
+        if here[0] == "I" and capital and len(kind) > 1 and after and after[0] == "of":
+            return True
+    return bool(after and after[0].lower() in _KINDS | _OTHER_KINDS and not word and text[here.end()] != ".")
 
 
 def _is_initial(text: str, words: list[re.Match[str]], position: int) -> bool:
@@ -127,7 +172,7 @@ def _is_initial(text: str, words: list[re.Match[str]], position: int) -> bool:
     here, after = words[position], words[position + 1]
     if text[here.end()] == ".":
         return True
-    if position == 0 or here[0] in "aAiI":
+    if position == 0 or here[0] in "ai":
         return False
     before = words[position - 1]
     between = text[before.end() : here.start()] + text[here.end() : after.start()]
@@ -152,9 +197,25 @@ def _marks_differ(left: _Marks, right: _Marks) -> bool:
     unshared = [_unshared(one, other) for one, other in ((left, right), (right, left))]
     if any(_other_abbreviation(*pair) for pair in ((unshared[0], right, left), (unshared[1], left, right))):
         return True
-    initials = [one.initials.union(*missing) for one, missing in zip((left, right), unshared, strict=True)]
-    # Initials may be left out ("John Kennedy"), not be others ("John F.", "John D.").
-    return bool(initials[0] - initials[1] - right.exact) and bool(initials[1] - initials[0] - left.exact)
+    if left.currencies and right.currencies and left.currencies != right.currencies:
+        return True
+    eras = [[bool(era & (one.words | one.abbreviations)) for era in _ERAS] for one in (left, right)]
+    return sorted(eras) == [[False, True], [True, False]] or _initials_differ(left, right, unshared)
+
+
+def _initials_differ(left: _Marks, right: _Marks, unshared: list[frozenset[str]]) -> bool:
+    """Whether initials are others ("John F.", "John D."), or more where both have some: "George H. W.", "George W."."""
+    firm = [one.initials.union(*missing) for one, missing in zip((left, right), unshared, strict=True)]
+    mine = (firm[0] | left.articles) - firm[1] - right.articles - right.exact
+    theirs = (firm[1] | right.articles) - firm[0] - left.articles - left.exact
+    if mine and theirs:
+        return True
+    # Of "H. W." one letter is shared: a name. Of "U.S." none is.
+    names = [
+        one.initials.union(*(some for some in missing if set(some) & other.initials))
+        for one, other, missing in zip((left, right), (right, left), unshared, strict=True)
+    ]
+    return bool(names[0] & names[1]) and bool((mine & names[0]) | (theirs & names[1]))
 
 
 def _without_romans(marks: frozenset[str], others: frozenset[str], words: frozenset[str]) -> frozenset[str]:
@@ -214,9 +275,10 @@ def matches_gold(answer: str, gold: str, *, compat: str = "") -> bool:
 
     Both are lower-cased, freed of stopwords and stemmed; they match when the edit distance (Levenshtein, characters)
     is less than 20 % of the longer one's length. Texts that differ in a number or its sign, in a symbol or a single
-    letter ("C++", "vitamin D", "World War II"), in a negation or in a word and its opposite (above, below) never match
-    (ours): stopword lists hold "not" and "above", and a digit of a long answer is less than 20 % of it. Initials that
-    one of them leaves out, dots of abbreviations ("U.S.") and Roman for Arabic numerals are left to the distance.
+    letter ("C++", "vitamin D", "World War II"), in a negation, in a word and its opposite (above, below), in the size
+    (million, billion), the currency or the era (BC, AD) of a number never match (ours): stopword lists hold "not" and
+    "above", and a digit of a long answer is less than 20 % of it. All initials of a name that one of them leaves out
+    and Roman for Arabic numerals are left to the distance; texts that differ in dots ("U.S.") only are equal.
 
     Args:
         answer: the extracted answer.
@@ -233,8 +295,8 @@ def matches_gold(answer: str, gold: str, *, compat: str = "") -> bool:
     """
     from rapidfuzz.distance import Indel, Levenshtein
 
-    left, right = _normal(answer), _normal(gold)
     if compat == "workbench":
+        left, right = _normal(answer), _normal(gold)
         word = re.sub(r"[^\w\s]", "", answer).strip().lower()
         for accepted in (_TRUE, _FALSE):
             if gold.strip().lower() in ("true", "false") and gold.strip().lower() in accepted:
@@ -243,6 +305,10 @@ def matches_gold(answer: str, gold: str, *, compat: str = "") -> bool:
         return left == right or 10 * (total - Indel.distance(left, right)) > 8 * total
     if _contradicts(answer, gold):
         return False
+    undotted = [_DOT.sub("", _folded(text)).strip() for text in (answer, gold)]
+    if undotted[0] and undotted[0] == undotted[1]:
+        return True
+    left, right = (_normal(_THOUSANDS.sub("", text)) for text in (answer, gold))
     longer = max(len(left), len(right))
     return left == right or 5 * Levenshtein.distance(left, right) < longer
 
