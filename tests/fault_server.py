@@ -273,6 +273,8 @@ def reply_body(body: dict[str, Any], text: str, plain: bool, said: str | None = 
     """A good reply: as a rule says, else `echo ID`; `obedient` obeys constraints, others ignore them in silence."""
     found = re.search(r"id=(\S+)", text)
     content = said if said is not None else f"echo {found.group(1) if found else text[:40]}"
+    for stop in body.get("stop") or ():
+        content = content.partition(stop)[0]
     choice: dict[str, Any] = {"index": 0, "finish_reason": "stop"}
     if body["model"] == "obedient":
         if "structured_outputs" in body:

@@ -139,6 +139,23 @@ def test_no_choice_breaks_the_reader_or_the_cache(message: Any, logprobs: Any, u
     canonical_json([found.text, dict(found.raw)]).encode()
 
 
+@pytest.mark.parametrize(
+    ("api", "stop", "text", "status"),
+    [
+        ("completions", ["\n"], " Yes", "ok"),
+        ("completions", "No", " Yes\nAnswer: ", "ok"),
+        ("completions", ["\nQ:", "", 3], " Yes\nAnswer: No\nQ", "truncated"),
+        ("completions", None, " Yes\nAnswer: No\nQ", "truncated"),
+        ("chat", ["\n"], " Yes\nAnswer: No\nQ", "truncated"),
+    ],
+)
+def test_a_text_ends_where_it_was_to_end_whatever_the_server_does(api: str, stop: Any, text: str, status: str) -> None:
+    body = {"choices": [{"text": " Yes\nAnswer: No\nQ", "finish_reason": "length"}]}
+    found = reply_of(json.dumps(body), request(api=api, stop=stop))
+    assert isinstance(found, Reply) and (found.text, found.status) == (text, status)
+    assert found.raw["finish_reason"] == "length"
+
+
 def test_half_a_surrogate_pair_is_replaced() -> None:
     found = reply_of('{"choices": [{"text": "é\\ud83d"}]}', request())
     assert isinstance(found, Reply) and found.text == "é?"

@@ -150,6 +150,10 @@ def _reply_of_choice(choice: Mapping[str, Any], body: Mapping[str, Any], request
         raw["first_token_logprobs"] = scores
     if text is not None and str(request.options.get("structured", "off")).startswith("json_schema"):
         text = _unwrapped(text, request.labels)
+    whole = text
+    if text is not None and request.options.get("api") == "completions":
+        # Servers differ in silence: what follows is what an obeying one never writes.
+        text = _before(text, request.options.get("stop"))
     usage = body.get("usage")
     counts: Mapping[str, Any] = usage if isinstance(usage, Mapping) else {}
     shown, written = _count(counts.get("prompt_tokens")), _count(counts.get("completion_tokens"))
@@ -160,12 +164,19 @@ def _reply_of_choice(choice: Mapping[str, Any], body: Mapping[str, Any], request
         return Trouble("failure", f"the endpoint broke the reply off (finish_reason {finish!r})")
     if end in _FILTER_ENDS:
         return Reply(text, "refused", "a content filter stopped the reply", shown, written, raw)
-    if end in _CUT_ENDS:
+    if end in _CUT_ENDS and text == whole:
         reason = f"the reply was cut at the longest length allowed{'' if text else ' before its text began'}"
         return Reply(text or "", "truncated", reason, shown, written, raw)
     if text is None:
         return Reply(None, "failed", f"the reply has no text (finish_reason {finish!r})", shown, written, raw)
     return Reply(text, "ok", "", shown, written, raw)
+
+
+def _before(text: str, stop: object) -> str:
+    """The text in front of the first of the places where it was to end."""
+    for end in [stop] if isinstance(stop, str) else stop if isinstance(stop, list) else []:
+        text = text.partition(end)[0] if isinstance(end, str) and end else text
+    return text
 
 
 def _text_of(content: object) -> str | None:

@@ -15,6 +15,8 @@ from rubric_measures.signature import canonical_json
 
 __all__ = ["Answer", "Ask", "Asker"]
 
+_MOST_STOPS = 4  # that the official endpoint takes
+
 
 class Ask(NamedTuple):
     """One question to the model: what is shown, for which replicate, and how many labels the reply must have."""
@@ -38,6 +40,23 @@ class Answer(NamedTuple):
     checks: tuple[tuple[str, str], ...] = ()
 
 
+def _ends(backend: Backend, prompt: Prompt) -> Mapping[str, object]:
+    """The option `stop` for models that continue the prompt as a text: behind the verdict they would invent examples.
+
+    Where the prompt ends in the label of its answer (`Answer:`), the verdict ends with its line. Else the reply has a
+    line of its own, perhaps not the first one, and ends where the prompt's first label would come again. Replies that
+    reason first, and those of many lines, end by themselves.
+    """
+    if backend.options.get("api") != "completions" or not prompt.reply_labels:
+        return {}
+    if prompt.reply_tokens or prompt.format != "template":
+        return {}
+    if prompt.text.rstrip().endswith(":"):
+        return {"stop": ["\n"]}
+    labels = [f"\n{label}" for label in prompt.delimiters.lines]
+    return {"stop": labels[:_MOST_STOPS]} if labels else {}
+
+
 class Asker:
     """One prompt put to one model with one set of options; holds no state but the memory of replies read before.
 
@@ -59,7 +78,7 @@ class Asker:
         self.options: Mapping[str, object] = (
             dict(backend.options)
             if embedded
-            else {"temperature": settings.temperature, **backend.options, **settings.options}
+            else {"temperature": settings.temperature, **_ends(backend, prompt), **backend.options, **settings.options}
         )
         self._labels = prompt.reply_labels
         # Another draw of a reply that is always the same would only cost.
