@@ -530,6 +530,13 @@ def test_unanswerable(text: str, expected: bool) -> None:
         ("Yes", 1), ("no.", 0), ("**Yes**", 1), ("'No'", 0), ("Yes, the passage says so.", 1), ("Answer: No", 0),
         ("The answer is yes.", 1), ("No, it only lists prices.", 0), ("No relevant information is given", 0),
         ("No doubt the passage is relevant", None), ("Yes or No? No", 0), ("Yes and no", None), ("maybe", None),
+        # what the passage says is no verdict beside that of the reply
+        ('Yes, it does. The passage states: "No, cats cannot fly."', 1), ("No, the passage only says: Yes.", 0),
+        ("Yes, the passage states that the answer is no.", 1), ("Yes it does. It says: “No, they cannot.”", 1),
+        ("Yes, according to the text the answer is no.", 1), ("No\nIt says that the verdict is yes.", 0),
+        ('No. "Yes" would need more.', 0), ('Answer: "No"', 0), ('Yes.\nOn reflection, answer: "No"', 0),
+        ("Yes. It says little, so the answer is no.", 0), ("Yes. It says little. No, on reflection.", 0),
+        ("Yes. The text states the year, but my verdict is no.", 0), ('The passage says: "Yes." No', 0),
         ("At first yes, but it is old. No.", 0), ("<think>Yes.</think>No", 0), ("Yes it does", 1),
         ("Therefore, no", 0), ("The answer is yes because the text says so.", 1),
         ("The answer is no longer valid", None),         ("Relevant: Yes", 1),
@@ -553,6 +560,21 @@ LABELS = ("Not relevant", "Somewhat relevant", "Very relevant")
         ("Somewhat relevant, but it is not very relevant", 1),
         ("Not relevant.\n\nOn reflection: somewhat relevant.", 1),
         ("It is relevant to tea but not relevant to coffee", 0),
+        # a scale that is copied, and then the verdict
+        ("- Not relevant: none\n- Somewhat relevant: some\n- Very relevant: all\n\nIt is somewhat relevant.", 1),
+        ("0: Not relevant - none\n1: Somewhat relevant - some\n2: Very relevant - all\nIt is somewhat relevant", 1),
+        ("**Very relevant**: all\n**Somewhat relevant**: some\n**Not relevant**: none\n\nIt is somewhat relevant.", 1),
+        ("Somewhat relevant\n\nNot relevant: none\nSomewhat relevant: some\nVery relevant: all", 1),
+        ("Not relevant: none\nSomewhat relevant: some\nVery relevant: all", None),
+        ("Is it not relevant, somewhat relevant or very relevant? It is somewhat relevant.", 1),
+        ("Not relevant, Somewhat relevant, Very relevant", None),
+        ("Not relevant.\n\nSomewhat relevant.\n\nOn reflection: Very relevant", 2),
+        ("First I thought: Very relevant. But it is not relevant.", 0),
+        ("Initially: very relevant. On reflection it is only somewhat relevant.", 1),
+        ("First passage: very relevant", 2),
+        ("The passage isn't very relevant.", None), ("It isn’t very relevant, it is somewhat relevant", 1),
+        ("It doesn't mention tea\nNot relevant", 0), ("It does not mention tea: not relevant", 0),
+        ("There is no doubt it is very relevant", 2),
         ("not relevant? No: very relevant", 2), ("Label: 2", 2), ("It is irrelevant", None), ("", None),
     ],
 )  # fmt: skip
@@ -563,6 +585,10 @@ def test_labels_in_prose(reply: str, value: int | None) -> None:
 def test_labels_that_begin_with_not() -> None:
     assert parse_label("It is not relevant.", ("not relevant", "relevant")).value == 0
     assert parse_label("It is relevant.", ("not relevant", "relevant")).value == 1
+    assert parse_label("It isn't relevant.", ("not relevant", "relevant")).value is None
+    assert parse_label("There is no support.", ("not_support", "partial_support", "support")).value is None
+    assert parse_label("Not relevant: no\nRelevant: yes", ("not relevant", "relevant")).value is None
+    assert parse_label("Not relevant.\nRelevant.", ("not relevant", "relevant")).value == 1
     assert parse_label("It is not at all relevant.", ("irrelevant", "relevant")).value is None
     assert parse_label("not support", ("not_support", "partial_support", "support")).value == 0
     assert parse_label("partial support", ("not_support", "partial_support", "support")).value == 1
@@ -814,6 +840,9 @@ def test_no_reply_makes_a_parser_fail(text: str) -> None:
         "\n4" * 5_000,
         "relevance score: 4, " * 2_000,
         "overall the the the " * 2_000,
+        "not_support, partial_support, support, " * 2_000,
+        "-" * 20_000 + "support: no",
+        "yes says " * 5_000,
     ],
 )
 def test_hostile_replies_end(hostile: str) -> None:

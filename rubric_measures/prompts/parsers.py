@@ -42,15 +42,38 @@ _YES_NO_HEAD = re.compile(
 _YES_NO_ECHO = re.compile(r"[\"'*]*yes[\"'*]*\s*(?:or|/|\|)\s*[\"'*]*no[\"'*]*|\byes and no\b", re.IGNORECASE)
 
 
+# "The passage states that the answer is no": what a text says, not the reply; "…, so the answer is no" is the reply's.
+_REPORTED = re.compile(
+    r"\b(?:says|said|saying|states?|stated|stating|reads|claims?|claimed|mentions?|mentioned|quotes?|quoted|writes|wrote|asks|"
+    r"asked|replies|replied|according\s+to)\b(?:(?!\b(?:so|therefore|thus|hence|but|however|I)\b)[^.!?\n])*\Z",
+    re.IGNORECASE,
+)
+
+
+def _is_of_others(reply: str, match: re.Match[str]) -> bool:
+    """Whether a yes or no stands in a quotation, or in a sentence that tells what a text says."""
+    start = match.start("a") if match["a"] else match.start()
+    before = reply[max(0, start - 300) : start]
+    line = before[before.rfind("\n") + 1 :]
+    quoted = line.count('"') % 2 == 1 or line.count("“") > line.count("”")
+    return quoted or bool(_REPORTED.search(before))
+
+
 def parse_yes_no(text: str) -> Parsed[int]:
     """Reads yes (1) or no (0): the last verdict of the reply; "Yes or no" is none, and neither is "no doubt".
+
+    Where the reply begins with one, those that it quotes are none: 'Yes. The passage states: "No, they cannot."'
 
     >>> parse_yes_no("No, it only lists prices."), parse_yes_no("Answer: **Yes**").value
     (Parsed(value=0, reason=''), 1)
     """
     reply = _YES_NO_ECHO.sub(" ", clean_reply(text))
-    found = [(match.group("a") or match.group("b")).lower() for match in _YES_NO.finditer(reply)]
-    if not found and (head := _YES_NO_HEAD.match(reply)):
+    matches = list(_YES_NO.finditer(reply))
+    head = _YES_NO_HEAD.match(reply)
+    if head or (matches and matches[0].start() == 0):
+        matches = [match for match in matches if match.start() == 0 or not _is_of_others(reply, match)]
+    found = [(match["a"] or match["b"]).lower() for match in matches]
+    if not found and head:
         found = ["yes" if head["yes"] else "no"]
     if not found:
         return Parsed(None, "no yes or no in the reply" if reply else "the reply is empty")
@@ -61,16 +84,51 @@ _BEFORE_LABEL = re.compile(r"(?:\A|[.:!?;\n>=–—])[\s\"'*_(\[-]*\Z")
 _AFTER_LABEL = re.compile(r"[\"'*_)\]]*\s*(?:\Z|[.,:;!?\n(<–—-]|(?:because|since|as)\b)", re.IGNORECASE)
 
 
+# "First I thought: Very relevant": a statement that the reply may take back.
+_FIRST_THOUGHT = re.compile(r"\b(?:first|initially|originally|thought|tempted)\b[^.!?\n]*\Z", re.IGNORECASE)
+
+
 def _stands_alone(reply: str, match: re.Match[str]) -> bool:
     """Whether a label is a statement: it begins a line or sentence, or stands behind a colon, and nothing goes on."""
     before = _BEFORE_LABEL.search(reply, max(0, match.start() - 20), match.start())
-    return bool(before) and bool(_AFTER_LABEL.match(reply, match.end()))
+    if not before or _FIRST_THOUGHT.search(reply, max(0, match.start() - 80), match.start()):
+        return False
+    return bool(_AFTER_LABEL.match(reply, match.end()))
+
+
+# Between labels that are listed in one line: "Not relevant, Somewhat relevant, or Very relevant"
+_LISTED = re.compile(
+    r"[\s\"'*_`]*[,;/|][\s\"'*_`]*(?:(?:or|and)\b[\s\"'*_`]*)?|[\s\"'*_`]+(?:or|and)\b[\s\"'*_`]*", re.IGNORECASE
+)
+# A line of a scale: its mark, the label, what it means.
+_LINE_MARK = re.compile(r"[-*•>|#\"'_(\[ \t]{0,12}(?:\d{1,2}[ \t]{0,3}[.:)=–—-]?[ \t]{0,3})?[*\"'_]{0,4}")
+_MEANING = re.compile(r"[*_\"')\]]{0,4}[ \t]{0,3}(?:\(\d{1,2}\)[ \t]{0,3})?[:=–—|-]{1,3}[*_ \t]{0,6}[^\s*_]")
+
+
+def _without_scale_copied(reply: str, found: list[re.Match[str]], grades: list[int], count: int) -> list[int]:
+    """The places in `found` that are not those of a copied scale: all labels, up or down, a line each or in a row."""
+    copied: set[int] = set()
+    for first in range(len(found) - count + 1):
+        run = range(first, first + count)
+        order = [grades[place] for place in run]
+        if count < 2 or order not in (list(range(count)), list(range(count))[::-1]):
+            continue
+        between = [reply[found[place].end() : found[place + 1].start()] for place in run[:-1]]
+        if all(map(_LISTED.fullmatch, between)) or all(_is_line_of_scale(reply, found[place]) for place in run):
+            copied.update(run)
+    return [place for place in range(len(found)) if place not in copied]
+
+
+def _is_line_of_scale(reply: str, match: re.Match[str]) -> bool:
+    line = reply.rfind("\n", 0, match.start()) + 1
+    return bool(_LINE_MARK.fullmatch(reply, line, match.start())) and bool(_MEANING.match(reply, match.end()))
 
 
 def parse_label(text: str, labels: Sequence[str], scale: tuple[int, int] | None = None) -> Parsed[int]:
     """Reads one of several labels in prose: the grade (`scale[0]` + place in `labels`) of the last label named.
 
-    Labels that stand alone ("Label: Not relevant", "Not relevant because …") count before those inside of sentences.
+    Labels that stand alone ("Label: Not relevant", "Not relevant because …") count before those inside of sentences;
+    the labels of a copied scale are none.
 
     "not very relevant" is none of "Not relevant", "Very relevant": it is unparsed. A reply without a label may carry
     the grade as a number, read as a rating.
@@ -79,21 +137,31 @@ def parse_label(text: str, labels: Sequence[str], scale: tuple[int, int] | None 
     low = scale[0] if scale else 0
     names = sorted(labels, key=len, reverse=True)
     any_label = "|".join(r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", name))) for name in names)
-    # A label that begins with "not" is one; "not" before a label is none of them.
+    # A label that begins with "not" is one; "not", "isn't" or "no" before a label is none of them.
     pattern = re.compile(
-        rf"(?<!\w)(?P<label>{any_label})(?!\w)|\bnot\s+(?:\w+\s+){{0,2}}(?P<negated>{any_label})(?!\w)", re.IGNORECASE
+        rf"(?<!\w)(?P<label>{any_label})(?!\w)"
+        rf"|\b(?:(?:not|never|\w+n['’]t)[ \t]+(?:[\w'’]+[ \t]+){{0,2}}|no[ \t]+)(?P<negated>{any_label})(?!\w)",
+        re.IGNORECASE,
     )
+    folded = [_folded_label(name) for name in labels]
     found = list(pattern.finditer(reply))
+    grades = [folded.index(_folded_label(match["label"])) if match["label"] else -len(labels) for match in found]
+    places = _without_scale_copied(reply, found, grades, len(labels))
+    if found and not places:
+        return Parsed(None, "all labels, and no choice between them")
     # A label that stands for itself counts before those that are parts of sentences.
-    stated = [match for match in found if match["label"] and _stands_alone(reply, match)]
-    last = next(reversed(stated or found), None)
-    if last is None:
+    stated = [place for place in places if found[place]["label"] and _stands_alone(reply, found[place])]
+    if not places:
         rating = parse_rating(reply, scale or (low, low + len(labels) - 1))
         return rating if rating.value is not None else Parsed(None, f"none of {', '.join(labels)} in the reply")
-    if last["negated"]:
-        return Parsed(None, f"{' '.join(last[0].split())!r} is none of {', '.join(labels)}")
-    folded = re.sub(r"[\s_-]+", " ", last["label"]).lower()
-    return Parsed(low + [re.sub(r"[\s_-]+", " ", name).lower() for name in labels].index(folded))
+    last = (stated or places)[-1]
+    if found[last]["negated"]:
+        return Parsed(None, f"{' '.join(found[last][0].split())!r} is none of {', '.join(labels)}")
+    return Parsed(low + grades[last])
+
+
+def _folded_label(label: str) -> str:
+    return re.sub(r"[\s_-]+", " ", label).lower()
 
 
 _ALIASES = {
