@@ -111,6 +111,10 @@ class FaultServer:
         if 0 <= settings.accepts_for < self.calls:
             self.send(writer, 403, error_body("Forbidden", "forbidden"))
             return True
+        if 0 < settings.most_tokens < body.get("max_tokens", 0):
+            message = f"max_tokens is too large: {body['max_tokens']}. At most {settings.most_tokens} are supported."
+            self.send(writer, 400, error_body(message, "invalid_value"))
+            return True
         if self.turned_away():
             self.rejected += 1
             wait = f"Retry-After: {settings.retry_after}\r\n" if settings.retry_after else ""
@@ -162,6 +166,7 @@ class FaultServer:
         elif kind.isdigit():
             texts = {
                 "context": ("This model's maximum context length is 10 tokens.", "context_length_exceeded"),
+                "setting": ("temperature exceeds the maximum of 2", "invalid_value"),
                 "filter": ("The prompt triggered the content filter.", "content_filter"),
                 "tokens": ("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", "unsupported"),
             }
@@ -347,6 +352,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--replies", default="", help="a file of rules: what the model says")
     parser.add_argument("--works-for", type=int, default=0, help="calls before it goes down (until GET /down/0)")
     parser.add_argument("--accepts-for", type=int, default=-1, help="calls before every further one gets 403")
+    parser.add_argument("--most-tokens", type=int, default=0, help="the longest reply that may be asked for")
     parser.add_argument("--remember", type=int, default=1, help="0: keep no texts (for long runs)")
     return parser.parse_args(arguments)
 

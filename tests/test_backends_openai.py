@@ -236,6 +236,25 @@ def test_forbidden_passages_fail_alone_however_many_there_are(server: Running, f
     assert {reply.status for reply in found.values()} == {"ok", "failed"}
 
 
+def test_an_option_that_an_endpoint_does_not_take_ends_the_run_at_once() -> None:
+    """Nothing is cut and nothing fails passage by passage: no call could be right."""
+    with running(most_tokens=100) as short:
+        made = backend(short.url, concurrency=4)
+        with pytest.raises(
+            RejectedError, match=r"at all: HTTP 400: max_tokens is too large: 101\. .*; say a lower --max-"
+        ):
+            ask(made, *(f"id={number}" for number in range(500)), max_tokens=101)
+        assert short.stats()["calls"] <= 4 + 1
+        assert ask(made, "id=1", max_tokens=100)["id=1"].status == "ok"
+
+
+def test_a_passage_that_seems_to_need_another_option_fails_alone(server: Running) -> None:
+    texts = [f"faults=400:setting,always id={n} alone" if n % 50 == 0 else f"id={n} alone" for n in range(100)]
+    found = ask(backend(server.url, concurrency=1), *texts)
+    assert [number for number, text in enumerate(texts) if found[text].status == "failed"] == [0, 50]
+    assert found[texts[0]].error == "HTTP 400: temperature exceeds the maximum of 2; say another temperature"
+
+
 def test_calls_in_flight_may_show_that_an_endpoint_accepts_some() -> None:
     """Rejections come at once, replies later: nothing is known before the calls in flight are answered."""
     with running(delay=1.0) as slow:

@@ -182,6 +182,8 @@ def test_half_a_surrogate_pair_is_replaced() -> None:
         (422, {"message": "`inputs` must have less than 1024 tokens; input is longer"}, "final", "truncated"),
         (400, {"message": "m", "code": "content_policy_violation"}, "final", "refused"),
         (400, {"message": "temperature must be 1"}, "final", "failed"),
+        (400, {"message": "temperature exceeds the maximum of 2"}, "final", "failed"),
+        (400, {"message": "logit_bias exceeds the maximum of 300"}, "final", "failed"),
     ],
 )
 def test_kinds_of_trouble(status: int, error: dict[str, str], kind: str, of_reply: str) -> None:
@@ -190,6 +192,52 @@ def test_kinds_of_trouble(status: int, error: dict[str, str], kind: str, of_repl
     # Some servers leave the outer object out, or send text.
     assert trouble_of_status(status, error, None) == found
     assert trouble_of_status(500, "<html>", None).error == "HTTP 500: <html>"
+
+
+OVERFLOW = "This model's maximum context length is 4096 tokens. However, you requested "
+
+
+@pytest.mark.parametrize(
+    ("message", "status"),
+    [
+        # The prompt is the longer part.
+        (OVERFLOW + "5064 tokens (5000 in the messages, 64 in the completion).", "truncated"),
+        (OVERFLOW + "100 output tokens and your prompt contains at least 3997 input tokens.", "truncated"),
+        ("'max_tokens' is too large: 64. The limit is 4096 and your request has 4090 input tokens.", "truncated"),
+        ("input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000", "truncated"),
+        (
+            "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens and 64 `max_new_tokens`",
+            "truncated",
+        ),
+        ("prompt is too long: 210000 tokens > 200000 maximum", "truncated"),
+        ("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", "truncated"),
+        # The reply that is asked for is.
+        (OVERFLOW + "4246 tokens (150 in the messages, 4096 in the completion).", "--max-tokens"),
+        (OVERFLOW + "4246 tokens (150 in your prompt; 4096 for the completion).", "--max-tokens"),
+        ("'max_tokens' is too large: 4000. The limit is 4096 and your request has 150 input tokens.", "--max-tokens"),
+        (
+            "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5 `inputs` tokens and 4096 `max_new_tokens`",
+            "--max-tokens",
+        ),
+        ("max_tokens is too large: 50000. This model supports at most 16384 completion tokens.", "--max-tokens"),
+        ("max_tokens: 50000 > 8192, which is the maximum allowed number of output tokens", "--max-tokens"),
+        ("`max_tokens` must be less than or equal to `8192`, less than the `context_window`", "--max-tokens"),
+        ("it has a maxOutputTokens value of 50000 but the supported range is from 1 to 8193", "--max-tokens"),
+        # Another option.
+        ("temperature exceeds the maximum of 2", "temperature"),
+        ("Invalid 'top_p': decimal above maximum value.", "top_p"),
+        ("Unsupported value: 'temperature' does not support 0 with this model.", "temperature"),
+    ],
+)
+def test_too_long_is_a_prompt_and_no_option(message: str, status: str) -> None:
+    """A prompt that is too long is one passage's matter; an option that is wrong is everybody's."""
+    found = trouble_of_status(400, {"error": {"message": message, "code": "context_length_exceeded"}}, None)
+    if status == "truncated":
+        assert (found.kind, found.status, found.setting) == ("final", "truncated", False)
+    else:
+        advice = f"say a lower {status}" if status.startswith("--") else f"say another {status}"
+        assert (found.kind, found.status, found.setting) == ("final", "failed", True)
+        assert found.error == f"HTTP 400: {message}; {advice}"
 
 
 def test_keys_are_left_out_of_messages() -> None:

@@ -291,7 +291,9 @@ class Engine:
     def _reject(self, endpoint: Endpoint, call: Call, trouble: Trouble) -> None:
         """Counts passages whose calls the endpoint does not accept; after many in a row no call begins for now."""
         endpoint.rejected.add(call.request.group or call.request.key)
-        if len(endpoint.rejected) >= _DOUBT_AFTER_REJECTED and self._doubt is None:
+        # An option that is wrong for one call is wrong for all, or nearly so.
+        enough = 1 if trouble.setting and not endpoint.answered else _DOUBT_AFTER_REJECTED
+        if len(endpoint.rejected) >= enough and self._doubt is None:
             self._doubt = endpoint, call.request, trouble
             self._trusted.clear()
 
@@ -307,14 +309,14 @@ class Engine:
         """
         harmless = tuple(Message(message.role, _HARMLESS) for message in request.messages)
         found = await self._attempt(endpoint, dataclasses.replace(request, messages=harmless))
-        if isinstance(found, Trouble) and (
-            found.kind == "hopeless" or (found.kind, found.status) == ("final", "failed")
-        ):
+        if isinstance(found, Reply):
+            endpoint.succeeded()
+        elif found.kind == "hopeless" or (found.kind, found.status) == ("final", "failed"):
             more = "any more" if endpoint.answered else "at all"
             reason = f"{endpoint.url}: no call is accepted {more}: {trouble.error}"
             if self._ended(endpoint, trouble, RejectedError(reason)):
                 return
-        # It accepts calls, or others do its work. Where it has no time now, the calls to come find out.
+        # Where it has no time now, the calls to come find out.
         endpoint.rejected.clear()
         self._trust()
 

@@ -24,11 +24,35 @@ _TOO_LONG = re.compile(
     r"must have less than \d+ tokens",
     re.IGNORECASE,
 )
+_PROMPT = re.compile(
+    r"token|input|prompt|context|message|request|length|text|content|sequence|body|entity|payload", re.IGNORECASE
+)
+# How endpoints say what a call asks for: tokens of the prompt, tokens of the reply.
+_SHOWN = re.compile(
+    r"(\d+) (?:tokens )?(?:in|from) (?:the|your) (?:input |prompt|messages)|(\d+) `?(?:inputs?|prompt)`? tokens|"
+    r"exceed context limit: (\d+) \+ ",
+    re.IGNORECASE,
+)
+_WANTED = re.compile(
+    r"(\d+) (?:tokens )?(?:in|for) the completion|(\d+) (?:output tokens|`?max_new_tokens)|"
+    r"\b(?:max_tokens|max_completion_tokens)'? is too large: (\d+)|exceed context limit: \d+ \+ (\d+)",
+    re.IGNORECASE,
+)
+# The longest reply, and other options of a request; where a limit is named behind them, they are what is wrong.
+_REPLY_LENGTH = r"max_?(?:completion_?|new_?|output_?)?tokens"
+_WRONG_OPTION = re.compile(
+    rf"(?<!\+ `)\b({_REPLY_LENGTH}|temperature|top_p|top_k|top_logprobs|(?:presence|frequency|repetition)_penalty)"
+    r"\b(?!` exceed context).{0,60}?(?:too large|exceed|at most|maximum|less than|greater than|between|range|"
+    r"must be (?!at least)|expected|not support|>)|"
+    rf"\binvalid\b.{{0,30}}\b({_REPLY_LENGTH}|temperature|top_p|top_k)\b",
+    re.IGNORECASE,
+)
 # How endpoints call the ends of a reply, in small letters: cut at the longest length, stopped by a filter, broken off.
 _CUT_ENDS = ("length", "max_tokens", "model_length")
 _FILTER_ENDS = ("content_filter", "safety", "recitation", "prohibited_content", "blocklist", "spii")
 _BROKEN_ENDS = ("abort", "aborted", "error", "cancelled", "canceled", "timeout")
 _FILTERED = re.compile(r"content[_ -](filter|policy)|responsible ?ai|\bflagged\b|requires moderation", re.IGNORECASE)
+_SHORTER = "say a lower --max-tokens"
 _KEY_LIKE = re.compile(r"\b(sk|rk|pk|hf|gsk)[-_][\w*.\-]{6,}|Bearer\s+[^\s'\"]+|//[^/\s@]+@")
 _MESSAGE_LENGTH = 300
 
@@ -44,6 +68,7 @@ class Trouble(NamedTuple):
         status: what the reply's status is when it is not tried again.
         congestion: whether it may come from too many calls at once.
         unreachable: whether no connection could be made at all.
+        setting: whether it comes from an option of the request, not from what is shown.
     """
 
     kind: Literal["busy", "failure", "final", "hopeless"]
@@ -52,6 +77,7 @@ class Trouble(NamedTuple):
     status: Literal["failed", "refused", "truncated"] = "failed"
     congestion: bool = False
     unreachable: bool = False
+    setting: bool = False
 
 
 def request_body(request: Request, name: str, *, token_field: str = "max_tokens") -> dict[str, Any]:
@@ -251,11 +277,33 @@ def trouble_of_status(status: int, body: object, wait: float | None, secrets: tu
         return Trouble("failure", error, wait, congestion=status in (408, 504))
     if status in (401, 402, 404):
         return Trouble("hopeless", error)
-    if "context_length" in code or (status in (400, 413, 422) and _TOO_LONG.search(text)):
+    if status in (400, 422) and (advice := _advice(text)):
+        return Trouble("final", f"{error}; {advice}", setting=True)
+    if "context_length" in code or (status in (400, 413, 422) and _TOO_LONG.search(text) and _PROMPT.search(text)):
         return Trouble("final", error, status="truncated")
     if _FILTERED.search(f"{code} {text}"):
         return Trouble("final", error, status="refused")
     return Trouble("final", error)
+
+
+def _advice(text: str) -> str:
+    """What to do about an option that an endpoint does not take; empty where its message is about something else.
+
+    Where prompt and reply together are too long, the longer of them is at fault.
+    """
+    shown, wanted = _number(_SHOWN, text), _number(_WANTED, text)
+    if shown is not None and wanted is not None:
+        return _SHORTER if wanted >= shown else ""
+    found = _WRONG_OPTION.search(text)
+    if found is None or "nsupported parameter" in text:
+        return ""
+    name = found[1] or found[2]
+    return _SHORTER if re.fullmatch(_REPLY_LENGTH, name, re.IGNORECASE) else f"say another {name}"
+
+
+def _number(pattern: re.Pattern[str], text: str) -> int | None:
+    found = pattern.search(text)
+    return int(next(group for group in found.groups() if group)) if found else None
 
 
 def retry_after(headers: Mapping[str, str], now: datetime.datetime | None = None) -> float | None:
