@@ -119,13 +119,25 @@ class MeasureError(InputError):
 
 
 class MissingExtraError(RubricMeasuresError, ImportError):
-    """An optional dependency is missing; the message is the command that installs it."""
+    """An optional dependency is missing; the message is the command that installs it.
 
-    def __init__(self, what: str, extra: str) -> None:
-        self.extra = extra
-        super().__init__(
-            f"{what} needs an optional dependency; install it with: pip install 'rubric_measures[{extra}]'"
-        )
+    Args:
+        what: what cannot be done without it, or a module that is not there (with `is_module`).
+        extra: the extra that brings it.
+        is_module: whether `what` is the missing module itself.
+    """
+
+    def __init__(self, what: str, extra: str, *, is_module: bool = False) -> None:
+        self.what, self.extra, self.is_module = what, extra, is_module
+        lacks = "is not installed" if is_module else "needs an optional dependency"
+        super().__init__(f"{what} {lacks}; install it with: pip install 'rubric_measures[{extra}]'")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _missing_extra_error, (self.what, self.extra, self.is_module)
+
+
+def _missing_extra_error(what: str, extra: str, is_module: bool) -> MissingExtraError:
+    return MissingExtraError(what, extra, is_module=is_module)
 
 
 class GradingError(RubricMeasuresError):

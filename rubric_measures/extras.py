@@ -20,5 +20,5 @@ def require(module: str, extra: str) -> Any:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
-            raise MissingExtraError(module, extra) from None
+            raise MissingExtraError(module, extra, is_module=True) from None
         raise
