@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import sqlite3
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -360,6 +361,45 @@ def test_of_many_editors_at_once_exactly_one_wins(folder: Path, material: Materi
         thread.join()
     assert (len(won), len(lost)) == (1, 5)
     assert stores[0].snapshot().items["q1/a"].item.text == f"{won[0]}?"
+
+
+class _Watched:
+    """A connection that says when it begins to write."""
+
+    def __init__(self, connection: sqlite3.Connection, begins: threading.Semaphore) -> None:
+        self._connection, self._begins = connection, begins
+
+    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+        if sql == "begin immediate":
+            self._begins.release()
+        return self._connection.execute(sql, *values)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
+def test_who_waits_to_write_keeps_nobody_from_reading(folder: Path, store: ReviewStore) -> None:
+    begins, finished = threading.Semaphore(0), threading.Event()
+    store._connection = _Watched(store._connection, begins)  # type: ignore[assignment]
+
+    def write() -> None:
+        store.grade("ada", A, 4, 4)
+        finished.set()
+
+    other = sqlite3.connect(folder / "state.sqlite", isolation_level=None)
+    writer = threading.Thread(target=write)
+    try:
+        other.execute("begin immediate")
+        writer.start()
+        for _ in range(2):
+            # It waits for the file, and others read meanwhile; it would be done, or have given up, otherwise.
+            assert begins.acquire(timeout=60)
+            assert store.snapshot().grades == {} and writer.is_alive() and not finished.is_set()
+    finally:
+        other.execute("rollback")
+        other.close()
+        writer.join(60)
+    assert finished.is_set() and store.snapshot().grades[A]["ada"].grade == 4
 
 
 def test_a_file_that_is_no_state_is_refused(folder: Path, material: Material) -> None:

@@ -7,6 +7,7 @@ import os
 import secrets
 import sqlite3
 import threading
+import time
 import uuid
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -36,6 +37,8 @@ create table if not exists events (
 );
 create table if not exists settings (name text primary key, value text not null);
 """
+# Seconds that a writer waits for the file before readers of the same process get their turn.
+_TURN = 0.1
 
 
 class ConflictError(InputError):
@@ -80,6 +83,7 @@ class ReviewStore:
         self.path = path_name(path)
         self.bank = bank
         self.waiting = waiting
+        self._patience = patience
         self._lock = threading.RLock()
         self._events: list[Event] = []
         self._snapshot: Snapshot | None = None
@@ -105,22 +109,52 @@ class ReviewStore:
     @contextmanager
     def _mine(self, writes: bool = False) -> Iterator[None]:
         """Nobody else in this process uses the file; with `writes` nobody at all writes, and all is kept or nothing."""
-        with self._lock:
+        self._enter(writes)
+        try:
+            yield
+            if self._connection.in_transaction and writes:
+                self._connection.execute("commit")
+        except BaseException as error:
+            if self._connection.in_transaction and writes:
+                self._connection.execute("rollback")
+            if isinstance(error, sqlite3.Error):
+                raise self._state_error(error) from None
+            raise
+        finally:
+            self._lock.release()
+
+    def _enter(self, writes: bool) -> None:
+        """Takes the lock and, to write, the file's: others in this process read on while another program holds that."""
+        until = time.monotonic() + self._patience
+        while True:
+            self._lock.acquire()
+            if not writes:
+                return
             try:
-                if writes:
+                self._wait_for(min(_TURN, self._patience))
+                try:
                     self._connection.execute("begin immediate")
-                yield
-                if self._connection.in_transaction and writes:
-                    self._connection.execute("commit")
+                finally:
+                    self._wait_for(self._patience)
+                return
             except BaseException as error:
-                if self._connection.in_transaction and writes:
+                if self._connection.in_transaction:
                     self._connection.execute("rollback")
-                if isinstance(error, sqlite3.Error):
-                    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-                    is_locked = code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-                    why = "another program keeps it locked" if is_locked else f"cannot be used now ({error})"
-                    raise StateError(f"{self.path}: {why}; try again in a moment") from None
-                raise
+                self._lock.release()
+                if not isinstance(error, sqlite3.Error):
+                    raise
+                if not _is_locked(error) or time.monotonic() >= until:
+                    raise self._state_error(error) from None
+            # Whoever waits for the lock gets it now.
+            time.sleep(_TURN / 10)
+
+    def _wait_for(self, seconds: float) -> None:
+        """How long the connection waits for another program that writes."""
+        self._connection.execute(f"pragma busy_timeout={int(seconds * 1000)}")
+
+    def _state_error(self, error: sqlite3.Error) -> StateError:
+        why = "another program keeps it locked" if _is_locked(error) else f"cannot be used now ({error})"
+        return StateError(f"{self.path}: {why}; try again in a moment")
 
     def secret(self) -> str:
         """A random text that stays the same for this file, so forms outlive a restart of the server."""
@@ -308,6 +342,11 @@ class ReviewStore:
                 # Refuses what cannot be added up, before it is kept.
                 self._extended(self.snapshot(), [event], self._events)
             return self._insert(event)
+
+
+def _is_locked(error: sqlite3.Error) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def _checked(grade: int | None) -> int | None:
