@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from rubric_measures.prompts.replies import Bare, Parsed, Value, clean_reply, find_values, numbered_lines
+from rubric_measures.prompts.marked_lines import marked_texts
+from rubric_measures.prompts.replies import Bare, Parsed, Value, clean_reply, find_values
 
 __all__ = ["parse_items", "parse_list"]
 
@@ -46,7 +47,8 @@ def parse_items(text: str) -> Parsed[tuple[str, ...]]:
 
     Elements may be strings, objects of which it is clear which text is asked for (by its name, or as the only one), or
     lists of one such element. Nulls and empty texts say nothing and are left out. Of several lists in an object that
-    with the name of what is asked for counts. A list that is not understood is refused, and so is one that was cut off.
+    with the name of what is asked for counts; which lines are items: see `marked_texts`. A list that is not
+    understood is refused, and so is one that was cut off.
 
     >>> parse_items('{"plan": ["a"], "questions": [{"id": "Q1", "question": "Why?"}, null]}').value
     ('Why?',)
@@ -65,7 +67,7 @@ def parse_items(text: str) -> Parsed[tuple[str, ...]]:
         if found is None and any(value.value for value in values):
             return Parsed(None, _NOT_UNDERSTOOD)
     if not found:
-        found = _stripped(numbered_lines(reply))
+        found = _stripped(marked_texts(reply))
     if len(found) > 1:
         return Parsed(tuple(found))
     return Parsed(None, "no list of texts in the reply" if reply else "the reply is empty")

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-__all__ = ["Bare", "Parsed", "Value", "clean_reply", "find_lists", "find_objects", "find_values", "numbered_lines"]
+__all__ = ["Bare", "Parsed", "Value", "clean_reply", "find_lists", "find_objects", "find_values"]
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -279,9 +279,3 @@ def _repaired(text: str) -> object:
 
 def _double_quoted(match: re.Match[str]) -> str:
     return match[1] + json.dumps(match[2], ensure_ascii=False)
-
-
-def numbered_lines(text: str) -> list[str]:
-    """The texts of lines such as `1. What …`, `2) …`, `- …`, `* …`, without their marks and quotes."""
-    marks = re.compile(r"^\s*(?:\d{1,3}[.):]|[-*•])\s+(\S.*?)\s*$", re.MULTILINE)
-    return [line.strip("\"'* ").rstrip(",") for line in marks.findall(text)]
