@@ -22,6 +22,8 @@ __all__ = [
     "NEGATED",
     "NUMERALS",
     "OF_ASPECT",
+    "OF_OTHERS",
+    "OTHER_SCALE_AFTER",
     "OVERALL_ANYWHERE",
     "REVISED_LABEL",
     "SCALE_WORDS",
@@ -35,8 +37,8 @@ _NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight"
 NUMERALS = {word: number for number, word in enumerate(_NAMES)}
 _N = r"(?P<n>[-−]?\d+(?:\.\d+)?)"
 _N_OR_WORD = r"(?P<n>[-−]?\d+(?:\.\d+)?|" + "|".join(NUMERALS) + ")"
-_OF = r"(?:\s*/\s*(?P<max>\d+)|\s+(?:out\s+)?of\s+(?P<max2>\d+|five|three|two|ten))?"
-_OUT_OF = r"(?:\s*/\s*(?P<max>\d+)|\s+out\s+of\s+(?P<max2>\d+|five|three|two|ten))"
+_OF = r"(?:\s*/\s*(?P<max>\d+(?:\.0)?)|\s+(?:out\s+)?of\s+(?P<max2>\d+|five|three|two|ten))?"
+_OUT_OF = r"(?:\s*/\s*(?P<max>\d+(?:\.0)?)|\s+out\s+of\s+(?P<max2>\d+|five|three|two|ten))"
 _RANGE = r"(?P<range>\s*(?:-+>|=>|→|-|–|—|to|or|and)\s*\d+(?!\d))?"
 # After a verdict: the end, punctuation, or a word that goes on about it. "3 topics", "5 %", "3rd", "4 points are
 # covered" are no verdicts, and neither is "4+".
@@ -67,7 +69,7 @@ _ABOUT = (
     r"(?:\s*#?\d{1,3})?(?!\d))?"
 )
 _ASIDE = r"[\"'\])>}]*\s*(?:\([^()\n]{0,40}\)|\[[^\[\]\n]{0,40}\])?\s*"
-_SEPARATOR = r"(?:is|was|of|as|would|should|will|be|it|this|at|to|a|an|the|therefore|thus|[:=|→,]|->|[-–—](?=\s)|_)"
+_SEPARATOR = r"(?:is|was|of|as|would|should|will|be|it|this|at|to|a|an|the|therefore|thus|=>|[:=|→,]|->|[-–—](?=\s)|_)"
 _SEPARATED = rf"(?:{_SEPARATOR}\s*)"
 # Where a statement begins: at a line or a sentence, and behind "Question 3:".
 _START = (
@@ -218,7 +220,8 @@ _CONDITION = r"unless|had\s+it|were\s+it|with\s+(?:more|better|further|additiona
 HYPOTHETICAL = re.compile(
     r"\b(?:if(?!\s+i\s+(?:had|have|were|must|am)\b)|" + _CONDITION + r"|to\s+(?:get|earn|reach|receive|obtain|achieve|"
     r"merit|deserve)|I\s+(?:was|had\s+been)\s+(?:going|inclined|tempted|about)\s+to|"
-    r"I\s+(?:first\s+)?wanted\s+to)\b(?:(?!\b(?:so|therefore|thus|hence|but|however)\b)[^.!?\n])*\Z",
+    r"I\s+(?:first\s+)?wanted\s+to|"
+    r"I\s+(?:had\s+|have\s+)?considered\s+(?:giving|assigning|(?:rating|scoring|grading)\s+it|an?\s+(?:rating|score|grade)))\b(?:(?!\b(?:so|therefore|thus|hence|but|however)\b)[^.!?\n])*\Z",
     re.IGNORECASE,
 )
 IF_AFTER = re.compile(
@@ -231,6 +234,18 @@ ABOUT_IT = re.compile(
     r"questions?|relevance|rating|grade|so|thus|therefore|hence|overall)\b|\bit's",
     re.IGNORECASE,
 )
+# … and what it must not be about: "the film has a score of 4", "the passage says the film's score is 4"
+OF_OTHERS = re.compile(
+    r"\A\W*(?:the|this|that)\s+(?!(?:passage|answer|context|nugget|key|document|response|text|coverage|question|relevance|"
+    r"rating|score|grade|given|provided|above|overall|final|information|content|article|snippet|paragraph|excerpt|query|"
+    r"candidate|retrieved|generated|evidence|explanation|description|page|source|item|first|last|result|match|detail)s?\b)"
+    r"\w+(?:\s+\w+){0,2}\s+(?:has|have|had|got|received|holds|earned)\b"
+    r"|\b(?:passage|text|context|document|answer|it)\s+(?:only\s+|just\s+|also\s+)?(?:says|states|reports|claims)\b[^,;]*\Z"
+    r"|\baccording\s+to\s+the\s+(?:passage|text|context|document)\b(?:(?!\b(?:so|therefore|thus|hence|but)\b).)*\Z",
+    re.IGNORECASE | re.DOTALL,
+)
+# "rated 4 on the Mohs scale"
+OTHER_SCALE_AFTER = re.compile(r"\s+on\s+(?:the|an?)\s+(?!Likert)[A-Z][a-z]+\s+(?:pain\s+)?scale\b")
 # "≥4", "~3": at least, about
 BOUND = re.compile(r"(?:(?:[≥≤≈~±≠]|(?<![\w\"'/=-])[<>])\s*=?|\+)\s*\Z")
 
@@ -241,7 +256,7 @@ SCALE_WORDS = (
 LEADING = re.compile(
     r"^[ \t]*(?:[-•>]\s+)*[\"'(\[]*" + _N + _RANGE
     + r"(?:(?P<mark>\s*[.)\]:\"'–—=-]+)[ \t]*(?P<text>\S[^\n]*)?"
-    + r"|\s*(?P<paren>\([^\n]*|,(?!\s*\d)[^\n]*)?"
+    + r"|[ \t]*(?P<paren>\([^\n]*|,(?!\s*\d)[^\n]*)?"
     + r"|\s+(?=(?:because|since|as|(?:stars?|points?)(?=\s*(?:$|[.,;:!?)]|\b(?:out|on|because|since|for|as|given)\b))|"
     + SCALE_WORDS + r")\b)(?P<more>[^\n]*))[ \t]*$",
     re.IGNORECASE | re.MULTILINE,
@@ -255,8 +270,8 @@ LAST_SENTENCE = re.compile(r"(?<=[a-z]{4}[.!?])[\"')\]]*\s+" + _N + r"[.!]?\s*\Z
 FOREIGN = "\ufffc"
 _SCALE_OF = re.compile(
     r"(?:\b(?:on|using|with|in|by)\s+)?(?:\b(?:an?|the|this|my)\s+)?(?:\b(?:rating|grading)\s+)?\bscale\s*"
-    r"(?:of|from|is|being|:|=|ranges?\s+from|goes\s+from|between)?\s*[(\[]?\s*(?P<low>\d+)\s*"
-    r"(?:-|–|—|to|and|through|\.\.+)\s*(?P<high>\d+)(?!\d|\.\d)\s*[)\]]?"
+    r"(?:of|from|is|being|:|=|ranges?\s+from|goes\s+from|between)?\s*[(\[]?\s*(?P<low>\d+)\s*(?:\([^()\n]{1,40}\)\s*)?"
+    r"(?:-|–|—|to|and|through|\.\.+)\s*(?P<high>\d+)(?!\d|\.\d)\s*(?:[)\]]|\([^()\n]{1,40}\))?"
     r"|\b(?P<low2>\d+)\s*(?:-|–|to)\s*(?P<high2>\d+)\s+scale\b",
     re.IGNORECASE,
 )

@@ -26,6 +26,8 @@ from rubric_measures.prompts.rating_patterns import (
     NEGATED,
     NUMERALS,
     OF_ASPECT,
+    OF_OTHERS,
+    OTHER_SCALE_AFTER,
     OVERALL_ANYWHERE,
     REVISED_LABEL,
     SCALE_WORDS,
@@ -68,6 +70,7 @@ def is_unanswerable(text: str) -> bool:
 
 
 _STARS = re.compile(r"\*\*|__|`|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
+_CLOSING_HASHES = re.compile(r"(?<=[\w.]) #{1,6} ?$", re.MULTILINE)  # "## Rating: 3 ##"
 _KEYS = (
     "final_rating", "final_score", "final_grade", "overall_rating", "overall_score", "overall_grade", "rating", "score",
     "grade", "overall", "label", "o", "relevance", "relevance_score", "relevance_rating", "coverage_score",
@@ -102,6 +105,7 @@ def parse_rating(text: str, scale: tuple[int, int] = (0, 5), *, unparsed: str = 
         return Parsed(_workbench_rating(text, scale))
     reply = clean_reply(text)
     plain = re.sub(r"[^\S\n]+", " ", _STARS.sub("", unicodedata.normalize("NFKC", reply)))
+    plain = _CLOSING_HASHES.sub("", plain)
     found = _keyed_number(reply) or _last_number(re.sub(r"\s*\n\s*", "\n", plain), scale)
     if found is None:
         if unparsed == "exampp":
@@ -214,6 +218,8 @@ def _stated(text: str, pattern: re.Pattern[str], scale: tuple[int, int], surenes
             continue
         if HYPOTHETICAL.search(text, max(0, match.start() - 200), start) or IF_AFTER.match(text, match.end()):
             continue
+        if OTHER_SCALE_AFTER.match(text, match.end()):
+            continue
         if sureness == 1 and not _is_about_it(text, match):
             continue
         verdict = _verdict(match, scale)
@@ -248,7 +254,10 @@ def _sentence(text: str, position: int) -> int:
 
 def _is_about_it(text: str, match: re.Match[str]) -> bool:
     """Whether a sentence speaks of what is rated; of a few words, it can speak of nothing else."""
-    sentence = text[_sentence(text, match.start()) : match.end()]
+    start = _sentence(text, match.start())
+    if OF_OTHERS.search(text[max(start, match.start("n") - 300) : match.start("n")]):
+        return False
+    sentence = text[start : match.end()]
     return len(sentence.split()) <= 4 or bool(ABOUT_IT.search(sentence))
 
 
@@ -274,13 +283,16 @@ def _leading_numbers(text: str, scale: tuple[int, int]) -> list[tuple[int, int, 
     return kept
 
 
+_LIST_MARKS = (".", ")", "]", ":", "-", "–", "—")
+
+
 def _without_list(heads: list[re.Match[str]]) -> list[re.Match[str]]:
     """The numbers that head lines, without the numbered list that follows the first one: "4", "1. It names …", "2. …".
 
     A list counts up from 1. A head that is written like the entries ("0. Not …", "1. Hardly …") may be one of a scale
     that was copied, and so stays beside them, unless its number and its words are those of a grade above.
     """
-    entries = [match for match in heads[1:] if match["text"] and match["mark"].strip() in (".", ")")]
+    entries = [match for match in heads[1:] if match["text"] and match["mark"].strip() in _LIST_MARKS]
     counted: set[int] = set()
     for match in entries:
         number = _number(match["n"])

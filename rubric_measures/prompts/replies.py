@@ -45,8 +45,22 @@ _END_TOKEN = re.compile(
 )
 
 
+# What ends a turn: what follows it belongs to another one, which the model made up.
+_TURN_END = re.compile(
+    r"(?<=\S)\s*(?:<[|｜](?:im_end|endoftext|end_of_text|eot_id|eom_id|eot|end|return|end_of_turn|end[▁_]of[▁_]sentence)[|｜]>"
+    r"|<eos>|<end_of_turn>|<end_of_utterance>).*",
+    re.DOTALL | re.IGNORECASE,
+)
+# What opens one: "<s>", but not that of a text struck out ("<s>4</s> 3").
+_TURN_START = re.compile(
+    r"\A(?:\s*(?:<s>(?!.*</s>\s*\S)|<bos>|<pad>|\[INST\]|<\|(?:begin_of_text|startoftext|assistant|end_header_id)\|>"
+    r"|<\|(?:im_start|start_header_id)\|>\s*(?:assistant\b)?|<start_of_turn>\s*(?:model\b)?)){1,8}",
+    re.DOTALL | re.IGNORECASE,
+)
+
+
 def _without_end_tokens(text: str) -> str:
-    text = text.strip()
+    text = _TURN_END.sub("", _TURN_START.sub("", text)).strip()
     while match := _END_TOKEN.search(text, max(0, len(text) - _LONGEST_TOKEN)):
         text = text[: match.start()].rstrip()
     return text
