@@ -57,11 +57,45 @@ def test_settings_are_no_generation_options(name: str) -> None:
         assert str(caught.value) == expected
 
 
-@pytest.mark.parametrize("name", ["model", "messages", "prompt", "stream", "n", "max_completion_tokens"])
+@pytest.mark.parametrize(
+    "name",
+    ["model", "messages", "prompt", "stream", "n", "max_completion_tokens", "best_of", "echo", "extra_body"],
+)
 def test_what_a_request_says_by_itself_is_no_option(name: str) -> None:
     """Sent along, it would take the place of the model or the prompt that the records name."""
     with pytest.raises(InputError, match=f"--option {name}: is no generation option"):
         refuse_settings(Precise(), ["seed", name])
+
+
+@pytest.mark.parametrize("name", ["temperature ", "  ", " seed", "", "top p", "2"])
+def test_what_is_no_name_is_no_option(name: str) -> None:
+    with pytest.raises(InputError, match="is no name; expected NAME=VALUE without blanks"):
+        refuse_settings(Precise(), ["seed", name])
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("MAX_TOKENS", "max_tokens"),
+        ("Temperature", "temperature"),
+        ("temprature", "temperature"),
+        ("top-p", "top_p"),
+        ("logprob", "logprobs"),
+        ("presense_penalty", "presence_penalty"),
+        ("seeds", "seed"),
+        ("topp", "top_p"),
+    ],
+)
+def test_misspelt_options_are_refused(name: str, meant: str) -> None:
+    """Endpoints ignore them in silence, and the records would name them all the same."""
+    with pytest.raises(UnknownNameError, match=f"did you mean .*{meant}"):
+        refuse_settings(Precise(), ["seed", name])
+
+
+def test_options_that_only_some_endpoint_knows_are_let_through() -> None:
+    refuse_settings(
+        Precise(), ["top_k", "min_tokens", "chat_template_kwargs", "dry_multiplier", "cfg_scale", "num_predict"]
+    )
 
 
 def test_graders_and_makers_of_banks_refuse_them() -> None:
@@ -84,6 +118,9 @@ def test_the_command_line_says_so_before_any_call(tmp_path: Path, capsys: pytest
     (tmp_path / "passages.jsonl").write_text('["q", [{"paragraph_id": "d", "text": "x"}]]\n')
     files = [str(tmp_path / "passages.jsonl"), "--bank", str(tmp_path / "bank.jsonl"), "-o", str(tmp_path / "o.jsonl")]
     model = ["--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--option", "concurrency=2"]
+    for option in ("temperature =0.4", "temperatur=0.4", "extra_body={}"):
+        assert main(["grade", *files, *model[:4], "--option", option]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
     for extra in ([], ["--dry-run"]):
         assert main(["grade", *files, *model, *extra]) == 2
         said = capsys.readouterr().err
