@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from rubric_measures.errors import InputError
 from rubric_measures.formats.graded_files import PassageGroup
+from rubric_measures.formats.regrading import regraded_of
 from rubric_measures.formats.workbench import (
     DirectGrade,
     GradedPassage,
@@ -29,6 +30,7 @@ from rubric_measures.grade_set_keys import (
 from rubric_measures.graded import DIRECT_ITEM
 from rubric_measures.people import HUMAN, PeopleCount, grades_by_people, held_sets, note_stale, with_people
 from rubric_measures.records import GradeStatus, RubricItem, TestBank
+from rubric_measures.signature import bank_content
 
 __all__ = [
     "DirectLabels",
@@ -189,6 +191,7 @@ class GradeSetSelector:
         people: grade sets of people whose grades stand in the grader's place.
         people_count: how many of their grades do.
         stale: grades by people as graders like any other that were given to another state of their item: left out.
+        old: grades of items that an edit changed since; they count as they stand.
     """
 
     wanted: GradeFilter
@@ -203,9 +206,18 @@ class GradeSetSelector:
     people: set[GradeSetKey] = field(default_factory=set)
     people_count: PeopleCount = field(default_factory=PeopleCount)
     stale: int = 0
+    old: int = 0
+    _bank_name: str = ""
 
     def note_counts(self) -> None:
-        """Says once, at the end, how many grades were repeated, and what became of people's in the grader's place."""
+        """Says once, at the end, which grades are old or repeated, and what people's did in the grader's place."""
+        if self.old:
+            logging.getLogger("rubric_measures").warning(
+                "%s: %d grades are older than an edit of their item, which the bank marks (info.regrade), and count as "
+                "they stand; grade --only-changed makes them anew",
+                self.source,
+                self.old,
+            )
         if self.repeated:
             logging.getLogger("rubric_measures").warning(
                 "%s: %d grades name an item that the same model and prompt graded before in the passage; the later "
@@ -267,6 +279,20 @@ class GradeSetSelector:
         if self.wanted.people is None:
             return next(iter(passing.values()), None)
         return self._overridden(passing, passage, items)
+
+    def count_old(self, query_id: str, passage: GradedPassage, bank: TestBank) -> None:
+        """Counts the grades of a passage that are older than an edit of their item; see `TestBank.edited`."""
+        edited = {item_id: contents for (of_query, item_id), contents in bank.edited.items() if of_query == query_id}
+        if not edited:
+            return
+        self._bank_name = self._bank_name or bank_content(bank)[:16]
+        for entry in passage.exam_grades or ():
+            # What people's grades were given to is said beside them.
+            if entry.llm.startswith(HUMAN) or provenance_of(entry).get("bank") == self._bank_name:
+                continue
+            if self.wanted.passes(self.wanted.key_of(entry), partial(_item_ids, entry)):
+                graded, regraded = items_of_entry(entry)[0].keys(), regraded_of(entry)
+                self.old += sum(regraded.get(item_id) not in edited[item_id] for item_id in graded & edited.keys())
 
     def _held(self, passage: GradedPassage, items: Mapping[str, RubricItem] | None) -> Sequence[ItemGradeSet]:
         """The grade sets over items; of a person who is a grader like any other, without stale grades."""

@@ -112,6 +112,8 @@ def select_query(
         doc_id = passage.doc_id
         doc_ids.append(doc_id)
         entry = selector.choose(passage, by_id)
+        if bank is not None and bank.edited:
+            selector.count_old(query_id, passage, bank)
         if entry is not None:
             chosen[doc_id] = _read_entry(entry, selector.wanted.first)
         for ranking in passage.rankings:

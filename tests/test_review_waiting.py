@@ -69,6 +69,13 @@ def regraded(graded: Path, bank: Path, capsys: pytest.CaptureFixture[str], *more
     return out, capsys.readouterr().err
 
 
+def scored(graded: Path, bank: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """What a leaderboard of the records says on standard error."""
+    capsys.readouterr()
+    assert main(["leaderboard", str(graded), "--bank", str(bank), "-m", "RubricCover(rel=4)@20"]) == 0
+    return capsys.readouterr().err
+
+
 def marks(bank: Path) -> dict[str, bool]:
     """The marks in a bank's file, of the items that have one."""
     items = [item for entry in read_bank(bank) for item in entry.items]
@@ -96,12 +103,16 @@ def test_a_second_review_does_not_clear_what_the_first_one_marked(
         graded, graded.with_name("bank.jsonl"), "first", ("item_edit", {**ALPHA, "gold_answers": ["west"]})
     )
     assert marks(first[1]) == {"q1/alpha": True}
+    # What is scored before says that alpha's grades in both passages are of "north".
+    old = "2 grades are older than an edit of their item, which the bank marks (info.regrade), and count as they stand"
+    assert old in scored(*first, capsys)
     second = reviewed(*first, "second", edit)
     assert marks(second[1])["q1/alpha"] is True
     new, said = regraded(*second, capsys, "--only-changed")
     assert "1 items graded anew; 2 grade sets amended" in said
     # d2 has "north", the answer before, and not "west".
     assert alpha_of(new)["d2"] < alpha_of(second[0])["d2"] == alpha_of(graded)["d2"]
+    assert old in scored(*second, capsys) and "older than" not in scored(new, second[1], capsys)
     # Graded anew it waits no longer, in a third review either; and what was made anew is not made again.
     assert load_material(new, second[1]).stale == frozenset()
     third = reviewed(new, second[1], "third", ("item_edit", {**ALPHA, "importance": "okay"}))

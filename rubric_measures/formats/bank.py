@@ -9,7 +9,7 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import BeforeValidator, TypeAdapter, model_validator
 
@@ -18,8 +18,19 @@ from rubric_measures.files import atomic_writer, iter_lines, path_name
 from rubric_measures.formats.json_models import check_keys, validate_line
 from rubric_measures.formats.workbench_models import Record
 from rubric_measures.records import Importance, ItemKind, RubricItem, TestBank, make_item_id
+from rubric_measures.signature import item_content
 
-__all__ = ["BankEntry", "BankItem", "bank_entries", "bank_of_entries", "load_bank", "read_bank", "write_bank"]
+__all__ = [
+    "BankEntry",
+    "BankItem",
+    "RegradeMark",
+    "bank_entries",
+    "bank_of_entries",
+    "load_bank",
+    "read_bank",
+    "regrade_marks",
+    "write_bank",
+]
 
 _LOG = logging.getLogger("rubric_measures")
 _NUMBER_ID = re.compile(rb'"query_id"\s*:\s*[-0-9]')
@@ -186,9 +197,41 @@ def _merge(numbered: Sequence[tuple[int, BankEntry]], name: str) -> TestBank:
                 repeated += 1
     if repeated:
         _LOG.warning("%s: %d items come twice in their query; the first is kept", name or "test bank", repeated)
+    edited = {
+        (query_id, item_id): mark.same_as | {item_content(items[query_id][item_id])}
+        for (query_id, item_id), mark in regrade_marks(entry for _, entry in numbered).items()
+        if mark.needed
+    }
     return TestBank(
-        {query_id: tuple(members.values()) for query_id, members in items.items()}, query_texts, facet_texts
+        {query_id: tuple(members.values()) for query_id, members in items.items()}, query_texts, facet_texts, edited
     )
+
+
+class RegradeMark(NamedTuple):
+    """What a review wrote beside an item that it edited.
+
+    Attributes:
+        needed: whether the item needs new grades (`info.regrade`).
+        same_as: what the item said before in other words that mean the same (`info.same_as`, as
+            `signature.item_content`): grades that were made anew for these hold.
+    """
+
+    needed: bool
+    same_as: frozenset[str]
+
+
+def regrade_marks(entries: Iterable[BankEntry]) -> dict[tuple[str, str], RegradeMark]:
+    """(query_id, item_id) -> what the bank's file says about its grades, of the items that have such a mark."""
+    found: dict[tuple[str, str], RegradeMark] = {}
+    for entry in entries:
+        for item in entry.items:
+            if isinstance(item.info, dict) and isinstance(item.info.get("regrade"), bool):
+                facet_id = item.facet_id if item.facet_id is not None else entry.facet_id
+                item_id = item.given_id or make_item_id(entry.query_id, item.text, facet_id)
+                same: Any = item.info.get("same_as")
+                contents = frozenset(one for one in same if isinstance(one, str)) if isinstance(same, list) else ()
+                found[entry.query_id, item_id] = RegradeMark(item.info["regrade"], frozenset(contents))
+    return found
 
 
 def _same(known: str, found: str, what: str, name: str, line: int) -> None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rubric_measures.errors import InputError
-from rubric_measures.formats.bank import BankEntry
-from rubric_measures.formats.regrading import RegradeMark, regrade_marks, regraded_of
+from rubric_measures.formats.bank import BankEntry, RegradeMark, regrade_marks
+from rubric_measures.formats.regrading import regraded_of
 from rubric_measures.formats.workbench import (
     GradedPassage,
     ItemGradeSet,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rubric_measures.errors import InputError, UnknownNameError
-from rubric_measures.formats.bank import load_bank, read_bank
+from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.workbench import GradedPassage, QueryPassages, grade_of_items, load_graded
 from rubric_measures.grade_set_keys import (
     UNKNOWN_GRADER,
@@ -205,7 +205,7 @@ def load_material(
         FormatError: a file cannot be read.
     """
     name = os.fspath(graded)
-    entries, the_bank = read_bank(bank), load_bank(bank)
+    the_bank = load_bank(bank)
     groups = load_graded(name)
     machine = [_by_machines(group) for group in groups]
     wanted = wanted or GradeFilter()
@@ -237,7 +237,7 @@ def load_material(
     if overriding.people_count.found:
         overriding.people_count.note(name)
     grader = grader_name(found.llm, prompts.get(found, f"{found.prompt_class} [{found.grader}]"))
-    waiting, stale = stale_items(machine, entries, the_bank, lambda entry: chosen.key_of(entry) == found)
+    waiting, stale = stale_items(machine, the_bank, lambda entry: chosen.key_of(entry) == found)
     return Material(the_bank, queries, groups, grader, sorted({key.llm for key in keys}), name, waiting, stale)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from rubric_measures.formats.bank import BankEntry
-from rubric_measures.formats.regrading import regrade_marks, regraded_of
+from rubric_measures.formats.regrading import regraded_of
 from rubric_measures.formats.workbench import ItemGradeSet, QueryPassages, items_of_entry, provenance_of
 from rubric_measures.records import TestBank
-from rubric_measures.signature import bank_content, item_content
+from rubric_measures.signature import bank_content
 
 __all__ = ["stale_items"]
 
@@ -17,7 +16,6 @@ _Places = frozenset[tuple[str, str]]
 
 def stale_items(
     groups: Iterable[QueryPassages],
-    entries: Iterable[BankEntry],
     bank: TestBank,
     is_reviewed: Callable[[ItemGradeSet], bool],
 ) -> tuple[_Places, _Places]:
@@ -29,21 +27,18 @@ def stale_items(
 
     Args:
         groups: the records, without people's grades.
-        entries: the entries of the bank's file.
-        bank: the bank that they make.
+        bank: the bank.
         is_reviewed: whether a grade set is the reviewed grader's.
     """
-    items = {(item.query_id, item.item_id): item for item in bank}
-    marks = {place: mark for place, mark in regrade_marks(entries).items() if mark.needed and place in items}
-    if not marks:
+    contents = bank.edited
+    if not contents:
         return frozenset(), frozenset()
-    contents = {place: mark.same_as | {item_content(items[place])} for place, mark in marks.items()}
     name = bank_content(bank)[:16]
     there: set[tuple[str, str]] = set()
     old: set[tuple[str, str]] = set()
     old_elsewhere: set[tuple[str, str]] = set()
     for group in groups:
-        marked = {item_id for query_id, item_id in marks if query_id == group.query_id}
+        marked = {item_id for query_id, item_id in contents if query_id == group.query_id}
         for entry in (entry for passage in group.passages for entry in passage.exam_grades or () if marked):
             grades, statuses = items_of_entry(entry)
             found = {(group.query_id, item_id) for item_id in marked & (grades.keys() | statuses.keys())}
@@ -54,5 +49,5 @@ def stale_items(
                 old |= stale
             else:
                 old_elsewhere |= stale
-    waiting = frozenset(old | (marks.keys() - there))
+    waiting = frozenset(old | (contents.keys() - there))
     return waiting, waiting | old_elsewhere
