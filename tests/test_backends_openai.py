@@ -210,8 +210,11 @@ def test_an_endpoint_that_accepts_no_call_ends_the_run() -> None:
     with running(accepts_for=0) as closed:
         with pytest.raises(RejectedError, match="no call is accepted at all: HTTP 403: Forbidden"):
             ask(backend(closed.url, concurrency=4), *(f"id={number}" for number in range(500)))
-        # Twenty calls, those in flight beside them, and one that no filter could mind.
+        # Twenty calls, those in flight beside them, and one that no filter could mind; also where a passage has many.
         assert closed.stats()["calls"] <= 20 + 3 + 1
+        with pytest.raises(RejectedError):
+            ask(backend(closed.url, concurrency=4), *(f"id={number}" for number in range(500)), group="passage")
+        assert closed.stats()["calls"] <= 2 * (20 + 3 + 1)
 
 
 def test_an_endpoint_that_accepts_no_call_any_more_ends_the_run() -> None:

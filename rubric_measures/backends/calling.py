@@ -33,8 +33,9 @@ _LOG = logging.getLogger("rubric_measures")
 # and then each answer waits until the others are read, round after round.
 _STAGGER = 0.002
 _GIVE_UP_AFTER_LOST = 100  # calls lost one after the other, each after all its attempts
-_DOUBT_AFTER_REJECTED = 20  # passages whose calls the endpoint called wrong, without a right one before or between
-_HARMLESS = "What is 1 + 1? Reply with the number only."
+_DOUBT_AFTER_REJECTED = 20  # passages whose calls the endpoint called wrong since one was right; calls before any was
+# Endpoints that are told to write JSON want to read the word.
+_HARMLESS = "What is 1 + 1? Reply with the number only, which is JSON."
 
 
 @dataclass(frozen=True)
@@ -289,8 +290,8 @@ class Engine:
         return False
 
     def _reject(self, endpoint: Endpoint, call: Call, trouble: Trouble) -> None:
-        """Counts passages whose calls the endpoint does not accept; after many in a row no call begins for now."""
-        endpoint.rejected.add(call.request.group or call.request.key)
+        """Counts what the endpoint does not accept; after much of it in a row no call begins for now."""
+        endpoint.rejected.add((endpoint.answered and call.request.group) or call.request.key)
         # An option that is wrong for one call is wrong for all, or nearly so.
         enough = 1 if trouble.setting and not endpoint.answered else _DOUBT_AFTER_REJECTED
         if len(endpoint.rejected) >= enough and self._doubt is None:

@@ -39,7 +39,7 @@ class Endpoint:
         gate: the limit on its calls.
         token_field: what it calls the longest reply.
         answered: whether it ever gave a reply.
-        rejected: the groups of the calls that it called wrong since it gave a reply.
+        rejected: the groups (before its first reply, the keys) of the calls that it called wrong since it gave a reply.
         closed: why it is out of use for good; empty while it is not.
         resting: whether it asked for so long a wait that nobody counts on it until then.
     """
