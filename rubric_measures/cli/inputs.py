@@ -90,7 +90,7 @@ def add_grade_options(parser: argparse.ArgumentParser, scores: bool = True) -> N
 
 def _on_failed(text: str) -> OnFailed:
     try:
-        return check_on_failed(int(text) if text.isdecimal() else text)
+        return check_on_failed(int(text) if text.isascii() and text.isdecimal() else text)
     except InputError as error:
         raise argparse.ArgumentTypeError(str(error).partition("; ")[2]) from None
 

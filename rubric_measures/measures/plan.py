@@ -295,8 +295,9 @@ class QueryScorer:
     def lost_penalties(self, ranking: Sequence[str]) -> int:
         """How many items of negative weight cost nothing because their grade failed for a ranked passage.
 
-        A penalty is not in the denominator, so whichever way failures count, such an item counts as not covered: the
-        score may be too high. Items that another ranked passage covers cost what they cost. 0 without such weights.
+        A penalty is not in the denominator, so such an item counts as not covered, unless failed grades count as a
+        grade: the score may be too high. Items that another ranked passage covers cost what they cost. 0 without such
+        weights.
         """
         if not self._grades.failed:
             return 0
