@@ -286,13 +286,18 @@ class GradeSetSelector:
         if not edited:
             return
         self._bank_name = self._bank_name or bank_content(bank)[:16]
+        is_old: dict[str, bool] = {}
         for entry in passage.exam_grades or ():
             # What people's grades were given to is said beside them.
             if entry.llm.startswith(HUMAN) or provenance_of(entry).get("bank") == self._bank_name:
                 continue
             if self.wanted.passes(self.wanted.key_of(entry), partial(_item_ids, entry)):
                 graded, regraded = items_of_entry(entry)[0].keys(), regraded_of(entry)
-                self.old += sum(regraded.get(item_id) not in edited[item_id] for item_id in graded & edited.keys())
+                is_old |= {item_id: regraded.get(item_id) not in edited[item_id] for item_id in graded & edited.keys()}
+        if self.wanted.people is not None and any(is_old.values()):
+            items = {item.item_id: item for item in bank.items[query_id]}
+            is_old |= dict.fromkeys(grades_by_people(passage, None, items).grades, False)
+        self.old += sum(is_old.values())
 
     def _held(self, passage: GradedPassage, items: Mapping[str, RubricItem] | None) -> Sequence[ItemGradeSet]:
         """The grade sets over items; of a person who is a grader like any other, without stale grades."""

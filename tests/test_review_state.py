@@ -1030,6 +1030,31 @@ def test_gold_answers_and_words_that_come_back_need_no_new_grades(material: Mate
     made.edit("ada", "item_edit", {"key": item.item_id, "gold_answers": ["x"]}, {item.item_id: 2})
     made.edit("ada", "item_edit", {"key": item.item_id, "gold_answers": []}, {item.item_id: 3})
     assert not made.snapshot().items[item.item_id].regrade
+    # Words that come back as another item have their grades again, and keep them when something else of it changes.
+    made.edit("ada", "item_edit", {"key": item.item_id, "text": "other?"}, {item.item_id: 4})
+    made.edit("ada", "item_add", {"query_id": "q", "text": "old?", "kind": "question"}, {})
+    (again,) = (key for key in made.snapshot().items if key != item.item_id)
+    for payload, regrade in [({"importance": "vital"}, False), ({"gold_answers": ["x"]}, True)]:
+        version = made.snapshot().items[again].version
+        made.edit("ada", "item_edit", {"key": again, **payload}, {again: version})
+        assert made.snapshot().items[again].regrade == regrade
+
+
+def test_a_closed_state_is_an_error_for_every_thread(store: ReviewStore) -> None:
+    store.close()
+    failed: list[Exception] = []
+
+    def write() -> None:
+        try:
+            store.undo("ada")
+        except Exception as error:
+            failed.append(error)
+
+    for number in (1, 2):
+        thread = threading.Thread(target=write, daemon=True)
+        thread.start()
+        thread.join(60)
+        assert len(failed) == number
 
 
 @given(

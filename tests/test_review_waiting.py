@@ -11,8 +11,8 @@ import pytest
 
 from rubric_measures import RubricCover
 from rubric_measures.cli import main
-from rubric_measures.formats.bank import read_bank
-from rubric_measures.formats.workbench import grade_of_items, load_graded, write_graded
+from rubric_measures.formats.bank import load_bank, read_bank
+from rubric_measures.formats.workbench import ItemGradeSet, grade_of_items, load_graded, write_graded
 from rubric_measures.grade_sets import GradeFilter
 from rubric_measures.review.events import Cell
 from rubric_measures.review.export import export_review
@@ -23,6 +23,7 @@ from rubric_measures.review.queues import ORDERS
 from rubric_measures.review.session import QueueChoice, Review
 from rubric_measures.review.standing import left_items
 from rubric_measures.review.store import ReviewStore
+from rubric_measures.signature import item_content
 from tests.example_records import passage, write_lines
 
 ALPHA = {"key": "q1/alpha"}
@@ -69,10 +70,10 @@ def regraded(graded: Path, bank: Path, capsys: pytest.CaptureFixture[str], *more
     return out, capsys.readouterr().err
 
 
-def scored(graded: Path, bank: Path, capsys: pytest.CaptureFixture[str]) -> str:
+def scored(graded: Path, bank: Path, capsys: pytest.CaptureFixture[str], *more: str) -> str:
     """What a leaderboard of the records says on standard error."""
     capsys.readouterr()
-    assert main(["leaderboard", str(graded), "--bank", str(bank), "-m", "RubricCover(rel=4)@20"]) == 0
+    assert main(["leaderboard", str(graded), "--bank", str(bank), "-m", "RubricCover(rel=4)@20", *more]) == 0
     return capsys.readouterr().err
 
 
@@ -221,3 +222,33 @@ def test_everything_graded_with_the_bank_that_has_the_mark_waits_for_nothing(
     material = load_material(new, first[1])
     assert material.waiting == material.stale == frozenset()
     assert material.grade(Cell("q1", "d2", "q1/alpha")).grade == alpha_of(new)["d2"]
+    # The next bank has no mark of alpha any more, so nothing of it is called old, or is made again.
+    second = reviewed(new, first[1], "second", ("item_edit", {"key": "q1/beta", "gold_answers": ["layer"]}))
+    assert marks(second[1]) == {"q1/alpha": False, "q1/beta": True}
+    assert load_material(*second).waiting == {("q1", "q1/beta")}
+    assert "2 grades are older" in scored(*second, capsys)
+    assert "1 items graded anew" in regraded(*second, capsys, "--only-changed")[1]
+
+
+def test_grades_that_a_later_one_or_a_person_replaces_are_not_among_the_old_ones(
+    graded: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = reviewed(
+        graded, graded.with_name("bank.jsonl"), "first", ("item_edit", {**ALPHA, "gold_answers": ["west"]})
+    )
+    groups = load_graded(first[0])
+    for one in groups[0].passages:
+        assert one.exam_grades is not None
+        if one.doc_id == "d1":
+            one.exam_grades.append(ItemGradeSet.build({"q1/alpha": 3}, answers=(), llm="human:ada"))
+    write_graded(first[0], groups)
+    assert "2 grades are older" in scored(*first, capsys, "--llm", "lexical:1")
+    assert "1 grades are older" in scored(*first, capsys, "--llm", "lexical:1", "--people", "override")
+    for one in groups[0].passages:
+        assert one.exam_grades is not None
+        extra = (one.exam_grades[0].model_extra or {})["provenance"]
+        anew = {"q1/alpha": item_content(load_bank(first[1]).items["q1"][0])}
+        later = one.exam_grades[0].model_copy(update={"provenance": {**extra, "regraded": anew}})
+        one.exam_grades.append(later)
+    write_graded(first[0], groups)
+    assert "older than" not in scored(*first, capsys, "--llm", "lexical:1")

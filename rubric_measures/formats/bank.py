@@ -230,7 +230,7 @@ def regrade_marks(entries: Iterable[BankEntry]) -> dict[tuple[str, str], Regrade
                 item_id = item.given_id or make_item_id(entry.query_id, item.text, facet_id)
                 same: Any = item.info.get("same_as")
                 contents = frozenset(one for one in same if isinstance(one, str)) if isinstance(same, list) else ()
-                found[entry.query_id, item_id] = RegradeMark(item.info["regrade"], frozenset(contents))
+                found.setdefault((entry.query_id, item_id), RegradeMark(item.info["regrade"], frozenset(contents)))
     return found
 
 

@@ -105,7 +105,15 @@ def _edited(snapshot: Snapshot, state: ItemState, event: Event) -> ItemState:
         _refuse_twin(snapshot, made, state.key)
     names = [name for name in _FIELDS if getattr(made, name) != getattr(state.item, name)]
     what = "changed " + ", ".join(name.replace("_", " ") for name in names) if names else "left as it was"
-    return _next(state, event, what, made, regrade=_needs_grades(state.history, made))
+    return _next(
+        state, event, what, made, regrade=_needs_grades(_known(snapshot, made, state.key, state.history), made)
+    )
+
+
+def _known(snapshot: Snapshot, item: RubricItem, key: str, history: Sequence[Version]) -> Sequence[Version]:
+    """The history of an item, after that of the one that had its words before, whose grades it has again."""
+    old = snapshot.items.get(item.item_id)
+    return history if old is None or old.key == key else (*old.history, *history)
 
 
 def _needs_grades(history: Sequence[Version], item: RubricItem) -> bool:

@@ -46,7 +46,7 @@ def edited_entries(
             state = states[entry.query_id, str(item.given_id)]
             old = items.get((entry.query_id, state.key))
             if state.version == 0 and old is not None:
-                members.append(old)
+                members.append(old if (entry.query_id, state.key) in stale else _unmarked(old))
                 continue
             last = state.history[-1]
             notes = {"edited_by": last.person, "edited_at": last.time, "edit": last.what}
@@ -66,6 +66,14 @@ def edited_entries(
             more["former_items"] = left
         made.append(BankEntry(**{**entry.model_dump(exclude_unset=True, exclude={"items"}), **more}))
     return made
+
+
+def _unmarked(item: BankItem) -> BankItem:
+    """An item that nobody edited, without the mark of an earlier review: all grades of it were made since."""
+    if not isinstance(item.info, dict) or item.info.get("regrade") is not True:
+        return item
+    info = {name: said for name, said in item.info.items() if name != "same_as"}
+    return item.model_copy(update={"info": {**info, "regrade": False}})
 
 
 def _regrade_mark(state: ItemState, earlier: Mapping[str, Any], stale: Collection[tuple[str, str]]) -> dict[str, Any]:

@@ -138,9 +138,11 @@ class ReviewStore:
                     self._wait_for(self._patience)
                 return
             except BaseException as error:
-                if self._connection.in_transaction:
-                    self._connection.execute("rollback")
-                self._lock.release()
+                try:
+                    if self._connection.in_transaction:
+                        self._connection.execute("rollback")
+                finally:
+                    self._lock.release()
                 if not isinstance(error, sqlite3.Error):
                     raise
                 if not _is_locked(error) or time.monotonic() >= until:
