@@ -42,6 +42,7 @@ class FaultServer:
         self.times: list[float] = []
         self.tokens, self.refilled = float(settings.burst), time.monotonic()
         self.down = False
+        self.unnamed, self.all_unnamed = 0, asyncio.Event()  # calls with `max_tokens`; set when so many came
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, dict[str, Any]] = {}
         self.rules: list[dict[str, Any]] = []
@@ -115,6 +116,14 @@ class FaultServer:
             message = f"max_tokens is too large: {body['max_tokens']}. At most {settings.most_tokens} are supported."
             self.send(writer, 400, error_body(message, "invalid_value"))
             return True
+        if settings.renamed and "max_tokens" in body:
+            self.unnamed += 1
+            if self.unnamed >= settings.renamed:
+                self.all_unnamed.set()
+            await self.all_unnamed.wait()
+            message = "Unsupported parameter: 'max_tokens' is not supported with this model. Use '{}' instead."
+            self.send(writer, 400, error_body(message.format("max_completion_tokens"), "unsupported_parameter"))
+            return True
         if self.turned_away():
             self.rejected += 1
             wait = f"Retry-After: {settings.retry_after}\r\n" if settings.retry_after else ""
@@ -167,6 +176,11 @@ class FaultServer:
             texts = {
                 "context": ("This model's maximum context length is 10 tokens.", "context_length_exceeded"),
                 "setting": ("temperature exceeds the maximum of 2", "invalid_value"),
+                "room": (
+                    "'max_tokens' or 'max_completion_tokens' is too large: 64. This model's maximum context length is "
+                    "4096 tokens and your request has 4050 input tokens (64 > 4096 - 4050).",
+                    "BadRequestError",
+                ),
                 "filter": ("The prompt triggered the content filter.", "content_filter"),
                 "tokens": ("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", "unsupported"),
             }
@@ -353,6 +367,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--works-for", type=int, default=0, help="calls before it goes down (until GET /down/0)")
     parser.add_argument("--accepts-for", type=int, default=-1, help="calls before every further one gets 403")
     parser.add_argument("--most-tokens", type=int, default=0, help="the longest reply that may be asked for")
+    parser.add_argument("--renamed", type=int, default=0, help="calls with max_tokens until they are refused, at once")
     parser.add_argument("--remember", type=int, default=1, help="0: keep no texts (for long runs)")
     return parser.parse_args(arguments)
 

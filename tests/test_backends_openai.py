@@ -121,6 +121,7 @@ def test_the_official_endpoint_needs_a_key() -> None:
         ("500,always", "failed", None, "HTTP 500: something broke"),
         ("hang:2,always", "failed", None, "no answer within 1 s"),
         ("400:context", "truncated", None, "maximum context length"),
+        ("400:room,always", "truncated", None, "4050 input tokens"),
         ("400:filter", "refused", None, "content filter"),
         ("403:filter", "refused", None, "content filter"),
         ("403,always", "failed", None, "HTTP 403"),
@@ -144,6 +145,15 @@ def test_one_fault(server: Running, faults: str, status: str, text: str | None, 
     final = faults.startswith(("400", "403", "refusal", "filtered", "length", "null"))
     attempts = 2 if "tokens" in faults else 1 if final else 6 if "always" in faults else None
     assert attempts in (None, server.stats()["attempts"][asked])
+
+
+def test_calls_in_flight_find_out_together_what_the_longest_reply_is_called() -> None:
+    """The first refusal renames the field for calls to come; those under way by then were sent with the old name."""
+    with running(renamed=8) as newer:
+        texts = [f"id={number}" for number in range(40)]
+        found = ask(backend(newer.url, concurrency=8), *texts, max_tokens=5)
+        assert [found[text].text for text in texts] == [f"echo {number}" for number in range(40)]
+        assert newer.stats()["calls"] == 8 + 40
 
 
 @pytest.mark.parametrize("header", ["1", "date"])

@@ -211,7 +211,17 @@ OVERFLOW = "This model's maximum context length is 4096 tokens. However, you req
         ),
         ("prompt is too long: 210000 tokens > 200000 maximum", "truncated"),
         ("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", "truncated"),
+        (
+            "'max_tokens' or 'max_completion_tokens' is too large: 64. This model's maximum context length is 4096 "
+            "tokens and your request has 4050 input tokens (64 > 4096 - 4050).",
+            "truncated",
+        ),
         # The reply that is asked for is.
+        (
+            "'max_tokens' or 'max_completion_tokens' is too large: 5000. This model's maximum context length is 4096 "
+            "tokens and your request has 150 input tokens (5000 > 4096 - 150).",
+            "--max-tokens",
+        ),
         (OVERFLOW + "4246 tokens (150 in the messages, 4096 in the completion).", "--max-tokens"),
         (OVERFLOW + "4246 tokens (150 in your prompt; 4096 for the completion).", "--max-tokens"),
         ("'max_tokens' is too large: 4000. The limit is 4096 and your request has 150 input tokens.", "--max-tokens"),

@@ -8,6 +8,7 @@ import dataclasses
 import logging
 import queue
 import random
+import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -36,6 +37,12 @@ _GIVE_UP_AFTER_LOST = 100  # calls lost one after the other, each after all its 
 _DOUBT_AFTER_REJECTED = 20  # passages whose calls the endpoint called wrong since one was right; calls before any was
 # Endpoints that are told to write JSON want to read the word.
 _HARMLESS = "What is 1 + 1? Reply with the number only, which is JSON."
+# How endpoints say that the longest reply has another name; both names may also stand in a message about its value.
+_RENAMED = re.compile(
+    r"\bmax_tokens\b.{0,80}\b(?:use|try|with)[ '\"`\\]+max_completion_tokens\b|"
+    r"\buse[ '\"`\\]+max_completion_tokens\b.{0,20}\binstead\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -338,7 +345,9 @@ class Engine:
             async with asyncio.timeout(self._policy.timeout):
                 content = await endpoint.client.post(path, cast_to=bytes, body=body)
         except openai.APIStatusError as error:
-            if endpoint.token_field in body and _wants_other_token_field(error):
+            # By this call's own body, as another one may have renamed the field meanwhile; the next body has the other
+            # name, so this happens once a call.
+            if "max_tokens" in body and _wants_other_token_field(error):
                 endpoint.token_field = "max_completion_tokens"
                 return await self._attempt(endpoint, request)
             wait = retry_after(error.response.headers)
@@ -365,5 +374,4 @@ class Engine:
 
 def _wants_other_token_field(error: Any) -> bool:
     """Whether the endpoint calls the longest reply `max_completion_tokens` (newer models of the official one do)."""
-    text = str(error)
-    return error.status_code == 400 and "max_completion_tokens" in text and "'max_tokens'" in text
+    return error.status_code in (400, 422) and bool(_RENAMED.search(str(error)))
