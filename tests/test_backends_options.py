@@ -84,6 +84,10 @@ def test_what_is_no_name_is_no_option(name: str) -> None:
         ("presense_penalty", "presence_penalty"),
         ("seeds", "seed"),
         ("topp", "top_p"),
+        ("tempearture", "temperature"),
+        ("grammra", "grammar"),
+        ("presens_penalty", "presence_penalty"),
+        ("Reasoning-Format", "reasoning_format"),
     ],
 )
 def test_misspelt_options_are_refused(name: str, meant: str) -> None:
@@ -96,6 +100,18 @@ def test_options_that_only_some_endpoint_knows_are_let_through() -> None:
     refuse_settings(
         Precise(), ["top_k", "min_tokens", "chat_template_kwargs", "dry_multiplier", "cfg_scale", "num_predict"]
     )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("reasoning_format", "repetition_penalty_range", "typical", "typ_p", "rep_pen_range", "min_length", "temp"),
+        # Of no endpoint that is known here: longer than a known one, or short.
+        *("repetition_penalty_window", "logprobs_mode", "reasoning_details", "top_probs", "sampler_top", "step"),
+    ],
+)
+def test_names_that_only_begin_like_a_known_one_are_no_misspellings(name: str) -> None:
+    refuse_settings(Precise(), [name])
 
 
 def test_graders_and_makers_of_banks_refuse_them() -> None:

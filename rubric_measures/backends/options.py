@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 from collections.abc import Collection, Iterable
@@ -26,16 +25,44 @@ _SAID_ELSEWHERE = {
     "stream": "nothing: replies come whole",
 }
 # Options that endpoints and models know, for names that are almost one of them; they may know others.
-_KNOWN = (
-    "allowed_token_ids", "bad_words", "chat_template_kwargs", "frequency_penalty", "grammar", "guided_regex",
-    "ignore_eos", "length_penalty", "logit_bias", "logprobs", "max_tokens", "min_p", "min_tokens", "mirostat",
-    "num_ctx", "options", "parallel_tool_calls", "presence_penalty", "prompt_cache_key", "prompt_logprobs",
-    "reasoning", "reasoning_effort", "repeat_penalty", "repetition_penalty", "response_format", "safety_identifier",
-    "seed", "service_tier", "skip_special_tokens", "stop", "stop_token_ids", "store", "structured_outputs",
-    "temperature", "thinking", "tool_choice", "tools", "top_a", "top_k", "top_logprobs", "top_n_tokens", "top_p",
-    "truncate_prompt_tokens", "typical_p", "use_beam_search", "user", "verbosity",
-)  # fmt: skip
-_ALMOST = 0.85
+_KNOWN = frozenset((
+    "adapter_id", "add_bos_token", "add_generation_prompt", "add_special_tokens", "allow_in_range", "allowed_token_ids",
+    "audio", "auto_max_new_tokens", "bad_words", "ban_eos_token", "banned_strings", "banned_tokens", "bypass_eos",
+    "cache_prompt", "cache_salt", "cfg_scale", "chat_template", "chat_template_kwargs", "citation_options",
+    "context_length_exceeded_behavior", "continue_final_message", "custom_token_bans", "decoder_input_details",
+    "details", "detokenize", "disable_reasoning", "do_sample", "documents", "dry_allowed_length", "dry_base",
+    "dry_multiplier", "dry_penalty_last_n", "dry_sequence_breaker_ids", "dry_sequence_breakers", "dynamic_temperature",
+    "dynatemp_exponent", "dynatemp_high", "dynatemp_low", "dynatemp_range", "early_stopping", "ebnf", "enable_thinking",
+    "encoder_repetition_penalty", "epsilon_cutoff", "eta_cutoff", "format", "frequency_penalty",
+    "frequency_penalty_range", "function_call", "functions", "genkey", "grammar", "grammar_retain_state",
+    "grammar_string", "guidance_scale", "guided_choice", "guided_decoding_backend", "guided_grammar", "guided_json",
+    "guided_regex", "guided_whitespace_pattern", "id_slot", "ignore_eos", "images", "include_reasoning",
+    "include_stop_str_in_output", "include_usage", "json_schema", "keep_alive", "kv_transfer_params", "length_penalty",
+    "logit_bias", "logit_filter", "logits_processors", "logprobs", "lora", "low_vram", "main_gpu", "max_context_length",
+    "max_length", "max_output_tokens", "max_temp", "max_time", "max_tokens", "memory", "metadata", "min_keep",
+    "min_length", "min_p", "min_temp", "min_tokens", "mirostat", "mirostat_eta", "mirostat_mode", "mirostat_tau",
+    "mm_processor_kwargs", "modalities", "models", "n_discard", "n_keep", "n_predict", "n_probs", "negative_prompt",
+    "no_repeat_ngram_size", "no_stop_trim", "nsigma", "num_batch", "num_beams", "num_ctx", "num_gpu", "num_keep",
+    "num_predict", "num_return_sequences", "num_thread", "options", "parallel_tool_calls", "penalize_nl",
+    "penalty_alpha", "penalty_range", "plugins", "post_sampling_probs", "prediction", "presence_penalty",
+    "presence_penalty_range", "preset", "priority", "prompt_cache_key", "prompt_cache_retention", "prompt_logprobs",
+    "prompt_mode", "prompt_truncate_len", "provider", "random_seed", "raw", "reasoning", "reasoning_budget",
+    "reasoning_effort", "reasoning_format", "regex", "regex_pattern", "render_special", "rep_pen", "rep_pen_range",
+    "rep_pen_slope", "repeat_last_n", "repeat_penalty", "repetition_decay", "repetition_penalty",
+    "repetition_penalty_range", "repetition_range", "request_id", "response_fields", "response_format",
+    "return_full_text", "return_token_ids", "return_tokens_as_token_ids", "route", "safe_prompt", "safety_identifier",
+    "sampler_order", "sampler_seed", "samplers", "seed", "separate_reasoning", "service_tier", "skew",
+    "skip_special_tokens", "smoothing_curve", "smoothing_factor", "spaces_between_special_tokens", "speculative_ngram",
+    "stop", "stop_regex", "stop_sequence", "stop_sequences", "stop_token_ids", "store", "stream_options",
+    "stream_reasoning", "structural_tag", "structured_outputs", "suffix", "system", "t_max_predict_ms", "temp",
+    "temp_last", "temperature", "temperature_last", "template", "tfs", "tfs_z", "think", "thinking", "thinking_budget",
+    "thinking_token_budget", "timings_per_token", "token_healing", "tool_choice", "tools", "top_a", "top_k",
+    "top_logprobs", "top_n_sigma", "top_n_tokens", "top_p", "transforms", "trim_stop", "truncate",
+    "truncate_prompt_tokens", "typ_p", "typical", "typical_p", "usage", "use_beam_search", "use_default_badwordsids",
+    "user", "verbosity", "vllm_xargs", "watermark", "web_search_options", "xtc_probability", "xtc_threshold",
+))  # fmt: skip
+# Edits between two names that count as the same one, by length: among short ones many a real one is near another.
+_SHORT, _LONG = 5, 8
 
 
 def _settings_of(maker: type) -> set[str]:
@@ -66,6 +93,18 @@ def check_options(model: str, maker: type, given: Iterable[str]) -> None:
             raise UnknownNameError("option", name, known, hint=f"(of the model {model!r})")
 
 
+def _almost(name: str, known: str) -> bool:
+    """Whether a name is a known one, or one slip away from it, or two slips where both are long.
+
+    A slip is a character too many, too few, another one, or two in each other's place.
+    """
+    from rapidfuzz.distance import OSA
+
+    shorter, longer = sorted((len(name), len(known)))
+    slips = 2 if shorter >= _LONG else 1 if longer >= _SHORT else 0
+    return OSA.distance(name, known, score_cutoff=slips) <= slips
+
+
 def refuse_settings(backend: Backend, given: Collection[str]) -> None:
     """Refuses generation options that are settings of the model's backend, that a request says by itself, or misspelt.
 
@@ -86,7 +125,7 @@ def refuse_settings(backend: Backend, given: Collection[str]) -> None:
         if not re.fullmatch(r"[^\W\d][\w.-]*", name):
             raise InputError(f"--option {name!r}: is no name; expected NAME=VALUE without blanks")
         plain = name.lower().replace("-", "_")
-        if name not in _KNOWN and difflib.get_close_matches(plain, _KNOWN, n=1, cutoff=_ALMOST):
+        if name not in _KNOWN and any(_almost(plain, known) for known in _KNOWN):
             raise UnknownNameError("generation option", plain, _KNOWN, hint=f"(--option {name})")
     settings = _settings_of(type(getattr(backend, "backend", backend))) | set(backend.options)
     if wrong := sorted(settings.intersection(given)):
