@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 from importlib.util import find_spec
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from runpy import run_path
 from typing import NamedTuple
@@ -104,6 +104,9 @@ class _Marks(NamedTuple):
         articles: "A" and "I" between words with capitals: initials, if not words.
         abbreviations: "us" for "U.S.".
         words: all words.
+        currencies: their signs.
+        beside: each "a" and "i" with the word before and with the word behind: "stage i", "i lung".
+        lettered: those of them whose letter is no word, with that letter: ("i", "stage i").
     """
 
     exact: frozenset[str]
@@ -112,6 +115,8 @@ class _Marks(NamedTuple):
     abbreviations: frozenset[str]
     words: frozenset[str]
     currencies: frozenset[str]
+    beside: frozenset[str]
+    lettered: frozenset[tuple[str, str]]
 
 
 @lru_cache(maxsize=1 << 14)
@@ -124,6 +129,8 @@ def _marks(text: str) -> _Marks:
     found = list(_WORD.finditer(plain))
     initials: set[str] = set()
     articles: set[str] = set()
+    lettered: set[tuple[str, str]] = set()
+    words = [match[0].lower() for match in found]
     for position, match in enumerate(found):
         word = match[0].lower()
         if any(start <= match.start() < end for start, end in dotted):
@@ -131,21 +138,24 @@ def _marks(text: str) -> _Marks:
         if _ROMAN.fullmatch(word):
             exact.add(word)
         elif len(word) == 1 and word.isalpha():
-            if _is_kind(plain, found, position):
-                exact.add(word)
-            elif _is_initial(plain, found, position):
+            kind = _is_kind(plain, found, position)
+            if not kind and _is_initial(plain, found, position):
                 (articles if match[0] in "AI" and plain[match.end()] != "." else initials).add(word)
             # "a" and "I" are words, but for the end of a name: "vitamin A".
-            elif word not in "ai" or 0 < position == len(found) - 1:
+            elif kind or word not in "ai" or 0 < position == len(found) - 1:
                 exact.add(word)
+                here = words[max(0, position - 1) : position + 2]
+                lettered.update((word, " ".join(pair)) for pair in pairwise(here) if word in "ai")
     abbreviations = (re.sub(r"[.\s]", "", plain[start:end]).lower() for start, end in dotted)
     return _Marks(
         exact=frozenset(exact),
         initials=frozenset(initials),
         articles=frozenset(articles),
         abbreviations=frozenset(abbreviations),
-        words=frozenset(match[0].lower() for match in found),
+        words=frozenset(words),
         currencies=_CURRENCIES.intersection(plain),
+        beside=frozenset(" ".join(pair) for pair in pairwise(words) if "a" in pair or "i" in pair),
+        lettered=frozenset(lettered),
     )
 
 
@@ -186,8 +196,9 @@ def _is_initial(text: str, words: list[re.Match[str]], position: int) -> bool:
 
 def _marks_differ(left: _Marks, right: _Marks) -> bool:
     """Whether marks say that two texts are different answers; what only one text writes out says nothing."""
-    mine = left.exact - right.exact - right.initials
-    theirs = right.exact - left.exact - left.initials
+    # "Article I, Section 8" and "article I section 8": only capitals told that the letter is no word.
+    mine = left.exact - right.exact - right.initials - _as_words(left, right)
+    theirs = right.exact - left.exact - left.initials - _as_words(right, left)
     mine, theirs = (
         _without_romans(mine, theirs, right.words - left.words),
         _without_romans(theirs, mine, left.words - right.words),
@@ -201,6 +212,11 @@ def _marks_differ(left: _Marks, right: _Marks) -> bool:
         return True
     eras = [[bool(era & (one.words | one.abbreviations)) for era in _ERAS] for one in (left, right)]
     return sorted(eras) == [[False, True], [True, False]] or _initials_differ(left, right, unshared)
+
+
+def _as_words(one: _Marks, other: _Marks) -> frozenset[str]:
+    """The letters "a" and "i" of one text that the other has beside the same word, as a word or not."""
+    return frozenset(letter for letter, pair in one.lettered if pair in other.beside)
 
 
 def _initials_differ(left: _Marks, right: _Marks, unshared: list[frozenset[str]]) -> bool:
@@ -278,7 +294,8 @@ def matches_gold(answer: str, gold: str, *, compat: str = "") -> bool:
     letter ("C++", "vitamin D", "World War II"), in a negation, in a word and its opposite (above, below), in the size
     (million, billion), the currency or the era (BC, AD) of a number never match (ours): stopword lists hold "not" and
     "above", and a digit of a long answer is less than 20 % of it. All initials of a name that one of them leaves out
-    and Roman for Arabic numerals are left to the distance; texts that differ in dots ("U.S.") only are equal.
+    and Roman for Arabic numerals are left to the distance; texts that differ in dots ("U.S.") and capitals
+    only are equal.
 
     Args:
         answer: the extracted answer.
@@ -303,11 +320,11 @@ def matches_gold(answer: str, gold: str, *, compat: str = "") -> bool:
                 return word in accepted
         total = len(left) + len(right)
         return left == right or 10 * (total - Indel.distance(left, right)) > 8 * total
-    if _contradicts(answer, gold):
-        return False
     undotted = [_DOT.sub("", _folded(text)).strip() for text in (answer, gold)]
     if undotted[0] and undotted[0] == undotted[1]:
         return True
+    if _contradicts(answer, gold):
+        return False
     left, right = (_normal(_THOUSANDS.sub("", text)) for text in (answer, gold))
     longer = max(len(left), len(right))
     return left == right or 5 * Levenshtein.distance(left, right) < longer
