@@ -235,13 +235,33 @@ ABOUT_IT = re.compile(
     re.IGNORECASE,
 )
 # … and what it must not be about: "the film has a score of 4", "the passage says the film's score is 4"
+_OWN = r"(?:passage|answer|context|nugget|key|fact|document|response|text|coverage|question|relevance)s?"
+_OF_IT = (
+    rf"(?:{_OWN}|(?:rating|score|grade|given|provided|above|overall|final|information|content|article|snippet|paragraph|"
+    r"excerpt|query|candidate|retrieved|generated|evidence|explanation|description|page|source|item|first|last|result|"
+    r"match|detail)s?)\b"
+)
+# What the passage says ends where the sentence goes on about the rating: "The passage states the year and gets a 4".
+_SAID_END = r"\b(?:and|so|therefore|thus|hence|which|but)\b|[,;:(\[–—→]|\s-"
+_SAID = rf"(?:(?!{_SAID_END}).)"
+_WORD_OF_THING = rf"(?!{_SAID_END}|\b(?:the|it|this|{_OWN})\b)[\w-]+"
+_THING = (
+    rf"(?:(?:the|an?|its?|his|her|their|this|that)\s+|(?=(?-i:[A-Z][a-z]))){_WORD_OF_THING}"
+    rf"(?:\s+(?:(?:on|in|of|at|by|from)\s+(?:the|an?)\s+)?{_WORD_OF_THING}){{0,3}}?"
+)
+_HAS = (
+    r"(?:has|have|had|got|gets?|receive[sd]?|holds?|held|earn(?:s|ed)?|score[sd]|is|was|are|were|averages?|"
+    r"(?:gave|gives|awarded|rated)(?:\s+(?:it|(?:the\s+)?\w+))?)"
+)
+_MARKS = r"(?:ratings?|scores?|grades?|marks?|rated|graded|scored|ranked)"
 OF_OTHERS = re.compile(
-    r"\A\W*(?:the|this|that)\s+(?!(?:passage|answer|context|nugget|key|document|response|text|coverage|question|relevance|"
-    r"rating|score|grade|given|provided|above|overall|final|information|content|article|snippet|paragraph|excerpt|query|"
-    r"candidate|retrieved|generated|evidence|explanation|description|page|source|item|first|last|result|match|detail)s?\b)"
-    r"\w+(?:\s+\w+){0,2}\s+(?:has|have|had|got|received|holds|earned)\b"
-    r"|\b(?:passage|text|context|document|answer|it)\s+(?:only\s+|just\s+|also\s+)?(?:says|states|reports|claims)\b[^,;]*\Z"
-    r"|\baccording\s+to\s+the\s+(?:passage|text|context|document)\b(?:(?!\b(?:so|therefore|thus|hence|but)\b).)*\Z",
+    rf"\A\W*(?:the|this|that)(?:\s+(?!{_OF_IT})\w+){{1,3}}\s+(?:has|have|had|got|received|holds|earned)\b"
+    r"|\b(?:passage|text|context|document|answer|it)\s+(?:only\s+|just\s+|also\s+|\w+ly\s+)?"
+    r"(?:says|states|reports|claims)\s*:?\s*[\"'“‘]?(?:that\s+)?(?:an?\s+(?:[\w-]+\s+){0,2}(?:rating|score|grade)\s+of\s+|"
+    rf"{_THING}(?:['’]s?\s+(?:\w+\s+)?{_MARKS}\b(?:\s*:\s*|{_SAID}*)"
+    r"|\s+" + _HAS + r"\s+(?:(?:an?|at|about|only|been|given|of|around)\s+)*"
+    rf"(?:(?:(?!{_SAID_END}|\bthe\b)[\w-]+\s+){{0,2}}{_MARKS}\b(?:\s*:\s*|{_SAID}*))?))\Z"
+    rf"|\baccording\s+to\s+the\s+(?:passage|text|context|document)\b,?{_SAID}*(?:\b{_MARKS}\s*:\s*)?\Z",
     re.IGNORECASE | re.DOTALL,
 )
 # "rated 4 on the Mohs scale"
