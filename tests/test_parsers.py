@@ -322,6 +322,18 @@ JUDGED: list[tuple[str, int | None]] = [
     ("According to the passage X is Y which makes it a 4 out of 5", 4),
     ("The second passage has a rating of 3.", 3),
     ("The relevant passage has a score of 4.", 4),
+    # a lone rating under the heading of an aspect
+    ("### Coverage\n\n3", 3),
+    ("Relevance\n4", 4),
+    ("Quality\n4", 4),
+    ("**Level**\n3", 3),
+    ("Relevance\n4\nCoverage\n4", 4),
+    ("Relevance\n4\nCoverage\n3", None),
+    ("Relevance\n4\nCoverage\n3\nOverall\n2", 2),
+    ("Relevance\n4\n\nRating: 3", 3),
+    ("I considered a rating of 4, but", None),
+    ("I considered a rating of 4, but it lacks the year. I give it a 3.", 3),
+    ("I considered the passage and would rate it 4.", 4),
     # revisions
     ("I was going to give 4, but it's a 3.", 3),
     ("I would give it a 4. Actually 2.", 2),

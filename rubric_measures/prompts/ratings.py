@@ -262,15 +262,19 @@ def _is_about_it(text: str, match: re.Match[str]) -> bool:
 
 
 def _leading_numbers(text: str, scale: tuple[int, int]) -> list[tuple[int, int, tuple[float, str]]]:
-    """Numbers that head a line, but for those of a list. Several different ones are the scale copied: no verdict."""
+    """Numbers that head a line, but for those of a list. Several different ones are the scale copied: no verdict.
+
+    One alone in its line below the heading of an aspect is the rating of that aspect.
+    """
     heads = [match for match in LEADING.finditer(text) if match.start() == 0 or not (match["paren"] or match["more"])]
-    heads = _without_list([match for match in heads if not _is_under_aspect(text, match.start() - 1)])
+    of_aspects = {match.start(): match for match in heads if _is_under_aspect(text, match.start() - 1)}
+    heads = _without_list([match for match in heads if match.start() not in of_aspects])
     last_line = text.rfind("\n") + 1
     bare_last = [match for match in heads if match.start() >= last_line and not match["text"]]
     if len({match["n"] for match in heads}) > 1:
         only_numbers = len(heads) == text.count("\n") + 1 and not any(match["text"] for match in heads)
         heads = bare_last if not only_numbers and not all(match["mark"] for match in heads) else []
-    kept = []
+    kept = [(match.start("n"), 2, _verdict(match, scale)) for match in of_aspects.values() if not match["text"]]
     for match in heads:
         first_of_list = match["text"] and match["n"] == "1" and match["mark"].strip() in (".", ")")
         if first_of_list and not re.match(SCALE_WORDS, match["text"], re.IGNORECASE):
