@@ -180,6 +180,10 @@ def test_half_a_surrogate_pair_is_replaced() -> None:
         (400, {"message": "This model's maximum context length is 4096 tokens"}, "final", "truncated"),
         (400, {"message": "the request exceeds the available context size"}, "final", "truncated"),
         (422, {"message": "`inputs` must have less than 1024 tokens; input is longer"}, "final", "truncated"),
+        # The endpoint worked the length of the reply out: what the prompt leaves, which is less than nothing.
+        (400, {"message": "max_tokens must be at least 1, got -200."}, "final", "truncated"),
+        (400, {"message": "max_tokens must be at least 1, got 0."}, "final", "truncated"),
+        (400, {"message": "Range of input length should be [1, 30720]"}, "final", "truncated"),
         (400, {"message": "m", "code": "content_policy_violation"}, "final", "refused"),
         (400, {"message": "temperature must be 1"}, "final", "failed"),
         (400, {"message": "temperature exceeds the maximum of 2"}, "final", "failed"),
@@ -210,6 +214,7 @@ OVERFLOW = "This model's maximum context length is 4096 tokens. However, you req
             "truncated",
         ),
         ("prompt is too long: 210000 tokens > 200000 maximum", "truncated"),
+        (OVERFLOW + "about 33000 tokens (32936 of text input, 64 in the output).", "truncated"),
         ("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", "truncated"),
         (
             "'max_tokens' or 'max_completion_tokens' is too large: 64. This model's maximum context length is 4096 "
@@ -233,7 +238,10 @@ OVERFLOW = "This model's maximum context length is 4096 tokens. However, you req
         ("max_tokens: 50000 > 8192, which is the maximum allowed number of output tokens", "--max-tokens"),
         ("`max_tokens` must be less than or equal to `8192`, less than the `context_window`", "--max-tokens"),
         ("it has a maxOutputTokens value of 50000 but the supported range is from 1 to 8193", "--max-tokens"),
+        (OVERFLOW + "about 50100 tokens (100 of text input, 50000 in the output).", "--max-tokens"),
+        ("Range of max_tokens should be [1, 8192]", "--max-tokens"),
         # Another option.
+        ("Range of top_p should be (0.0, 1.0]", "top_p"),
         ("temperature exceeds the maximum of 2", "temperature"),
         ("Invalid 'top_p': decimal above maximum value.", "top_p"),
         ("Unsupported value: 'temperature' does not support 0 with this model.", "temperature"),
@@ -248,6 +256,25 @@ def test_too_long_is_a_prompt_and_no_option(message: str, status: str) -> None:
         advice = f"say a lower {status}" if status.startswith("--") else f"say another {status}"
         assert (found.kind, found.status, found.setting) == ("final", "failed", True)
         assert found.error == f"HTTP 400: {message}; {advice}"
+
+
+@pytest.mark.parametrize(
+    ("message", "advice"),
+    [
+        (
+            "Unsupported parameter: 'temperature' is not supported with this model.",
+            "say another temperature, or another model",
+        ),
+        ("Unsupported value: 'temperature' does not support 0 with this model.", "say another temperature"),
+        ("Unsupported parameter: 'top_p' is not supported with this model.", "leave top_p out"),
+        ("Unsupported parameter: 'logprobs'.", "leave logprobs out"),
+        ("Unsupported parameter: 'max_tokens' is not supported with this model.", ""),
+    ],
+)
+def test_an_option_that_a_model_does_not_have(message: str, advice: str) -> None:
+    found = trouble_of_status(400, {"error": {"message": message, "code": "unsupported_parameter"}}, None)
+    assert (found.kind, found.status, found.setting) == ("final", "failed", bool(advice))
+    assert found.error == f"HTTP 400: {message}" + (f"; {advice}" if advice else "")
 
 
 def test_keys_are_left_out_of_messages() -> None:

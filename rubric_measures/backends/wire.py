@@ -21,7 +21,7 @@ _SCHEMA_FIELD = "reply"
 _TOO_LONG = re.compile(
     r"context[ _-]?(length|size|window)|too (long|large)|max(imum)?[ _-](model[ _-]len|input|prompt)|"
     r"exceeds? (the )?(max|limit|context)|input is longer|tokens?`? (\+ `?max_new_tokens`? )?must (be <=|have less)|"
-    r"must have less than \d+ tokens",
+    r"must have less than \d+ tokens|range of input length|max_tokens must be at least 1, got (-\d|0\b)",
     re.IGNORECASE,
 )
 _PROMPT = re.compile(
@@ -30,11 +30,11 @@ _PROMPT = re.compile(
 # How endpoints say what a call asks for: tokens of the prompt, tokens of the reply.
 _SHOWN = re.compile(
     r"(\d+) (?:tokens )?(?:in|from) (?:the|your) (?:input |prompt|messages)|(\d+) `?(?:inputs?|prompt)`? tokens|"
-    r"exceed context limit: (\d+) \+ ",
+    r"(\d+) of (?:text )?input|exceed context limit: (\d+) \+ ",
     re.IGNORECASE,
 )
 _WANTED = re.compile(
-    r"(\d+) (?:tokens )?(?:in|for) the completion|(\d+) (?:output tokens|`?max_new_tokens)|"
+    r"(\d+) (?:tokens )?(?:in|for) the (?:completion|output)|(\d+) (?:output tokens|`?max_new_tokens)|"
     r"\b(?:max_tokens|max_completion_tokens)'? is too large: (\d+)|exceed context limit: \d+ \+ (\d+)",
     re.IGNORECASE,
 )
@@ -44,9 +44,10 @@ _WRONG_OPTION = re.compile(
     rf"(?<!\+ `)\b({_REPLY_LENGTH}|temperature|top_p|top_k|top_logprobs|(?:presence|frequency|repetition)_penalty)"
     r"\b(?!` exceed context).{0,60}?(?:too large|exceed|at most|maximum|less than|greater than|between|range|"
     r"must be (?!at least)|expected|not support|>)|"
-    rf"\binvalid\b.{{0,30}}\b({_REPLY_LENGTH}|temperature|top_p|top_k)\b",
+    rf"\b(?:invalid|range of)\b.{{0,30}}\b({_REPLY_LENGTH}|temperature|top_p|top_k)\b",
     re.IGNORECASE,
 )
+_UNSUPPORTED = re.compile(r"\bunsupported parameter\b[:\s]*['\"`]?(\w+)", re.IGNORECASE)
 # How endpoints call the ends of a reply, in small letters: cut at the longest length, stopped by a filter, broken off.
 _CUT_ENDS = ("length", "max_tokens", "model_length")
 _FILTER_ENDS = ("content_filter", "safety", "recitation", "prohibited_content", "blocklist", "spii")
@@ -294,8 +295,13 @@ def _advice(text: str) -> str:
     shown, wanted = _number(_SHOWN, text), _number(_WANTED, text)
     if shown is not None and wanted is not None:
         return _SHORTER if wanted >= shown else ""
+    if unsupported := _UNSUPPORTED.search(text):
+        name = unsupported[1]
+        if re.fullmatch(_REPLY_LENGTH, name):
+            return ""
+        return "say another temperature, or another model" if name == "temperature" else f"leave {name} out"
     found = _WRONG_OPTION.search(text)
-    if found is None or "nsupported parameter" in text:
+    if found is None:
         return ""
     name = found[1] or found[2]
     return _SHORTER if re.fullmatch(_REPLY_LENGTH, name, re.IGNORECASE) else f"say another {name}"
