@@ -76,6 +76,9 @@ def _advice(report: GradingReport, deterministic: bool) -> list[str]:
         found.append("run again to retry what failed")
     if report.ungraded["unparsed"] and not deterministic:
         found.append("raise --retries to draw unreadable replies again")
+    ended = any(maker.style.asker.options.get("stop") for maker in report.makers)
+    if ended and any("the reply is empty" in reason for _, reason in report.common_reasons("unparsed", 200)):
+        found.append("a model that begins its reply with an empty line needs --option stop=null")
     if report.ungraded["truncated"]:
         found.append("replies that were cut need a higher --max-tokens")
         if any("HTTP" in reason for _, reason in report.common_reasons("truncated", 200)):
