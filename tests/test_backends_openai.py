@@ -225,6 +225,9 @@ def test_an_endpoint_that_accepts_no_call_ends_the_run() -> None:
         with pytest.raises(RejectedError):
             ask(backend(closed.url, concurrency=4), *(f"id={number}" for number in range(500)), group="passage")
         assert closed.stats()["calls"] <= 2 * (20 + 3 + 1)
+        # It is known, too, where all replies are there before the last one is asked for.
+        with pytest.raises(RejectedError):
+            ask(backend(closed.url, concurrency=64), *(f"id={number}" for number in range(24)))
 
 
 def test_an_endpoint_that_accepts_no_call_any_more_ends_the_run() -> None:

@@ -33,7 +33,7 @@ from rubric_measures.backends.cache import ReplyCache  # noqa: E402
 from rubric_measures.cli import main  # noqa: E402
 from rubric_measures.errors import BackendError, InputError  # noqa: E402
 from rubric_measures.formats.bank import bank_entries, write_bank  # noqa: E402
-from rubric_measures.formats.workbench import GradedPassage, QueryPassages, write_graded  # noqa: E402
+from rubric_measures.formats.workbench import QueryPassages, write_graded  # noqa: E402
 from rubric_measures.grading import Grader, GradingReport, GradingSettings  # noqa: E402
 from rubric_measures.records import TestBank  # noqa: E402
 from rubric_measures.runners import LocalRunner, RunStats  # noqa: E402
@@ -188,7 +188,14 @@ def over_http(folder: Path, *rules: dict[str, object]) -> tuple[Any, list[str]]:
     replies.write_text("".join(json.dumps(rule) + "\n" for rule in rules))
     write_graded(passages, make_groups(1, 3))
     write_bank(bank, bank_entries(make_bank(1, 3, gold=True), test_collection="test"))
-    return lambda: serving(replies=replies), ["grade", str(passages), "--bank", str(bank), "--model", "openai:m"]
+    return lambda **more: serving(replies=replies, **more), [
+        "grade",
+        str(passages),
+        "--bank",
+        str(bank),
+        "--model",
+        "openai:m",
+    ]
 
 
 def test_answers_are_checked_by_a_model_behind_two_endpoints_as_locally(
@@ -224,17 +231,17 @@ def test_an_endpoint_that_accepts_no_call_any_more_fails_those_and_ends_no_run(
     cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     serving, command = over_http(tmp_path, {"contains": "", "reply": "Rating: 5"})
-    write_graded(tmp_path / "passages.jsonl", [QueryPassages("q0", [
-        *(GradedPassage(doc_id=f"a{place}", text=f"text {place}") for place in range(3)),
-        *(GradedPassage(doc_id=f"b{place}", text=f"faults=403,always {place}") for place in range(25)),
-    ])])  # fmt: skip
-    with serving() as server:
+    write_graded(tmp_path / "passages.jsonl", make_groups(1, 83))
+    with serving(accepts_for=9) as server:
         command += ["--prompt", RATING, "--base-url", server.url, "--cache", str(tmp_path / "cache.sqlite")]
         assert main([*command, "--limit", "3", "-o", str(tmp_path / "first.jsonl")]) == 0
         capsys.readouterr()
-        assert main([*command, "--runner", "ray", "--actors", "1", "-o", str(tmp_path / "ray.jsonl")]) == 1
+        command += ["--runner", "ray", "--actors", "1", "--batch-size", "8"]
+        assert main([*command, "-o", str(tmp_path / "ray.jsonl")]) == 1
         said = capsys.readouterr().err
-    assert "75 of 84 are not graded: 75 failed" in said
+        # Ten blocks of eight passages with three items: the last ones were not asked about.
+        assert server.stats()["calls"] < 9 + 240
+    assert "240 of 249 are not graded" in said
     assert "no call is accepted at all" in said
 
 

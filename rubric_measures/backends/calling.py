@@ -99,7 +99,7 @@ class Engine:
         self._done: queue.SimpleQueue[tuple[Request, Reply] | BaseException] = queue.SimpleQueue()
         self._started = threading.Event()
         self._lost = 0
-        self._doubt: tuple[Endpoint, Request, Trouble] | None = None  # the last call that an endpoint rejected of many
+        self._doubt: tuple[Endpoint, Call, Trouble] | None = None  # the last call that an endpoint rejected of many
         self._in_flight = 0
         self.sleeping = 0  # calls that wait before their next attempt
         self._thread = threading.Thread(target=self._main, name="rubric_measures-http", daemon=True)
@@ -277,9 +277,8 @@ class Engine:
     def _settle(self, endpoint: Endpoint, call: Call, trouble: Trouble) -> None:
         """Trouble that another attempt would not change."""
         if trouble.kind == "final":
-            self._deliver(call, Reply(None, trouble.status, trouble.error), endpoint)
-            if trouble.status == "failed":
-                self._reject(endpoint, call, trouble)
+            if trouble.status != "failed" or not self._rejected(endpoint, call, trouble):
+                self._deliver(call, Reply(None, trouble.status, trouble.error), endpoint)
             return
         error = BackendError(f"{endpoint.url}: model {self._name!r} cannot be used: {trouble.error}")
         if not self._ended(endpoint, trouble, error):
@@ -296,27 +295,35 @@ class Engine:
             self._sharing.release(endpoint)
         return False
 
-    def _reject(self, endpoint: Endpoint, call: Call, trouble: Trouble) -> None:
-        """Counts what the endpoint does not accept; after much of it in a row no call begins for now."""
+    def _rejected(self, endpoint: Endpoint, call: Call, trouble: Trouble) -> bool:
+        """Counts what the endpoint does not accept; whether the call is one too many, so that none begins for now.
+
+        Its own reply then comes when the doubt is settled: who has all replies does not wait for it.
+        """
         endpoint.rejected.add((endpoint.answered and call.request.group) or call.request.key)
         # An option that is wrong for one call is wrong for all, or nearly so.
         enough = 1 if trouble.setting and not endpoint.answered else _DOUBT_AFTER_REJECTED
-        if len(endpoint.rejected) >= enough and self._doubt is None:
-            self._doubt = endpoint, call.request, trouble
-            self._trusted.clear()
+        if len(endpoint.rejected) < enough or self._doubt is not None:
+            return False
+        self._doubt = endpoint, call, trouble
+        self._trusted.clear()
+        return True
 
     def _trust(self) -> None:
         """Ends the doubt about an endpoint."""
-        self._doubt = None
+        if self._doubt is not None:
+            endpoint, call, trouble = self._doubt
+            self._doubt = None
+            self._deliver(call, Reply(None, trouble.status, trouble.error), endpoint)
         self._trusted.set()
 
-    async def _settle_doubt(self, endpoint: Endpoint, request: Request, trouble: Trouble) -> None:
+    async def _settle_doubt(self, endpoint: Endpoint, call: Call, trouble: Trouble) -> None:
         """Finds out whether an endpoint accepts any call, when none is in flight that could still show it.
 
         A filter may dislike all passages of a query. So it is asked something harmless in just the same way.
         """
-        harmless = tuple(Message(message.role, _HARMLESS) for message in request.messages)
-        found = await self._attempt(endpoint, dataclasses.replace(request, messages=harmless))
+        harmless = tuple(Message(message.role, _HARMLESS) for message in call.request.messages)
+        found = await self._attempt(endpoint, dataclasses.replace(call.request, messages=harmless))
         if isinstance(found, Reply):
             endpoint.succeeded()
         elif found.kind == "hopeless" or (found.kind, found.status) == ("final", "failed"):
