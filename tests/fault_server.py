@@ -24,7 +24,7 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
-MODELS = ("m", "plain", "obedient")
+MODELS = ("m", "plain", "obedient", "warm")
 
 
 class FaultServer:
@@ -115,6 +115,12 @@ class FaultServer:
         if 0 < settings.most_tokens < body.get("max_tokens", 0):
             message = f"max_tokens is too large: {body['max_tokens']}. At most {settings.most_tokens} are supported."
             self.send(writer, 400, error_body(message, "invalid_value"))
+            return True
+        if body["model"] == "warm" and body.get("temperature") == 0:
+            message = (
+                "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) value is."
+            )
+            self.send(writer, 400, error_body(message, "unsupported_value"))
             return True
         if settings.renamed and "max_tokens" in body:
             self.unnamed += 1

@@ -391,6 +391,9 @@ def test_auto_finds_what_an_endpoint_obeys(server: Running) -> None:
     assert {name: reply.text for name, reply in replies.items()} == {"m": "echo rate it", "plain": "4", "obedient": "4"}
     assert replies["obedient"].raw["first_token_logprobs"] == [["4", -0.1], ["5", -2.5]]
     assert {name: reply.raw["structured"] for name, reply in replies.items()} == found
+    # One that rejects every attempt, for whatever reason, obeys nothing, and is asked all the same.
+    assert backend(server.url, model="warm", structured="auto").structured_mode == "off"
+    assert backend(server.url, model="warm", structured="auto", concurrency=1).structured_mode == "off"
 
 
 def test_auto_asks_before_the_first_closed_list_and_not_before(server: Running) -> None:

@@ -324,6 +324,11 @@ JUDGED: list[tuple[str, int | None]] = [
     ("The relevant passage has a score of 4.", 4),
     # a lone rating under the heading of an aspect
     ("### Coverage\n\n3", 3),
+    # Prose tells the whole, so an aspect that says something else is not the rating.
+    ("**Relevance**\n5\n\n**Coverage**\n5\n\nOverall, the passage gets a 3 out of 5.", None),
+    ("Accuracy\n5\nThe answer is correct but incomplete, so it is rated 3.", None),
+    ("Clarity: 5\n\nThe passage gets a 3 out of 5.", None),
+    ("Relevance: 3\n\nThe passage gets a 3 out of 5.", 3),
     ("Relevance\n4", 4),
     ("Quality\n4", 4),
     ("**Level**\n3", 3),

@@ -81,6 +81,7 @@ class Engine:
         policy: when to try again.
         secrets: keys that must not come into messages.
         on_wire: the request as it is sent.
+        doubting: whether an endpoint that rejects call after call may accept none at all.
     """
 
     def __init__(
@@ -90,12 +91,14 @@ class Engine:
         policy: CallPolicy,
         secrets: tuple[str, ...] = (),
         on_wire: Callable[[Request], Request] = lambda request: request,
+        doubting: bool = True,
     ) -> None:
         self._name = name
         self._make_clients = make_clients
         self._policy = policy
         self._secrets = secrets
         self._on_wire = on_wire
+        self._doubting = doubting
         self._done: queue.SimpleQueue[tuple[Request, Reply] | BaseException] = queue.SimpleQueue()
         self._started = threading.Event()
         self._lost = 0
@@ -303,7 +306,7 @@ class Engine:
         endpoint.rejected.add((endpoint.answered and call.request.group) or call.request.key)
         # An option that is wrong for one call is wrong for all, or nearly so.
         enough = 1 if trouble.setting and not endpoint.answered else _DOUBT_AFTER_REJECTED
-        if len(endpoint.rejected) < enough or self._doubt is not None:
+        if not self._doubting or len(endpoint.rejected) < enough or self._doubt is not None:
             return False
         self._doubt = endpoint, call, trouble
         self._trusted.clear()

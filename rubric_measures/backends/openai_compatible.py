@@ -189,9 +189,11 @@ class OpenAICompatible:
             )
             yield from run.complete(requests)
 
-    def _one_by_one(self, first: Request, iterator: Iterator[Request]) -> Iterator[tuple[Request, Reply]]:
+    def _one_by_one(
+        self, first: Request, iterator: Iterator[Request], doubting: bool = True
+    ) -> Iterator[tuple[Request, Reply]]:
         window = _LOOK_AHEAD * self._policy.concurrency * len(self._urls)
-        engine = Engine(self._name, self._clients, self._policy, self._secrets(), self._on_wire)
+        engine = Engine(self._name, self._clients, self._policy, self._secrets(), self._on_wire, doubting)
         try:
             engine.submit([first])
             outstanding, exhausted = 1, False
@@ -249,7 +251,8 @@ class OpenAICompatible:
             for mode in modes
         ]
         obeyed = set()
-        for request, reply in self._one_by_one(probes[0], iter(probes[1:])):
+        # A rejected probe only says that this is not obeyed.
+        for request, reply in self._one_by_one(probes[0], iter(probes[1:]), doubting=False):
             mode = str(request.options["structured"])
             # Many servers ignore in silence what they do not know, so only the reply itself is proof.
             if reply.text in _PROBE_LABELS and ("+" not in mode or "first_token_logprobs" in reply.raw):

@@ -83,10 +83,10 @@ def parse_rating(text: str, scale: tuple[int, int] = (0, 5), *, unparsed: str = 
     Forms that state the rating count before mentions in prose, and of them the last: a number alone at the head or at
     the end, the scale's own wording ("4: The answer is mostly …"), a label at the head of a line or sentence ("Rating:
     4", "Final score = 4/5"), "I would give it a 4", and what takes back a verdict ("Actually 2", "I change it to 3").
-    Else aspects ("Relevance: 3"), else prose about the passage ("it gets 3 out of 5"); where these differ there is no
-    rating. Numbers that name the scale or its ends ("max score: 5", "from 0 to 5") or count something ("3 topics",
-    "option 2"), conditions ("it would be 5 if …"), bounds ("≥4"), ranges ("3-4"), halves ("4.5") and other scales
-    ("7/10") are no grades.
+    Else aspects ("Relevance: 3"), else prose about the passage ("it gets 3 out of 5"); where any of these differ
+    there is no rating. Numbers that name the scale or its ends ("max score: 5", "from 0 to 5") or count something
+    ("3 topics", "option 2"), conditions ("it would be 5 if …"), bounds ("≥4"), ranges ("3-4"), halves ("4.5") and
+    other scales ("7/10") are no grades.
 
     Args:
         text: the reply.
@@ -190,14 +190,17 @@ def _last_number(text: str, scale: tuple[int, int]) -> tuple[float, str] | None:
     if last := LAST_SENTENCE.search(text):
         found.append(_Found(last.start("n"), 3, _verdict(last, scale)))
     found += _stated(text, ASPECT, scale, 2)
-    found += [one for pattern in WEAK for one in _stated(text, pattern, scale, 1)]
+    weak = [one for pattern in WEAK for one in _stated(text, pattern, scale, 1)]
+    found += weak
     if not found:
         return None
     sureness = max(one.sureness for one in found)
     found = [one for one in found if one.sureness == sureness]
     if sureness == 2:
-        # Sub-scores may stand in a row, and with them the rating of the whole.
-        found = list(_stated(text, OVERALL_ANYWHERE, scale, 2)) or [*found, *_stated(text, ASPECT_ANYWHERE, scale, 2)]
+        # Sub-scores may stand in a row, and with them the rating of the whole, which prose may tell, too.
+        whole_ones = list(_stated(text, OVERALL_ANYWHERE, scale, 2))
+        prose = [one for one in weak if ABOUT_IT.search(text[_sentence(text, one.position) : one.position])]
+        found = whole_ones or [*found, *_stated(text, ASPECT_ANYWHERE, scale, 2), *prose]
     elif sureness == 1:
         found += _stated(text, OVERALL_ANYWHERE, scale, 2)
     chosen = max(found)
