@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from rubric_measures.errors import InputError
 from rubric_measures.formats.graded_files import PassageGroup
-from rubric_measures.formats.regrading import regraded_of
+from rubric_measures.formats.regrading import stale_in
 from rubric_measures.formats.workbench import (
     DirectGrade,
     GradedPassage,
@@ -282,18 +282,19 @@ class GradeSetSelector:
 
     def count_old(self, query_id: str, passage: GradedPassage, bank: TestBank) -> None:
         """Counts the grades of a passage that are older than an edit of their item; see `TestBank.edited`."""
-        edited = {item_id: contents for (of_query, item_id), contents in bank.edited.items() if of_query == query_id}
-        if not edited:
+        edited = bank.edited.get(query_id)
+        if edited is None:
             return
         self._bank_name = self._bank_name or bank_content(bank)[:16]
         is_old: dict[str, bool] = {}
         for entry in passage.exam_grades or ():
             # What people's grades were given to is said beside them.
-            if entry.llm.startswith(HUMAN) or provenance_of(entry).get("bank") == self._bank_name:
+            if entry.llm.startswith(HUMAN):
                 continue
             if self.wanted.passes(self.wanted.key_of(entry), partial(_item_ids, entry)):
-                graded, regraded = items_of_entry(entry)[0].keys(), regraded_of(entry)
-                is_old |= {item_id: regraded.get(item_id) not in edited[item_id] for item_id in graded & edited.keys()}
+                graded = items_of_entry(entry)[0].keys() & edited.keys()
+                stale = stale_in(entry, graded, edited, self._bank_name)
+                is_old |= {item_id: item_id in stale for item_id in graded}
         if self.wanted.people is not None and any(is_old.values()):
             items = {item.item_id: item for item in bank.items[query_id]}
             is_old |= dict.fromkeys(grades_by_people(passage, None, items).grades, False)

@@ -172,7 +172,7 @@ class TestBank:
         items: query id -> its items, in bank order. A query may have an empty list.
         query_texts: query id -> text, where the bank gives it.
         facet_texts: (query id, facet id) -> text, where the bank gives it.
-        edited: (query id, item id) -> what the item says, in all words that mean the same (`signature.item_content`),
+        edited: query id -> item id -> what the item says, in all words that mean the same (`signature.item_content`),
             of items whose gold answers people changed after they were graded; grades made for these hold.
     """
 
@@ -181,7 +181,7 @@ class TestBank:
     items: Mapping[str, tuple[RubricItem, ...]]
     query_texts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     facet_texts: Mapping[tuple[str, str], str] = field(default_factory=lambda: MappingProxyType({}))
-    edited: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
+    edited: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:
         for query_id, items in self.items.items():

@@ -26,6 +26,7 @@ __all__ = [
     "RegradeMark",
     "bank_entries",
     "bank_of_entries",
+    "item_id_of",
     "load_bank",
     "read_bank",
     "regrade_marks",
@@ -197,14 +198,23 @@ def _merge(numbered: Sequence[tuple[int, BankEntry]], name: str) -> TestBank:
                 repeated += 1
     if repeated:
         _LOG.warning("%s: %d items come twice in their query; the first is kept", name or "test bank", repeated)
-    edited = {
-        (query_id, item_id): mark.same_as | {item_content(items[query_id][item_id])}
-        for (query_id, item_id), mark in regrade_marks(entry for _, entry in numbered).items()
-        if mark.needed
-    }
+    edited: dict[str, dict[str, frozenset[str]]] = {}
+    for (query_id, item_id), mark in regrade_marks(entry for _, entry in numbered).items():
+        if mark.needed:
+            contents = mark.same_as | {item_content(items[query_id][item_id])}
+            edited.setdefault(query_id, {})[item_id] = contents
     return TestBank(
         {query_id: tuple(members.values()) for query_id, members in items.items()}, query_texts, facet_texts, edited
     )
+
+
+def item_id_of(entry: BankEntry, item: BankItem) -> str:
+    """The id of an item of an entry: the one that it gives, else the one that its words have."""
+    return item.given_id or make_item_id(entry.query_id, item.text, _facet_of(entry, item))
+
+
+def _facet_of(entry: BankEntry, item: BankItem) -> str | None:
+    return item.facet_id if item.facet_id is not None else entry.facet_id
 
 
 class RegradeMark(NamedTuple):
@@ -226,8 +236,7 @@ def regrade_marks(entries: Iterable[BankEntry]) -> dict[tuple[str, str], Regrade
     for entry in entries:
         for item in entry.items:
             if isinstance(item.info, dict) and isinstance(item.info.get("regrade"), bool):
-                facet_id = item.facet_id if item.facet_id is not None else entry.facet_id
-                item_id = item.given_id or make_item_id(entry.query_id, item.text, facet_id)
+                item_id = item_id_of(entry, item)
                 same: Any = item.info.get("same_as")
                 contents = frozenset(one for one in same if isinstance(one, str)) if isinstance(same, list) else ()
                 found.setdefault((entry.query_id, item_id), RegradeMark(item.info["regrade"], frozenset(contents)))
@@ -247,13 +256,12 @@ def _rubric_item(entry: BankEntry, item: BankItem, name: str, line: int, index: 
             line=line,
             field=f"items[{index}].query_id",
         )
-    facet_id = item.facet_id if item.facet_id is not None else entry.facet_id
     return RubricItem(
-        item_id=item.given_id or make_item_id(entry.query_id, item.text, facet_id),
+        item_id=item_id_of(entry, item),
         query_id=entry.query_id,
         text=item.text,
         kind=item.kind,
-        facet_id=facet_id,
+        facet_id=_facet_of(entry, item),
         gold_answers=tuple(item.gold_answers or ()),
         importance=item.importance,
         weight=item.weight,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from rubric_measures.formats.bank import BankEntry, BankItem, bank_entries
-from rubric_measures.records import TestBank, make_item_id
+from rubric_measures.formats.bank import BankEntry, BankItem, bank_entries, item_id_of
+from rubric_measures.records import TestBank
 from rubric_measures.review.events import ItemState, Snapshot
 from rubric_measures.signature import item_content
 
@@ -32,9 +32,7 @@ def edited_entries(
     items: dict[tuple[str, str], BankItem] = {}
     for entry in original:
         for item in entry.items:
-            facet_id = item.facet_id if item.facet_id is not None else entry.facet_id
-            item_id = item.given_id or make_item_id(entry.query_id, item.text, facet_id)
-            items.setdefault((entry.query_id, item_id), item)
+            items.setdefault((entry.query_id, item_id_of(entry, item)), item)
     states = {
         (state.item.query_id, state.item.item_id): state for state in snapshot.items.values() if not state.retired
     }

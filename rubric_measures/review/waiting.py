@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from rubric_measures.formats.regrading import regraded_of
-from rubric_measures.formats.workbench import ItemGradeSet, QueryPassages, items_of_entry, provenance_of
+from rubric_measures.formats.regrading import stale_in
+from rubric_measures.formats.workbench import ItemGradeSet, QueryPassages, items_of_entry
 from rubric_measures.records import TestBank
 from rubric_measures.signature import bank_content
 
@@ -30,24 +30,23 @@ def stale_items(
         bank: the bank.
         is_reviewed: whether a grade set is the reviewed grader's.
     """
-    contents = bank.edited
-    if not contents:
+    if not bank.edited:
         return frozenset(), frozenset()
+    marked = {(query_id, item_id) for query_id, edited in bank.edited.items() for item_id in edited}
     name = bank_content(bank)[:16]
     there: set[tuple[str, str]] = set()
     old: set[tuple[str, str]] = set()
     old_elsewhere: set[tuple[str, str]] = set()
     for group in groups:
-        marked = {item_id for query_id, item_id in contents if query_id == group.query_id}
-        for entry in (entry for passage in group.passages for entry in passage.exam_grades or () if marked):
+        query_id, edited = group.query_id, bank.edited.get(group.query_id, {})
+        for entry in (entry for passage in group.passages for entry in passage.exam_grades or () if edited):
             grades, statuses = items_of_entry(entry)
-            found = {(group.query_id, item_id) for item_id in marked & (grades.keys() | statuses.keys())}
-            regraded, is_of_bank = regraded_of(entry), provenance_of(entry).get("bank") == name
-            stale = {place for place in found if not is_of_bank and regraded.get(place[1]) not in contents[place]}
+            found = edited.keys() & (grades.keys() | statuses.keys())
+            stale = {(query_id, item_id) for item_id in stale_in(entry, found, edited, name)}
             if is_reviewed(entry):
-                there |= found
+                there |= {(query_id, item_id) for item_id in found}
                 old |= stale
             else:
                 old_elsewhere |= stale
-    waiting = frozenset(old | (contents.keys() - there))
+    waiting = frozenset(old | (marked - there))
     return waiting, waiting | old_elsewhere
