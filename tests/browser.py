@@ -37,6 +37,9 @@ class Browser:
             options.add_argument(flag)
         options.add_experimental_option("prefs", {"download.default_directory": str(self.downloads)})
         self.driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=str(DRIVER)))
+        # Nobody is asked about downloads, of pages that are files either.
+        behavior = {"behavior": "allow", "downloadPath": str(self.downloads)}
+        self.driver.execute_cdp_cmd("Browser.setDownloadBehavior", behavior)
         self.url = url
         if name:
             self.open("person")

@@ -156,7 +156,6 @@ def test_a_queue_page_works_without_the_server(people: tuple[Browser, Browser], 
     ada.keys("3")
     ada.keys("u")
     ada.wait_for("2 done")
-    ada.driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(ada.downloads)})
     ada.find("#save").click()
     saved = ada.downloads / "review-grades.jsonl"
     WebDriverWait(ada.driver, 15).until(lambda _: saved.exists())
@@ -178,7 +177,8 @@ def test_a_queue_page_works_without_the_server(people: tuple[Browser, Browser], 
     ada.wait_for("zoe")
 
 
-def test_two_people_at_one_saved_page_and_a_name_that_is_corrected(tmp_path: Path) -> None:
+def saved_page(tmp_path: Path) -> tuple[Path, list[str]]:
+    """A saved page of q1, and the command of its review."""
     from rubric_measures.cli import main
 
     (tmp_path / "project").mkdir()
@@ -186,16 +186,22 @@ def test_two_people_at_one_saved_page_and_a_name_that_is_corrected(tmp_path: Pat
     page = tmp_path / "queue.html"
     command = ["review", str(project / "graded.jsonl.gz"), "--bank", str(project / "bank.jsonl")]
     assert main([*command, "--order", "query", "--query", "q1", "--export-queue", str(page)]) == 0
+    return page, command
+
+
+def call(browser: Browser, name: str) -> None:
+    """Says who works on a saved page."""
+    browser.find("#person").clear()
+    browser.find("#person").send_keys(name)
+    browser.find("h1").click()
+
+
+def test_two_people_at_one_saved_page_and_a_name_that_is_corrected(tmp_path: Path) -> None:
+    from rubric_measures.cli import main
+
+    page, command = saved_page(tmp_path)
     ada = Browser(tmp_path / "profile")
     try:
-        ada.driver.execute_cdp_cmd(
-            "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(ada.downloads)}
-        )
-
-        def called(name: str) -> None:
-            ada.find("#person").clear()
-            ada.find("#person").send_keys(name)
-            ada.find("h1").click()
 
         def pressed() -> list[str]:
             found = ada.driver.find_elements(By.CSS_SELECTOR, "#grades [aria-pressed=true]")
@@ -215,24 +221,24 @@ def test_two_people_at_one_saved_page_and_a_name_that_is_corrected(tmp_path: Pat
         ada.keys("3")
         ada.wait_for("Say who you are first")
         assert ada.find("#person").get_attribute("value") == ""
-        called("ada")
+        call(ada, "ada")
         ada.keys("3")
         ada.wait_for("1 done")
         # Bob comes to the same browser: he sees none of Ada's grades, and gives his own.
-        called("bob")
+        call(ada, "bob")
         ada.keys("k")
         ada.wait_for("0 done")
         assert pressed() == [] and "by ada" in ada.find("#renaming").text
         ada.keys("1")
         assert saved() == [("bob", "q1/a", 1)]
-        called("ada")
+        call(ada, "ada")
         ada.keys("k")
         assert pressed() == ["3"] and saved() == [("ada", "q1/a", 3)]
         # After a reload each name has its grades; whoever mistyped theirs moves them, and the import follows.
         ada.driver.get(page.as_uri())
         ada.wait_for("0 done")
         for name in ("ada", "ada l."):
-            called(name)
+            call(ada, name)
         ada.find("#rename").click()
         ada.wait_for("1 done")
         assert pressed() == ["3"] and not ada.find("#renaming").is_displayed()
@@ -251,23 +257,9 @@ def test_two_people_at_one_saved_page_and_a_name_that_is_corrected(tmp_path: Pat
 
 
 def test_notes_without_a_grade_stay_on_a_saved_page(tmp_path: Path) -> None:
-    from rubric_measures.cli import main
-
-    (tmp_path / "project").mkdir()
-    project = make_project(tmp_path / "project")
-    page = tmp_path / "queue.html"
-    command = ["review", str(project / "graded.jsonl.gz"), "--bank", str(project / "bank.jsonl")]
-    assert main([*command, "--order", "query", "--query", "q1", "--export-queue", str(page)]) == 0
+    page, _ = saved_page(tmp_path)
     ada = Browser(tmp_path / "profile")
     try:
-        ada.driver.execute_cdp_cmd(
-            "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(ada.downloads)}
-        )
-
-        def called(name: str) -> None:
-            ada.find("#person").clear()
-            ada.find("#person").send_keys(name)
-            ada.find("h1").click()
 
         def note() -> str:
             return str(ada.find("#note").get_attribute("value"))
@@ -282,7 +274,7 @@ def test_notes_without_a_grade_stay_on_a_saved_page(tmp_path: Path) -> None:
         assert note() == ""
         ada.find("#back").click()
         assert note() == "one"
-        called("ada")
+        call(ada, "ada")
         assert "0 done; 1 note without a grade, in no file" in count()
         ada.keys("j")
         ada.find("#note").send_keys("two")
@@ -291,15 +283,15 @@ def test_notes_without_a_grade_stay_on_a_saved_page(tmp_path: Path) -> None:
         # They are there after the page was left, and nobody else sees them.
         ada.driver.get(page.as_uri())
         assert (note(), "without a grade" in count()) == ("", False)
-        called("bob")
+        call(ada, "bob")
         assert (note(), "without a grade" in count()) == ("", False)
-        called("ada")
+        call(ada, "ada")
         assert (note(), "2 notes without a grade" in count()) == ("one", True)
         ada.keys("4")
         ada.wait_for("1 done; 1 note without a grade")
         assert note() == "two"
         # A corrected name takes them over, and saving says what is in no file.
-        called("ada l.")
+        call(ada, "ada l.")
         ada.find("#rename").click()
         ada.wait_for("1 done; 1 note without a grade")
         saved = ada.downloads / "review-grades.jsonl"
