@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from rubric_measures.backends import Message, Request
-from rubric_measures.backends.openai_compatible import OpenAICompatible
+from rubric_measures.backends.openai._backend import OpenAICompatible
 from tests.fault_server import Running, running
 
 CONCURRENCY = 64

@@ -12,7 +12,7 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from rubric_measures.meta_evaluation.bootstrap import (
+from rubric_measures.meta_evaluation._bootstrap import (
     bca_interval,
     bootstrap_counts,
     bootstrap_means,
@@ -20,10 +20,10 @@ from rubric_measures.meta_evaluation.bootstrap import (
     symmetric_interval,
     weighted_means,
 )
+from rubric_measures.meta_evaluation._significance import max_t, paired_tests, randomised_tukey_hsd
 from rubric_measures.meta_evaluation.correlation import kendall_batch
 from rubric_measures.meta_evaluation.intervals import correlate_over_topics, pooled_tau, topic_tau
 from rubric_measures.meta_evaluation.prediction_powered import prediction_powered_mean
-from rubric_measures.meta_evaluation.significance import max_t, paired_tests, randomised_tukey_hsd
 
 FloatArray = NDArray[np.float64]
 RUNS, TOPICS, MEASURES = 58, 54, 30

@@ -21,11 +21,11 @@ from typing import Any
 
 from rubric_measures.backends import make_backend
 from rubric_measures.backends.base import Backend, Message, Reply, Request
-from rubric_measures.backends.cache import ReplyCache
+from rubric_measures.backends.replies.cache import ReplyCache
 from rubric_measures.runners import Job, LocalRunner, RunStats
+from rubric_measures.runners._ray_worker import BackendSpec
 from rubric_measures.runners.ray_pool import RaySettings
 from rubric_measures.runners.ray_runner import RayRunner, ray_backend
-from rubric_measures.runners.ray_worker import BackendSpec
 
 ITEMS = 10
 

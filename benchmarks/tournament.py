@@ -11,8 +11,8 @@ from unittest import mock
 
 import numpy as np
 
-from rubric_measures.records import Preference
-from rubric_measures.tournament import (
+from rubric_measures.base.entities import Preference
+from rubric_measures.pairwise import (
     EloSettings,
     TournamentSettings,
     elo_replays,

@@ -8,13 +8,14 @@ RubricCover(rel=4)@20
 """
 
 # ruff: noqa: E402 - Ctrl-C while the rest is imported is answered, too, where this is the command line
-from rubric_measures import startup as _startup
+from rubric_measures.base import startup as _startup
 
 _startup.begin()
 
 from rubric_measures import measures as _measures
-from rubric_measures.grade_rows import build_grades
-from rubric_measures.graded import Grades
+from rubric_measures.base.entities import Grade, Passage, Preference, Query, RubricItem, TestBank, make_item_id
+from rubric_measures.grades.compiled import Grades
+from rubric_measures.grades.rows import build_grades
 from rubric_measures.measures import (
     NuggetA,
     NuggetV,
@@ -24,7 +25,6 @@ from rubric_measures.measures import (
     WeightedCover,
     nRubricCover,
 )
-from rubric_measures.records import Grade, Passage, Preference, Query, RubricItem, TestBank, make_item_id
 
 __version__ = "0.1.0"
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from rubric_measures.graded import QueryGrades, build_query
-from rubric_measures.records import RubricItem
+from rubric_measures.base.entities import RubricItem
+from rubric_measures.grades.compiled import QueryGrades, build_query
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from rubric_measures.backends.base import Backend, Message, Reply, ReplyStatus, Request
 from rubric_measures.backends.options import check_options
-from rubric_measures.errors import InputError, UnknownNameError
+from rubric_measures.base.errors import InputError, UnknownNameError
 
 __all__ = ["BACKEND_KINDS", "Backend", "Message", "Reply", "ReplyStatus", "Request", "make_backend"]
 
@@ -40,15 +40,15 @@ def make_backend(spec: str, **options: Any) -> Backend:
 def _make(kind: str, name: str, options: dict[str, Any]) -> Backend:
     # Each kind is imported where it is asked for, so that nobody pays for another one's dependencies.
     if kind == "lexical":
-        from rubric_measures.backends.lexical import LexicalBackend
+        from rubric_measures.backends._lexical import LexicalBackend
 
         check_options("lexical", LexicalBackend, options)
         return LexicalBackend()
     if kind == "scripted":
-        from rubric_measures.backends.scripted import ScriptedBackend
+        from rubric_measures.backends._scripted import ScriptedBackend
 
         check_options(f"scripted:{name}", ScriptedBackend, options)
         return ScriptedBackend.from_file(name, **options)
-    module = {"hf": "hugging_face", "openai": "openai_compatible"}[kind]
+    module = {"hf": "hf._choosing", "openai": "openai._backend"}[kind]
     backend: Backend = importlib.import_module(f"rubric_measures.backends.{module}").make(name, **options)
     return backend

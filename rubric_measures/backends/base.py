@@ -9,7 +9,8 @@ from functools import cached_property, lru_cache
 from json.encoder import encode_basestring as _quoted
 from typing import Literal, Protocol, runtime_checkable
 
-from rubric_measures.signature import canonical_json
+from rubric_measures.base.messages import Message
+from rubric_measures.base.signature import canonical_json
 
 __all__ = ["ATTEMPT_STEP", "Backend", "Message", "Reply", "ReplyStatus", "Request"]
 
@@ -17,38 +18,6 @@ __all__ = ["ATTEMPT_STEP", "Backend", "Message", "Reply", "ReplyStatus", "Reques
 ATTEMPT_STEP = 1000
 
 ReplyStatus = Literal["ok", "refused", "truncated", "failed"]
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One chat message.
-
-    Attributes:
-        role: `system`, `user` or `assistant`.
-        content: the text.
-    """
-
-    role: str
-    content: str
-    # Not for `__init__`, so that `dataclasses.replace` never hands the JSON of one message on to another.
-    _json: str = field(default="", init=False, repr=False, compare=False)
-
-    @classmethod
-    def of_parts(cls, role: str, texts: Iterable[str], quoted: Iterable[str]) -> Message:
-        """A message put together from parts, by a maker of many similar ones.
-
-        Args:
-            role: the role.
-            texts: the parts of the content.
-            quoted: the parts of what `as_json` gives; JSON writes a text character by character.
-        """
-        message = cls(role, "".join(texts))
-        object.__setattr__(message, "_json", "".join(quoted))
-        return message
-
-    def as_json(self) -> str:
-        """The canonical JSON of the pair (role, content)."""
-        return self._json or f"[{_quoted(self.role)},{_quoted(self.content)}]"
 
 
 @lru_cache(maxsize=256)

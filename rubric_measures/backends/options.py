@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable
 
 from rubric_measures.backends.base import Backend
-from rubric_measures.errors import InputError, UnknownNameError
+from rubric_measures.base.errors import InputError, UnknownNameError
 
 __all__ = ["check_options", "refuse_settings"]
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from rubric_measures.startup import Interruptible, forget_interrupt
+from rubric_measures.base.startup import Interruptible, forget_interrupt
 
 __all__ = ["COMMANDS", "main", "one_line", "run_command"]
 
@@ -89,7 +89,7 @@ def run_command(arguments: Sequence[str]) -> int:
         UnknownNameError: there is no such command.
         RubricMeasuresError: whatever the command raises.
     """
-    from rubric_measures.errors import UnknownNameError
+    from rubric_measures.base.errors import UnknownNameError
 
     name = arguments[0]
     if name not in COMMANDS:
@@ -141,7 +141,7 @@ def _answer(arguments: list[str]) -> int:
             return 0
         overview.print_help()
         return 2
-    from rubric_measures.errors import BackendError, GradingError, MissingExtraError, RubricMeasuresError
+    from rubric_measures.base.errors import BackendError, GradingError, MissingExtraError, RubricMeasuresError
 
     handler = _NoteHandler(sys.stderr)
     logger = logging.getLogger("rubric_measures")

@@ -7,6 +7,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.files import atomic_writer
 from rubric_measures.cli.correlate import add_bootstrap_options
 from rubric_measures.cli.inputs import (
     add_grade_options,
@@ -18,9 +20,7 @@ from rubric_measures.cli.inputs import (
     wanted_of,
 )
 from rubric_measures.cli.tables import as_json, number, render_table
-from rubric_measures.errors import InputError
-from rubric_measures.files import atomic_writer
-from rubric_measures.grade_sets import GradeFilter
+from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.meta_evaluation.label_sources import (
     LabelSource,
     SourceAgreement,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.cli.inputs import keep_cache
-from rubric_measures.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
-    from rubric_measures.backends.cache import ReplyCache
+    from rubric_measures.backends.replies.cache import ReplyCache
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs one action."""
     import logging
 
-    from rubric_measures.backends.cache import ReplyCache
+    from rubric_measures.backends.replies.cache import ReplyCache
 
     log = logging.getLogger("rubric_measures")
     if args.others and args.action != "merge":

@@ -9,14 +9,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rubric_measures.base.errors import InputError
 from rubric_measures.cli.grade_notes import note_limit
 from rubric_measures.cli.grade_support import Interrupts, request_bar
 from rubric_measures.cli.model_options import backend_settings, model_price, print_estimates
-from rubric_measures.errors import InputError
 
 if TYPE_CHECKING:
-    from rubric_measures.formats.graded_files import PassageGroup
-    from rubric_measures.records import TestBank
+    from rubric_measures.base.entities import TestBank
+    from rubric_measures.records.streaming import PassageGroup
     from rubric_measures.verification.sections import Section
 
 __all__ = ["add_canary_options", "refuse_without_canary", "run_canaries"]
@@ -67,7 +67,7 @@ def run_canaries(
         KeyboardInterrupt: the user stopped the run; calls in flight were finished.
     """
     from rubric_measures.backends import make_backend
-    from rubric_measures.backends.cache import ReplyCache
+    from rubric_measures.backends.replies.cache import ReplyCache
     from rubric_measures.grading import Grader, GradingReport, GradingSettings, estimate
     from rubric_measures.runners import LocalRunner
     from rubric_measures.verification.canaries import build_canaries, canary_report

@@ -12,7 +12,7 @@ HELP = "any format to any other; merges files"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     from rubric_measures.cli.inputs import add_grade_options
-    from rubric_measures.convert import FORMATS
+    from rubric_measures.conversion import FORMATS
 
     parser.add_argument("inputs", metavar="FILE", nargs="+", help="files of one kind; several are merged")
     parser.add_argument("--output", "-o", metavar="FILE", required=True, help="write there (gzipped when named .gz)")
@@ -44,7 +44,7 @@ examples:
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     from rubric_measures.cli.inputs import bank_of, keep_inputs, wanted_of
-    from rubric_measures.convert import Options, convert
+    from rubric_measures.conversion import Options, convert
 
     read = (*options.inputs, *options.add_run, *options.add_qrels, options.bank, options.collection)
     keep_inputs(options.output, *read)

@@ -7,6 +7,8 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.files import atomic_writer
 from rubric_measures.cli.correlate_output import render_correlations, say_correlations
 from rubric_measures.cli.inputs import (
     add_grade_options,
@@ -21,8 +23,6 @@ from rubric_measures.cli.inputs import (
     rubric_measures_of,
     wanted_of,
 )
-from rubric_measures.errors import InputError
-from rubric_measures.files import atomic_writer
 from rubric_measures.formats.leaderboards import FORMS, LeaderboardTable, read_leaderboard
 from rubric_measures.meta_evaluation.correlation import COEFFICIENTS
 from rubric_measures.meta_evaluation.leaderboard_correlation import (

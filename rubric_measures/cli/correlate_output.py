@@ -6,8 +6,8 @@ import argparse
 import logging
 from collections.abc import Sequence
 
+from rubric_measures.base.errors import UnknownNameError
 from rubric_measures.cli.tables import as_json, number, render_table
-from rubric_measures.errors import UnknownNameError
 from rubric_measures.meta_evaluation.intervals import CoefficientInterval, TopicTau
 from rubric_measures.meta_evaluation.leaderboard_correlation import (
     DEFAULT_COEFFICIENTS,

@@ -16,6 +16,8 @@ import ir_measures
 from ir_measures.measures.base import Measure
 from ir_measures.util import Metric, ScoredDoc
 
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.files import open_binary, read_text
 from rubric_measures.cli.inputs import (
     add_grade_options,
     add_places_option,
@@ -31,17 +33,15 @@ from rubric_measures.cli.inputs import (
     rubric_measures_of,
     wanted_of,
 )
-from rubric_measures.errors import InputError
-from rubric_measures.evaluation import Evaluation, evaluate_run
-from rubric_measures.files import open_binary, read_text
 from rubric_measures.formats.trec import Run, read_run
 from rubric_measures.formats.trec_ids import as_known, spaced_ids
-from rubric_measures.graded import BANK_DOC, Grades, QueryGrades, faceted
+from rubric_measures.grades.compiled import BANK_DOC, Grades, QueryGrades, faceted
+from rubric_measures.grades.notes import note_queries, note_without_items
+from rubric_measures.leaderboards.evaluation import Evaluation, evaluate_run
 from rubric_measures.measures.definitions import ITEM_MEASURES, RubricMeasure
 from rubric_measures.measures.delegated import compute
 from rubric_measures.measures.plan import is_supported
 from rubric_measures.measures.provider import RubricProvider
-from rubric_measures.score_notes import note_queries, note_without_items
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -128,7 +128,7 @@ def _no_judgments(options: argparse.Namespace, measures: Sequence[Measure]) -> I
 
 def _from_records(options: argparse.Namespace, measures: Sequence[Measure]) -> tuple[Evaluation, Run]:
     """Scores the run against graded records as they are read."""
-    from rubric_measures.selection import RecordQuery, consume_records
+    from rubric_measures.grades.loading import RecordQuery, consume_records
 
     run = read_run(options.run)
 

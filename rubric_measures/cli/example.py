@@ -40,9 +40,9 @@ def _steps(source: Path, folder: Path) -> list[list[str]]:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
+    from rubric_measures.base.errors import InputError
     from rubric_measures.cli import run_command
-    from rubric_measures.collection import example_folder
-    from rubric_measures.errors import InputError
+    from rubric_measures.corpora.collections import example_folder
 
     folder = Path(options.output)
     if folder.resolve() == example_folder().resolve():

@@ -9,18 +9,18 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from rubric_measures.base.errors import GradingError, InputError
 from rubric_measures.cli.generate_support import cache_path, make_caller, print_plan, say_failures
 from rubric_measures.cli.grade_notes import note_limit
 from rubric_measures.cli.grade_support import Interrupts
 from rubric_measures.cli.inputs import keep_cache, keep_inputs
-from rubric_measures.errors import GradingError, InputError
 
 if TYPE_CHECKING:
-    from rubric_measures.formats.workbench import QueryPassages
+    from rubric_measures.base.entities import TestBank
     from rubric_measures.prompts import Prompt
-    from rubric_measures.records import TestBank
+    from rubric_measures.records.files import QueryPassages
     from rubric_measures.test_bank.calls import Caller, Failure
-    from rubric_measures.test_bank.generation import Topic
+    from rubric_measures.test_bank.generation import BankQuery
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -157,7 +157,7 @@ def _check(options: argparse.Namespace) -> None:
         raise InputError("--retries must not be negative")
 
 
-def _topics(options: argparse.Namespace) -> list[Topic]:
+def _topics(options: argparse.Namespace) -> list[BankQuery]:
     from rubric_measures.test_bank.files import read_topics
 
     topics = read_topics(options.queries)
@@ -168,7 +168,7 @@ def _topics(options: argparse.Namespace) -> list[Topic]:
 
 
 def _make_bank(options: argparse.Namespace, caller: Caller) -> bool:
-    from rubric_measures.records import ItemKind
+    from rubric_measures.base.entities import ItemKind
     from rubric_measures.test_bank.generation import generate_bank, generation_prompt
 
     kind: ItemKind = "nugget" if options.target == "nuggets" else "question"
@@ -179,10 +179,10 @@ def _make_bank(options: argparse.Namespace, caller: Caller) -> bool:
 
 
 def _make_nuggets(options: argparse.Namespace, caller: Caller) -> bool:
+    from rubric_measures.base.entities import Query
     from rubric_measures.formats.trec import read_qrels
     from rubric_measures.formats.trec_ids import spaced_pairs
     from rubric_measures.prompts import load_prompt
-    from rubric_measures.records import Query
     from rubric_measures.test_bank.calls import Failure
     from rubric_measures.test_bank.documents import related_segments
     from rubric_measures.test_bank.nuggetization import nuggetize, published_calls
@@ -224,10 +224,10 @@ def _make_nuggets(options: argparse.Namespace, caller: Caller) -> bool:
 
 def _documents(options: argparse.Namespace, texts: Mapping[str, str]) -> Sequence[QueryPassages]:
     """The passages that --from-documents names: graded records, or the candidates of nuggetizer's requests."""
-    from rubric_measures.files import peek_head
+    from rubric_measures.base.files import peek_head
     from rubric_measures.formats.nuggetizer import read_requests
     from rubric_measures.formats.nuggetizer_records import passages_of_requests
-    from rubric_measures.formats.workbench import load_graded
+    from rubric_measures.records.files import load_graded
 
     path = options.from_documents
     if path == "-" or peek_head(path).lstrip()[:1] != b"{":
@@ -323,7 +323,7 @@ def _quotas(options: argparse.Namespace, callers: Sequence[Caller]) -> dict[str,
 
 def _examples(path: str) -> list[str]:
     """Real questions: the texts of a query file, or the lines of a file of plain text."""
-    from rubric_measures.files import read_text
+    from rubric_measures.base.files import read_text
     from rubric_measures.formats.queries import read_queries
 
     text = read_text(path)

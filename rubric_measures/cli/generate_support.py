@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rubric_measures.base.errors import InputError
 from rubric_measures.cli.grade_support import shown_on
 from rubric_measures.cli.model_options import backend_of, backend_settings, model_price, named_values
-from rubric_measures.errors import InputError
 
 if TYPE_CHECKING:
     from rubric_measures.runners import RunStats
@@ -36,8 +36,8 @@ def make_caller(
         stack: closes the cache and the progress bar.
         stop: ends the calls.
     """
-    from rubric_measures.backends.cache import ReplyCache
     from rubric_measures.backends.counting import CountingBackend
+    from rubric_measures.backends.replies.cache import ReplyCache
     from rubric_measures.runners import LocalRunner
     from rubric_measures.test_bank.calls import Caller
 

@@ -9,18 +9,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError
 from rubric_measures.cli.grade_notes import say_report
 from rubric_measures.cli.grade_support import Interrupts, fewer_collections, request_bar, say_amended
 from rubric_measures.cli.inputs import keep_apart, keep_cache, keep_inputs
 from rubric_measures.cli.model_options import backend_settings, model_price, named_values, print_estimates
 from rubric_measures.cli.runner_options import add_runner_options, choose_runner
-from rubric_measures.errors import InputError, RubricMeasuresError, UnknownNameError
 
 if TYPE_CHECKING:
-    from rubric_measures.formats.graded_files import GradedFile
-    from rubric_measures.formats.workbench import QueryPassages
+    from rubric_measures.base.entities import TestBank
     from rubric_measures.grading import BankChange, Grader, GradingReport, GradingSettings, Price
-    from rubric_measures.records import TestBank
+    from rubric_measures.records.files import QueryPassages
+    from rubric_measures.records.streaming import GradedFile
     from rubric_measures.runners import LocalRunner
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -94,8 +94,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command; 1 when some grades are missing."""
-    from rubric_measures.backends.cache import ReplyCache
-    from rubric_measures.formats.graded_files import GradedFile
+    from rubric_measures.backends.replies.cache import ReplyCache
+    from rubric_measures.records.streaming import GradedFile
 
     if args.output is None and not args.dry_run:
         raise InputError("name the output with -o (or ask for --dry-run)")
@@ -138,8 +138,8 @@ def _keep_inputs(args: argparse.Namespace) -> None:
 
 
 def _grade(args: argparse.Namespace, grader: Grader, groups: Iterator[QueryPassages], bank: TestBank) -> int:
-    from rubric_measures.formats.workbench import write_graded
     from rubric_measures.grading import GradingReport, make_manifest, write_manifest
+    from rubric_measures.records.files import write_graded
 
     report = GradingReport()
     try:
@@ -165,10 +165,10 @@ def _kept(report: GradingReport) -> int:
 
 
 def _bank(args: argparse.Namespace) -> TestBank:
+    from rubric_measures.base.entities import TestBank
     from rubric_measures.formats.bank import load_bank
     from rubric_measures.formats.queries import read_queries
     from rubric_measures.prompts import load_prompt
-    from rubric_measures.records import TestBank
     from rubric_measures.test_bank.aspects import aspect_bank
 
     texts = read_queries(args.query_texts) if args.query_texts else {}
@@ -270,7 +270,7 @@ def _groups(
     args: argparse.Namespace, source: GradedFile, bank: TestBank, log: Callable[..., None] = _LOG.debug
 ) -> Iterator[QueryPassages]:
     """The passages to grade: of the wanted queries, the first ones of each; a query that does not come is an error."""
-    from rubric_measures.formats.workbench import QueryPassages
+    from rubric_measures.records.files import QueryPassages
 
     names = None if args.queries is None else [name.strip() for name in args.queries.split(",") if name.strip()]
     if names == [] or (args.limit is not None and args.limit < 1):
@@ -301,7 +301,7 @@ def _dry_run(
     price: Price | None,
     grader_of: Callable[..., Grader],
 ) -> int:
-    from rubric_measures.backends.cache import ReplyCache
+    from rubric_measures.backends.replies.cache import ReplyCache
     from rubric_measures.grading import estimate
 
     path = _cache_path(args)

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from rubric_measures.grading.amending import AmendCounts
+    from rubric_measures.grading.regrading import AmendCounts
     from rubric_measures.runners import RunStats
 
 __all__ = ["Interrupts", "fewer_collections", "request_bar", "say_amended", "shown_on"]

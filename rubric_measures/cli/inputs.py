@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import ir_measures
 from ir_measures.measures.base import Measure
 
-from rubric_measures.errors import InputError, MeasureError, UnknownNameError
-from rubric_measures.failures import OnFailed, check_on_failed
-from rubric_measures.files import followed, open_binary, peek_head
-from rubric_measures.grade_rows import build_grades, read_grades
-from rubric_measures.graded import BANK_DOC, Grades
+from rubric_measures.base.entities import TestBank
+from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
+from rubric_measures.base.files import followed, open_binary, peek_head
+from rubric_measures.base.signature import describe
+from rubric_measures.grades.compiled import BANK_DOC, Grades
+from rubric_measures.grades.failed_grades import OnFailed, check_on_failed
+from rubric_measures.grades.rows import build_grades, read_grades
 from rubric_measures.measures import RubricQrels
 from rubric_measures.measures.delegated import checked_measure
 from rubric_measures.measures.plan import is_supported
-from rubric_measures.records import TestBank
-from rubric_measures.signature import describe
 
 __all__ = [
     "add_grade_options",
@@ -49,8 +49,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from rubric_measures.assignments import AssignedAnswers
-    from rubric_measures.grade_sets import GradeFilter
+    from rubric_measures.grades.assignments import AssignedAnswers
+    from rubric_measures.grades.grade_sets import GradeFilter
 
 T = TypeVar("T")
 
@@ -184,7 +184,7 @@ def _files_of(source: str, output: str) -> list[Path]:
     path = Path(source)
     if path.is_file() or not Path(output).is_file() or not (path.is_dir() or source.startswith("rubric-measures/")):
         return [path]
-    from rubric_measures.collection import files_of
+    from rubric_measures.corpora.collections import files_of
 
     return files_of(source)
 
@@ -200,7 +200,7 @@ def bank_of(options: argparse.Namespace) -> TestBank | None:
 
 def wanted_of(options: argparse.Namespace) -> GradeFilter:
     """The filter over grade sets."""
-    from rubric_measures.grade_sets import GradeFilter
+    from rubric_measures.grades.grade_sets import GradeFilter
 
     names = (options.llm, options.prompt_class, options.prompt_type, options.question_set, options.grade_set)
     return GradeFilter(*names, people=options.people)
@@ -259,7 +259,7 @@ def _dataset_qrels(name: str) -> Iterable[object]:
     import ir_datasets
 
     # Registers this package's ids.
-    import rubric_measures.collection  # noqa: F401
+    import rubric_measures.corpora.collections  # noqa: F401
 
     try:
         dataset = ir_datasets.load(name)
@@ -289,7 +289,7 @@ def grades_of(path: str, options: argparse.Namespace, needs_items: bool = True) 
     bank = bank_of(options)
     is_file = not _is_dataset(path)
     if is_file and is_records(path):
-        from rubric_measures.selection import load_records
+        from rubric_measures.grades.loading import load_records
 
         return load_records(path, bank, wanted_of(options), options.on_failed)
     if is_file and is_assignments(path):
@@ -318,7 +318,7 @@ def judgments_of(path: str) -> list[Any]:
 
 def assigned_answers(path: str, options: argparse.Namespace) -> AssignedAnswers:
     """What a file of assignments holds; see `load_assignments`."""
-    from rubric_measures.assignments import load_assignments
+    from rubric_measures.grades.assignments import load_assignments
 
     refuse_filters(path, options, "assigned nuggets")
     bank = bank_of(options)

@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING
 import ir_measures
 from ir_measures.measures.base import Measure
 
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.files import atomic_writer
+from rubric_measures.base.garbage_collector import paused_collector
+from rubric_measures.base.signature import bank_hash
 from rubric_measures.cli.inputs import (
     add_grade_options,
     add_places_option,
@@ -29,21 +33,24 @@ from rubric_measures.cli.inputs import (
     wanted_of,
 )
 from rubric_measures.cli.report_options import add_report_options, is_asked_for
-from rubric_measures.collector import paused_collector
-from rubric_measures.errors import InputError
-from rubric_measures.files import atomic_writer
-from rubric_measures.graded import Grades, faceted
-from rubric_measures.leaderboard import OVERALL, Leaderboard, needed_depth, score_records, score_run_files, score_runs
-from rubric_measures.leaderboard_cells import is_summed
-from rubric_measures.leaderboard_output import FORMATS, render
-from rubric_measures.score_notes import note_queries, note_without_items
-from rubric_measures.signature import bank_hash
+from rubric_measures.grades.compiled import Grades, faceted
+from rubric_measures.grades.notes import note_queries, note_without_items
+from rubric_measures.leaderboards.board import is_summed
+from rubric_measures.leaderboards.output import FORMATS, render
+from rubric_measures.leaderboards.scoring import (
+    OVERALL,
+    Leaderboard,
+    needed_depth,
+    score_records,
+    score_run_files,
+    score_runs,
+)
 
 if TYPE_CHECKING:
-    from rubric_measures.assignments import AssignedAnswers
+    from rubric_measures.grades.assignments import AssignedAnswers
+    from rubric_measures.grades.loading import RecordQuery
+    from rubric_measures.leaderboards.run_spool import RunSpool
     from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks
-    from rubric_measures.run_spool import RunSpool
-    from rubric_measures.selection import RecordQuery
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -138,7 +145,7 @@ def _assigned(options: argparse.Namespace) -> AssignedAnswers | None:
 
 
 def _summed_up(board: Leaderboard, options: argparse.Namespace, assigned: AssignedAnswers | None) -> Leaderboard:
-    from rubric_measures.leaderboard_summary import lengths_of_records, with_lengths, with_summary
+    from rubric_measures.leaderboards.summary import lengths_of_records, with_lengths, with_summary
 
     if options.length:
         board = with_lengths(board, assigned.lengths if assigned else lengths_of_records(options.graded))
@@ -159,14 +166,14 @@ def _plot(board: Leaderboard, path: str) -> None:
 
 def _checks(board: Leaderboard, options: argparse.Namespace) -> LeaderboardChecks:
     """Reads grades and runs once more: checks need scores and grades at the same time."""
+    from rubric_measures.grades.loading import consume_records
+    from rubric_measures.leaderboards.run_spool import spool_rows
     from rubric_measures.meta_evaluation.leaderboard_checks import (
         check_leaderboard,
         check_records,
         check_spooled,
         raw_runs,
     )
-    from rubric_measures.run_spool import spool_rows
-    from rubric_measures.selection import consume_records
 
     if options.compat is not None or options.graded == "-":
         raise InputError("--checks reads GRADED twice, and by our own rules: give a file, and leave --compat out")
@@ -231,7 +238,7 @@ def _board(options: argparse.Namespace, assigned: AssignedAnswers | None) -> Lea
     if from_records:
         return _from_records(options, measures, None)
     if _is_large(options.graded):
-        from rubric_measures.run_spool import spool_runs
+        from rubric_measures.leaderboards.run_spool import spool_runs
 
         with spool_runs(options.runs, needed_depth(measures), watch=_bar(options)) as runs:
             return _from_records(options, measures, runs)
@@ -248,7 +255,7 @@ def _board(options: argparse.Namespace, assigned: AssignedAnswers | None) -> Lea
 
 
 def _as_nuggetizer(options: argparse.Namespace, measures: Sequence[Measure]) -> Leaderboard:
-    from rubric_measures.nuggetizer_scores import score_nuggetizer
+    from rubric_measures.leaderboards.nuggetizer import score_nuggetizer
 
     if options.bank is not None or options.facets or options.length:
         raise InputError("--compat nuggetizer knows neither --bank nor --facets nor --length; leave them out")
@@ -288,7 +295,7 @@ def _looks_like_records(path: str) -> bool:
 def _from_records(options: argparse.Namespace, measures: Sequence[Measure], runs: RunSpool | None) -> Leaderboard:
     from dataclasses import replace
 
-    from rubric_measures.selection import consume_records
+    from rubric_measures.grades.loading import consume_records
 
     wanted, bank = wanted_of(options), bank_of(options)
     settings: dict[str, object] = {"bank": None if bank is None else bank_hash(bank)}
@@ -297,7 +304,7 @@ def _from_records(options: argparse.Namespace, measures: Sequence[Measure], runs
     if options.per_facet:
         settings["unit"] = "per facet"
     if options.compat == "workbench":
-        from rubric_measures.workbench import score_workbench, workbench_filter
+        from rubric_measures.leaderboards.workbench import score_workbench, workbench_filter
 
         if options.facets:
             raise InputError("--compat workbench knows no --facets; leave it out")

@@ -7,12 +7,12 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 
+from rubric_measures.base.errors import InputError
 from rubric_measures.cli.compare import comparison_tables, letters
 from rubric_measures.cli.tables import as_text, plain
-from rubric_measures.errors import InputError
 from rubric_measures.formats.leaderboards import LeaderboardTable, read_leaderboard
-from rubric_measures.leaderboard import OVERALL, Leaderboard
-from rubric_measures.leaderboard_output import render, render_rows
+from rubric_measures.leaderboards.output import render, render_rows
+from rubric_measures.leaderboards.scoring import OVERALL, Leaderboard
 from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks
 from rubric_measures.meta_evaluation.leaderboard_report import (
     LeaderboardReport,

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rubric_measures.errors import InputError
+from rubric_measures.base.errors import InputError
 
 if TYPE_CHECKING:
     from rubric_measures.backends import Backend
@@ -56,7 +56,7 @@ def backend_settings(model_options: Iterable[str], base_urls: Sequence[str] | No
 def backend_of(spec: str, settings: dict[str, Any], only_cache: str | None) -> Backend:
     """The backend of a name; with the path of a cache, the one whose replies it has (see `make_cached_backend`)."""
     from rubric_measures.backends import make_backend
-    from rubric_measures.backends.cached_model import make_cached_backend
+    from rubric_measures.backends.replies.cached_model import make_cached_backend
 
     if only_cache is None:
         return make_backend(spec, **settings)

@@ -44,8 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     from rubric_measures.cli.inputs import keep_inputs
-    from rubric_measures.formats.workbench import write_graded
-    from rubric_measures.pooling import pool_files
+    from rubric_measures.corpora.pooling import pool_files
+    from rubric_measures.records.files import write_graded
 
     read = (options.queries, options.judgments, options.topics, options.collection)
     keep_inputs(options.output, *options.runs, *read)

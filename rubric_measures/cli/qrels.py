@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
+from rubric_measures.base.errors import InputError
 from rubric_measures.cli.inputs import add_grade_options, bank_of, grades_of, holds_records, keep_inputs, wanted_of
-from rubric_measures.errors import InputError
-from rubric_measures.graded import Grades
-from rubric_measures.qrels import UNITS, QrelsSpool, qrels_of
+from rubric_measures.grades.compiled import Grades
+from rubric_measures.grades.qrels import UNITS, QrelsSpool, qrels_of
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
             raise InputError(f"{options.graded}: holds no item grades")
         write_qrels(options.output, qrels_of(grades, options.per, options.label, options.rel))
         return 1 if any(query.failed for query in grades.queries.values()) else 0
-    from rubric_measures.selection import consume_records
+    from rubric_measures.grades.loading import consume_records
 
     with QrelsSpool(options.per, options.label, options.rel, options.on_failed) as spool:
         consume_records(

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.cli.inputs import keep_inputs, note_labels, parse_measures, rubric_measures_of
-from rubric_measures.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
     from rubric_measures.review.session import Review
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
-    from rubric_measures.collector import keep_for_good, paused_collector
+    from rubric_measures.base.garbage_collector import keep_for_good, paused_collector
     from rubric_measures.review.safety import check_bind
 
     if options.size < 1:
@@ -101,12 +101,12 @@ def _state_path(options: argparse.Namespace) -> str:
 
 
 def _open(options: argparse.Namespace) -> Review:
-    from rubric_measures.grade_sets import GradeFilter
-    from rubric_measures.review.asked import checked_person
-    from rubric_measures.review.material import load_material
+    from rubric_measures.base.signature import bank_hash
+    from rubric_measures.grades.grade_sets import GradeFilter
+    from rubric_measures.review.requests import checked_person
+    from rubric_measures.review.review_data import load_material
     from rubric_measures.review.session import Review
     from rubric_measures.review.store import ReviewStore
-    from rubric_measures.signature import bank_hash
 
     if options.graded == "-":
         raise InputError("review reads a file, because its state lies beside it; give a file")
@@ -151,7 +151,7 @@ def _take_in(review: Review, path: str) -> None:
 
 
 def _write_queue(review: Review, options: argparse.Namespace) -> None:
-    from rubric_measures.files import atomic_writer
+    from rubric_measures.base.files import atomic_writer
     from rubric_measures.review.export import static_page
     from rubric_measures.review.queues import make_queue
 
@@ -189,7 +189,7 @@ def _write_export(review: Review, options: argparse.Namespace) -> None:
 
 
 def _serve(review: Review, options: argparse.Namespace, hosts: frozenset[str]) -> int:
-    from rubric_measures.extras import require
+    from rubric_measures.base.extras import require
     from rubric_measures.review.app import make_app
     from rubric_measures.review.safety import ANY_ADDRESS, Access, is_loopback
 

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rubric_measures.errors import InputError
+from rubric_measures.base.errors import InputError
 
 if TYPE_CHECKING:
     from rubric_measures.backends import Backend

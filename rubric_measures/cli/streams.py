@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
-from rubric_measures.errors import origin_of
+from rubric_measures.base.errors import origin_of
 
 __all__ = ["guarded", "open_streams"]
 

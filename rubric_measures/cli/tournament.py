@@ -9,19 +9,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.files import atomic_writer
 from rubric_measures.cli.grade_notes import note_limit
 from rubric_measures.cli.grade_support import Interrupts
 from rubric_measures.cli.inputs import add_places_option, keep_apart, keep_cache, keep_inputs, progress
 from rubric_measures.cli.model_options import backend_of, backend_settings, model_price, named_values
-from rubric_measures.errors import InputError
-from rubric_measures.files import atomic_writer
 
 if TYPE_CHECKING:
-    from rubric_measures.backends.cache import ReplyCache
+    from rubric_measures.backends.replies.cache import ReplyCache
+    from rubric_measures.base.entities import Preference
     from rubric_measures.formats.reports import Answer
     from rubric_measures.grading.pairwise import PairwiseGrader, Reference
-    from rubric_measures.records import Preference
-    from rubric_measures.tournament import Tournament, TournamentSettings
+    from rubric_measures.pairwise import Tournament, TournamentSettings
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -91,7 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command; 1 when games have no verdict, or agents never met."""
-    from rubric_measures.tournament import rate_games, render
+    from rubric_measures.pairwise import rate_games, render
 
     _check(options)
     read = (*options.games, *options.human, *options.answers, options.queries, options.documents, options.prices)
@@ -151,7 +151,7 @@ def _check_people(
     by_people: Mapping[str, Sequence[Preference]], games: Sequence[Preference], agents: Iterable[str] = ()
 ) -> None:
     """Refuses verdicts about agents that neither play nor answer: a slip of a name would be one more agent."""
-    from rubric_measures.errors import UnknownNameError
+    from rubric_measures.base.errors import UnknownNameError
 
     known = {*agents, *(agent for game in games for agent in (game.agent_a, game.agent_b))}
     for path, listed in by_people.items() if known else ():
@@ -164,7 +164,7 @@ def _check_people(
 
 def _among(games: list[Preference], agents: list[str]) -> list[Preference]:
     """The games between the wanted agents; an agent that plays no game is an error."""
-    from rubric_measures.errors import UnknownNameError
+    from rubric_measures.base.errors import UnknownNameError
 
     known = {agent for game in games for agent in (game.agent_a, game.agent_b)}
     for agent in agents:
@@ -177,7 +177,7 @@ def _among(games: list[Preference], agents: list[str]) -> list[Preference]:
 
 
 def _settings(options: argparse.Namespace) -> TournamentSettings:
-    from rubric_measures.tournament import EloSettings, TournamentSettings
+    from rubric_measures.pairwise import EloSettings, TournamentSettings
 
     named = {name: getattr(options, name) for name in ("k", "start", "replays")}
     changes = {name: value for name, value in named.items() if value is not None} | {"seed": options.seed}
@@ -187,7 +187,7 @@ def _settings(options: argparse.Namespace) -> TournamentSettings:
 
 def _play(options: argparse.Namespace, agents: list[str] | None, found: list[Answer]) -> list[Preference]:
     """Plays what is to be played, keeps all games in SAVE, and returns them."""
-    from rubric_measures.backends.cache import ReplyCache
+    from rubric_measures.backends.replies.cache import ReplyCache
     from rubric_measures.formats.preferences import write_preferences
     from rubric_measures.grading.pairing import Game, answers_by_query, pair_games
     from rubric_measures.grading.pairwise import IDENTICAL

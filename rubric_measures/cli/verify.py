@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.files import atomic_writer
 from rubric_measures.cli.canary_support import add_canary_options, refuse_without_canary, run_canaries
 from rubric_measures.cli.inputs import add_grade_options, bank_of, keep_cache, keep_inputs_of, wanted_of
-from rubric_measures.errors import InputError
-from rubric_measures.files import atomic_writer
 
 if TYPE_CHECKING:
-    from rubric_measures.formats.graded_files import GradedFile, PassageGroup
-    from rubric_measures.records import TestBank
+    from rubric_measures.base.entities import TestBank
+    from rubric_measures.records.streaming import GradedFile, PassageGroup
     from rubric_measures.verification.analyses import CheckedQuery
     from rubric_measures.verification.grader_statistics import GraderReport
     from rubric_measures.verification.item_statistics import ItemReport
@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
-    from rubric_measures.formats.graded_files import GradedFile
+    from rubric_measures.records.streaming import GradedFile
     from rubric_measures.verification.html_report import render_html
     from rubric_measures.verification.sections import render_sections
 
@@ -129,7 +129,7 @@ def _chosen(groups: Iterator[PassageGroup], options: argparse.Namespace) -> Iter
 def _queries(
     options: argparse.Namespace, groups: Iterable[PassageGroup], bank: TestBank | None
 ) -> Iterator[CheckedQuery]:
-    from rubric_measures.grade_sets import GradeSetSelector
+    from rubric_measures.grades.grade_sets import GradeSetSelector
     from rubric_measures.verification.analyses import check_records
 
     selector = GradeSetSelector(wanted_of(options), options.graded)
@@ -167,9 +167,9 @@ def _statistics(
 
 
 def _item_report(options: argparse.Namespace, groups: Iterator[PassageGroup], bank: TestBank | None) -> ItemReport:
-    from rubric_measures.grade_sets import GradeSetSelector
-    from rubric_measures.score_notes import note_left_out, note_without_items
-    from rubric_measures.selection import RecordQuery, select_query
+    from rubric_measures.grades.grade_sets import GradeSetSelector
+    from rubric_measures.grades.loading import RecordQuery, select_query
+    from rubric_measures.grades.notes import note_left_out, note_without_items
     from rubric_measures.verification.bank_stability import ranked_by_files
     from rubric_measures.verification.item_statistics import item_report
 
@@ -242,7 +242,7 @@ def _refuse_ungraded(
     Raises:
         InputError: saying so.
     """
-    from rubric_measures.grade_sets import GradeSetSelector, grade_sets
+    from rubric_measures.grades.grade_sets import GradeSetSelector, grade_sets
 
     wanted = wanted_of(options)
     found = True

@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
-from rubric_measures.errors import FormatError, InputError
-from rubric_measures.files import atomic_writer, path_name, read_text
-from rubric_measures.formats.json_models import field_path, first_problem
-from rubric_measures.formats.jsonl import TextId, read_json_lines, write_json_lines
+from rubric_measures.base.entities import RubricItem, TestBank
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.files import atomic_writer, path_name, read_text
+from rubric_measures.base.json_lines import TextId, read_json_lines, write_json_lines
+from rubric_measures.base.json_models import field_path, first_problem
 from rubric_measures.formats.nugget_sets import bank_of_items
-from rubric_measures.formats.workbench_models import Record
-from rubric_measures.records import RubricItem, TestBank
+from rubric_measures.records.models import Record
 
 __all__ = [
     "BankAnswer",

@@ -13,12 +13,12 @@ from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import BeforeValidator, TypeAdapter, model_validator
 
-from rubric_measures.errors import FormatError, InputError
-from rubric_measures.files import atomic_writer, iter_lines, path_name
-from rubric_measures.formats.json_models import check_keys, validate_line
-from rubric_measures.formats.workbench_models import Record
-from rubric_measures.records import Importance, ItemKind, RubricItem, TestBank, make_item_id
-from rubric_measures.signature import item_content
+from rubric_measures.base.entities import Importance, ItemKind, RubricItem, TestBank, make_item_id
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.files import atomic_writer, iter_lines, path_name
+from rubric_measures.base.json_models import check_keys, validate_line
+from rubric_measures.base.signature import item_content
+from rubric_measures.records.models import Record
 
 __all__ = [
     "BankEntry",

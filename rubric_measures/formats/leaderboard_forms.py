@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, NamedTuple, get_args
 
-from rubric_measures.errors import FormatError
+from rubric_measures.base.errors import FormatError
 
 __all__ = [
     "ALL",

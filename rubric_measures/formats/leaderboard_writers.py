@@ -8,8 +8,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
-from rubric_measures.errors import InputError, UnknownNameError
-from rubric_measures.files import atomic_writer, path_name
+from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.formats.leaderboard_forms import ALL, COLUMNS, FORMS, OWN_FORMAT, Form
 from rubric_measures.formats.leaderboards import LeaderboardTable
 from rubric_measures.formats.trec import IdCleaner

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from rubric_measures.errors import FormatError, UnknownNameError
-from rubric_measures.files import path_name, read_text
+from rubric_measures.base.errors import FormatError, UnknownNameError
+from rubric_measures.base.files import path_name, read_text
 from rubric_measures.formats.leaderboard_forms import (
     ALL,
     COLUMNS,

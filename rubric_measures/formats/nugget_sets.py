@@ -11,12 +11,12 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
-from rubric_measures.errors import FormatError, InputError
-from rubric_measures.files import atomic_writer, path_name, read_text
-from rubric_measures.formats.json_models import validate_line
-from rubric_measures.formats.jsonl import TextId, read_json_lines, write_json_lines
-from rubric_measures.formats.workbench_models import Record
-from rubric_measures.records import RubricItem, TestBank, make_item_id
+from rubric_measures.base.entities import RubricItem, TestBank, make_item_id
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.files import atomic_writer, path_name, read_text
+from rubric_measures.base.json_lines import TextId, read_json_lines, write_json_lines
+from rubric_measures.base.json_models import validate_line
+from rubric_measures.records.models import Record
 
 __all__ = [
     "Criterion",

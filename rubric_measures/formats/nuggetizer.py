@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
-from rubric_measures.errors import FormatError
-from rubric_measures.files import path_name
-from rubric_measures.formats.json_models import field_path, first_problem, validate_line
-from rubric_measures.formats.jsonl import TextId, read_json_lines, write_json_lines
-from rubric_measures.formats.workbench_models import Record
+from rubric_measures.base.errors import FormatError
+from rubric_measures.base.files import path_name
+from rubric_measures.base.json_lines import TextId, read_json_lines, write_json_lines
+from rubric_measures.base.json_models import field_path, first_problem, validate_line
+from rubric_measures.records.models import Record
 
 __all__ = [
     "AssignedNugget",

@@ -8,18 +8,18 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal
 
-from rubric_measures.errors import InputError, UnknownNameError
+from rubric_measures.base.entities import Grade, RubricItem, TestBank, make_item_id
+from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.formats.nugget_sets import bank_of_items, facet_ids
 from rubric_measures.formats.nuggetizer import AssignedNugget, AssignmentLine, Nugget, NuggetLine, RequestLine
-from rubric_measures.formats.workbench_models import (
+from rubric_measures.records.models import (
     GradedPassage,
     ItemGradeSet,
     PassageData,
     PromptInfo,
     QueryPassages,
-    Ranking,
+    RankingEntry,
 )
-from rubric_measures.records import Grade, RubricItem, TestBank, make_item_id
 
 __all__ = [
     "ASSIGNMENT_GRADES",
@@ -201,7 +201,7 @@ def records_of_assignments(lines: Iterable[AssignmentLine], grader: str = "nugge
         fields = {
             "doc_id": run_id,
             "text": line.answer_text or "",
-            "paragraph_data": PassageData(rankings=[Ranking.model_validate(place)]),
+            "paragraph_data": PassageData(rankings=[RankingEntry.model_validate(place)]),
             "exam_grades": [entry],
         }
         passage = GradedPassage.model_validate(fields)

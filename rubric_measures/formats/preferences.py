@@ -8,10 +8,10 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from rubric_measures.errors import FormatError, InputError
-from rubric_measures.files import atomic_writer, iter_lines, path_name
-from rubric_measures.formats.json_models import parse_json
-from rubric_measures.records import GRADE_STATUSES, Preference
+from rubric_measures.base.entities import GRADE_STATUSES, Preference
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.files import atomic_writer, iter_lines, path_name
+from rubric_measures.base.json_models import parse_json
 
 __all__ = ["HUMAN", "check_games", "read_preferences", "write_preferences"]
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from rubric_measures.errors import FormatError, InputError
-from rubric_measures.files import atomic_writer, path_name, read_text
-from rubric_measures.formats.json_models import check_keys, parse_json
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.files import atomic_writer, path_name, read_text
+from rubric_measures.base.json_models import check_keys, parse_json
 
 __all__ = ["QueryFile", "join_queries", "read_queries", "read_query_file", "say_lost_fields", "write_queries"]
 

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from rubric_measures.errors import FormatError, InputError
-from rubric_measures.files import atomic_writer, path_name, read_text
+from rubric_measures.base.entities import Grade, Preference
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.files import atomic_writer, path_name, read_text
 from rubric_measures.formats.leaderboards import ALL, LeaderboardTable, Score
 from rubric_measures.formats.preferences import check_games
 from rubric_measures.formats.reports import Answer
-from rubric_measures.formats.workbench import GradedPassage, PassageData, QueryPassages
-from rubric_measures.records import Grade, Preference
+from rubric_measures.records.files import GradedPassage, PassageData, QueryPassages
 
 __all__ = [
     "COLUMNS",

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from rubric_measures.errors import FormatError, InputError
-from rubric_measures.files import atomic_writer, iter_lines, path_name
-from rubric_measures.formats.json_models import parse_json, validate_line
-from rubric_measures.formats.jsonl import TextId, read_json_lines, write_json_lines
-from rubric_measures.formats.workbench_models import Record
-from rubric_measures.records import Grade
+from rubric_measures.base.entities import Grade
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.files import atomic_writer, iter_lines, path_name
+from rubric_measures.base.json_lines import TextId, read_json_lines, write_json_lines
+from rubric_measures.base.json_models import parse_json, validate_line
+from rubric_measures.records.models import Record
 
 __all__ = [
     "Answer",

@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 
-from rubric_measures.errors import InputError
+from rubric_measures.base.errors import InputError
 from rubric_measures.formats.trec import run_name_of
 
 __all__ = ["distinct_run_names"]

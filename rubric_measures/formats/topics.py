@@ -10,11 +10,11 @@ from typing import Literal, NamedTuple, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from rubric_measures.errors import FormatError, UnknownNameError
-from rubric_measures.files import path_name
-from rubric_measures.formats.jsonl import TextId, read_json_lines, write_json_lines
-from rubric_measures.formats.workbench_models import Record
-from rubric_measures.records import Query
+from rubric_measures.base.entities import Query
+from rubric_measures.base.errors import FormatError, UnknownNameError
+from rubric_measures.base.files import path_name
+from rubric_measures.base.json_lines import TextId, read_json_lines, write_json_lines
+from rubric_measures.records.models import Record
 
 __all__ = ["TRACK_LIMITS", "Length", "Limit", "Topic", "length_of", "limit_for", "read_topics", "write_topics"]
 

@@ -9,10 +9,10 @@ import logging
 import os
 from typing import Any
 
-from rubric_measures.errors import FormatError
-from rubric_measures.files import path_name, read_text
-from rubric_measures.formats.json_models import parse_json
-from rubric_measures.records import RubricItem, TestBank
+from rubric_measures.base.entities import RubricItem, TestBank
+from rubric_measures.base.errors import FormatError
+from rubric_measures.base.files import path_name, read_text
+from rubric_measures.base.json_models import parse_json
 
 __all__ = ["read_tqa"]
 

@@ -11,11 +11,11 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from rubric_measures.files import atomic_writer, decode_text, open_binary, path_name
-from rubric_measures.formats.trec_checked import checked_qrels, checked_rankings, columns_of, run_name_of
+from rubric_measures.base.files import atomic_writer, decode_text, open_binary, path_name
+from rubric_measures.base.runs import Qrel, Ranking, Run, make_run
+from rubric_measures.formats._trec_checked import checked_qrels, checked_rankings, columns_of, run_name_of
+from rubric_measures.formats._trec_regular import QueryQrels, regular_qrels, regular_rankings
 from rubric_measures.formats.trec_ids import IdCleaner
-from rubric_measures.formats.trec_regular import QueryQrels, regular_qrels, regular_rankings
-from rubric_measures.formats.trec_rows import Qrel, Ranking, Run, make_run
 
 __all__ = [
     "IdCleaner",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from urllib.parse import unquote
 
-from rubric_measures.errors import InputError
+from rubric_measures.base.errors import InputError
 
 __all__ = ["IdCleaner", "as_known", "spaced_form", "spaced_ids", "spaced_pairs", "written_id"]
 

@@ -11,13 +11,13 @@ from typing import Any
 
 from rubric_measures.backends.base import Reply, Request
 from rubric_measures.backends.counting import CountingBackend
-from rubric_measures.errors import FormatError
-from rubric_measures.files import path_name, read_text
-from rubric_measures.formats.json_models import parse_json
-from rubric_measures.formats.workbench import QueryPassages
-from rubric_measures.grading.entries import llm_name
-from rubric_measures.grading.grader import Grader, GradingReport, default_prompts
-from rubric_measures.records import TestBank
+from rubric_measures.base.entities import TestBank
+from rubric_measures.base.errors import FormatError
+from rubric_measures.base.files import path_name, read_text
+from rubric_measures.base.json_models import parse_json
+from rubric_measures.grading._grader import Grader, GradingReport, default_prompts
+from rubric_measures.grading._recording import llm_name
+from rubric_measures.records.files import QueryPassages
 from rubric_measures.runners import LocalRunner
 
 __all__ = ["Estimate", "Price", "estimate", "load_prices", "price_of"]

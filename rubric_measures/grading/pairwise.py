@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rubric_measures.backends.base import Message
-from rubric_measures.errors import InputError, UnknownNameError
-from rubric_measures.files import iter_lines
-from rubric_measures.formats.workbench import QueryPassages, load_graded
-from rubric_measures.grade_sets import DirectLabels, GradeFilter
-from rubric_measures.grading.asking import Ask, Asker
+from rubric_measures.base.entities import Preference
+from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.files import iter_lines
+from rubric_measures.grades.grade_sets import DirectLabels, GradeFilter
+from rubric_measures.grading._asking import Ask, Asker
+from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.grading.pairing import Game
-from rubric_measures.grading.settings import GradingSettings
 from rubric_measures.prompts import Prompt, load_prompt
-from rubric_measures.records import Preference
+from rubric_measures.records.files import QueryPassages, load_graded
 from rubric_measures.runners import Job, LocalRunner, RunStats
 
 __all__ = [
@@ -95,7 +95,7 @@ def references_of_collection(source: str | Path, level: int = 2) -> dict[str, tu
     Raises:
         InputError: there is no such collection, or it has no documents or no judgments.
     """
-    from rubric_measures.collection import load_collection
+    from rubric_measures.corpora.collections import load_collection
 
     collection = load_collection(source)
     if not collection.has_docs() or not collection.judgments:

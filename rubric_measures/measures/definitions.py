@@ -8,7 +8,7 @@ from typing import Any
 import ir_measures
 from ir_measures.measures.base import _NOT_PROVIDED, Agg, Measure, ParamInfo
 
-from rubric_measures.errors import MeasureError
+from rubric_measures.base.errors import MeasureError
 from rubric_measures.measures.delegated import checked_measure
 
 __all__ = ["NuggetA", "NuggetV", "NuggetW", "RubricCover", "RubricQrels", "WeightedCover", "nRubricCover"]

@@ -12,7 +12,7 @@ import ir_measures
 from ir_measures.measures.base import _NOT_PROVIDED, Measure
 from ir_measures.util import Metric
 
-from rubric_measures.errors import MeasureError, origin_of
+from rubric_measures.base.errors import MeasureError, origin_of
 
 __all__ = ["checked_measure", "compute", "delegated", "parameters_of"]
 

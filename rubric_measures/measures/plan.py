@@ -10,14 +10,14 @@ import ir_measures
 from ir_measures.measures.base import Measure
 from ir_measures.util import ScoredDoc
 
-from rubric_measures.errors import MeasureError
-from rubric_measures.graded import Label, OnFailed, QueryGrades
-from rubric_measures.measures.coverage import WeightedMasks, at_least, nugget_weights, union_at
+from rubric_measures.base.errors import MeasureError
+from rubric_measures.grades.compiled import Label, OnFailed, QueryGrades
+from rubric_measures.measures._coverage import WeightedMasks, at_least, nugget_weights, union_at
+from rubric_measures.measures._intent_aware import IntentAware
+from rubric_measures.measures._label_measures import Hits, LabelScorer, label_scorer
+from rubric_measures.measures._terms import Term, term_of
 from rubric_measures.measures.definitions import ITEM_MEASURES, RubricMeasure
 from rubric_measures.measures.delegated import delegated
-from rubric_measures.measures.intent_aware import IntentAware
-from rubric_measures.measures.label_measures import Hits, LabelScorer, label_scorer
-from rubric_measures.measures.terms import Term, term_of
 
 __all__ = ["Coverage", "Plan", "QueryScorer", "cutoff_of", "is_supported"]
 

@@ -11,12 +11,12 @@ from ir_measures import providers
 from ir_measures.measures.base import Measure
 from ir_measures.util import Metric
 
-from rubric_measures.errors import InputError, MeasureError
-from rubric_measures.grade_rows import build_grades
-from rubric_measures.graded import BANK_DOC, Grades, ItemRows
+from rubric_measures.base.errors import InputError, MeasureError
+from rubric_measures.base.sorting import ranked
+from rubric_measures.grades.compiled import BANK_DOC, Grades, ItemRows
+from rubric_measures.grades.notes import note_lost_penalties, note_without_items
+from rubric_measures.grades.rows import build_grades
 from rubric_measures.measures.plan import Plan, QueryScorer, is_supported
-from rubric_measures.score_notes import note_lost_penalties, note_without_items
-from rubric_measures.sorting import ranked
 
 __all__ = ["RubricProvider", "rankings_of", "register"]
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rubric_measures.errors import InputError
+from rubric_measures.base.errors import InputError
+from rubric_measures.meta_evaluation._krippendorff import krippendorff_alpha
 from rubric_measures.meta_evaluation.kappa import confusion, kappa_of_confusion, paired_labels, whole_labels
-from rubric_measures.meta_evaluation.krippendorff import krippendorff_alpha
 
 __all__ = [
     "Agreement",

@@ -17,9 +17,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rubric_measures.errors import InputError, UnknownNameError
-from rubric_measures.meta_evaluation.batches import FloatArray, pieces, ratio
-from rubric_measures.meta_evaluation.top_weighted import rbo_batch, tau_ap_b_batch, tau_ap_batch
+from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.meta_evaluation._batches import FloatArray, pieces, ratio
+from rubric_measures.meta_evaluation._top_weighted import rbo_batch, tau_ap_b_batch, tau_ap_batch
 
 __all__ = [
     "COEFFICIENTS",

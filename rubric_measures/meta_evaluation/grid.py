@@ -9,13 +9,15 @@ from typing import Literal
 
 from ir_measures.measures.base import Measure
 
-from rubric_measures.errors import InputError, MeasureError
-from rubric_measures.formats.graded_files import GradedFile
-from rubric_measures.grade_set_keys import UNKNOWN_GRADER, GradeSetKey, choices_of, prompt_cells
-from rubric_measures.grade_sets import GradeFilter, grade_sets
-from rubric_measures.graded import OnFailed
-from rubric_measures.leaderboard import Leaderboard, score_records
-from rubric_measures.meta_evaluation.bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED
+from rubric_measures.base.entities import TestBank
+from rubric_measures.base.errors import InputError, MeasureError
+from rubric_measures.grades.compiled import OnFailed
+from rubric_measures.grades.grade_set_keys import UNKNOWN_GRADER, GradeSetKey, choices_of, prompt_cells
+from rubric_measures.grades.grade_sets import GradeFilter, grade_sets
+from rubric_measures.grades.loading import RecordQuery, consume_records
+from rubric_measures.leaderboards.scoring import Leaderboard, score_records
+from rubric_measures.leaderboards.workbench import score_workbench, workbench_filter
+from rubric_measures.meta_evaluation._bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED
 from rubric_measures.meta_evaluation.leaderboard_correlation import (
     DEFAULT_COEFFICIENTS,
     GridCell,
@@ -24,9 +26,7 @@ from rubric_measures.meta_evaluation.leaderboard_correlation import (
     scores_of_board,
     scores_of_workbench,
 )
-from rubric_measures.records import TestBank
-from rubric_measures.selection import RecordQuery, consume_records
-from rubric_measures.workbench import score_workbench, workbench_filter
+from rubric_measures.records.streaming import GradedFile
 
 __all__ = ["DEFAULT_RELS", "correlate_grid", "expand_measures"]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rubric_measures.errors import InputError
-from rubric_measures.meta_evaluation.batches import PIECE, FloatArray
-from rubric_measures.meta_evaluation.bootstrap import (
+from rubric_measures.base.errors import InputError
+from rubric_measures.meta_evaluation._batches import PIECE, FloatArray
+from rubric_measures.meta_evaluation._bootstrap import (
     DEFAULT_ROUNDS,
     DEFAULT_SEED,
     Interval,

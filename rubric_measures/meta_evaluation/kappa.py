@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rubric_measures.errors import InputError
-from rubric_measures.meta_evaluation.bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED, Interval, bootstrap_statistic
+from rubric_measures.base.errors import InputError
+from rubric_measures.meta_evaluation._bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED, Interval, bootstrap_statistic
 
 __all__ = [
     "BinaryAgreement",

@@ -10,13 +10,16 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rubric_measures.errors import InputError
-from rubric_measures.formats.graded_files import GradedFile, PassageGroup
+from rubric_measures.base.entities import TestBank
+from rubric_measures.base.errors import InputError
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.formats.trec_ids import spaced_ids, written_id
-from rubric_measures.grade_rows import build_grades
-from rubric_measures.grade_sets import GradeFilter
-from rubric_measures.graded import BANK_DOC, Grades, Label
+from rubric_measures.grades.compiled import BANK_DOC, Grades, Label
+from rubric_measures.grades.grade_sets import GradeFilter
+from rubric_measures.grades.loading import load_records
+from rubric_measures.grades.rows import build_grades
+from rubric_measures.meta_evaluation._bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED, Interval
+from rubric_measures.meta_evaluation._krippendorff import krippendorff_alpha
 from rubric_measures.meta_evaluation.agreement import (
     Agreement,
     Histogram,
@@ -25,17 +28,14 @@ from rubric_measures.meta_evaluation.agreement import (
     label_histogram,
     topic_spread,
 )
-from rubric_measures.meta_evaluation.bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED, Interval
 from rubric_measures.meta_evaluation.kappa import (
     BinaryAgreement,
     binary_agreement,
     binary_at_all_cutoffs,
     kappa_interval,
 )
-from rubric_measures.meta_evaluation.krippendorff import krippendorff_alpha
 from rubric_measures.meta_evaluation.workbench_tables import JudgedPassage
-from rubric_measures.records import TestBank
-from rubric_measures.selection import load_records
+from rubric_measures.records.streaming import GradedFile, PassageGroup
 
 __all__ = [
     "LabelSource",

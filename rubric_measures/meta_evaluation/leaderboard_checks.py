@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, replace
 
 from ir_measures.measures.base import Measure
 
-from rubric_measures.files import read_text
+from rubric_measures.base.files import read_text
+from rubric_measures.base.sorting import Gap
 from rubric_measures.formats.run_names import distinct_run_names
 from rubric_measures.formats.trec import columns_of, read_run
 from rubric_measures.formats.trec_ids import as_known, written_id
-from rubric_measures.graded import Grades, OnFailed, QueryGrades
-from rubric_measures.leaderboard import OVERALL, Leaderboard, needed_depth, score_records, score_runs
-from rubric_measures.run_spool import RowSpool
-from rubric_measures.selection import RecordQuery
-from rubric_measures.sorting import Gap
+from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades
+from rubric_measures.grades.loading import RecordQuery
+from rubric_measures.leaderboards.run_spool import RowSpool
+from rubric_measures.leaderboards.scoring import OVERALL, Leaderboard, needed_depth, score_records, score_runs
 
 __all__ = [
     "LeaderboardChecks",

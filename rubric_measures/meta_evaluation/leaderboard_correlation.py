@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from rubric_measures.errors import InputError
+from rubric_measures.base.errors import InputError
 from rubric_measures.formats.leaderboards import LeaderboardTable
-from rubric_measures.leaderboard import OVERALL, Leaderboard
-from rubric_measures.meta_evaluation.bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED
+from rubric_measures.leaderboards.scoring import OVERALL, Leaderboard
+from rubric_measures.meta_evaluation._bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED
 from rubric_measures.meta_evaluation.correlation import (
     CoefficientName,
     max_rank_drop,

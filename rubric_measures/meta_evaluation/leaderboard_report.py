@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rubric_measures.errors import InputError, UnknownNameError
+from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.formats.leaderboards import LeaderboardTable
-from rubric_measures.leaderboard import OVERALL, Leaderboard
-from rubric_measures.meta_evaluation.bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED, Interval, bootstrap_means
+from rubric_measures.leaderboards.scoring import OVERALL, Leaderboard
+from rubric_measures.meta_evaluation._bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED, Interval, bootstrap_means
 from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks
 from rubric_measures.meta_evaluation.prediction_powered import PredictionPowered, prediction_powered_mean
 from rubric_measures.meta_evaluation.system_comparison import Comparison, Procedure, Test, compare_systems

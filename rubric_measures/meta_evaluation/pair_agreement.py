@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rubric_measures.errors import InputError
-from rubric_measures.meta_evaluation.significance import ROUNDING, Correction, adjust, complete_table
+from rubric_measures.base.errors import InputError
+from rubric_measures.meta_evaluation._significance import ROUNDING, Correction, adjust, complete_table
 
 __all__ = ["PairAgreement", "significant_pair_agreement"]
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rubric_measures.errors import InputError
-from rubric_measures.extras import require
-from rubric_measures.files import followed
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.extras import require
+from rubric_measures.base.files import followed
 from rubric_measures.meta_evaluation.agreement import bland_altman
 from rubric_measures.meta_evaluation.correlation import correlate
 from rubric_measures.meta_evaluation.intervals import pooled_tau, topic_tau

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rubric_measures.errors import InputError
+from rubric_measures.base.errors import InputError
 
 __all__ = ["PredictionPowered", "prediction_powered_mean"]
 

@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rubric_measures.errors import InputError, UnknownNameError
-from rubric_measures.meta_evaluation.bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED
-from rubric_measures.meta_evaluation.significance import (
+from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.meta_evaluation._bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED
+from rubric_measures.meta_evaluation._significance import (
     PairedTest,
     adjust,
     groups_of_equals,

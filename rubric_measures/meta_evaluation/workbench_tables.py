@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from rubric_measures.errors import InputError
+from rubric_measures.base.errors import InputError
 from rubric_measures.meta_evaluation.kappa import binary_kappa
 
 __all__ = [

@@ -1,8 +1,8 @@
 """Prompt texts (TOML, with scale and citation) and the parsers of their replies."""
 
-from rubric_measures.prompts.delimiters import neutralise
-from rubric_measures.prompts.injection import looks_like_instruction
-from rubric_measures.prompts.library import (
+from rubric_measures.prompts._delimiters import neutralise
+from rubric_measures.prompts._injection import looks_like_instruction
+from rubric_measures.prompts._library import (
     Prompt,
     list_text,
     load_prompt,

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from rubric_measures.errors import InputError
-from rubric_measures.prompts.item_lists import parse_items, parse_list
-from rubric_measures.prompts.ratings import is_unanswerable, parse_rating
-from rubric_measures.prompts.replies import Parsed, clean_reply, find_lists, find_objects
+from rubric_measures.base.errors import InputError
+from rubric_measures.prompts._item_lists import parse_items, parse_list
+from rubric_measures.prompts._ratings import is_unanswerable, parse_rating
+from rubric_measures.prompts._replies import Parsed, clean_reply, find_lists, find_objects
 
 __all__ = [
     "Parsed",

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode
 
-from rubric_measures.errors import InputError, RubricMeasuresError, UnknownNameError
-from rubric_measures.extras import require
-from rubric_measures.review import screens
-from rubric_measures.review.pages import ASSETS, read_asset, render
+from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError
+from rubric_measures.base.extras import require
+from rubric_measures.review import _screens as screens
+from rubric_measures.review._pages import ASSETS, read_asset, render
+from rubric_measures.review._screens import Asked, ScreenAnswer
 from rubric_measures.review.safety import HEADERS, Access, cookies_of, host_name, new_session
-from rubric_measures.review.screens import Answer, Asked
 from rubric_measures.review.session import Review
 from rubric_measures.review.store import StateError
 
@@ -50,7 +50,7 @@ def make_app(review: Review, access: Access) -> Any:
     applications = require("starlette.applications", "review")
     routing = require("starlette.routing", "review")
     require("jinja2", "review")
-    gets: dict[str, Callable[[Review, Asked], Answer]] = {
+    gets: dict[str, Callable[[Review, Asked], ScreenAnswer]] = {
         "/": screens.queue,
         "/check": screens.check,
         "/bank": screens.bank,
@@ -60,7 +60,7 @@ def make_app(review: Review, access: Access) -> Any:
         "/person": screens.person,
         "/queue.html": screens.queue_file,
     }
-    posts: dict[str, Callable[[Review, Asked], Answer]] = {
+    posts: dict[str, Callable[[Review, Asked], ScreenAnswer]] = {
         "/grade": screens.post_grade,
         "/decide": screens.post_decide,
         "/impact": screens.post_impact,
@@ -145,7 +145,7 @@ async def _form(request: Any) -> Mapping[str, Sequence[str]] | None:
 
 
 def _endpoint(
-    review: Review, access: Access, handlers: Mapping[str, Callable[[Review, Asked], Answer] | None]
+    review: Review, access: Access, handlers: Mapping[str, Callable[[Review, Asked], ScreenAnswer] | None]
 ) -> Callable[[Any], Any]:
     in_thread = require("starlette.concurrency", "review").run_in_threadpool
     background = require("starlette.background", "review").BackgroundTask
@@ -178,9 +178,9 @@ def _endpoint(
         if visit.shown_token and request.method == "GET":
             # The token leaves the address, which the browser keeps in its history and shows on the screen.
             kept = [pair for pair in parse_qsl(request.url.query, keep_blank_values=True) if pair[0] != "token"]
-            return _finish(Answer(redirect=visit.path + ("?" + urlencode(kept) if kept else "")), visit, access)
+            return _finish(ScreenAnswer(redirect=visit.path + ("?" + urlencode(kept) if kept else "")), visit, access)
         if not visit.person and visit.path != "/person":
-            return _finish(Answer(redirect="/person?" + urlencode({"then": _target(request)})), visit, access)
+            return _finish(ScreenAnswer(redirect="/person?" + urlencode({"then": _target(request)})), visit, access)
         response = _finish(await in_thread(_answered, handler, review, asked), visit, access)
         if request.method == "POST" and response.status_code == 303:
             # After the answer is out, so that whoever looks at the impact next need not wait for it.
@@ -194,20 +194,20 @@ def _target(request: Any) -> str:
     return request.url.path + (f"?{request.url.query}" if request.url.query else "") if request.method == "GET" else "/"
 
 
-def _answered(handler: Callable[[Review, Asked], Answer], review: Review, asked: Asked) -> Answer:
+def _answered(handler: Callable[[Review, Asked], ScreenAnswer], review: Review, asked: Asked) -> ScreenAnswer:
     try:
         return handler(review, asked)
     except StateError as error:
         # Every other page would ask the same file for what it shows.
         text = f"{error}. What you sent was not kept: go back, and send it again."
-        return Answer(render("refused.html", text=text), 503)
+        return ScreenAnswer(render("refused.html", text=text), 503)
     except UnknownNameError as error:
         return screens.error_page(review, asked, str(error), 404)
     except (InputError, RubricMeasuresError) as error:
         return screens.error_page(review, asked, str(error), 400)
 
 
-def _finish(answer: Answer, visit: _Visit, access: Access) -> Any:
+def _finish(answer: ScreenAnswer, visit: _Visit, access: Access) -> Any:
     headers: dict[str, str] = {}
     if answer.redirect:
         headers["location"] = answer.redirect

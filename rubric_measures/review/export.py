@@ -10,10 +10,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from rubric_measures.errors import FormatError, InputError
-from rubric_measures.files import atomic_writer, iter_lines, path_name
+from rubric_measures.base.entities import ItemKind
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.files import atomic_writer, iter_lines, path_name
+from rubric_measures.base.signature import content_hash, item_content
 from rubric_measures.formats.bank import read_bank, write_bank
-from rubric_measures.formats.workbench import (
+from rubric_measures.grades.assessors import HUMAN
+from rubric_measures.records.files import (
     ITEM_CONTENTS,
     GradedPassage,
     ItemGradeSet,
@@ -23,18 +26,15 @@ from rubric_measures.formats.workbench import (
     grade_of_items,
     write_graded,
 )
-from rubric_measures.people import HUMAN
-from rubric_measures.records import ItemKind
-from rubric_measures.review.agreeing import open_note
-from rubric_measures.review.asked import checked_person
-from rubric_measures.review.bank_formats import made_banks, write_banks
-from rubric_measures.review.edited_bank import edited_entries
-from rubric_measures.review.events import PAGE, Cell, Event, Snapshot
-from rubric_measures.review.material import Material
-from rubric_measures.review.standing import left_grades, left_items, left_note, words_of
+from rubric_measures.review._agreement import open_note
+from rubric_measures.review._bank_formats import made_banks, write_banks
+from rubric_measures.review._edited_bank import edited_entries
+from rubric_measures.review._events import PAGE, CellKey, Event, Snapshot
+from rubric_measures.review._importing import PageGrade, TakenIn
+from rubric_measures.review._stale_items import left_grades, left_items, left_note, words_of
+from rubric_measures.review.requests import checked_person
+from rubric_measures.review.review_data import Material
 from rubric_measures.review.store import ReviewStore
-from rubric_measures.review.taking_in import PageGrade, TakenIn
-from rubric_measures.signature import content_hash, item_content
 
 __all__ = [
     "HUMAN_PROMPT",
@@ -304,7 +304,7 @@ def _row(name: str, line: int, data: bytes, material: Material) -> PageGrade:
     grade = value.get("grade")
     if "grade" not in value or (grade is not None and (type(grade) is not int or not 0 <= grade <= 5)):
         raise FormatError("expected a grade from 0 to 5, or null for undecided", path=name, line=line, field="grade")
-    cell = Cell(value["query_id"], value["doc_id"], value["item_id"])
+    cell = CellKey(value["query_id"], value["doc_id"], value["item_id"])
     try:
         grader = material.grade(cell).grade
         person = checked_person(value["person"])
@@ -325,7 +325,7 @@ def _row(name: str, line: int, data: bytes, material: Material) -> PageGrade:
 
 
 def static_page(
-    material: Material, snapshot: Snapshot, cells: Sequence[Cell], title: str, by_influence: bool = False
+    material: Material, snapshot: Snapshot, cells: Sequence[CellKey], title: str, by_influence: bool = False
 ) -> str:
     """A queue as one HTML file that works without a server; it does not contain the grader's grades.
 
@@ -338,7 +338,7 @@ def static_page(
         title: of the page.
         by_influence: the queue is one by influence, which tells something about grades: the page says so.
     """
-    from rubric_measures.review.pages import render
+    from rubric_measures.review._pages import render
 
     rows = []
     for cell in cells:

@@ -9,10 +9,10 @@ from typing import Literal, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from rubric_measures.people import HUMAN
-from rubric_measures.review.events import Cell, PersonGrade
-from rubric_measures.review.material import Material, QueryMaterial
-from rubric_measures.sorting import Gap
+from rubric_measures.base.sorting import Gap
+from rubric_measures.grades.assessors import HUMAN
+from rubric_measures.review._events import CellKey, PersonGrade
+from rubric_measures.review.review_data import Material, QueryMaterial
 
 __all__ = [
     "ORDERS",
@@ -42,7 +42,7 @@ Items = Collection[tuple[str, str]]
 class QueueEntry(NamedTuple):
     """One grade to check, and why it stands where it stands."""
 
-    cell: Cell
+    cell: CellKey
     score: float
     why: str
 
@@ -76,7 +76,7 @@ class CellQueue(Sequence[QueueEntry]):
             return [self._entry(number) for number in self._numbers[place].tolist()]
         return self._entry(int(self._numbers[place]))
 
-    def place(self, cell: Cell) -> int | None:
+    def place(self, cell: CellKey) -> int | None:
         """Where a grade stands; None where it is not in the queue."""
         at = self._known.get(cell, -1) - self._start
         found = int(self._places[at]) if 0 <= at < len(self._places) else -1
@@ -110,7 +110,7 @@ def _range(material: Material, query_id: str) -> range:
     return material.ranges.get(query_id, range(0)) if query_id else range(len(material.cells))
 
 
-def _entry_of(material: Material, cell: Cell, people: Mapping[str, PersonGrade]) -> QueueEntry:
+def _entry_of(material: Material, cell: CellKey, people: Mapping[str, PersonGrade]) -> QueueEntry:
     said = material.queries[cell.query_id].others(cell.doc_id, cell.item_id)
     # Who graded it in an earlier review, too, has one grade: the later.
     said |= {f"{HUMAN}{person}": one.final for person, one in people.items() if one.final is not None}
@@ -119,7 +119,7 @@ def _entry_of(material: Material, cell: Cell, people: Mapping[str, PersonGrade])
     return QueueEntry(cell, (spread > 0) + (spread >= FAR), f"{len(grades)} grades differ by {spread}")
 
 
-def spread_of(material: Material, cell: Cell, people: Mapping[str, PersonGrade]) -> QueueEntry | None:
+def spread_of(material: Material, cell: CellKey, people: Mapping[str, PersonGrade]) -> QueueEntry | None:
     """How far the grades of one cell lie apart, those of people too; None where they agree."""
     entry = _entry_of(material, cell, people)
     return entry if entry.score else None
@@ -128,7 +128,7 @@ def spread_of(material: Material, cell: Cell, people: Mapping[str, PersonGrade])
 def with_people(
     material: Material,
     queue: CellQueue,
-    people: Mapping[Cell, Mapping[str, PersonGrade]],
+    people: Mapping[CellKey, Mapping[str, PersonGrade]],
     query_id: str = "",
     left: Items = (),
 ) -> AmendedQueue:
@@ -164,7 +164,7 @@ def by_influence(material: Material, rel: int = 4, cutoff: int = 20, query_id: s
         for (doc_id, item_id), count in moved.items():
             score = count * (len(runs) - count) / size
             if score:
-                cell = Cell(query.query_id, doc_id, item_id)
+                cell = CellKey(query.query_id, doc_id, item_id)
                 entries.append(QueueEntry(cell, score, f"moves {count} of {len(runs)} runs"))
     return sorted(entries, key=lambda entry: (-entry.score, entry.cell))
 
@@ -233,7 +233,7 @@ def make_queue(
     query_id: str = "",
     seed: int = 0,
     size: int = 100,
-    people: Mapping[Cell, Mapping[str, PersonGrade]] | None = None,
+    people: Mapping[CellKey, Mapping[str, PersonGrade]] | None = None,
     left: Items = (),
 ) -> Sequence[QueueEntry]:
     """The queue of an order; `query_id` keeps only the grades of one query, and those of `left` items are not in it."""
@@ -263,8 +263,8 @@ class AmendedQueue(Sequence[QueueEntry]):
     def __init__(
         self,
         base: Sequence[QueueEntry],
-        place: Callable[[Cell], int | None],
-        moved: Mapping[Cell, QueueEntry | None],
+        place: Callable[[CellKey], int | None],
+        moved: Mapping[CellKey, QueueEntry | None],
         order: Callable[[QueueEntry], tuple[float, int]],
     ) -> None:
         self._base, self._order = base, order

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 
-from rubric_measures.errors import InputError
+from rubric_measures.base.errors import InputError
 
 __all__ = ["ANY_ADDRESS", "HEADERS", "Access", "check_bind", "cookies_of", "host_name", "is_loopback", "new_session"]
 

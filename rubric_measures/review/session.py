@@ -10,14 +10,14 @@ from types import MappingProxyType
 
 from ir_measures.measures.base import Measure
 
-from rubric_measures.errors import RubricMeasuresError
-from rubric_measures.review.agreeing import agreement_rows
-from rubric_measures.review.bank_formats import bank_formats
-from rubric_measures.review.events import Cell, PersonGrade, Snapshot
-from rubric_measures.review.impact import Impact, Scores, impact_of
-from rubric_measures.review.impact_items import ItemImpacts, ItemScores
-from rubric_measures.review.material import Material
-from rubric_measures.review.pages import load_templates
+from rubric_measures.base.errors import RubricMeasuresError
+from rubric_measures.review._agreement import agreement_rows
+from rubric_measures.review._bank_formats import bank_formats
+from rubric_measures.review._events import CellKey, PersonGrade, Snapshot
+from rubric_measures.review._impact import Impact, Scores, impact_of
+from rubric_measures.review._impact_items import ItemImpacts, ItemScores
+from rubric_measures.review._pages import load_templates
+from rubric_measures.review._stale_items import left_items
 from rubric_measures.review.queues import (
     ORDERS,
     AmendedQueue,
@@ -30,7 +30,7 @@ from rubric_measures.review.queues import (
     spread_of,
     without,
 )
-from rubric_measures.review.standing import left_items
+from rubric_measures.review.review_data import Material
 from rubric_measures.review.store import ReviewStore
 
 __all__ = ["Queue", "QueueChoice", "Review"]
@@ -62,13 +62,13 @@ class Queue:
     """
 
     entries: Sequence[QueueEntry]
-    place: Callable[[Cell], int | None]
+    place: Callable[[CellKey], int | None]
     last_id: int
-    said: Mapping[Cell, Mapping[str, PersonGrade]]
-    moved: Mapping[Cell, QueueEntry | None]
+    said: Mapping[CellKey, Mapping[str, PersonGrade]]
+    moved: Mapping[CellKey, QueueEntry | None]
     base: Queue | None
 
-    def has(self, cell: Cell) -> bool:
+    def has(self, cell: CellKey) -> bool:
         """Whether a grade is in the queue; quicker than its place."""
         if cell in self.moved:
             return self.moved[cell] is not None
@@ -187,7 +187,7 @@ class Review:
                 moved[cell] = new
         entries = AmendedQueue(base.entries, base.place, moved, by_score(self.material))
 
-        def place(cell: Cell) -> int | None:
+        def place(cell: CellKey) -> int | None:
             if cell in moved:
                 entry = moved[cell]
                 return entries.place_of(entry) if entry is not None else None

@@ -16,13 +16,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from rubric_measures.errors import InputError
-from rubric_measures.files import path_name
-from rubric_measures.records import RubricItem, TestBank, make_item_id
-from rubric_measures.review.events import EDITS, Cell, Event, Snapshot
-from rubric_measures.review.folding import extend, fold
-from rubric_measures.review.taking_in import PageGrade, TakenIn, take_in
-from rubric_measures.review.undoing import Undone, candidates
+from rubric_measures.base.entities import RubricItem, TestBank, make_item_id
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.files import path_name
+from rubric_measures.review._events import EDITS, CellKey, Event, Snapshot
+from rubric_measures.review._importing import PageGrade, TakenIn, take_in
+from rubric_measures.review._replay import extend, fold
+from rubric_measures.review._undoing import Undone, candidates
 
 __all__ = ["ConflictError", "ReviewStore", "StateError"]
 
@@ -215,12 +215,14 @@ class ReviewStore:
             Event(number, person, time, kind, json.loads(text), uid) for number, person, time, kind, text, uid in rows
         ]
 
-    def grade(self, person: str, cell: Cell, grade: int | None, grader_grade: int | None, blind: bool = True) -> Event:
+    def grade(
+        self, person: str, cell: CellKey, grade: int | None, grader_grade: int | None, blind: bool = True
+    ) -> Event:
         """Keeps the grade that a person gives a cell, with the grader's at that time; None is undecided."""
         payload = {**cell._asdict(), "grade": _checked(grade), "grader_grade": grader_grade, "blind": blind}
         return self._write(person, "grade", lambda _: payload)
 
-    def decide(self, person: str, cell: Cell, decision: str, grade: int, reason: str) -> Event:
+    def decide(self, person: str, cell: CellKey, decision: str, grade: int, reason: str) -> Event:
         """Keeps what a person does after seeing the grader's grade.
 
         Args:
@@ -248,7 +250,7 @@ class ReviewStore:
 
         return self._write(person, "decide", check)
 
-    def look(self, person: str, cells: Sequence[Cell]) -> Event:
+    def look(self, person: str, cells: Sequence[CellKey]) -> Event:
         """Keeps that a person saw which way others' grades went: what they say of these later is not blind."""
         return self._write(person, "look", lambda _: {"cells": [list(cell) for cell in cells]})
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from rubric_measures.backends.base import Reply, Request
-from rubric_measures.errors import BackendError, GradingError, InputError, RejectedError
-from rubric_measures.runners.ray_connection import connected
-from rubric_measures.runners.ray_desk import Desk, feed, pack_requests
-from rubric_measures.runners.ray_worker import BackendSpec, Returned, Worker
+from rubric_measures.base.errors import BackendError, GradingError, InputError, RejectedError
+from rubric_measures.runners._ray_connection import connected
+from rubric_measures.runners._ray_desk import Desk, feed, pack_requests
+from rubric_measures.runners._ray_worker import BackendSpec, Returned, Worker
 
 __all__ = ["RayPool", "RaySettings"]
 

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 from rubric_measures.backends import Backend, make_backend
 from rubric_measures.backends.base import Request
-from rubric_measures.errors import InputError, MissingExtraError, RejectedError
-from rubric_measures.runners.local import LocalRunner, RunState
-from rubric_measures.runners.ray_connection import connected
+from rubric_measures.base.errors import InputError, MissingExtraError, RejectedError
+from rubric_measures.runners._local import LocalRunner, RunState
+from rubric_measures.runners._ray_connection import connected
+from rubric_measures.runners._ray_worker import BackendSpec
 from rubric_measures.runners.ray_pool import RayPool, RaySettings
-from rubric_measures.runners.ray_worker import BackendSpec
 
 __all__ = ["RayRunner", "ray_backend"]
 
@@ -165,7 +165,7 @@ def ray_backend(model: str, options: dict[str, Any], settings: RaySettings) -> t
 
 
 def _device(gpus: float | None) -> str:
-    from rubric_measures.backends.hf_loading import choose_device
+    from rubric_measures.backends.hf.loading import choose_device
 
     if gpus:
         return "cuda"
@@ -173,7 +173,7 @@ def _device(gpus: float | None) -> str:
 
 
 def _dtype_there(settings: RaySettings, device: str) -> str:
-    from rubric_measures.backends.hf_loading import choose_dtype
+    from rubric_measures.backends.hf.loading import choose_dtype
 
     with connected(settings.address) as ray:
         chosen: str = ray.get(ray.remote(choose_dtype).options(num_gpus=settings.gpus_per_actor).remote("auto", device))

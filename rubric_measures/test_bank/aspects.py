@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rubric_measures.errors import InputError
+from rubric_measures.base.entities import RubricItem, TestBank, make_item_id
+from rubric_measures.base.errors import InputError
 from rubric_measures.prompts import load_prompt
-from rubric_measures.records import RubricItem, TestBank, make_item_id
 
 __all__ = ["aspect_bank"]
 

@@ -14,10 +14,10 @@ from rubric_measures.prompts import Parsed
 from rubric_measures.runners import Job, LocalRunner, RunStats
 
 __all__ = [
-    "Ask",
+    "BankCall",
+    "BankReply",
     "Caller",
     "Failure",
-    "Outcome",
     "ask_all",
     "normalised",
     "run_jobs",
@@ -81,7 +81,7 @@ class Failure(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Ask(Generic[T]):
+class BankCall(Generic[T]):
     """One question to the model: what is shown, how the reply is read."""
 
     messages: tuple[Message, ...]
@@ -89,7 +89,7 @@ class Ask(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Outcome(Generic[T]):
+class BankReply(Generic[T]):
     """What came of one question: a value, or None and the reason; and the draws that it took."""
 
     value: T | None
@@ -97,13 +97,15 @@ class Outcome(Generic[T]):
     draws: int = 1
 
 
-def ask_all(caller: Caller, asks: Sequence[Ask[T]]) -> Generator[Sequence[Request], Sequence[Reply], list[Outcome[T]]]:
+def ask_all(
+    caller: Caller, asks: Sequence[BankCall[T]]
+) -> Generator[Sequence[Request], Sequence[Reply], list[BankReply[T]]]:
     """A step of a job that asks some questions together; the outcomes are in their order."""
-    outcomes: dict[int, Outcome[T]] = {}
+    outcomes: dict[int, BankReply[T]] = {}
     waiting = []
     for place, ask in enumerate(asks):
         if problem := caller.why_too_long(ask.messages):
-            outcomes[place] = Outcome(None, problem, 0)
+            outcomes[place] = BankReply(None, problem, 0)
         else:
             waiting.append(place)
     for draw in range(caller.retries + 1):
@@ -113,7 +115,7 @@ def ask_all(caller: Caller, asks: Sequence[Ask[T]]) -> Generator[Sequence[Reques
         again = []
         for place, reply in zip(waiting, replies, strict=True):
             parsed = _read(asks[place], reply)
-            outcomes[place] = Outcome(parsed.value, parsed.reason, draw + 1)
+            outcomes[place] = BankReply(parsed.value, parsed.reason, draw + 1)
             # A reply that was cut for its length would be cut again.
             if parsed.value is None and reply.status != "truncated":
                 again.append(place)
@@ -121,7 +123,7 @@ def ask_all(caller: Caller, asks: Sequence[Ask[T]]) -> Generator[Sequence[Reques
     return [outcomes[place] for place in range(len(asks))]
 
 
-def _read(ask: Ask[T], reply: Reply) -> Parsed[T]:
+def _read(ask: BankCall[T], reply: Reply) -> Parsed[T]:
     if reply.status != "ok" or reply.text is None:
         return Parsed(None, f"{reply.status}: {reply.error or 'no text'}")
     return ask.read(reply.text)

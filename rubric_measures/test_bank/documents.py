@@ -6,9 +6,9 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from rubric_measures.formats.workbench import QueryPassages
-from rubric_measures.grade_sets import DirectLabels, GradeFilter
-from rubric_measures.test_bank.nuggetization import Segment
+from rubric_measures.grades.grade_sets import DirectLabels, GradeFilter
+from rubric_measures.records.files import QueryPassages
+from rubric_measures.test_bank.nuggetization import SourceSegment
 
 __all__ = ["RelatedBy", "related_segments"]
 
@@ -25,7 +25,7 @@ def related_segments(
     llm: str = "",
     prompt_class: str = "",
     grade_set: str = "",
-) -> dict[str, list[Segment]]:
+) -> dict[str, list[SourceSegment]]:
     """Query id -> the segments that are related to it, in file order; the same text is shown once.
 
     Args:
@@ -45,7 +45,7 @@ def related_segments(
     """
     wanted = GradeFilter(llm or None, prompt_class or None, grade_set=grade_set or None)
     labels = DirectLabels(wanted, "choose one with --prompt-class, --llm or --grade-set")
-    found: dict[str, list[Segment]] = {}
+    found: dict[str, list[SourceSegment]] = {}
     unlabelled = 0
     for group in groups:
         segments = found.setdefault(group.query_id, [])
@@ -63,7 +63,7 @@ def related_segments(
             unlabelled += label is None
             if label is not None and label >= level and passage.text.strip() and passage.text not in shown:
                 shown.add(passage.text)
-                segments.append(Segment(passage.doc_id, passage.text))
+                segments.append(SourceSegment(passage.doc_id, passage.text))
     if unlabelled:
         _LOGGER.warning("%d passages left out: no %s", unlabelled, "direct grade" if by == "direct" else "judgment")
     return found

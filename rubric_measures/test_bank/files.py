@@ -8,15 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rubric_measures.errors import FormatError, InputError
-from rubric_measures.files import atomic_writer, iter_lines, path_name
+from rubric_measures.base.entities import TestBank
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.files import atomic_writer, iter_lines, path_name
+from rubric_measures.base.signature import canonical_json
 from rubric_measures.formats.bank import BankEntry, bank_entries
 from rubric_measures.formats.queries import read_query_file
-from rubric_measures.formats.workbench import load_graded
-from rubric_measures.records import TestBank
-from rubric_measures.signature import canonical_json
-from rubric_measures.test_bank.generation import Topic
-from rubric_measures.test_bank.nuggetization import Segment
+from rubric_measures.records.files import load_graded
+from rubric_measures.test_bank.generation import BankQuery
+from rubric_measures.test_bank.nuggetization import SourceSegment
 from rubric_measures.test_bank.synthetic_queries import SyntheticQuery
 
 __all__ = ["made_entries", "read_passages", "read_topics", "write_synthetic"]
@@ -25,7 +25,7 @@ _ID_FIELDS = ("doc_id", "docid", "did", "id", "paragraph_id")
 _TEXT_FIELDS = ("text", "segment", "contents", "document", "body")
 
 
-def read_topics(name: str) -> list[Topic]:
+def read_topics(name: str) -> list[BankQuery]:
     """The topics of a query file (JSON, JSON lines, TSV), or of an ir_datasets id where there is no such file.
 
     A query with facets gives one topic a facet, one without gives one topic.
@@ -38,18 +38,20 @@ def read_topics(name: str) -> list[Topic]:
         dataset = _dataset(name)
         if not dataset.has_queries():
             raise InputError(f"{name}: this ir_datasets id has no queries")
-        return [Topic(query.query_id, query.default_text()) for query in dataset.queries_iter()]
+        return [BankQuery(query.query_id, query.default_text()) for query in dataset.queries_iter()]
     found = read_query_file(name)
     facets: dict[str, list[tuple[str, str]]] = {}
     for (query_id, facet_id), text in found.facets.items():
         facets.setdefault(query_id, []).append((facet_id, text))
-    topics: list[Topic] = []
+    topics: list[BankQuery] = []
     for query_id, text in found.texts.items():
-        topics += [Topic(query_id, text, *facet) for facet in facets.get(query_id, [])] or [Topic(query_id, text)]
+        topics += [BankQuery(query_id, text, *facet) for facet in facets.get(query_id, [])] or [
+            BankQuery(query_id, text)
+        ]
     return topics
 
 
-def read_passages(name: str) -> Iterator[Segment]:
+def read_passages(name: str) -> Iterator[SourceSegment]:
     """The passages of a collection, in its order.
 
     The collection is a file (graded passage records, JSON lines of objects with `doc_id` and `text`, or TSV of id and
@@ -64,7 +66,7 @@ def read_passages(name: str) -> Iterator[Segment]:
         if not dataset.has_docs():
             raise InputError(f"{name}: this ir_datasets id has no documents")
         for document in dataset.docs_iter():
-            yield Segment(document.doc_id, document.default_text())
+            yield SourceSegment(document.doc_id, document.default_text())
         return
     for line, data in iter_lines(name):
         head = data.lstrip()[:1]
@@ -76,16 +78,16 @@ def read_passages(name: str) -> Iterator[Segment]:
         yield _of_object(data, name, line) if head == b"{" else _of_columns(data, name, line)
 
 
-def _of_records(name: str) -> Iterator[Segment]:
+def _of_records(name: str) -> Iterator[SourceSegment]:
     seen: set[str] = set()
     for group in load_graded(name):
         for passage in group.passages:
             if passage.doc_id not in seen:  # a passage that was retrieved for two queries is one passage
                 seen.add(passage.doc_id)
-                yield Segment(passage.doc_id, passage.text)
+                yield SourceSegment(passage.doc_id, passage.text)
 
 
-def _of_object(data: bytes, name: str, line: int) -> Segment:
+def _of_object(data: bytes, name: str, line: int) -> SourceSegment:
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -95,24 +97,24 @@ def _of_object(data: bytes, name: str, line: int) -> Segment:
     if doc_id is None or text is None:
         missing = f"one of {', '.join(_ID_FIELDS)}" if doc_id is None else f"a text in {', '.join(_TEXT_FIELDS)}"
         raise FormatError(f"expected {missing}", path=path_name(name), line=line)
-    return Segment(str(doc_id), text)
+    return SourceSegment(str(doc_id), text)
 
 
-def _of_columns(data: bytes, name: str, line: int) -> Segment:
+def _of_columns(data: bytes, name: str, line: int) -> SourceSegment:
     try:
         doc_id, tab, text = data.decode("utf-8").partition("\t")
     except UnicodeDecodeError:
         raise FormatError("is not UTF-8; convert the file first", path=path_name(name), line=line) from None
     if not tab or not doc_id.strip():
         raise FormatError("expected `doc_id<TAB>text` or a JSON object; found no tab", path=path_name(name), line=line)
-    return Segment(doc_id.strip(), text)
+    return SourceSegment(doc_id.strip(), text)
 
 
 def _dataset(name: str) -> Any:
     import ir_datasets
 
     # Registers this package's own ids.
-    importlib.import_module("rubric_measures.collection")
+    importlib.import_module("rubric_measures.corpora.collections")
     try:
         return ir_datasets.load(name)
     except KeyError:

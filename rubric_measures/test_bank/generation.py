@@ -9,18 +9,18 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from rubric_measures.backends.base import Message
-from rubric_measures.errors import InputError
+from rubric_measures.base.entities import ItemKind, RubricItem, TestBank, make_item_id
+from rubric_measures.base.errors import InputError
 from rubric_measures.prompts import Prompt, load_prompt
 from rubric_measures.prompts.parsers import parse_items
-from rubric_measures.records import ItemKind, RubricItem, TestBank, make_item_id
-from rubric_measures.test_bank.calls import Ask, Caller, Failure, Outcome, ask_all, run_jobs, without_duplicates
+from rubric_measures.test_bank.calls import BankCall, BankReply, Caller, Failure, ask_all, run_jobs, without_duplicates
 
-__all__ = ["GeneratedBank", "Topic", "generate_bank", "generation_prompt", "topic_messages"]
+__all__ = ["BankQuery", "GeneratedBank", "generate_bank", "generation_prompt", "topic_messages"]
 
 _LOGGER = logging.getLogger("rubric_measures")
 
 
-class Topic(NamedTuple):
+class BankQuery(NamedTuple):
     """What one call is about: a query, or one facet (subtopic) of a query."""
 
     query_id: str
@@ -46,7 +46,7 @@ class GeneratedBank:
     duplicates: int = 0
 
 
-def generation_prompt(kind: ItemKind, topic: Topic, style: str = "auto") -> Prompt:
+def generation_prompt(kind: ItemKind, topic: BankQuery, style: str = "auto") -> Prompt:
     """The published prompt for a topic: `dl` asks about the query, `car` about a facet; `auto` looks for a facet.
 
     Raises:
@@ -61,7 +61,7 @@ def generation_prompt(kind: ItemKind, topic: Topic, style: str = "auto") -> Prom
     return load_prompt(f"bank.{kind}.{style}")
 
 
-def topic_messages(kind: ItemKind, topic: Topic, style: str = "auto") -> tuple[Message, ...]:
+def topic_messages(kind: ItemKind, topic: BankQuery, style: str = "auto") -> tuple[Message, ...]:
     """What the model is shown for a topic."""
     prompt = generation_prompt(kind, topic, style)
     if "query_subtopic" in prompt.fields:
@@ -70,7 +70,7 @@ def topic_messages(kind: ItemKind, topic: Topic, style: str = "auto") -> tuple[M
 
 
 def generate_bank(
-    topics: Sequence[Topic], caller: Caller, *, kind: ItemKind = "question", style: str = "auto"
+    topics: Sequence[BankQuery], caller: Caller, *, kind: ItemKind = "question", style: str = "auto"
 ) -> GeneratedBank:
     """Generates a bank: one call a topic, duplicates left out, ids by the rule of the workbench.
 
@@ -90,9 +90,9 @@ def generate_bank(
     Source: Dietz, SIGIR 2024, section 3.1 and Table 1; ids: the workbench's bank files.
     """
     _check(topics)
-    asks = [Ask(topic_messages(kind, topic, style), parse_items) for topic in topics]
+    asks = [BankCall(topic_messages(kind, topic, style), parse_items) for topic in topics]
     found = run_jobs(caller, ((n, ask_all(caller, [ask])) for n, ask in enumerate(asks)))
-    outcomes: list[Outcome[tuple[str, ...]]] = [found[n][0] for n in range(len(topics))]
+    outcomes: list[BankReply[tuple[str, ...]]] = [found[n][0] for n in range(len(topics))]
     items: dict[str, list[RubricItem]] = {topic.query_id: [] for topic in topics}
     failures: list[Failure] = []
     duplicates = 0
@@ -119,7 +119,7 @@ def generate_bank(
     return GeneratedBank(bank, tuple(failures), sum(outcome.draws for outcome in outcomes), duplicates)
 
 
-def _check(topics: Iterable[Topic]) -> None:
+def _check(topics: Iterable[BankQuery]) -> None:
     seen: set[tuple[str, str | None]] = set()
     for topic in topics:
         key = (topic.query_id, topic.facet_id)

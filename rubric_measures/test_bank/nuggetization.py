@@ -10,13 +10,13 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from rubric_measures.backends.base import Reply, Request
-from rubric_measures.errors import InputError
+from rubric_measures.base.entities import Importance, Query, RubricItem, TestBank, make_item_id
+from rubric_measures.base.errors import InputError
 from rubric_measures.prompts import Parsed, list_text, load_prompt
 from rubric_measures.prompts.parsers import parse_label_list, parse_list
-from rubric_measures.records import Importance, Query, RubricItem, TestBank, make_item_id
-from rubric_measures.test_bank.calls import Ask, Caller, Failure, ask_all, normalised, run_jobs, without_duplicates
+from rubric_measures.test_bank.calls import BankCall, Caller, Failure, ask_all, normalised, run_jobs, without_duplicates
 
-__all__ = ["BATCH", "MAX_NUGGETS", "NuggetBank", "Segment", "nuggetize", "published_calls", "trim"]
+__all__ = ["BATCH", "MAX_NUGGETS", "MadeNuggets", "SourceSegment", "nuggetize", "published_calls", "trim"]
 
 _LOGGER = logging.getLogger("rubric_measures")
 T = TypeVar("T")
@@ -25,7 +25,7 @@ MAX_NUGGETS = 30
 KEPT = 20
 
 
-class Segment(NamedTuple):
+class SourceSegment(NamedTuple):
     """One segment of a document that was judged related to the query."""
 
     doc_id: str
@@ -33,7 +33,7 @@ class Segment(NamedTuple):
 
 
 @dataclass(frozen=True)
-class NuggetBank:
+class MadeNuggets:
     """Nuggets from documents and what happened on the way.
 
     Attributes:
@@ -85,14 +85,14 @@ _Steps = Generator[Sequence[Request], Sequence[Reply], T]
 
 def nuggetize(
     queries: Sequence[Query],
-    segments: Mapping[str, Sequence[Segment]],
+    segments: Mapping[str, Sequence[SourceSegment]],
     caller: Caller,
     *,
     max_nuggets: int = MAX_NUGGETS,
     keep: int = KEPT,
     over_generate: bool = False,
     batch: int = BATCH,
-) -> NuggetBank:
+) -> MadeNuggets:
     """Builds each query's nuggets from its related documents.
 
     Ten segments a call; the list so far goes in, the updated list comes out, cut to `max_nuggets`. Then importance, ten
@@ -132,7 +132,7 @@ def nuggetize(
         _LOGGER.warning("%d nuggets are longer than the 12 words that the prompt asks for; they were kept", long)
     bank = TestBank(MappingProxyType(items), MappingProxyType({query.query_id: query.text for query in queries}))
     failures = tuple(failure for steps in made_of.values() for failure in steps.failures)
-    return NuggetBank(bank, MappingProxyType(sources), failures, sum(steps.calls for steps in made_of.values()))
+    return MadeNuggets(bank, MappingProxyType(sources), failures, sum(steps.calls for steps in made_of.values()))
 
 
 def trim(nuggets: Sequence[_Nugget], keep: int = KEPT) -> tuple[_Nugget, ...]:
@@ -158,7 +158,7 @@ def _windows(count: int, batch: int) -> list[slice]:
     return [slice(start, min(start + batch, count)) for start in range(0, count, batch)]
 
 
-def _make(query: Query, segments: Sequence[Segment], caller: Caller, plan: _Plan) -> _Steps[_Made]:
+def _make(query: Query, segments: Sequence[SourceSegment], caller: Caller, plan: _Plan) -> _Steps[_Made]:
     """The job of one query: all creation calls one after the other, then all importance calls together."""
     nuggets: tuple[_Nugget, ...] = ()
     failures: list[Failure] = []
@@ -180,8 +180,8 @@ def _make(query: Query, segments: Sequence[Segment], caller: Caller, plan: _Plan
 
 
 def _creation(
-    query: Query, shown: Sequence[Segment], nuggets: Sequence[_Nugget], max_nuggets: int
-) -> Ask[tuple[str, ...]]:
+    query: Query, shown: Sequence[SourceSegment], nuggets: Sequence[_Nugget], max_nuggets: int
+) -> BankCall[tuple[str, ...]]:
     prompt = load_prompt("nuggets.create")
     # One line a segment: a segment cannot pretend to be the next one.
     context = "\n".join(
@@ -205,10 +205,10 @@ def _creation(
             return Parsed(None, "the reply empties the list")
         return Parsed(kept)
 
-    return Ask(messages, read)
+    return BankCall(messages, read)
 
 
-def _updated(before: Sequence[_Nugget], texts: Sequence[str], shown: Sequence[Segment]) -> tuple[_Nugget, ...]:
+def _updated(before: Sequence[_Nugget], texts: Sequence[str], shown: Sequence[SourceSegment]) -> tuple[_Nugget, ...]:
     """The new list; a nugget that was there keeps its first sources, a new or reworded one came from what was shown."""
     known = {normalised(nugget.text): nugget.sources for nugget in before}
     sources = tuple(segment.doc_id for segment in shown)
@@ -223,7 +223,7 @@ def _label(query: Query, nuggets: Sequence[_Nugget], caller: Caller, batch: int)
     for window in windows:
         texts = [nugget.text for nugget in nuggets[window]]
         messages = prompt.render(query=query.text, nuggets=list_text(texts), nuggets_length=len(texts))
-        asks.append(Ask(messages, partial(parse_label_list, labels=prompt.labels, count=len(texts))))
+        asks.append(BankCall(messages, partial(parse_label_list, labels=prompt.labels, count=len(texts))))
     outcomes = yield from ask_all(caller, asks)
     labelled: list[_Nugget] = []
     failures: list[Failure] = []

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rubric_measures.errors import InputError, UnknownNameError
+from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.prompts import load_prompt
 from rubric_measures.prompts.parsers import parse_items
-from rubric_measures.test_bank.calls import Ask, Caller, Failure, ask_all, normalised, run_jobs
-from rubric_measures.test_bank.nuggetization import Segment
+from rubric_measures.test_bank.calls import BankCall, Caller, Failure, ask_all, normalised, run_jobs
+from rubric_measures.test_bank.nuggetization import SourceSegment
 
 __all__ = [
     "LongPassage",
@@ -82,7 +82,7 @@ def document_of(doc_id: str) -> str:
 
 
 def long_passages(
-    passages: Iterable[Segment],
+    passages: Iterable[SourceSegment],
     count_tokens: Callable[[str], int],
     *,
     max_tokens: int = PASSAGE_TOKENS,
@@ -104,7 +104,7 @@ def long_passages(
     """
     if max_tokens < 1:
         raise InputError(f"passages of {max_tokens} tokens: at least 1 is needed")
-    members: list[Segment] = []
+    members: list[SourceSegment] = []
     length = 0
     for passage in passages:
         if not passage.text.strip():
@@ -119,7 +119,7 @@ def long_passages(
         yield _joined(members, document)
 
 
-def _joined(members: Sequence[Segment], document: Callable[[str], str]) -> LongPassage:
+def _joined(members: Sequence[SourceSegment], document: Callable[[str], str]) -> LongPassage:
     return LongPassage(
         document(members[0].doc_id),
         tuple(member.doc_id for member in members),
@@ -174,7 +174,7 @@ def generate_queries(
     calls = duplicates = surplus = copied = 0
     for caller in callers:
         asks = [
-            Ask(prompt.render(passage=p.text, examples=shown, max_questions=max_questions), parse_items)
+            BankCall(prompt.render(passage=p.text, examples=shown, max_questions=max_questions), parse_items)
             for p in passages
         ]
         found = run_jobs(caller, ((n, ask_all(caller, [ask])) for n, ask in enumerate(asks)))

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rubric_measures.formats.graded_files import PassageGroup
-from rubric_measures.formats.workbench import DirectGrade, GradedPassage, ItemGradeSet
-from rubric_measures.grade_sets import GradeSetSelector, grades_of_entry
-from rubric_measures.records import TestBank
+from rubric_measures.base.entities import TestBank
+from rubric_measures.grades.grade_sets import GradeSetSelector, grades_of_entry
+from rubric_measures.records.files import DirectGrade, GradedPassage, ItemGradeSet
+from rubric_measures.records.streaming import PassageGroup
 
 __all__ = [
     "BadItem",

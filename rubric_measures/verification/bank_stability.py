@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rubric_measures.errors import InputError
-from rubric_measures.extras import require
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.extras import require
 from rubric_measures.formats.run_names import distinct_run_names
 from rubric_measures.formats.trec import read_run
 from rubric_measures.formats.trec_ids import as_known, written_id
+from rubric_measures.grades.loading import RecordQuery
+from rubric_measures.grades.notes import note_queries
 from rubric_measures.meta_evaluation.correlation import correlate
-from rubric_measures.score_notes import note_queries
-from rubric_measures.selection import RecordQuery
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,12 +10,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rubric_measures.errors import InputError
-from rubric_measures.formats.graded_files import PassageGroup
-from rubric_measures.formats.workbench import GradedPassage, QueryPassages
-from rubric_measures.grade_set_keys import GradeSetKey, grade_set_key
-from rubric_measures.grade_sets import grades_of_entry
-from rubric_measures.records import RubricItem, TestBank
+from rubric_measures.base.entities import RubricItem, TestBank
+from rubric_measures.base.errors import InputError
+from rubric_measures.grades.grade_set_keys import GradeSetKey, grade_set_key
+from rubric_measures.grades.grade_sets import grades_of_entry
+from rubric_measures.records.files import GradedPassage, QueryPassages
+from rubric_measures.records.streaming import PassageGroup
 
 __all__ = ["CANARY_KINDS", "CanaryCount", "CanaryReport", "FooledGrade", "build_canaries", "canary_report"]
 

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rubric_measures.errors import InputError
+from rubric_measures.base.entities import RubricItem
+from rubric_measures.base.errors import InputError
+from rubric_measures.grades.loading import RecordQuery
 from rubric_measures.meta_evaluation.correlation import correlate
-from rubric_measures.records import RubricItem
-from rubric_measures.selection import RecordQuery
 from rubric_measures.verification.bank_stability import (
     FloatArray,
     QueryCoverage,

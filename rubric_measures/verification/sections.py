@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rubric_measures.leaderboard_output import escaped_markdown
+from rubric_measures.leaderboards.output import escaped_markdown
 from rubric_measures.verification.analyses import CheckedQuery, bad_items, grades_by_item, uncovered_passages
 
 __all__ = [

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rubric_measures.grade_set_keys import options_of, prompt_cells
+from rubric_measures.grades.grade_set_keys import options_of, prompt_cells
+from rubric_measures.verification._line_plot import PlotPoint, line_plot
 from rubric_measures.verification.bank_stability import RunCoverage, StabilityPoint, bank_stability
 from rubric_measures.verification.canaries import CanaryReport
 from rubric_measures.verification.grader_statistics import GraderReport
 from rubric_measures.verification.item_statistics import Discrimination, ItemReport
-from rubric_measures.verification.line_plot import PlotPoint, line_plot
 from rubric_measures.verification.sections import Cell, Section
 
 __all__ = ["canary_sections", "grader_sections", "item_sections", "stability_section"]

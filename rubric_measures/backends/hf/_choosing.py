@@ -1,0 +1,72 @@
+"""The backend `hf:NAME[@revision]`: which kind of Hugging Face model a name is, and the backend for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rubric_measures.backends.base import Backend
+from rubric_measures.backends.hf.loading import ModelSource, find_source
+from rubric_measures.backends.options import check_options
+from rubric_measures.base.errors import BackendError
+
+__all__ = ["make", "model_kind"]
+
+
+def make(name: str, **options: Any) -> Backend:
+    """The backend of a model of the hub (or of a folder), by its architecture.
+
+    Only the configuration is read here; tokenizer and weights are loaded when they are first used, so a run that is
+    answered from the cache needs no weights.
+
+    Args:
+        name: `google/flan-t5-large`, `google/flan-t5-large@REVISION`, or a folder.
+        options: `device`, `dtype`, `context`, `batch_tokens`, `look_ahead` for all (see `HuggingFaceModel`); `mode`
+            and `label_mass` for models that write text; `thinking` for chat models; `window`, `stride` and
+            `no_answer_margin` for extractive question answering.
+
+    Raises:
+        MissingExtraError: transformers or torch is not installed.
+        BackendError: the model does not exist, cannot be fetched, or is of a kind that writes no answers.
+        UnknownNameError: models of this kind do not have an option.
+        InputError: an option has a value that makes no sense.
+    """
+    source = find_source(name)
+    kind = model_kind(source)
+    if kind == "seq2seq":
+        from rubric_measures.backends.hf._seq2seq import Seq2SeqBackend
+
+        check_options(f"hf:{name}", Seq2SeqBackend, options)
+        return Seq2SeqBackend(source, **options)
+    if kind == "extractive":
+        from rubric_measures.backends.hf._extractive import ExtractiveBackend
+
+        check_options(f"hf:{name}", ExtractiveBackend, options)
+        return ExtractiveBackend(source, **options)
+    from rubric_measures.backends.hf._decoder import DecoderBackend
+
+    check_options(f"hf:{name}", DecoderBackend, options)
+    return DecoderBackend(source, **options)
+
+
+def model_kind(source: ModelSource) -> str:
+    """`seq2seq`, `decoder` or `extractive`, by the architecture in the configuration.
+
+    Raises:
+        BackendError: the model is none of them.
+    """
+    from transformers import AutoModelForCausalLM
+
+    config = source.config
+    names = list(getattr(config, "architectures", None) or [])
+    if any(name.endswith("ForQuestionAnswering") for name in names):
+        return "extractive"
+    if getattr(config, "is_encoder_decoder", False):
+        return "seq2seq"
+    writes = any(name.endswith(("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")) for name in names)
+    if (writes or not names) and type(config) in AutoModelForCausalLM._model_mapping:
+        return "decoder"
+    found = ", ".join(names) or type(config).__name__
+    raise BackendError(
+        f"{source.model}: {found} writes no answers; expected a sequence-to-sequence, a decoder-only or an extractive "
+        "question-answering model"
+    )

@@ -1,0 +1,359 @@
+"""Decoder-only models: chat template or plain text; a passage's keys and values are computed once for all its items."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+from rubric_measures.backends.base import Message, Reply, Request
+from rubric_measures.backends.hf._batching import by_length, run_batches
+from rubric_measures.backends.hf._decoding import (
+    DecoderState,
+    LabelTable,
+    Written,
+    padded,
+    selected_cache,
+    write_replies,
+)
+from rubric_measures.backends.hf._memory import Memory, memory_of
+from rubric_measures.backends.hf._replies import (
+    answered_replies,
+    label_reply,
+    least_mass,
+    mode_of,
+    token_limit,
+    written_reply,
+)
+from rubric_measures.backends.hf.loading import HuggingFaceModel, ModelSource
+from rubric_measures.backends.hf.text import chat_text, final_channel, markers_of, plain_text
+
+__all__ = ["DecoderBackend", "common_prefix"]
+
+_LEAST_SHARED = 16  # shorter prefixes are cheaper computed twice than kept
+
+
+@dataclass(frozen=True)
+class _Job:
+    request: Request
+    ids: tuple[int, ...]
+    limit: int
+    shared: int = 0
+
+    @property
+    def own(self) -> int:
+        """How many tokens follow the shared prefix."""
+        return len(self.ids) - self.shared
+
+
+def common_prefix(rows: Sequence[tuple[int, ...]]) -> int:
+    """How many tokens all rows begin with, leaving at least one token of each for itself.
+
+    >>> common_prefix([(5, 6, 7), (5, 6, 8)]), common_prefix([(5, 6), (5, 6)])
+    (2, 1)
+    """
+    low, high = min(rows), max(rows)  # what the least and the greatest share, all share
+    shortest = min(len(row) for row in rows)
+    same = next((place for place in range(min(len(low), len(high))) if low[place] != high[place]), shortest)
+    return min(same, shortest - 1)
+
+
+class _State:
+    """Rows in the middle of decoding, with their keys and values."""
+
+    def __init__(self, call: Any, cache: Any, mask: Any, logits: Any) -> None:
+        self._call, self._cache, self._mask, self.logits = call, cache, mask, logits
+
+    def step(self, tokens: Sequence[int]) -> None:
+        import torch
+
+        ids = torch.tensor(tokens, device=self._mask.device)[:, None]
+        self._cache, self._mask, self.logits = self._call(ids, torch.ones_like(ids), self._mask, self._cache)
+
+    def select(self, rows: Sequence[int]) -> _State:
+        import torch
+
+        chosen = torch.tensor(rows, device=self._mask.device)
+        new = copy.copy(self)
+        new._mask, new.logits = self._mask[chosen], self.logits[chosen]
+        new._cache = selected_cache(self._cache, chosen)
+        return new
+
+
+class DecoderBackend(HuggingFaceModel):
+    """Llama, Qwen, Mistral, GPT-2 and others of AutoModelForCausalLM.
+
+    Messages go through the tokenizer's chat template; without one they are plain text, blank lines between them.
+    Requests of one `group` stand next to each other: the longest token prefix that they share (the passage, in prompts
+    that show it before the item) is computed once, and all its items continue from it as one batch. Where layers look
+    back over a window only, that is done as far as prefix, item and reply fit into it; longer prompts are computed
+    whole (see `Memory`).
+
+    Mode `labels` (the default) takes, for requests with labels, the most probable of them:
+
+        P(label) = Σ over its spellings of Π P(token | prompt, tokens before)
+
+    that is, the probability that the reply *begins* with the label (with or without a blank before it). Where all
+    labels together have less than `label_mass`, where one label begins another one ("1", "10"), and where a
+    temperature is asked for, the reply is generated. Mode `generate` always generates. Generation takes the most
+    probable token each time (or draws); penalties and sampling settings of the model's own generation config do not
+    apply. Of a reply in channels (gpt-oss) the final one is the text; all of it is in `raw`. Plain-text models do not
+    know where to end: with labels given, their replies end with the first line.
+
+    Args:
+        source: the model.
+        mode: `labels` or `generate`.
+        label_mass: the least probability of all labels together.
+        thinking: whether models that can think before they reply do so (`enable_thinking` of the chat template).
+        settings: see `HuggingFaceModel`.
+    """
+
+    auto_class = "AutoModelForCausalLM"
+
+    def __init__(
+        self,
+        source: ModelSource,
+        *,
+        mode: str = "labels",
+        label_mass: float = 0.8,
+        thinking: bool = False,
+        **settings: Any,
+    ) -> None:
+        super().__init__(source, **settings)
+        self.mode, self.label_mass, self.thinking = mode_of(mode), least_mass(label_mass), thinking
+
+    @property
+    def options(self) -> Mapping[str, object]:
+        """Device, dtype, revision, mode, thinking, and in mode `labels` the least mass."""
+        mass = {"label_mass": self.label_mass} if self.mode == "labels" else {}
+        return {**super().options, "mode": self.mode, "thinking": self.thinking, **mass}
+
+    @cached_property
+    def _chat(self) -> bool:
+        return bool(self.tokenizer.chat_template)
+
+    @property
+    def context_tokens(self) -> int | None:
+        """How many tokens messages and reply may have together: the model's limit less what the template adds."""
+        if self.limit is None:
+            return None
+        return self.limit - self._overhead
+
+    @cached_property
+    def _overhead(self) -> int:
+        return len(self._tokens((Message("user", "a"),)))
+
+    @cached_property
+    def _ends(self) -> frozenset[int]:
+        found: set[int] = set()
+        for ids in (self.network.generation_config.eos_token_id, self.tokenizer.eos_token_id):
+            found.update(ids if isinstance(ids, list) else [] if ids is None else [ids])
+        return frozenset(found)
+
+    @cached_property
+    def control_tokens(self) -> tuple[str, ...]:
+        """The tokenizer's control tokens, and what else its chat template marks turns with (`[/INST]`)."""
+        found = set(super().control_tokens)
+        turns = (Message("user", ""), Message("assistant", ""), Message("user", ""))
+        for messages in ((Message("system", ""), turns[0]), turns) if self._chat else ():
+            # Some templates have no turns of an assistant, or no system messages.
+            with contextlib.suppress(Exception):
+                found |= markers_of(chat_text(self.tokenizer, messages, (), thinking=self.thinking))
+        return tuple(sorted(found))
+
+    def _tokens(self, messages: Sequence[Message]) -> list[int]:
+        return self.prompt_tokens(messages, self._encoded)
+
+    def _encoded(self, messages: Sequence[Message]) -> list[int]:
+        control = self.control_tokens
+        if self._chat:
+            return self.encode(chat_text(self.tokenizer, messages, control, thinking=self.thinking))
+        return self.encode(plain_text(messages, control), special=True)
+
+    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        """Replies, passage by passage.
+
+        Raises:
+            BackendError: the weights cannot be loaded, the model keeps no keys and values, or an option is unknown.
+        """
+        return run_batches(
+            requests,
+            self._prepare,
+            self._plan,
+            self._execute,
+            look_ahead=self.look_ahead,
+            release=self.release_memory,
+        )
+
+    def _prepare(self, request: Request) -> _Job | Reply:
+        self.check_options(request)
+        ids = self._tokens(request.messages)
+        limit = token_limit(request)
+        if self.limit is not None and len(ids) + limit > self.limit:
+            found = f"the prompt has {len(ids)} tokens and the reply may have {limit}"
+            return Reply(None, "failed", f"{found}; the model takes {self.limit} together")
+        if not ids:
+            return Reply(None, "failed", "the prompt is empty")
+        return _Job(request, tuple(ids), limit)
+
+    @cached_property
+    def _memory(self) -> Memory:
+        return memory_of(self.network, self._parameters, self.model)
+
+    def _plan(self, jobs: list[_Job]) -> Iterator[list[_Job]]:
+        """Batches of groups that share a prefix, then batches of what stands alone."""
+        groups: dict[object, list[_Job]] = {}
+        for place, job in enumerate(jobs):
+            groups.setdefault(job.request.group or place, []).append(job)
+        alone: list[_Job] = []
+        sharing: list[list[_Job]] = []
+        for group in groups.values():
+            length = common_prefix([job.ids for job in group]) if len(group) > 1 else 0
+            shared = [replace(job, shared=length) for job in group]
+            if length < _LEAST_SHARED or not self._in_reach(shared):
+                alone += group
+            else:
+                sharing.append(shared)
+        yield from self._sharing_batches(sharing)
+        for alike in self._alike(alone):
+            yield from by_length(alike, lambda job: len(job.ids), self.batch_tokens)
+
+    def _in_reach(self, jobs: Sequence[_Job]) -> bool:
+        """Whether jobs may continue shared prefixes in one batch: no layer may lose sight of a beginning."""
+        reach = self._memory.reach
+        if reach is None:
+            return True
+        reply = max(max(job.limit, self._label_tokens(job.request)) for job in jobs)
+        return max(job.shared for job in jobs) + max(job.own for job in jobs) + reply <= reach
+
+    def _label_tokens(self, request: Request) -> int:
+        table = self._table(request)
+        return max((len(path) for paths in table.paths for path in paths), default=0) if table else 0
+
+    def _alike(self, jobs: Sequence[_Job]) -> Iterator[list[_Job]]:
+        """Jobs that padding may join in one batch: all of them, as a rule."""
+        memory = self._memory
+        kinds: dict[object, list[_Job]] = {}
+        for job in jobs:
+            long = memory.edge is not None and len(job.ids) > memory.edge
+            kinds.setdefault(long if memory.paddable else len(job.ids), []).append(job)
+        yield from kinds.values()
+
+    def _sharing_batches(self, groups: list[list[_Job]]) -> Iterator[list[_Job]]:
+        batch: list[_Job] = []
+        for group in sorted(groups, key=lambda group: -len(group[0].ids)):
+            for start in range(0, len(group), most := max(1, self.batch_tokens // max(len(job.ids) for job in group))):
+                wider = [*batch, *group[start : start + most]]
+                longest = max(len(job.ids) for job in wider)
+                if batch and (longest * len(wider) > self.batch_tokens or not self._in_reach(wider)):
+                    yield batch
+                    wider = wider[len(batch) :]
+                batch = wider
+        if batch:
+            yield batch
+
+    def _execute(self, jobs: Sequence[_Job]) -> list[Reply]:
+        import torch
+
+        with torch.inference_mode():
+            return answered_replies(
+                self._begin(jobs),
+                [self._table(job.request) for job in jobs],
+                self.label_mass,
+                lambda place, scores: label_reply(scores, len(jobs[place].ids)),
+                lambda places, state: self._write([jobs[place] for place in places], state),
+            )
+
+    def _begin(self, jobs: Sequence[_Job]) -> _State:
+        """The state after the prompts; a prefix that several jobs share is computed once."""
+        import torch
+
+        prefixes = list(dict.fromkeys(job.ids[: job.shared] for job in jobs))
+        if not all(prefixes):
+            ids, mask = padded([job.ids for job in jobs], self.device, left=True)
+            return _State(self._call, *self._call(ids, mask, None, None))
+        ids, mask = padded(prefixes, self.device, left=True)
+        cache, mask, _ = self._call(ids, mask, None, None)
+        rows = torch.tensor([prefixes.index(job.ids[: job.shared]) for job in jobs], device=self.device)
+        ids, suffix_mask = padded([job.ids[job.shared :] for job in jobs], self.device, left=True)
+        return _State(self._call, *self._call(ids, suffix_mask, mask[rows], selected_cache(cache, rows)))
+
+    def _call(self, ids: Any, new_mask: Any, old_mask: Any, cache: Any) -> tuple[Any, Any, Any]:
+        """Continues rows by some tokens (padded on the left): cache, mask and the logits after the last token."""
+        import torch
+
+        mask = new_mask if old_mask is None else torch.cat([old_mask, new_mask], 1)
+        arguments: dict[str, Any] = {"input_ids": ids, "attention_mask": mask, "use_cache": True}
+        if "position_ids" in self._parameters and self._memory.paddable:
+            arguments["position_ids"] = (mask.cumsum(1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+        if "logits_to_keep" in self._parameters:
+            arguments["logits_to_keep"] = 1
+        if cache is not None:
+            arguments["past_key_values"] = cache
+        out = self.network(**arguments)
+        return out.past_key_values, mask, out.logits[:, -1].float()
+
+    @cached_property
+    def _parameters(self) -> frozenset[str]:
+        return frozenset(inspect.signature(self.network.forward).parameters)
+
+    def _table(self, request: Request) -> LabelTable | None:
+        if self.mode != "labels" or not request.labels or request.options.get("temperature"):
+            return None
+        table = self._tables(request.labels)
+        return table if table.usable else None
+
+    @cached_property
+    def _tables(self) -> Callable[[tuple[str, ...]], LabelTable]:
+        """The table of some labels; a prompt asks for the same ones again and again."""
+
+        @lru_cache(maxsize=64)
+        def table(labels: tuple[str, ...]) -> LabelTable:
+            return LabelTable(labels, tuple(self._spellings(label) for label in labels))
+
+        return table
+
+    def _spellings(self, label: str) -> tuple[tuple[int, ...], ...]:
+        """The token sequences that a reply of this label may begin with: at once, or after a blank."""
+        found = {tuple(self.encode(label)), tuple(self.encode(f" {label}"))}
+        for before in ("Answer:", "\n"):
+            stem = self.encode(before)
+            for text in (label, f" {label}"):
+                ids = self.encode(before + text)
+                if ids[: len(stem)] == stem:
+                    found.add(tuple(ids[len(stem) :]))
+        found.discard(())
+        # A sequence that begins with another one of the same label is contained in it.
+        return tuple(sorted(ids for ids in found if not any(ids[:size] in found for size in range(1, len(ids)))))
+
+    def _write(self, jobs: Sequence[_Job], state: DecoderState) -> list[Reply]:
+        def stops(row: int, tokens: Sequence[int]) -> bool:
+            if self._chat or not jobs[row].request.labels:
+                return False
+            return "\n" in self._text(tokens).lstrip()
+
+        requests, limits = [job.request for job in jobs], [job.limit for job in jobs]
+        found = write_replies(state, requests, limits, self._ends, stops)
+        return [self._reply(job, written) for job, written in zip(jobs, found, strict=True)]
+
+    def _reply(self, job: _Job, written: Written) -> Reply:
+        text = self._text(written.tokens)
+        if not self._channels:
+            return written_reply(text.strip(), written, len(job.ids))
+        # The marks between what the model thinks and its answer are control tokens.
+        whole = self.tokenizer.decode(list(written.tokens), skip_special_tokens=False)
+        reply = written_reply(final_channel(whole, text).strip(), written, len(job.ids))
+        return replace(reply, raw={**reply.raw, "whole": whole})
+
+    @cached_property
+    def _channels(self) -> bool:
+        """Whether the model writes in channels (gpt-oss)."""
+        return {"<|channel|>", "<|message|>"} <= set(super().control_tokens)
+
+    def _text(self, tokens: Sequence[int]) -> str:
+        text: str = self.tokenizer.decode(list(tokens), skip_special_tokens=True)
+        return text

@@ -1,0 +1,245 @@
+"""Sequence-to-sequence models (FLAN-T5): greedy replies or whole-label scores from one encoder pass a batch."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from rubric_measures.backends.base import Message, Reply, Request
+from rubric_measures.backends.hf._batching import by_length, run_batches
+from rubric_measures.backends.hf._decoding import (
+    DecoderState,
+    LabelTable,
+    Written,
+    padded,
+    selected_cache,
+    write_replies,
+)
+from rubric_measures.backends.hf._replies import (
+    answered_replies,
+    label_reply,
+    least_mass,
+    mode_of,
+    token_limit,
+    written_reply,
+)
+from rubric_measures.backends.hf.loading import HuggingFaceModel, ModelSource
+from rubric_measures.backends.hf.text import plain_text
+
+__all__ = ["Seq2SeqBackend"]
+
+# Settings of a model's generation config that change greedy decoding, with the values that change nothing.
+_NEUTRAL: Mapping[str, tuple[object, ...]] = {
+    "forced_bos_token_id": (None,),
+    "forced_eos_token_id": (None,),
+    "min_length": (None, 0),
+    "min_new_tokens": (None, 0),
+    "no_repeat_ngram_size": (None, 0),
+    "encoder_no_repeat_ngram_size": (None, 0),
+    "repetition_penalty": (None, 1.0),
+    "encoder_repetition_penalty": (None, 1.0),
+    "exponential_decay_length_penalty": (None,),
+    "suppress_tokens": (None, []),
+    "begin_suppress_tokens": (None, []),
+    "bad_words_ids": (None, []),
+    "sequence_bias": (None, {}),
+}
+
+
+@dataclass(frozen=True)
+class _Job:
+    request: Request
+    ids: tuple[int, ...]
+    limit: int
+
+
+class _State:
+    """Rows in the decoder; the encoder's output and its keys and values are computed once."""
+
+    def __init__(self, network: Any, encoded: Any, mask: Any, start: int) -> None:
+        self._network, self._encoded, self._mask = network, encoded, mask
+        self._cache: Any = None
+        self.logits: Any = None
+        self.step([start] * mask.shape[0])
+
+    def step(self, tokens: Sequence[int]) -> None:
+        import torch
+        from transformers.modeling_outputs import BaseModelOutput
+
+        out = self._network(
+            encoder_outputs=BaseModelOutput(last_hidden_state=self._encoded),
+            attention_mask=self._mask,
+            decoder_input_ids=torch.tensor(tokens, device=self._mask.device)[:, None],
+            past_key_values=self._cache,
+            use_cache=True,
+        )
+        self._cache, self.logits = out.past_key_values, out.logits[:, -1].float()
+
+    def select(self, rows: Sequence[int]) -> _State:
+        import torch
+
+        chosen = torch.tensor(rows, device=self._mask.device)
+        new = copy.copy(self)
+        new._encoded, new._mask, new.logits = self._encoded[chosen], self._mask[chosen], self.logits[chosen]
+        new._cache = copy.copy(self._cache)
+        new._cache.is_updated = dict(self._cache.is_updated)
+        for name in ("self_attention_cache", "cross_attention_cache"):
+            setattr(new._cache, name, selected_cache(getattr(self._cache, name), chosen))
+        return new
+
+
+class Seq2SeqBackend(HuggingFaceModel):
+    """T5, FLAN-T5, BART and others of AutoModelForSeq2SeqLM.
+
+    Mode `generate` writes the reply greedily, token by token, as `model.generate(num_beams=1, do_sample=False)` does.
+    Mode `labels` scores every label of `Request.labels` as a whole reply (all its tokens and the end token) and replies
+    with the most probable one; where the labels together have less than `label_mass` of the probability, it generates.
+    Above 1/2, the label is provably what greedy decoding writes, and one step of the decoder over its tokens suffices
+    (see `LabelScores.is_greedy`). Requests without labels, and such with a temperature above 0, are generated.
+
+    Equal requests get equal replies; in another batch, with other padding, sums are rounded in another order, which may
+    flip a reply where two tokens are equally probable up to the precision of the dtype.
+
+    Args:
+        source: the model.
+        mode: `generate` or `labels`.
+        label_mass: the least probability of all labels together.
+        settings: see `HuggingFaceModel`.
+    """
+
+    auto_class = "AutoModelForSeq2SeqLM"
+    # The reply has a context of its own: the decoder's.
+    reply_shares_context = False
+
+    def __init__(
+        self, source: ModelSource, *, mode: str = "generate", label_mass: float = 0.8, **settings: Any
+    ) -> None:
+        super().__init__(source, **settings)
+        self.mode, self.label_mass = mode_of(mode), least_mass(label_mass)
+
+    @property
+    def options(self) -> Mapping[str, object]:
+        """Device, dtype, revision, mode, and in mode `labels` the least mass."""
+        mass = {"label_mass": self.label_mass} if self.mode == "labels" else {}
+        return {**super().options, "mode": self.mode, **mass}
+
+    @property
+    def context_tokens(self) -> int | None:
+        """How many tokens the prompt may have."""
+        return self.limit
+
+    @cached_property
+    def _plain(self) -> bool:
+        """Whether the model's own greedy decoding is nothing but the most probable token each time."""
+        config = self.network.generation_config
+        return all(getattr(config, name, None) in neutral for name, neutral in _NEUTRAL.items())
+
+    @cached_property
+    def _ends(self) -> tuple[int, ...]:
+        found = self.network.generation_config.eos_token_id
+        if found is None:
+            found = self.tokenizer.eos_token_id
+        return tuple(found) if isinstance(found, list) else (found,)
+
+    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        """Replies, batch by batch, prompts of similar lengths together.
+
+        Raises:
+            BackendError: the weights cannot be loaded, or an option is unknown.
+        """
+        return run_batches(
+            requests,
+            self._prepare,
+            lambda jobs: by_length(jobs, lambda job: len(job.ids), self.batch_tokens),
+            self._execute,
+            look_ahead=self.look_ahead,
+            release=self.release_memory,
+        )
+
+    def _prepare(self, request: Request) -> _Job | Reply:
+        self.check_options(request)
+        ids = self.prompt_tokens(request.messages, self._encoded)
+        if self.limit is not None and len(ids) > self.limit:
+            return Reply(None, "failed", f"the prompt has {len(ids)} tokens, the model takes {self.limit}")
+        return _Job(request, tuple(ids), token_limit(request))
+
+    def _encoded(self, messages: Sequence[Message]) -> list[int]:
+        return self.encode(plain_text(messages, self.control_tokens), special=True)
+
+    def _execute(self, jobs: Sequence[_Job]) -> list[Reply]:
+        import torch
+
+        with torch.inference_mode():
+            ids, mask = padded([job.ids for job in jobs], self.device, left=False)
+            if not self._plain:
+                return self._by_library(jobs, ids, mask)
+            network = self.network
+            encoded = network.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
+            start = network.generation_config.decoder_start_token_id
+            if start is None:
+                start = network.config.decoder_start_token_id
+            state = _State(network, encoded, mask, start)
+            return answered_replies(
+                state,
+                [self._table(job.request) for job in jobs],
+                self.label_mass,
+                lambda place, scores: label_reply(scores, len(jobs[place].ids), greedy=scores.is_greedy),
+                lambda places, state: self._write([jobs[place] for place in places], state),
+            )
+
+    def _table(self, request: Request) -> LabelTable | None:
+        if self.mode != "labels" or not request.labels or request.options.get("temperature"):
+            return None
+        end = self._ends[:1]
+        table = LabelTable(request.labels, tuple(((*self.encode(label), *end),) for label in request.labels))
+        return table if table.usable else None
+
+    def _write(self, jobs: Sequence[_Job], state: DecoderState) -> list[Reply]:
+        requests, limits = [job.request for job in jobs], [job.limit for job in jobs]
+        found = write_replies(state, requests, limits, frozenset(self._ends))
+        return [self._reply(job, written) for job, written in zip(jobs, found, strict=True)]
+
+    def _by_library(self, jobs: Sequence[_Job], ids: Any, mask: Any) -> list[Reply]:
+        """Replies by the library's `generate`, for models whose generation config has rules of its own (BART)."""
+        import torch
+
+        replies: list[Reply | None] = [None] * len(jobs)
+        for places in _alike(jobs):
+            request = jobs[places[0]].request
+            temperature = float(str(request.options.get("temperature", 0) or 0))
+            settings: dict[str, Any] = {"do_sample": False}
+            if temperature:
+                settings = {"do_sample": True, "temperature": temperature, "top_k": 0}
+                settings["top_p"] = float(str(request.options.get("top_p", 1.0)))
+            with torch.random.fork_rng(enabled=bool(temperature)):
+                if temperature:
+                    torch.manual_seed(int(request.key[:15], 16))
+                out = self.network.generate(
+                    input_ids=ids[places],
+                    attention_mask=mask[places],
+                    num_beams=1,
+                    max_new_tokens=jobs[places[0]].limit,
+                    **settings,
+                )
+            for place, row in zip(places, out[:, 1:].tolist(), strict=True):
+                cut = next((i for i, token in enumerate(row) if token in self._ends and i), len(row))
+                replies[place] = self._reply(jobs[place], Written(tuple(row[:cut]), cut < len(row)))
+        return [reply for reply in replies if reply is not None]
+
+    def _reply(self, job: _Job, written: Written) -> Reply:
+        text = self.tokenizer.decode(written.tokens, skip_special_tokens=True).strip()
+        return written_reply(text, written, len(job.ids))
+
+
+def _alike(jobs: Sequence[_Job]) -> Iterator[list[int]]:
+    """Jobs that one call of the library can answer: greedy ones of one limit together, draws alone."""
+    greedy: dict[int, list[int]] = {}
+    for place, job in enumerate(jobs):
+        if job.request.options.get("temperature"):
+            yield [place]
+        else:
+            greedy.setdefault(job.limit, []).append(place)
+    yield from greedy.values()

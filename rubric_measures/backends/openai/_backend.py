@@ -1,0 +1,312 @@
+"""The backend `openai:NAME`: one or several OpenAI-compatible endpoints (vLLM, Ollama, TGI, the official one, …)."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from rubric_measures.backends.base import Backend, Message, Reply, Request
+from rubric_measures.backends.openai._batch import BatchRun
+from rubric_measures.backends.openai._calling import CallPolicy, Engine
+from rubric_measures.backends.openai._wire import STRUCTURED_MODES
+from rubric_measures.backends.options import check_options
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.extras import require
+
+__all__ = ["OpenAICompatible", "make"]
+
+_OFFICIAL_URL = "https://api.openai.com/v1"
+_LOOK_AHEAD = 2  # requests pulled, in multiples of the calls that may be in flight
+_PULLED_AT_ONCE = 16
+_MOST_ASLEEP = 4096
+_DENSE = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef\U00010000-\U0010ffff]"
+)
+_FOREIGN = re.compile(r"[\u0080-\u0dff\u0f00-\u0fff\u10a0-\u177f\u1800-\u2e7f\ufb00-\ufeff]")
+_PROBE_LABELS = ("zebu-3", "alpaca-7")
+
+
+class OpenAICompatible:
+    """A model behind one or more endpoints that speak the OpenAI API.
+
+    The first base URL names the model in the cache key (`openai:NAME@URL`); further ones are its replicas. The key is
+    taken from `OPENAI_API_KEY` and goes nowhere but to the endpoints; servers that need none get a placeholder.
+
+    Args:
+        name: the model as the endpoint knows it.
+        base_url: the endpoint, or several; without one `OPENAI_BASE_URL`, else the official endpoint.
+        api: `chat` or `completions` (the messages' texts as one prompt, for models without a chat template).
+        structured: how replies to prompts with a closed list of replies are constrained: `off`, `choice` (vLLM),
+            `guided_choice` (older vLLM), `json_schema`, each perhaps with `+logprobs` (scores of the first token in
+            `Reply.raw`); `auto` asks the endpoint which of these it obeys, before the first call that is made to it
+            with a closed list. What is answered from the cache asks nothing: the key says `auto`.
+        concurrency: the most calls in flight at one endpoint.
+        timeout: seconds until a call counts as failed.
+        attempts: how often a failing call is tried.
+        patience: seconds for which a call lets itself be turned away by a rate limit.
+        backoff: seconds before the second attempt.
+        cooldown: seconds for which one of several endpoints is left alone when it keeps failing.
+        context_tokens: how many tokens prompt and reply may have together, when known.
+        batch: the state file of the Batch API (beside the cache, as `replies.batches.json`); with it requests are not
+            sent one by one but as files, answered within a day.
+        poll: seconds before the second look at a batch.
+
+    Raises:
+        InputError: a URL or a setting makes no sense.
+        MissingExtraError: the extra `openai` is not installed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        base_url: str | Sequence[str] | None = None,
+        *,
+        api: Literal["chat", "completions"] = "chat",
+        structured: str = "off",
+        concurrency: int = 64,
+        timeout: float = 300.0,
+        attempts: int = 6,
+        patience: float = 600.0,
+        backoff: float = 0.5,
+        cooldown: float = 15.0,
+        context_tokens: int | None = None,
+        batch: str | os.PathLike[str] | None = None,
+        poll: float = 5.0,
+    ) -> None:
+        require("openai", "openai")
+        require("aiohttp", "openai")
+        self._name = name
+        self._urls = _endpoints(base_url)
+        self._api = _one_of("api", api, ("chat", "completions"))
+        modes = [*STRUCTURED_MODES, "auto", *(f"{mode}+logprobs" for mode in STRUCTURED_MODES)]
+        self._structured = _one_of("structured", structured, modes)
+        for setting, value in (("concurrency", concurrency), ("attempts", attempts), ("timeout", timeout)):
+            if value <= 0:
+                raise InputError(f"{setting} is {value}; expected more than 0")
+        self._policy = CallPolicy(concurrency, timeout, attempts, patience, backoff, cooldown)
+        self._context_tokens = context_tokens
+        if batch is not None and len(self._urls) > 1:
+            raise InputError("the Batch API takes one base URL, not several")
+        self._batch, self._poll = batch, poll
+
+    @property
+    def model(self) -> str:
+        """`openai:NAME@URL` with the first base URL, without user name and query."""
+        return f"openai:{self._name}@{shown_url(self._urls[0])}"
+
+    @property
+    def options(self) -> Mapping[str, object]:
+        """The kind of API and of constraint, as they were given."""
+        return MappingProxyType({"api": self._api, "structured": self._structured})
+
+    @functools.cached_property
+    def structured_mode(self) -> str:
+        """The constraint in use; with `structured="auto"` the first look asks the endpoint.
+
+        Raises:
+            BackendError: the endpoint cannot be used.
+        """
+        return self._probed() if self._structured == "auto" else self._structured
+
+    @property
+    def context_tokens(self) -> int | None:
+        """What was given; endpoints have no common way to say it."""
+        return self._context_tokens
+
+    def count_tokens(self, text: str) -> int:
+        """An estimate: a token for four characters, for two of other alphabets, for one of scripts without spaces."""
+        if text.isascii():
+            return -(-len(text) // 4)
+        dense = len(_DENSE.findall(text))
+        foreign = len(_FOREIGN.findall(text))
+        return dense + -(-foreign // 2) + -(-(len(text) - dense - foreign) // 4)
+
+    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        """Sends requests, group by group, and yields each with its reply as it comes.
+
+        Requests are pulled in the caller's thread, at most twice as many as may be in flight; with the Batch API, as
+        many as a batch may have.
+
+        Raises:
+            BackendError: nothing can work (no connection, wrong key, unknown model, an outage that lasts).
+        """
+        iterator = self._probing(requests)
+        first = next(iterator, None)
+        if first is None:
+            return
+        if self._batch is not None:
+            answered = self._in_batches(itertools.chain([first], iterator), self._batch)
+        else:
+            answered = self._one_by_one(first, iterator)
+        for request, reply in answered:
+            if self._is_open(request):
+                reply = dataclasses.replace(reply, raw={**reply.raw, "structured": self.structured_mode})
+            yield request, reply
+
+    @staticmethod
+    def _is_open(request: Request) -> bool:
+        """Whether the endpoint decides how the reply is held to the labels."""
+        return bool(request.labels) and request.options.get("structured") == "auto"
+
+    def _probing(self, requests: Iterable[Request]) -> Iterator[Request]:
+        """The requests; the endpoint is asked what it obeys before the first one for which that matters.
+
+        They are pulled in the caller's thread, so that the engine's loop finds the answer there.
+        """
+        for request in requests:
+            if self._is_open(request):
+                _ = self.structured_mode
+            yield request
+
+    def _on_wire(self, request: Request) -> Request:
+        """The request as it is sent: `auto` replaced by what the endpoint obeys."""
+        if not self._is_open(request):
+            return request
+        return dataclasses.replace(request, options={**request.options, "structured": self.structured_mode})
+
+    def _in_batches(
+        self, requests: Iterable[Request], state: str | os.PathLike[str]
+    ) -> Iterator[tuple[Request, Reply]]:
+        import openai
+
+        url = self._urls[0]
+        with openai.OpenAI(api_key=api_key(url), base_url=url, max_retries=5, timeout=self._policy.timeout) as client:
+            run = BatchRun(
+                self._name,
+                client,
+                shown_url(url),
+                state,
+                poll=self._poll,
+                secrets=self._secrets(),
+                on_wire=self._on_wire,
+            )
+            yield from run.complete(requests)
+
+    def _one_by_one(
+        self, first: Request, iterator: Iterator[Request], doubting: bool = True
+    ) -> Iterator[tuple[Request, Reply]]:
+        window = _LOOK_AHEAD * self._policy.concurrency * len(self._urls)
+        engine = Engine(self._name, self._clients, self._policy, self._secrets(), self._on_wire, doubting)
+        try:
+            engine.submit([first])
+            outstanding, exhausted = 1, False
+            while outstanding or not exhausted:
+                # Calls that wait for their next attempt are no work for the endpoint.
+                room = window + min(engine.sleeping, _MOST_ASLEEP)
+                while not exhausted and outstanding < room:
+                    pulled = _pull(iterator, min(_PULLED_AT_ONCE, room - outstanding))
+                    exhausted = not pulled
+                    engine.submit(pulled)
+                    outstanding += len(pulled)
+                for answered in engine.drain() if outstanding else ():
+                    outstanding -= 1
+                    yield answered
+        finally:
+            engine.close()
+
+    def _clients(self) -> list[tuple[str, Any]]:
+        import openai
+
+        policy = self._policy
+        seconds = policy.timeout + 5  # the engine measures the whole call, the client each step of it
+        limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
+            max_connections=None, max_keepalive_connections=policy.concurrency
+        )
+        return [
+            (
+                shown_url(url),
+                openai.AsyncOpenAI(
+                    api_key=api_key(url),
+                    base_url=url,
+                    http_client=openai.DefaultAioHttpClient(limits=limits, timeout=seconds),
+                    # The engine tries again itself: the client's retries know nothing of each other.
+                    max_retries=0,
+                    timeout=seconds,
+                ),
+            )
+            for url in self._urls
+        ]
+
+    def _secrets(self) -> tuple[str, ...]:
+        return tuple(os.environ.get(name, "") for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY"))
+
+    def _probed(self) -> str:
+        """The first way of constraining replies that the endpoint obeys, `off` when none."""
+        question = (Message("user", "What is 1 + 1? Reply with the number only."),)
+        modes = [f"{mode}{extra}" for mode in STRUCTURED_MODES[1:] for extra in ("+logprobs", "")]
+        probes = [
+            Request(
+                self.model,
+                question,
+                {"api": self._api, "structured": mode, "temperature": 0, "max_tokens": 32},
+                _PROBE_LABELS,
+            )
+            for mode in modes
+        ]
+        obeyed = set()
+        # A rejected probe only says that this is not obeyed.
+        for request, reply in self._one_by_one(probes[0], iter(probes[1:]), doubting=False):
+            mode = str(request.options["structured"])
+            # Many servers ignore in silence what they do not know, so only the reply itself is proof.
+            if reply.text in _PROBE_LABELS and ("+" not in mode or "first_token_logprobs" in reply.raw):
+                obeyed.add(mode)
+        return next((mode for mode in modes if mode in obeyed), "off")
+
+
+def _pull(iterator: Iterator[Request], count: int) -> list[Request]:
+    pulled = []
+    for request in iterator:
+        pulled.append(request)
+        if len(pulled) == count:
+            break
+    return pulled
+
+
+def _endpoints(base_url: str | Sequence[str] | None) -> tuple[str, ...]:
+    given = (base_url,) if isinstance(base_url, str) else tuple(base_url or ())
+    urls = given or (os.environ.get("OPENAI_BASE_URL") or _OFFICIAL_URL,)
+    cleaned = tuple(url.strip().rstrip("/") for url in urls)
+    for url in cleaned:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InputError(f"base URL {shown_url(url)!r}: expected http://HOST:PORT/v1 or https://…")
+    if len(set(cleaned)) < len(cleaned):
+        raise InputError("a base URL is given twice; each one is an endpoint of its own")
+    return cleaned
+
+
+def shown_url(url: str) -> str:
+    """A URL without user name, password, query and fragment, as keys, files and messages show it."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def api_key(url: str) -> str:
+    """The key for an endpoint: `OPENAI_API_KEY`, or a placeholder for servers that need none.
+
+    Raises:
+        InputError: the official endpoint is meant and there is no key.
+    """
+    key = os.environ.get("OPENAI_API_KEY", "")
+    if not key and shown_url(url) == _OFFICIAL_URL:
+        raise InputError("the official endpoint needs a key: set OPENAI_API_KEY, or name another one by --base-url")
+    return key or "none"
+
+
+def _one_of(name: str, value: str, known: Sequence[str]) -> Any:
+    if value not in known:
+        raise InputError(f"{name} is {value!r}; expected one of {', '.join(known)}")
+    return value
+
+
+def make(name: str, **options: Any) -> Backend:
+    """The backend `openai:NAME`; see `OpenAICompatible` for the options."""
+    check_options(f"openai:{name}", OpenAICompatible, options)
+    return OpenAICompatible(name, **options)

@@ -1,0 +1,224 @@
+"""The Batch API: requests as a file, replies within a day at half the price; a killed run finds its batches again."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rubric_measures.backends.base import Reply, Request
+from rubric_measures.backends.openai._wire import reply_of, request_body, trouble_of_status, without_key
+from rubric_measures.base.errors import BackendError, FormatError
+from rubric_measures.base.files import atomic_writer, path_name, read_text
+
+__all__ = ["BatchRun"]
+
+# Of one file, by the endpoint's rules (200 MB, of which the last line may take some).
+MOST_REQUESTS = 50_000
+_MOST_BYTES = 190_000_000
+_LONGEST_POLL = 60.0
+_ENDED = ("completed", "failed", "expired", "cancelled")
+_AGAIN = "run the same command again to continue"
+
+
+class BatchRun:
+    """One run over the Batch API; holds no request.
+
+    The state file lists the batches whose replies were not all taken. An entry is written before its batch is made and
+    removed when the caller has taken all of its replies (and so has them in the cache): a run killed at any moment
+    pays for no batch twice.
+
+    Args:
+        name: the model as the endpoint knows it.
+        client: an `openai.OpenAI`.
+        url: the endpoint, as messages show it.
+        state: the state file.
+        poll: seconds before the second look at a batch; the pauses grow to a minute.
+        most_requests: of one batch.
+        secrets: keys that must not come into messages.
+        on_wire: the request as it is sent.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        client: Any,
+        url: str,
+        state: str | os.PathLike[str],
+        *,
+        poll: float = 5.0,
+        most_requests: int = MOST_REQUESTS,
+        secrets: tuple[str, ...] = (),
+        on_wire: Callable[[Request], Request] = lambda request: request,
+    ) -> None:
+        self._name = name
+        self._client = client
+        self._url = url
+        self._state = path_name(state)
+        self._poll = poll
+        self._most_requests = most_requests
+        self._secrets = secrets
+        self._on_wire = on_wire
+
+    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        """Answers from the batches of a killed run, then sends what is left in batches and waits for them.
+
+        Raises:
+            BackendError: the endpoint cannot be used, or refuses a batch.
+            FormatError: the state file is damaged.
+        """
+        with self._explained():
+            earlier = {batch: self._results(batch) for batch in self._known_batches()}
+            chunk: dict[str, list[Request]] = {}
+            taken: set[str] = set()
+            size = 0
+            for request in requests:
+                key = request.key
+                found = next((results for results in earlier.values() if key in results), None)
+                if found is not None:
+                    taken.add(key)
+                    yield request, self._reply(found[key], request)
+                    continue
+                chunk.setdefault(key, []).append(request)
+                size += len(self._line(request))
+                if len(chunk) >= self._most_requests or size >= _MOST_BYTES:
+                    yield from self._send(chunk)
+                    chunk, size = {}, 0
+            if chunk:
+                yield from self._send(chunk)
+            # Replies that this run did not ask for stay with the endpoint until a run does.
+            self._forget(batch for batch, results in earlier.items() if results.keys() <= taken)
+
+    def _send(self, chunk: Mapping[str, list[Request]]) -> Iterator[tuple[Request, Reply]]:
+        """Makes a batch of requests and waits for it."""
+        with tempfile.TemporaryFile() as file:
+            file.writelines(self._line(requests[0]) for requests in chunk.values())
+            file.seek(0)
+            uploaded = self._client.files.create(file=("requests.jsonl", file), purpose="batch").id
+        self._write_state([*self._read_state(), {"file": uploaded, "batch": None}])
+        batch = self._make(uploaded, next(iter(chunk.values()))[0])
+        results = self._results(batch)
+        for key, requests in chunk.items():
+            line = results.get(key)
+            for request in requests:
+                yield request, self._reply(line, request)
+        self._forget([batch])
+
+    def _make(self, uploaded: str, request: Request) -> str:
+        completions = request.options.get("api") == "completions"
+        made: str = self._client.batches.create(
+            input_file_id=uploaded,
+            endpoint="/v1/completions" if completions else "/v1/chat/completions",
+            completion_window="24h",
+        ).id
+        self._set_batch(uploaded, made)
+        return made
+
+    def _line(self, request: Request) -> bytes:
+        completions = request.options.get("api") == "completions"
+        call = {
+            "custom_id": request.key,
+            "method": "POST",
+            "url": "/v1/completions" if completions else "/v1/chat/completions",
+            "body": request_body(self._on_wire(request), self._name),
+        }
+        return json.dumps(call, ensure_ascii=False).encode("utf-8") + b"\n"
+
+    def _results(self, batch: str) -> dict[str, Mapping[str, Any]]:
+        """Waits for a batch; key -> line of its results."""
+        pause = self._poll
+        while (state := self._client.batches.retrieve(batch)).status not in _ENDED:
+            time.sleep(pause)
+            pause = min(_LONGEST_POLL, 1.5 * pause)
+        if state.status == "failed":
+            self._forget([batch])
+            errors = getattr(state.errors, "data", None) or []
+            reason = "; ".join(str(error.message) for error in errors[:3]) or "no reason given"
+            raise BackendError(without_key(f"{self._url}: batch {batch} failed: {reason}", self._secrets))
+        found: dict[str, Mapping[str, Any]] = {}
+        for file in (state.output_file_id, state.error_file_id):
+            content = self._client.files.content(file).read() if file else b""
+            for line in content.splitlines():
+                with contextlib.suppress(ValueError):  # a line that is no JSON is a reply that never came
+                    result = json.loads(line)
+                    found[str(result.get("custom_id"))] = result
+        return found
+
+    def _reply(self, line: Mapping[str, Any] | None, request: Request) -> Reply:
+        if line is None:
+            return Reply(None, "failed", f"the batch ended without this reply; {_AGAIN}")
+        answer = line.get("response") or {}
+        status, body = answer.get("status_code"), answer.get("body")
+        if status == 200:
+            found = reply_of(json.dumps(body), self._on_wire(request), self._secrets)
+        else:
+            found = trouble_of_status(status or 500, body or {"error": line.get("error")}, None, self._secrets)
+        return found if isinstance(found, Reply) else Reply(None, found.status, found.error)
+
+    def _known_batches(self) -> list[str]:
+        """The batches of earlier runs; one whose id was not noted any more is found by its file."""
+        entries = self._read_state()
+        lost = {entry["file"] for entry in entries if not entry["batch"]}
+        if lost:
+            for batch in self._client.batches.list(limit=100):
+                if batch.input_file_id in lost:
+                    self._set_batch(batch.input_file_id, batch.id)
+        # A file without a batch was never sent.
+        entries = [entry for entry in self._read_state() if entry["batch"]]
+        self._write_state(entries)
+        return [str(entry["batch"]) for entry in entries]
+
+    def _set_batch(self, uploaded: str, batch: str) -> None:
+        entries = self._read_state()
+        self._write_state([{**entry, "batch": batch} if entry["file"] == uploaded else entry for entry in entries])
+
+    def _forget(self, batches: Iterable[str]) -> None:
+        gone = set(batches)
+        if gone:
+            self._write_state([entry for entry in self._read_state() if entry["batch"] not in gone])
+
+    def _read_state(self) -> list[dict[str, str | None]]:
+        """The noted batches of this endpoint and model."""
+        return [entry for entry in self._all_entries() if self._is_ours(entry)]
+
+    def _is_ours(self, entry: Mapping[str, object]) -> bool:
+        return (entry.get("url"), entry.get("model")) == (self._url, self._name)
+
+    def _all_entries(self) -> list[dict[str, str | None]]:
+        if not Path(self._state).exists():
+            return []
+        text = read_text(self._state)
+        try:
+            entries = json.loads(text)["batches"]
+            if all(isinstance(entry["file"], str) and "batch" in entry for entry in entries):
+                return list(entries)
+        except (ValueError, KeyError, TypeError):
+            pass
+        raise FormatError("is no list of batches; name another file", path=self._state)
+
+    def _write_state(self, entries: Iterable[Mapping[str, str | None]]) -> None:
+        others = [entry for entry in self._all_entries() if not self._is_ours(entry)]
+        ours = [{**entry, "url": self._url, "model": self._name} for entry in entries]
+        if not others and not ours:
+            Path(self._state).unlink(missing_ok=True)
+            return
+        with atomic_writer(self._state) as stream:
+            json.dump({"batches": [*others, *ours]}, stream, indent=1)
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        import openai
+
+        try:
+            yield
+        except openai.APIStatusError as error:
+            trouble = trouble_of_status(error.status_code, error.body, None, self._secrets)
+            raise BackendError(f"{self._url}: the batch cannot go on: {trouble.error}; {_AGAIN}") from None
+        except openai.OpenAIError as error:
+            reason = without_key(str(error.__cause__ or error), self._secrets)
+            raise BackendError(f"{self._url}: the batch cannot be reached: {reason}; {_AGAIN}") from None

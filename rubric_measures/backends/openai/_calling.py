@@ -1,0 +1,387 @@
+"""The engine of a run against OpenAI-compatible endpoints: an event loop in a thread, workers, retries."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+import queue
+import random
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rubric_measures.backends.base import Message, Reply, Request
+from rubric_measures.backends.openai._endpoints import Call, Endpoint, Sharing
+from rubric_measures.backends.openai._wire import (
+    Trouble,
+    reply_of,
+    request_body,
+    retry_after,
+    trouble_of_status,
+    without_key,
+)
+from rubric_measures.base.errors import BackendError, RejectedError
+
+__all__ = ["CallPolicy", "Engine"]
+
+_LOG = logging.getLogger("rubric_measures")
+# Seconds between the first calls, about what making one takes: calls that begin all at once are answered all at once,
+# and then each answer waits until the others are read, round after round.
+_STAGGER = 0.002
+_GIVE_UP_AFTER_LOST = 100  # calls lost one after the other, each after all its attempts
+_DOUBT_AFTER_REJECTED = 20  # passages whose calls the endpoint called wrong since one was right; calls before any was
+# Endpoints that are told to write JSON want to read the word.
+_HARMLESS = "What is 1 + 1? Reply with the number only, which is JSON."
+# How endpoints say that the longest reply has another name; both names may also stand in a message about its value.
+_RENAMED = re.compile(
+    r"\bmax_tokens\b.{0,80}\b(?:use|try|with)[ '\"`\\]+max_completion_tokens\b|"
+    r"\buse[ '\"`\\]+max_completion_tokens\b.{0,20}\binstead\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class CallPolicy:
+    """When to try again and when to stop.
+
+    Attributes:
+        concurrency: the most calls in flight at one endpoint.
+        timeout: seconds until a call counts as failed.
+        attempts: how often a call is tried that fails (connection, status 5xx, timeout, garbage). Being turned away for
+            lack of capacity (status 429, 503) is no attempt.
+        patience: seconds that a call is turned away before it is given up; an endpoint that asks for a longer wait is
+            left alone until then, and ends the run when there is no other.
+        backoff: seconds before the second attempt; doubled each time, with jitter, at most 30.
+        cooldown: seconds for which an endpoint that keeps failing is left alone, when there is another.
+    """
+
+    concurrency: int = 64
+    timeout: float = 300.0
+    attempts: int = 6
+    patience: float = 600.0
+    backoff: float = 0.5
+    cooldown: float = 15.0
+
+    def wait_before(self, attempt: int) -> float:
+        """The seconds before another attempt: exponential, at most 30, of which the upper half is drawn at random."""
+        return min(30.0, self.backoff * 2.0 ** min(attempt, 16)) * random.uniform(0.5, 1.0)
+
+
+class Engine:
+    """Runs calls in an event loop of its own thread; `submit` requests, `drain` replies.
+
+    Args:
+        name: the model as the endpoints know it.
+        make_clients: makes (shown URL, client) of each endpoint; called inside of the event loop.
+        policy: when to try again.
+        secrets: keys that must not come into messages.
+        on_wire: the request as it is sent.
+        doubting: whether an endpoint that rejects call after call may accept none at all.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        make_clients: Callable[[], Sequence[tuple[str, Any]]],
+        policy: CallPolicy,
+        secrets: tuple[str, ...] = (),
+        on_wire: Callable[[Request], Request] = lambda request: request,
+        doubting: bool = True,
+    ) -> None:
+        self._name = name
+        self._make_clients = make_clients
+        self._policy = policy
+        self._secrets = secrets
+        self._on_wire = on_wire
+        self._doubting = doubting
+        self._done: queue.SimpleQueue[tuple[Request, Reply] | BaseException] = queue.SimpleQueue()
+        self._started = threading.Event()
+        self._lost = 0
+        self._doubt: tuple[Endpoint, Call, Trouble] | None = None  # the last call that an endpoint rejected of many
+        self._in_flight = 0
+        self.sleeping = 0  # calls that wait before their next attempt
+        self._thread = threading.Thread(target=self._main, name="rubric_measures-http", daemon=True)
+        self._thread.start()
+        self._started.wait()
+
+    def submit(self, requests: Sequence[Request]) -> None:
+        """Puts requests in line."""
+        # After a fatal error the loop is gone, and `drain` says why.
+        with contextlib.suppress(RuntimeError):
+            if self._thread.is_alive():
+                self._loop.call_soon_threadsafe(self._sharing.add, [Call(request) for request in requests])
+
+    def drain(self) -> list[tuple[Request, Reply]]:
+        """Waits for a reply, and returns it with all others that are there.
+
+        Raises:
+            BackendError: nothing can work; all replies that came before were returned.
+        """
+        found: list[tuple[Request, Reply]] = []
+        item = self._done.get()
+        while True:
+            if isinstance(item, BaseException):
+                if found:
+                    self._done.put(item)
+                    return found
+                raise item
+            found.append(item)
+            try:
+                item = self._done.get_nowait()
+            except queue.Empty:
+                return found
+
+    def close(self) -> None:
+        """Ends the thread; calls in flight are dropped."""
+        with contextlib.suppress(RuntimeError):
+            if self._thread.is_alive():
+                self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    def _main(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:
+            self._done.put(error)
+        finally:
+            self._started.set()
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        self._trusted = asyncio.Event()  # while there is no doubt
+        clients = self._make_clients()
+        policy = self._policy
+        self._sharing = Sharing([Endpoint(url, client, policy.concurrency, policy.cooldown) for url, client in clients])
+        # The workers of all endpoints begin in turn, so that few calls are spread as well.
+        workers = [
+            asyncio.create_task(self._work(endpoint, number * _STAGGER))
+            for number in range(policy.concurrency)
+            for endpoint in self._sharing.endpoints
+        ]
+        self._started.set()
+        try:
+            await self._stop.wait()
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+            for _, client in clients:
+                await client.close()
+
+    async def _work(self, endpoint: Endpoint, after: float) -> None:
+        await asyncio.sleep(after)
+        try:
+            while await endpoint.ready():
+                window = await endpoint.gate.enter()
+                call = self._sharing.take(endpoint) if endpoint.up and self._doubt is None else None
+                if call is not None:
+                    await self._run(endpoint, call, window)
+                    if self._doubt is not None and not self._in_flight:
+                        await self._settle_doubt(*self._doubt)
+                    continue
+                endpoint.gate.abandon(window)
+                if self._doubt is not None:
+                    await self._trusted.wait()
+                elif endpoint.up:
+                    await self._sharing.wait(endpoint)
+        except Exception as error:
+            self._fatal(error)
+
+    async def _run(self, endpoint: Endpoint, call: Call, window: int) -> None:
+        """Tries a call once: it has its reply then, or stands in line again after a pause of its own."""
+        policy, gate = self._policy, endpoint.gate
+        call.began = call.began or time.monotonic()
+        self._in_flight += 1
+        found = await self._attempt(endpoint, call.request)
+        self._in_flight -= 1
+        if isinstance(found, Reply):
+            gate.leave(window, False)
+            endpoint.succeeded()
+            self._lost = 0
+            if self._doubt is not None and self._doubt[0] is endpoint:
+                self._trust()
+            self._deliver(call, found, endpoint)
+            return
+        if found.kind in ("final", "hopeless"):
+            gate.leave(window, False)
+            self._settle(endpoint, call, found)
+            return
+        if found.kind == "busy":
+            call.rejections += 1
+            # The gate finds the right pace; a call's own wait must not grow beyond what that takes.
+            asked = found.wait
+            attempt = min(call.rejections - 1, 4)
+            wait = policy.wait_before(attempt) if asked is None else asked * random.uniform(1.0, 1.05)
+        else:
+            call.failures += 1
+            wait = max(policy.wait_before(call.failures - 1), found.wait or 0.0)
+        gate.leave(window, found.congestion, wait, asked=found.wait is not None)
+        if self._given_up(endpoint, call, found, wait):
+            return
+        if found.kind == "failure" and endpoint.failed():
+            self._drop(endpoint)
+        self._put_back(call, wait if endpoint.up else 0.0)
+
+    def _put_back(self, call: Call, seconds: float) -> None:
+        """Puts a call in line again after some seconds; no worker waits with it."""
+        # Someone else's endpoint is as good: no call waits for one that is gone.
+        if not seconds:
+            self._sharing.add([call], first=True)
+            return
+
+        def wake() -> None:
+            self.sleeping -= 1
+            self._sharing.add([call], first=True)
+
+        self.sleeping += 1
+        self._loop.call_later(seconds, wake)
+
+    def _given_up(self, endpoint: Endpoint, call: Call, trouble: Trouble, wait: float) -> bool:
+        policy = self._policy
+        if trouble.kind == "busy":
+            if wait > policy.patience:
+                return self._rested(endpoint, trouble, wait)
+            if time.monotonic() - call.began + wait <= policy.patience:
+                return False
+        elif call.failures < policy.attempts:
+            return False
+        if trouble.unreachable and not any(one.answered for one in self._sharing.endpoints):
+            self._fatal(BackendError(f"{endpoint.url}: {trouble.error}; is the server running, and is the URL right?"))
+            return True
+        self._deliver(call, Reply(None, trouble.status, trouble.error), endpoint)
+        self._lost += 1
+        if self._lost >= _GIVE_UP_AFTER_LOST:  # no accident
+            lost = f"{self._lost} calls in a row failed ({trouble.error})"
+            self._fatal(BackendError(f"{endpoint.url}: {lost}; run again to continue"))
+        return True
+
+    def _others(self, endpoint: Endpoint) -> list[Endpoint]:
+        """The other endpoints that a call may wait for."""
+        return [one for one in self._sharing.endpoints if one is not endpoint and not one.closed and not one.resting]
+
+    def _rested(self, endpoint: Endpoint, trouble: Trouble, wait: float) -> bool:
+        """Leaves an endpoint alone that asks for more patience than there is; whether that is the end of the run."""
+        reason = f"{endpoint.url}: asks to wait {wait:.0f} s ({trouble.error})"
+        if not self._others(endpoint):
+            self._fatal(BackendError(f"{reason}; run again to continue"))
+            return True
+        if not endpoint.resting:
+            _LOG.warning("%s; until then the others do its work", reason)
+        endpoint.rest(wait)
+        self._sharing.release(endpoint)
+        return False
+
+    def _settle(self, endpoint: Endpoint, call: Call, trouble: Trouble) -> None:
+        """Trouble that another attempt would not change."""
+        if trouble.kind == "final":
+            if trouble.status != "failed" or not self._rejected(endpoint, call, trouble):
+                self._deliver(call, Reply(None, trouble.status, trouble.error), endpoint)
+            return
+        error = BackendError(f"{endpoint.url}: model {self._name!r} cannot be used: {trouble.error}")
+        if not self._ended(endpoint, trouble, error):
+            self._sharing.add([call], first=True)
+
+    def _ended(self, endpoint: Endpoint, trouble: Trouble, error: BackendError) -> bool:
+        """Leaves out an endpoint that takes no call; whether that is the end of the run, as it is the last one."""
+        if not self._others(endpoint):
+            self._fatal(error)
+            return True
+        if not endpoint.closed:
+            _LOG.warning("%s is not used any more: %s", endpoint.url, trouble.error)
+            endpoint.closed = trouble.error
+            self._sharing.release(endpoint)
+        return False
+
+    def _rejected(self, endpoint: Endpoint, call: Call, trouble: Trouble) -> bool:
+        """Counts what the endpoint does not accept; whether the call is one too many, so that none begins for now.
+
+        Its own reply then comes when the doubt is settled: who has all replies does not wait for it.
+        """
+        endpoint.rejected.add((endpoint.answered and call.request.group) or call.request.key)
+        # An option that is wrong for one call is wrong for all, or nearly so.
+        enough = 1 if trouble.setting and not endpoint.answered else _DOUBT_AFTER_REJECTED
+        if not self._doubting or len(endpoint.rejected) < enough or self._doubt is not None:
+            return False
+        self._doubt = endpoint, call, trouble
+        self._trusted.clear()
+        return True
+
+    def _trust(self) -> None:
+        """Ends the doubt about an endpoint."""
+        if self._doubt is not None:
+            endpoint, call, trouble = self._doubt
+            self._doubt = None
+            self._deliver(call, Reply(None, trouble.status, trouble.error), endpoint)
+        self._trusted.set()
+
+    async def _settle_doubt(self, endpoint: Endpoint, call: Call, trouble: Trouble) -> None:
+        """Finds out whether an endpoint accepts any call, when none is in flight that could still show it.
+
+        A filter may dislike all passages of a query. So it is asked something harmless in just the same way.
+        """
+        harmless = tuple(Message(message.role, _HARMLESS) for message in call.request.messages)
+        found = await self._attempt(endpoint, dataclasses.replace(call.request, messages=harmless))
+        if isinstance(found, Reply):
+            endpoint.succeeded()
+        elif found.kind == "hopeless" or (found.kind, found.status) == ("final", "failed"):
+            more = "any more" if endpoint.answered else "at all"
+            reason = f"{endpoint.url}: no call is accepted {more}: {trouble.error}"
+            if self._ended(endpoint, trouble, RejectedError(reason)):
+                return
+        # Where it has no time now, the calls to come find out.
+        endpoint.rejected.clear()
+        self._trust()
+
+    def _drop(self, endpoint: Endpoint) -> None:
+        if any(one.up for one in self._sharing.endpoints if one is not endpoint):
+            _LOG.info("%s keeps failing and is left alone for %.0f s", endpoint.url, endpoint.drop())
+            self._sharing.release(endpoint)
+
+    async def _attempt(self, endpoint: Endpoint, request: Request) -> Reply | Trouble:
+        import openai
+
+        asked = self._on_wire(request)
+        body = request_body(asked, self._name, token_field=endpoint.token_field)
+        path = "/completions" if request.options.get("api") == "completions" else "/chat/completions"
+        try:
+            # Bytes instead of the client's model classes: those cost as much as the rest of the call, and would turn
+            # an answer of another shape into an error of theirs.
+            async with asyncio.timeout(self._policy.timeout):
+                content = await endpoint.client.post(path, cast_to=bytes, body=body)
+        except openai.APIStatusError as error:
+            # By this call's own body, as another one may have renamed the field meanwhile; the next body has the other
+            # name, so this happens once a call.
+            if "max_tokens" in body and _wants_other_token_field(error):
+                endpoint.token_field = "max_completion_tokens"
+                return await self._attempt(endpoint, request)
+            wait = retry_after(error.response.headers)
+            return trouble_of_status(error.status_code, error.body, wait, self._secrets)
+        except TimeoutError:
+            return Trouble("failure", f"no answer within {self._policy.timeout:g} s", congestion=True)
+        except Exception as error:
+            # A refused connection comes as a timeout with "Connect" in its name.
+            cause = error.__cause__ or error
+            kind = type(cause).__name__
+            reason = without_key(f"{kind}: {cause}" if str(cause) else kind, self._secrets)
+            return Trouble("failure", f"no answer ({reason})", unreachable="Connect" in kind)
+        return reply_of(content, asked, self._secrets)
+
+    def _deliver(self, call: Call, reply: Reply, endpoint: Endpoint) -> None:
+        if len(self._sharing.endpoints) > 1:
+            reply = dataclasses.replace(reply, raw={**reply.raw, "endpoint": endpoint.url})
+        self._done.put((call.request, reply))
+
+    def _fatal(self, error: Exception) -> None:
+        self._done.put(error)
+        self._stop.set()
+
+
+def _wants_other_token_field(error: Any) -> bool:
+    """Whether the endpoint calls the longest reply `max_completion_tokens` (newer models of the official one do)."""
+    return error.status_code in (400, 422) and bool(_RENAMED.search(str(error)))

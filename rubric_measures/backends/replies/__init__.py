@@ -1,0 +1,1 @@
+"""The reply cache, and what it knows of the models that replied."""

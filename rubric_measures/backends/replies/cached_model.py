@@ -1,0 +1,176 @@
+"""`--cache-only` without the model: a model of Hugging Face as the reply cache knows it, wherever it computed."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rubric_measures.backends import make_backend
+from rubric_measures.backends.base import Backend, Reply, Request
+from rubric_measures.backends.hf.text import shown_length
+from rubric_measures.backends.options import check_options
+from rubric_measures.backends.replies.cache import ReplyCache
+from rubric_measures.backends.replies.model_notes import ModelNote
+from rubric_measures.base.errors import BackendError, InputError, MissingExtraError
+from rubric_measures.base.extras import require
+
+__all__ = ["CachedModel", "make_cached_backend"]
+
+_LOG = logging.getLogger("rubric_measures")
+_KINDS = {"seq2seq": "Seq2SeqBackend", "decoder": "DecoderBackend", "extractive": "ExtractiveBackend"}
+
+
+class CachedModel:
+    """Makes the requests that a model was asked before; it answers none.
+
+    Args:
+        note: the model.
+        context: the setting `context` of the model, where the user gave it.
+    """
+
+    def __init__(self, note: ModelNote, context: int | None = None) -> None:
+        self.note, self._context = note, context
+
+    def __getattr__(self, name: str) -> Any:
+        # What only some backends say of themselves (`deterministic`, `reads_prompts`, …).
+        said: Mapping[str, Any] = self.__dict__["note"].facts.get("says", {})
+        if name not in said:
+            raise AttributeError(name)
+        return said[name]
+
+    @property
+    def model(self) -> str:
+        """As in the cache."""
+        return self.note.model
+
+    @property
+    def options(self) -> Mapping[str, object]:
+        """As in the cache: device and dtype are those that the replies were computed with."""
+        return self.note.options
+
+    @property
+    def context_tokens(self) -> int | None:
+        """As the model has it."""
+        facts: Mapping[str, Any] = self.note.facts
+        limit = self._context or facts["limit"]
+        return None if facts["unlimited"] or limit is None else limit - facts["overhead"]
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        if not self.note.tokenizer:
+            raise BackendError(
+                f"{self.model}: a cache cannot hold its kind of tokenizer, which cuts long passages; "
+                "--cache-only needs the model's tokenizer and configuration here (not its weights)"
+            )
+        try:
+            tokenizer = require("tokenizers", "hf").Tokenizer.from_str(self.note.tokenizer)
+        except MissingExtraError:
+            raise MissingExtraError(f"counting the tokens of {self.model}", "hf") from None
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        return tokenizer
+
+    def count_tokens(self, text: str) -> int:
+        """As the model counts."""
+        tokenizer, facts = self._tokenizer, self.note.facts
+        controls: Any = facts["control_ids"]
+
+        def encode(shown: str) -> list[int]:
+            ids: list[int] = tokenizer.encode(shown, add_special_tokens=False).ids
+            return ids
+
+        def spans(shown: str) -> list[tuple[int, int]]:
+            found = tokenizer.encode(shown, add_special_tokens=False)
+            return [span for token, span in zip(found.ids, found.offsets, strict=True) if token in controls]
+
+        control: Any = facts["control_tokens"]
+        return shown_length(text, control, controls, encode, spans)
+
+    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        """Answers nothing.
+
+        Raises:
+            BackendError: always.
+        """
+        raise BackendError(f"{self.model}: only its replies in the cache are here; leave --cache-only out to ask it")
+
+
+def make_cached_backend(spec: str, cache: str | os.PathLike[str] | None, **options: Any) -> Backend:
+    """The backend for a run that makes no call.
+
+    For models of Hugging Face it is the one whose replies the cache has, also where the model itself, its device or
+    the library is not there, or its files are others. All others are made as ever.
+
+    Args:
+        spec: the model as on the command line.
+        cache: the cache.
+        options: settings of the model; of several in the cache, they say which.
+
+    Raises:
+        InputError: the cache has replies of several such models.
+        BackendError: the model is neither in the cache nor here.
+        MissingExtraError: the same, where the library is missing.
+    """
+    if not spec.startswith("hf:") or cache is None or not Path(cache).is_file():
+        return make_backend(spec, **options)
+    with ReplyCache(cache, read_only=True) as opened:
+        noted = [note for note in opened.model_notes() if note.model in (spec, f"{spec}@main")]
+    fitting = [note for note in noted if _fits(note, spec, options)]
+    try:
+        here = make_backend(spec, **options)
+    except (BackendError, MissingExtraError) as error:
+        if not fitting:
+            if noted:
+                raise InputError(
+                    f"{os.fspath(cache)} has no replies of {spec} with {_list(options)}; it has {_all(noted)}"
+                ) from None
+            hint = f"; {os.fspath(cache)} does not know the model, so its configuration and tokenizer are needed here"
+            if isinstance(error, BackendError):
+                raise BackendError(f"{error}{hint}") from None
+            raise
+    else:
+        same = any((note.model, dict(note.options)) == (here.model, dict(here.options)) for note in fitting)
+        if same or not fitting:
+            return here
+    if len(fitting) > 1:
+        raise InputError(
+            f"{os.fspath(cache)} has replies of {spec} made in several ways: {_all(fitting)}; {_way_out(fitting)}"
+        )
+    [note] = fitting
+    _LOG.warning("%s: from the cache, as it replied with %s", spec, _list(note.options))
+    context = options.get("context")
+    return CachedModel(note, int(context) if context is not None else None)
+
+
+def _fits(note: ModelNote, spec: str, options: Mapping[str, object]) -> bool:
+    kind = str(note.facts["kind"])
+    module = importlib.import_module(f"rubric_measures.backends.hf._{kind}")
+    check_options(spec, getattr(module, _KINDS[kind]), options)
+    wanted = {name: value for name, value in options.items() if name in note.options and value != "auto"}
+    return all(note.options[name] == value for name, value in wanted.items())
+
+
+def _list(options: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(options.items())) or "no settings"
+
+
+def _differing(notes: list[ModelNote]) -> list[str]:
+    names = sorted({name for note in notes for name in note.options})
+    return [name for name in names if len({str(note.options.get(name)) for note in notes}) > 1]
+
+
+def _all(notes: list[ModelNote]) -> str:
+    names = _differing(notes) or sorted(notes[0].options)
+    return "; ".join(_list({name: note.options.get(name) for name in names}) for note in notes)
+
+
+def _way_out(notes: list[ModelNote]) -> str:
+    names = [name for name in _differing(notes) if name != "revision"]
+    if names:
+        return f"choose with --model-option {names[0]}=VALUE"
+    return "bring the model's files here, so that one of these revisions is chosen"

@@ -1,0 +1,1 @@
+"""What every room needs: errors, frozen records of items and grades, files, signature, the one sort, seeds, JSON."""

@@ -1,0 +1,233 @@
+"""The frozen records that the package speaks: queries, passages, rubric items, banks, grades, preferences."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+from rubric_measures.base.errors import InputError, UnknownNameError
+
+__all__ = [
+    "GRADE_STATUSES",
+    "Grade",
+    "GradeStatus",
+    "Importance",
+    "ItemKind",
+    "Passage",
+    "Preference",
+    "Query",
+    "RubricItem",
+    "TestBank",
+    "facet_of",
+    "make_item_id",
+]
+
+GradeStatus = Literal["graded", "unparsed", "refused", "truncated", "failed"]
+GRADE_STATUSES: tuple[GradeStatus, ...] = ("graded", "unparsed", "refused", "truncated", "failed")
+Importance = Literal["vital", "okay"]
+ItemKind = Literal["question", "nugget"]
+
+
+class Query(NamedTuple):
+    """One query (an ir_datasets query has the same two fields)."""
+
+    query_id: str
+    text: str
+
+    def default_text(self) -> str:
+        """The text that stands for the query."""
+        return self.text
+
+
+class Passage(NamedTuple):
+    """One text to grade for one query: a passage of a document, or a generated answer (or a segment of one)."""
+
+    query_id: str
+    doc_id: str
+    text: str
+
+    def default_text(self) -> str:
+        """The text that is graded."""
+        return self.text
+
+
+class Grade(NamedTuple):
+    """This text, for this query, covers this rubric item this well; one row a (query, document, item, grader).
+
+    The first four fields are those of an ir_measures `Qrel` (`iteration` is the item id), so an iterable of grades is
+    an iterable of judgments. A direct relevance label is a grade for the item `"0"`.
+
+    Attributes:
+        query_id: the query.
+        doc_id: the passage or answer.
+        relevance: the grade; None exactly when `status` is not `graded` (but see `truncated`, which may carry one).
+        iteration: the item id.
+        status: `graded`, `unparsed` (no grade in the reply), `refused`, `truncated` (graded on a cut text), `failed`.
+        answer: the raw reply of the grader, always kept.
+        grader: who graded (`hf:google/flan-t5-large`, `human:ada`).
+        note: the reason of a status other than `graded`, in one line.
+    """
+
+    query_id: str
+    doc_id: str
+    relevance: int | None
+    iteration: str = "0"
+    status: GradeStatus = "graded"
+    answer: str = ""
+    grader: str = ""
+    note: str = ""
+
+
+class Preference(NamedTuple):
+    """One game: two agents' answers to one query, in the order shown, and the verdict.
+
+    Attributes:
+        query_id: the query.
+        agent_a: the agent whose answer was shown first.
+        agent_b: the agent whose answer was shown second.
+        verdict: `a`, `b`, `tie`, or None when `status` is not `graded`.
+        status: as for a `Grade`.
+        answer: the raw reply of the grader.
+        grader: who judged.
+        note: the reason of a status other than `graded`.
+    """
+
+    query_id: str
+    agent_a: str
+    agent_b: str
+    verdict: Literal["a", "b", "tie"] | None
+    status: GradeStatus = "graded"
+    answer: str = ""
+    grader: str = ""
+    note: str = ""
+
+
+def make_item_id(query_id: str, text: str, facet_id: str | None = None) -> str:
+    """The id of a rubric item: query_id [ "/" facet_id ] "/" md5 hex of the stripped text (UTF-8, no case folding).
+
+    Source: the Rubric workbench's test-bank format (Dietz, SIGIR 2024).
+
+    >>> make_item_id("q1", " What is a leap year? ")
+    'q1/969b08ba83da2a1c9935c5499c6ae6c6'
+    """
+    digest = hashlib.md5(text.strip().encode("utf-8"), usedforsecurity=False).hexdigest()
+    return "/".join(part for part in (query_id, facet_id, digest) if part)
+
+
+def facet_of(item_id: str) -> str:
+    """Everything before the last "/" of an item id: the facet (`query_id/facet_id`), or the query where there is none.
+
+    >>> facet_of("tqa2:L_0002/T_0010/0cc1")
+    'tqa2:L_0002/T_0010'
+    """
+    return item_id.rpartition("/")[0] or item_id
+
+
+@dataclass(frozen=True, slots=True)
+class RubricItem:
+    """One question or nugget (key fact) that a good passage answers or mentions.
+
+    Attributes:
+        item_id: unique in the bank; see `make_item_id`.
+        query_id: the query.
+        text: the question or the nugget.
+        kind: `question` or `nugget`.
+        facet_id: the facet (subtopic) of the query that the item belongs to, or None.
+        gold_answers: the answer key; empty where there is none.
+        importance: `vital`, `okay`, or None where nobody said.
+        weight: a criterion's weight (may be negative: a penalty), or None.
+    """
+
+    item_id: str
+    query_id: str
+    text: str
+    kind: ItemKind = "question"
+    facet_id: str | None = None
+    gold_answers: tuple[str, ...] = ()
+    importance: Importance | None = None
+    weight: float | None = None
+
+    @property
+    def facet(self) -> str | None:
+        """The facet that the item belongs to: `facet_id`, else what its id says (`query_id/facet_id/…`); or None."""
+        if self.facet_id is not None:
+            return self.facet_id
+        head = facet_of(self.item_id)
+        return head[len(self.query_id) + 1 :] if head.startswith(f"{self.query_id}/") and head != self.item_id else None
+
+    @property
+    def part(self) -> str:
+        """What the item is asked about: `query_id/facet_id`, or the query where it names no facet."""
+        return self.query_id if self.facet is None else f"{self.query_id}/{self.facet}"
+
+
+@dataclass(frozen=True)
+class TestBank:
+    """The complete list of rubric items of every query: the denominator of the measures.
+
+    Attributes:
+        items: query id -> its items, in bank order. A query may have an empty list.
+        query_texts: query id -> text, where the bank gives it.
+        facet_texts: (query id, facet id) -> text, where the bank gives it.
+        edited: query id -> item id -> what the item says, in all words that mean the same (`signature.item_content`),
+            of items whose gold answers people changed after they were graded; grades made for these hold.
+    """
+
+    __test__ = False  # pytest would collect a class of this name
+
+    items: Mapping[str, tuple[RubricItem, ...]]
+    query_texts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    facet_texts: Mapping[tuple[str, str], str] = field(default_factory=lambda: MappingProxyType({}))
+    edited: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self) -> None:
+        for query_id, items in self.items.items():
+            seen: set[str] = set()
+            for item in items:
+                if item.query_id != query_id:
+                    raise InputError(
+                        f"item {item.item_id!r} is listed under query {query_id!r} but says {item.query_id!r}"
+                    )
+                if item.item_id in seen:
+                    raise InputError(f"query {query_id!r}: item id {item.item_id!r} occurs twice in the bank")
+                if item.importance not in (None, "vital", "okay"):
+                    raise InputError(
+                        f"query {query_id!r}, item {item.item_id!r}: importance {item.importance!r} is neither vital "
+                        "nor okay"
+                    )
+                seen.add(item.item_id)
+
+    @classmethod
+    def from_items(cls, items: Iterable[RubricItem], query_texts: Mapping[str, str] | None = None) -> TestBank:
+        """Builds a bank from items in any order; the order inside a query is kept."""
+        grouped: dict[str, list[RubricItem]] = {}
+        for item in items:
+            grouped.setdefault(item.query_id, []).append(item)
+        return cls({query_id: tuple(members) for query_id, members in grouped.items()}, dict(query_texts or {}))
+
+    def __len__(self) -> int:
+        """The number of items of all queries."""
+        return sum(len(items) for items in self.items.values())
+
+    def __iter__(self) -> Iterator[RubricItem]:
+        for items in self.items.values():
+            yield from items
+
+    def for_query(self, query_id: str, where: str = "") -> tuple[RubricItem, ...]:
+        """The items of one query.
+
+        Args:
+            query_id: the query.
+            where: file and line that name it, for the error.
+
+        Raises:
+            UnknownNameError: the bank does not have the query.
+        """
+        try:
+            return self.items[query_id]
+        except KeyError:
+            hint = "(the test bank has no such query)"
+            raise UnknownNameError("query", query_id, self.items, hint=hint, where=where) from None

@@ -1,0 +1,283 @@
+"""Opening and writing files: gzip by content, `-` as a stream, BOM and line ends; output renamed into place."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import re
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, BinaryIO, cast
+
+from rubric_measures.base.errors import FormatError, InputError
+
+try:
+    import fcntl
+except ImportError:  # no POSIX system: nothing is locked, and nothing is taken for an orphan
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = [
+    "atomic_writer",
+    "decode_text",
+    "followed",
+    "iter_copy_lines",
+    "iter_lines",
+    "open_binary",
+    "path_name",
+    "peek_head",
+    "read_text",
+]
+
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def path_name(path: str | os.PathLike[str]) -> str:
+    """The name of `path` as error messages print it (`-` is standard input)."""
+    return os.fspath(path)
+
+
+class _CheckedGzip(io.RawIOBase):
+    """A gzip reader whose truncation or damage is a `FormatError` that names the file."""
+
+    def __init__(self, stream: BinaryIO, path: str) -> None:
+        self._gzip = gzip.GzipFile(fileobj=stream, mode="rb")
+        self._stream = stream
+        self._path = path
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        try:
+            return self._gzip.readinto(buffer)  # type: ignore[arg-type]
+        except EOFError:
+            raise FormatError("the gzip file is truncated; fetch or write it again", path=self._path) from None
+        except (gzip.BadGzipFile, zlib.error) as error:
+            raise FormatError(f"the gzip file is damaged ({error})", path=self._path) from None
+
+    def close(self) -> None:
+        self._gzip.close()
+        if self._path != "-":
+            self._stream.close()
+        super().close()
+
+
+@contextlib.contextmanager
+def open_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Opens a file for reading as uncompressed bytes; gzip is recognised by content, `-` is standard input.
+
+    Raises:
+        InputError: the file does not exist or cannot be opened.
+        FormatError: on reading, when a gzip file is truncated or damaged.
+    """
+    name = path_name(path)
+    if name == "-":
+        raw: BinaryIO = cast(BinaryIO, sys.stdin.buffer)
+    else:
+        try:
+            raw = open(name, "rb")  # noqa: SIM115 - closed below, standard input must stay open
+        except OSError as error:
+            raise InputError(f"{name}: cannot be read ({error.strerror or error})") from None
+    buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw))
+    try:
+        yield _uncompressed(buffered, name)
+    finally:
+        if name != "-":
+            buffered.close()
+
+
+def _uncompressed(buffered: io.BufferedReader, name: str) -> BinaryIO:
+    if buffered.peek(2)[:2] == _GZIP_MAGIC:
+        return cast(BinaryIO, io.BufferedReader(_CheckedGzip(cast(BinaryIO, buffered), name), 1 << 18))
+    return cast(BinaryIO, buffered)
+
+
+def peek_head(path: str | os.PathLike[str], size: int = 4096) -> bytes:
+    """The first bytes of a file, uncompressed and without BOM, to tell what it is; standard input can be read after it.
+
+    Raises:
+        InputError: the file cannot be opened, or is a pipe with a name (which can be read once only).
+        FormatError: a gzip file is damaged.
+    """
+    name = path_name(path)
+    if name != "-":
+        if Path(name).exists() and not Path(name).is_file():
+            raise InputError(f"{name}: is no regular file, so it cannot be read twice; save it, or give it as -")
+        with open_binary(name) as stream:
+            return stream.read(size).removeprefix(b"\xef\xbb\xbf")
+    head = cast(io.BufferedReader, sys.stdin.buffer).peek(size)
+    if head[:2] == _GZIP_MAGIC:
+        try:
+            head = zlib.decompressobj(wbits=31).decompress(head, size)
+        except zlib.error as error:
+            raise FormatError(f"the gzip file is damaged ({error})", path=name) from None
+    return head[:size].removeprefix(b"\xef\xbb\xbf")
+
+
+def iter_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
+    """Yields `(line number from 1, line)` of a text file without line ends and BOM; blank lines are passed over."""
+    with open_binary(path) as stream:
+        yield from _lines_of(stream)
+
+
+def iter_copy_lines(copy: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
+    """The lines of an open file from its start, as `iter_lines` gives them; for one reader at a time.
+
+    Args:
+        copy: the file, which need not have a name.
+        name: what it is a copy of, for errors.
+    """
+    copy.flush()
+    with open(os.dup(copy.fileno()), "rb") as raw:
+        raw.seek(0)
+        yield from _lines_of(_uncompressed(raw, name))
+
+
+def _lines_of(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    for line in stream:
+        number += 1  # noqa: SIM113 - enumerate would keep the line
+        if number == 1 and line.startswith(b"\xef\xbb\xbf"):
+            line = line[3:]
+        line = line.rstrip(b"\r\n")
+        if line and not line.isspace():
+            yield number, line
+        # Lines may be hundreds of megabytes long: not two of them at a time.
+        del line
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """The whole file as text (UTF-8 with or without BOM; line ends as `\\n`).
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: it is not UTF-8, or a gzip file is damaged.
+    """
+    with open_binary(path) as stream:
+        return decode_text(stream.read(), path_name(path))
+
+
+def decode_text(data: bytes, name: str) -> str:
+    """The text of a file's uncompressed bytes, as `read_text` gives it.
+
+    Raises:
+        FormatError: it is not UTF-8; names the file and the line.
+    """
+    try:
+        text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise FormatError("is not UTF-8; convert the file first", path=name, line=line) from None
+    # One character is found much faster than two, and most files have none.
+    return text.replace("\r\n", "\n") if "\r" in text else text
+
+
+@contextlib.contextmanager
+def atomic_writer(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
+    """Opens `path` for writing text (UTF-8); the file appears under its name only when the block ends without an error.
+
+    Until then it is a hidden file `.NAME.*.part` beside it, locked while its writer lives; what a killed writer of the
+    same file left behind is removed.
+
+    A name that ends in `.gz` is compressed (without a time stamp, so equal content gives equal bytes). `-` is standard
+    output, written as it comes. Of a symbolic link the file it leads to is written, and the link stays.
+
+    Raises:
+        InputError: the folder does not exist or cannot be written.
+    """
+    name = path_name(path)
+    if name == "-":
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    target = followed(name)
+    if target.is_dir():
+        raise InputError(f"{name}: is a folder; name a file")
+    if target.exists() and not target.is_file():
+        # Devices and pipes (/dev/null, a FIFO) cannot be renamed over.
+        with open(name, "w", encoding="utf-8", newline="\n") as stream:
+            yield stream
+        return
+    _remove_orphans(target)
+    try:
+        handle, temporary = _temporary_for(target)
+    except OSError as error:
+        raise InputError(f"{name}: cannot be written ({error.strerror or error})") from None
+    # Holds the lock until the file has its name.
+    lock = os.dup(handle)
+    try:
+        with os.fdopen(handle, "wb") as raw:
+            if name.endswith(".gz"):
+                with (
+                    gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed,
+                    io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as stream,
+                ):
+                    yield stream
+            else:
+                with io.TextIOWrapper(raw, encoding="utf-8", newline="\n") as stream:
+                    yield stream
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
+        Path(temporary).chmod(mode)
+        Path(temporary).replace(target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(temporary).unlink()
+        raise
+    finally:
+        os.close(lock)
+
+
+def followed(path: str | os.PathLike[str]) -> Path:
+    """The file that a name leads to: what is renamed into place must not take the place of a symbolic link.
+
+    Raises:
+        InputError: links lead in a circle.
+    """
+    target = Path(path)
+    try:
+        resolved = target.resolve()
+    except (OSError, RuntimeError):
+        raise InputError(f"{path_name(path)}: is a link that leads to itself; name a file") from None
+    return resolved if target.is_symlink() else target
+
+
+def _temporary_for(target: Path) -> tuple[int, str]:
+    """A new locked file beside `target`; the lock goes when the process does, however it ends."""
+    while True:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+        if fcntl is None:
+            return handle, temporary
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        # Another process may have taken it for an orphan before it was locked.
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), Path(temporary).stat()):
+                return handle, temporary
+        os.close(handle)
+
+
+def _remove_orphans(target: Path) -> None:
+    """Removes what killed writers of `target` left: files of theirs that nobody holds a lock on."""
+    if fcntl is None:
+        return
+    pattern = re.compile(re.escape(f".{target.name}.") + r"[a-z0-9_]{8}\.part")
+    left: list[str] = []
+    # A folder that may be written but not listed has to do without.
+    with contextlib.suppress(OSError), os.scandir(target.parent) as entries:
+        left = [entry.path for entry in entries if pattern.fullmatch(entry.name)]
+    for path in left:
+        with contextlib.suppress(OSError), open(path, "rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(stream.fileno()), Path(path).stat()):
+                Path(path).unlink()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,116 @@
+"""What TREC runs and qrels hold: judgments, rankings in the one sort, runs."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from rubric_measures.base.errors import InputError
+
+__all__ = ["Qrel", "Ranking", "Run", "count_disagreements", "make_run", "put_in_order"]
+
+
+class Qrel(NamedTuple):
+    """One judgment, with the fields of an ir_measures `Qrel`; `iteration` is the item (subtopic) of diversity qrels."""
+
+    query_id: str
+    doc_id: str
+    relevance: int
+    iteration: str = "0"
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The documents of one query in the one sort: score descending, then doc_id descending (trec_eval's rule).
+
+    Attributes:
+        doc_ids: the documents, best first; no document twice.
+        scores: their scores, parallel to `doc_ids`; finite.
+    """
+
+    doc_ids: Sequence[str]
+    scores: Sequence[float]
+
+    def __len__(self) -> int:
+        return len(self.doc_ids)
+
+    @property
+    def ties(self) -> int:
+        """How many neighbours in the ranking have equal scores."""
+        return sum(earlier == later for earlier, later in pairwise(self.scores))
+
+    @property
+    def near_ties(self) -> int:
+        """How many neighbours differ here but are equal in single precision, in which trec_eval compares them."""
+        single = array("f", self.scores)
+        return sum(earlier == later for earlier, later in pairwise(single)) - self.ties
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The rankings of one system.
+
+    Attributes:
+        run_id: the system's name.
+        rankings: query id -> its ranking, in the order of the queries' first lines.
+        rank_disagreements: neighbours whose rank column and scores disagree (the scores count).
+    """
+
+    run_id: str
+    rankings: Mapping[str, Ranking]
+    rank_disagreements: int = 0
+
+    @property
+    def ties(self) -> int:
+        """The neighbours with equal scores, in all queries."""
+        return sum(ranking.ties for ranking in self.rankings.values())
+
+    @property
+    def near_ties(self) -> int:
+        """The neighbours that are equal in single precision only, in all queries."""
+        return sum(ranking.near_ties for ranking in self.rankings.values())
+
+
+def make_run(run_id: str, rows: Iterable[tuple[str, str, float]]) -> Run:
+    """Builds a run from rows (query_id, doc_id, score) in any order.
+
+    Raises:
+        InputError: a score is not finite, or a document occurs twice for a query.
+    """
+    grouped: dict[str, tuple[list[str], list[float]]] = {}
+    for query_id, doc_id, score in rows:
+        doc_ids, scores = grouped.setdefault(query_id, ([], []))
+        doc_ids.append(doc_id)
+        scores.append(float(score))
+    for query_id, (doc_ids, scores) in grouped.items():
+        if len(set(doc_ids)) != len(doc_ids):
+            raise InputError(f"run {run_id!r}, query {query_id!r}: document {_first_twice(doc_ids)!r} occurs twice")
+        for doc_id, score in zip(doc_ids, scores, strict=True):
+            if not math.isfinite(score):
+                raise InputError(f"run {run_id!r}, query {query_id!r}, document {doc_id!r}: score {score} is no number")
+    return Run(run_id, {query_id: put_in_order(doc_ids, scores) for query_id, (doc_ids, scores) in grouped.items()})
+
+
+def put_in_order(doc_ids: Sequence[str], scores: Sequence[float]) -> Ranking:
+    """The one sort: score, then doc_id, both descending."""
+    pairs = sorted(zip(scores, doc_ids, strict=True), reverse=True)
+    return Ranking([doc_id for _, doc_id in pairs], [score for score, _ in pairs])
+
+
+def count_disagreements(ranks: Iterable[str], scores: Iterable[float]) -> int:
+    """Neighbours in the order of the ranks of which the later has the higher score; equal ranks say nothing."""
+    pairs = sorted((int(rank), -score) for rank, score in zip(ranks, scores, strict=True))
+    return sum(earlier[0] < later[0] and earlier[1] > later[1] for earlier, later in pairwise(pairs))
+
+
+def _first_twice(doc_ids: Iterable[str]) -> str:
+    seen: set[str] = set()
+    for doc_id in doc_ids:
+        if doc_id in seen:
+            return doc_id
+        seen.add(doc_id)
+    raise AssertionError("no document occurs twice")

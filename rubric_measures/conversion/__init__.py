@@ -1,0 +1,175 @@
+"""Any format that we read into any that we write; files of one kind are merged on the way."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.files import path_name
+from rubric_measures.conversion._adding import add_judgments, add_runs
+from rubric_measures.conversion._detect import detect_format
+from rubric_measures.conversion._formats import FORMATS, Format, PathName, read_passage_qrels, run_file
+from rubric_measures.conversion.bridges import Options, bridged, targets_of
+from rubric_measures.conversion.losses import losses
+from rubric_measures.formats.bank import bank_entries, bank_of_entries
+from rubric_measures.formats.queries import join_queries
+from rubric_measures.formats.run_names import distinct_run_names
+from rubric_measures.formats.trec import Run, read_run
+from rubric_measures.records.merging import merge_records
+
+__all__ = ["FORMATS", "Format", "Options", "convert", "detect_format"]
+
+_LOG = logging.getLogger("rubric_measures")
+
+# Kinds that hold one grade set of records.
+_OF_ONE_GRADER = ("qrels", "item qrels", "assignments", "evaluations")
+
+
+def convert(
+    paths: Sequence[PathName],
+    output: PathName,
+    *,
+    to: str | None = None,
+    source: str | None = None,
+    runs: Sequence[PathName] = (),
+    qrels: Sequence[PathName] = (),
+    options: Options | None = None,
+) -> None:
+    """Reads files of one format, puts them together, and writes them in another; inputs stay as they are.
+
+    Args:
+        paths: the files; several are merged (a contradiction between them is an error).
+        output: the file to write; it appears only when all went well.
+        to: the format to write (a key of `FORMATS`); that of the input if None.
+        source: the format of the input; told by content if None.
+        runs: run files whose rankings are added to records.
+        qrels: judgments that are added to records.
+        options: what the conversion may need.
+
+    Raises:
+        UnknownNameError: there is no such format.
+        InputError: a file is wrong, files contradict each other, or there is no way from the one format to the other.
+    """
+    options = options or Options()
+    if not paths:
+        raise InputError("name a file to convert")
+    for name in (to, source):
+        if name is not None and name not in FORMATS:
+            raise UnknownNameError("format", name, FORMATS)
+    sources = [source or detect_format(path) for path in paths]
+    target = FORMATS[to or sources[0]]
+    write = target.write
+    if write is None:
+        raise InputError(f"{to or sources[0]} is only read; choose another format with --to")
+    kinds = [FORMATS[name].kind for name in sources]
+    for name, kind in zip(sources, kinds, strict=True):
+        if not targets_of(kind, [target.kind]):
+            ways = sorted(way for way, one in FORMATS.items() if one.write and targets_of(kind, [one.kind]))
+            guess = "" if source else " (it was told by its content; --from names another format)"
+            raise InputError(f"{name} cannot become {to or sources[0]}; it can become: {', '.join(ways)}{guess}")
+    filters = [f"--{name.replace('_', '-')}" for name in options.wanted.settings()]
+    if filters and not ("records" in kinds and target.kind in _OF_ONE_GRADER):
+        raise InputError(
+            f"{' '.join(filters)}: chooses the one grade set of records for {', '.join(_OF_ONE_GRADER)}; "
+            f"{to or sources[0]} keeps all grade sets or has none, so leave it out"
+        )
+    contents = [_reader(name)(path) for path, name in zip(paths, sources, strict=True)]
+    if len(set(kinds)) == 1:
+        content = _made(_merged(kinds[0], contents), kinds[0], to or sources[0], options)
+    else:
+        # Different kinds meet in the target's.
+        made = (_made(one, kind, to or sources[0], options) for one, kind in zip(contents, kinds, strict=True))
+        content = _merged(target.kind, list(made))
+    if runs or qrels:
+        if target.kind != "records":
+            raise InputError("runs and judgments can be added to records only")
+        content = add_runs(content, _named_runs(runs), options.depth)
+        content = add_judgments(content, [row for path in qrels for row in read_passage_qrels(path)])
+    if target.kind == "runs" and Path(output).is_dir():
+        _keep_runs(Path(output), content, [*paths, *runs, *qrels])
+    write(output, content)
+
+
+def _keep_runs(folder: Path, runs: Sequence[Run], inputs: Sequence[PathName]) -> None:
+    """Refuses to write the files of runs over one that was read."""
+    read = {Path(path).resolve() for path in inputs if path_name(path) != "-"}
+    for run in runs:
+        file = run_file(folder, run)
+        if file.resolve() in read:
+            raise InputError(f"{file}: is read here, and would be replaced; name another folder")
+
+
+def _made(content: Any, kind: str, to: str, options: Options) -> Any:
+    """The content as the kind of the format `to`; what of a bank's items that cannot hold is said."""
+    target = FORMATS[to].kind
+    banks = [targets_of(one, ["bank"]) for one in (kind, target)]
+    if target in (kind, "bank") or not all(banks):
+        return bridged(content, kind, target, options)
+    # Repeated items are said (and gone) now, not each time that somebody reads the entries.
+    bank = bank_entries(bank_of_entries(bridged(content, kind, "bank", options)))
+    made = bridged(bank, "bank", target, options)
+    lost = losses(bank, made, target)
+    if lost:
+        _LOG.warning("%s cannot hold all of the bank: %s", to, lost)
+    return made
+
+
+def _named_runs(paths: Sequence[PathName]) -> list[Run]:
+    runs = [read_run(path) for path in paths]
+    names = distinct_run_names([run.run_id for run in runs], paths)
+    return [replace(run, run_id=name) for run, name in zip(runs, names, strict=True)]
+
+
+def _reader(name: str) -> Callable[[PathName], Any]:
+    read = FORMATS[name].read
+    if read is None:
+        raise InputError(f"{name} is only written; choose another format with --from")
+    return read
+
+
+def _merged(kind: str, contents: Sequence[Any]) -> Any:
+    if len(contents) == 1:
+        return contents[0]
+    if kind == "records":
+        return merge_records(contents)
+    if kind == "queries":
+        return join_queries(contents)
+    if kind == "leaderboard":
+        raise InputError("leaderboards are converted one by one")
+    rows = [row for content in contents for row in content]
+    if kind == "bank":
+        # Says what contradicts.
+        bank_of_entries(rows)
+    elif kind in ("qrels", "item qrels"):
+        labels: dict[tuple[str, str, str], int] = {}
+        for row in rows:
+            if labels.setdefault((row.query_id, row.doc_id, row.iteration), row.relevance) != row.relevance:
+                raise InputError(f"query {row.query_id!r}, document {row.doc_id!r} has different labels in the files")
+        rows = list(dict.fromkeys(rows))
+    elif kind in _KEYS:
+        keys = Counter(_KEYS[kind](row) for row in rows)
+        twice = next((key for key, count in keys.items() if count > 1), None)
+        if twice is not None:
+            raise InputError(f"{kind} of {' '.join(map(str, twice))} are in several files; keep one")
+    return rows
+
+
+# What there may be only one of, in kinds of which files are joined end to end.
+_KEYS: Mapping[str, Callable[[Any], tuple[Any, ...]]] = {
+    "runs": lambda run: (run.run_id,),
+    "nuggets": lambda line: (line.qid,),
+    "assignments": lambda line: (line.qid, line.run_id),
+    "rubrics": lambda line: (line.qid,),
+    "requests": lambda line: (line.query if isinstance(line.query, str) else line.query.qid,),
+    "nugget bank": lambda bank: (bank.query_id,),
+    "topics": lambda topic: (topic.query_id,),
+    "reports": lambda report: (report.query_id, report.run_name),
+    "answers": lambda answer: (answer.query_id, answer.run_id),
+    "evaluations": lambda grade: (grade.query_id, grade.doc_id),
+    "games": lambda game: (game.query_id, game.agent_a, game.agent_b, game.grader),
+}

@@ -1,0 +1,310 @@
+"""Bridges: what one kind of file holds, made into what another holds."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rubric_measures.base.entities import Grade, TestBank
+from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.conversion._adding import records_of_item_grades
+from rubric_measures.corpora.pooling import pool, texts_of
+from rubric_measures.formats.autojudge import bank_of_nugget_banks, list_banks, nugget_banks
+from rubric_measures.formats.bank import bank_entries, bank_of_entries
+from rubric_measures.formats.nugget_sets import bank_of_rubrics, rubric_lines
+from rubric_measures.formats.nuggetizer import AssignmentLine
+from rubric_measures.formats.nuggetizer_records import (
+    assignment_lines,
+    bank_of_nuggets,
+    nugget_lines,
+    records_of_assignments,
+)
+from rubric_measures.formats.queries import QueryFile
+from rubric_measures.formats.reports import Answer, Report, answer_of_report, grades_of_reports, report_of_answer
+from rubric_measures.formats.topics import Topic
+from rubric_measures.formats.trec import Qrel, Run
+from rubric_measures.formats.trec_ids import spaced_ids
+from rubric_measures.grades.compiled import DIRECT_ITEM, Grades, Label
+from rubric_measures.grades.grade_set_keys import choices_of, made_by_entry
+from rubric_measures.grades.grade_sets import GradeFilter
+from rubric_measures.grades.loading import collect_grades, select_queries
+from rubric_measures.grades.qrels import qrels_of
+from rubric_measures.grades.rows import build_grades
+from rubric_measures.records.files import DirectGrade, QueryPassages
+from rubric_measures.records.rankings import runs_of_records
+
+__all__ = ["BRIDGES", "Options", "bridged", "targets_of"]
+
+_LOG = logging.getLogger("rubric_measures")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What conversions may need besides the files.
+
+    Attributes:
+        collection: where texts come from, for records made of qrels or runs.
+        bank: the test bank of grades.
+        wanted: which grade set of records counts.
+        label: how item grades become a label, `max` or `count`.
+        rel: the minimum grade that counts, see `QueryGrades.labels`.
+        depth: documents of each ranking; all if None.
+        grader: who made the grades of item qrels.
+        run: the run to write, of several.
+    """
+
+    collection: str | None = None
+    bank: TestBank | None = None
+    wanted: GradeFilter = field(default_factory=GradeFilter)
+    label: Label = "max"
+    rel: int = 1
+    depth: int | None = None
+    grader: str = "qrels"
+    run: str | None = None
+
+
+Bridge = Callable[[Any, Options], Any]
+
+
+def _grades(groups: Sequence[QueryPassages], options: Options) -> Grades:
+    return collect_grades(select_queries(groups, "the records", options.bank, options.wanted), options.bank)
+
+
+def _records_to_qrels(groups: Sequence[QueryPassages], options: Options) -> list[Any]:
+    return list(qrels_of(_grades(groups, options), "passage", options.label, options.rel))
+
+
+def _records_to_item_qrels(groups: Sequence[QueryPassages], options: Options) -> list[Any]:
+    return list(qrels_of(_grades(groups, options), "item"))
+
+
+def _records_to_judgments(groups: Sequence[QueryPassages], _: Options) -> list[Qrel]:
+    labels: dict[tuple[str, str], set[int]] = {}
+    for group in groups:
+        for passage in group.passages:
+            for one in passage.judgments:
+                labels.setdefault((one.query_id, passage.doc_id), set()).add(one.relevance)
+    if not labels:
+        raise InputError("the records hold no judgments")
+    several = [pair for pair, found in labels.items() if len(found) > 1]
+    if several:
+        _LOG.warning(
+            "%d passages have several judgments; the highest is written (such as %s of query %s)",
+            len(several),
+            *several[0][::-1],
+        )
+    return [Qrel(query_id, doc_id, max(found)) for (query_id, doc_id), found in labels.items()]
+
+
+def _records_to_runs(groups: Sequence[QueryPassages], options: Options) -> list[Run]:
+    runs = {run.run_id: run for run in runs_of_records(groups)}
+    if not runs:
+        raise InputError("the records hold no rankings")
+    if options.run is not None and options.run not in runs:
+        raise UnknownNameError("run", options.run, runs)
+    return list(runs.values()) if options.run is None else [runs[options.run]]
+
+
+def _item_qrels_to_qrels(rows: Sequence[Qrel], options: Options) -> list[Any]:
+    return list(qrels_of(build_grades(rows, options.bank), "passage", options.label, options.rel))
+
+
+def _docs(options: Options) -> Any:
+    if options.collection is None:
+        raise InputError("records need the texts of their passages; name a collection with --collection")
+    from rubric_measures.corpora.collections import load_collection
+
+    collection = load_collection(options.collection)
+    if not collection.has_docs():
+        raise InputError(f"{options.collection}: has no documents")
+    return collection.docs_store()
+
+
+def _item_qrels_to_records(rows: Sequence[Qrel], options: Options) -> list[QueryPassages]:
+    kinds = {item.kind for item in options.bank} if options.bank is not None else set()
+    kind = kinds.pop() if len(kinds) == 1 else "question"
+    texts, names = texts_of(_docs(options), sorted({row.doc_id for row in rows}))
+    queries = spaced_ids(options.bank.items) if options.bank is not None else {}
+    items = spaced_ids({item.item_id for item in options.bank}) if options.bank is not None else {}
+    named = [
+        Qrel(
+            queries.get(row.query_id, row.query_id),
+            names.get(row.doc_id, row.doc_id),
+            row.relevance,
+            items.get(row.iteration, row.iteration),
+        )
+        for row in rows
+    ]
+    return records_of_item_grades(named, texts, grader=options.grader, kind=kind)
+
+
+def _qrels_to_records(rows: Sequence[Qrel], options: Options) -> list[QueryPassages]:
+    return list(pool(docs=_docs(options), judgments=rows, judged=True))
+
+
+def _runs_to_records(runs: Sequence[Run], options: Options) -> list[QueryPassages]:
+    return list(pool(runs, 20 if options.depth is None else options.depth, _docs(options)))
+
+
+def _bank_to_queries(entries: Sequence[Any], _: Options) -> QueryFile:
+    bank = bank_of_entries(entries)
+    if not bank.query_texts:
+        raise InputError("the bank does not give the texts of its queries")
+    return QueryFile(
+        bank.query_texts, {key: text for key, text in bank.facet_texts.items() if key[0] in bank.query_texts}
+    )
+
+
+def _topics_to_queries(topics: Sequence[Topic], _: Options) -> QueryFile:
+    """The short texts; what else a topic says is kept beside them."""
+    named = {"request_id", "qid", "title", "query"}
+    further = {topic.query_id: topic.model_dump(exclude_none=True, exclude=named) for topic in topics}
+    return QueryFile(
+        {topic.query_id: topic.text for topic in topics},
+        further={query_id: fields for query_id, fields in further.items() if fields},
+    )
+
+
+def _records_to_assignments(groups: Sequence[QueryPassages], options: Options) -> list[AssignmentLine]:
+    if options.bank is None:
+        raise InputError("assignments list the nuggets of each query; name the test bank with --bank")
+    grades = _grades(groups, options)
+    rows = [Grade(row.query_id, row.doc_id, row.relevance, row.iteration) for row in grades.items]
+    answers: dict[tuple[str, str], str] = {}
+    runs: dict[tuple[str, str], str] = {}
+    for group in groups:
+        for passage in group.passages:
+            answers[group.query_id, passage.doc_id] = passage.text
+            for place in passage.rankings:
+                if runs.setdefault((group.query_id, place.method), passage.doc_id) != passage.doc_id:
+                    raise InputError(
+                        f"query {group.query_id!r}: {place.method!r} has several passages; assignments are for one "
+                        "passage a run, the whole answer"
+                    )
+    return assignment_lines(options.bank, rows, answers, runs)
+
+
+def _records_to_evaluations(groups: Sequence[QueryPassages], options: Options) -> list[Grade]:
+    """The labels of whole passages with the replies that they come from; without any, those that item grades imply."""
+    wanted = options.wanted
+    found = [
+        (group.query_id, passage.doc_id, entry)
+        for group in groups
+        for passage in group.passages
+        for entry in passage.grades or ()
+        if wanted.passes(wanted.key_of(entry), lambda: [DIRECT_ITEM])
+    ]
+    if not found:
+        if wanted.prompt_type == "direct":
+            raise InputError("the records hold no labels of whole passages for this filter")
+        _LOG.warning("the records hold no labels of whole passages: these are what item grades imply, without reasons")
+        return [Grade(row.query_id, row.doc_id, row.relevance) for row in _records_to_qrels(groups, options)]
+    made = {wanted.key_of(entry): made_by_entry(entry) for _, _, entry in reversed(found)}
+    if len(made) > 1:
+        raise InputError(f"several grade sets are left, choose one of: {choices_of(made, made)}")
+    return [_evaluation(query_id, doc_id, entry) for query_id, doc_id, entry in found]
+
+
+def _evaluation(query_id: str, doc_id: str, entry: DirectGrade) -> Grade:
+    return Grade(query_id, doc_id, entry.label, status=entry.known_status, answer=entry.answer, grader=entry.llm)
+
+
+def _reports_to_answers(reports: Sequence[Report], _: Options) -> list[Answer]:
+    grades = sum(len(report.item_grades()) for report in reports)
+    if grades:
+        _LOG.warning("%d grades of evaldata.nugget_grades left out; --to item-qrels takes them", grades)
+    return [answer_of_report(report) for report in reports]
+
+
+def _reports_to_item_qrels(reports: Sequence[Report], _: Options) -> list[Qrel]:
+    """What judges put into `evaldata.nugget_grades`; the document is called after the run."""
+    grades = list(grades_of_reports(reports))
+    if not grades:
+        raise InputError("the reports hold no evaldata.nugget_grades")
+    rows = [Qrel(row.query_id, row.doc_id, row.relevance, row.iteration) for row in grades if row.relevance is not None]
+    if len(rows) < len(grades):
+        _LOG.warning("%d entries of evaldata.nugget_grades left out: they have no grade", len(grades) - len(rows))
+    return rows
+
+
+def _evaluations_to_qrels(grades: Sequence[Grade], _: Options) -> list[Qrel]:
+    """The labels without the replies; what has no label is left out and counted."""
+    rows = [Qrel(one.query_id, one.doc_id, one.relevance) for one in grades if one.relevance is not None]
+    if len(rows) < len(grades):
+        _LOG.warning("%d evaluations left out: they have no label", len(grades) - len(rows))
+    return rows
+
+
+def _to_bank(read: Callable[[Any], TestBank]) -> Bridge:
+    return lambda content, _: bank_entries(read(content))
+
+
+def _from_bank(write: Callable[[TestBank], Any]) -> Bridge:
+    return lambda entries, _: write(bank_of_entries(entries))
+
+
+BRIDGES: Mapping[tuple[str, str], Bridge] = {
+    ("records", "qrels"): _records_to_qrels,
+    ("records", "item qrels"): _records_to_item_qrels,
+    ("records", "judgments"): _records_to_judgments,
+    ("records", "runs"): _records_to_runs,
+    ("records", "assignments"): _records_to_assignments,
+    ("records", "evaluations"): _records_to_evaluations,
+    ("item qrels", "qrels"): _item_qrels_to_qrels,
+    ("item qrels", "records"): _item_qrels_to_records,
+    ("qrels", "records"): _qrels_to_records,
+    ("runs", "records"): _runs_to_records,
+    ("answers", "records"): lambda answers, _: list(pool(answers=answers)),
+    ("answers", "reports"): lambda answers, _: [report_of_answer(answer) for answer in answers],
+    ("reports", "answers"): _reports_to_answers,
+    ("reports", "item qrels"): _reports_to_item_qrels,
+    ("assignments", "records"): lambda lines, _: records_of_assignments(lines),
+    ("assignments", "bank"): _to_bank(bank_of_nuggets),
+    ("nuggets", "bank"): _to_bank(bank_of_nuggets),
+    ("rubrics", "bank"): _to_bank(bank_of_rubrics),
+    ("nugget bank", "bank"): _to_bank(bank_of_nugget_banks),
+    ("bank", "nuggets"): _from_bank(nugget_lines),
+    ("bank", "rubrics"): _from_bank(rubric_lines),
+    ("bank", "nugget bank"): _from_bank(nugget_banks),
+    ("bank", "nugget bank lists"): _from_bank(lambda bank: list_banks(bank, {})),
+    ("nugget bank lists", "bank"): _to_bank(bank_of_nugget_banks),
+    ("bank", "queries"): _bank_to_queries,
+    ("evaluations", "qrels"): _evaluations_to_qrels,
+    ("qrels", "evaluations"): lambda rows, _: list(rows),
+    ("topics", "queries"): _topics_to_queries,
+}
+# Kinds that others pass through: a nugget file becomes a nugget bank as a test bank.
+_HUBS = ("bank", "answers")
+
+
+def _way(kind: str, target: str) -> list[Bridge] | None:
+    """The bridges from one kind to another: none, one, or two over a hub."""
+    if kind == target:
+        return []
+    if (kind, target) in BRIDGES:
+        return [BRIDGES[kind, target]]
+    for hub in _HUBS:
+        if (kind, hub) in BRIDGES and (hub, target) in BRIDGES:
+            return [BRIDGES[kind, hub], BRIDGES[hub, target]]
+    return None
+
+
+def targets_of(kind: str, kinds: Sequence[str]) -> list[str]:
+    """Those of `kinds` that a kind can become, itself included."""
+    return [target for target in kinds if _way(kind, target) is not None]
+
+
+def bridged(content: Any, kind: str, target: str, options: Options) -> Any:
+    """The content of one kind as another.
+
+    Raises:
+        InputError: there is no way, or the content or the options do not do.
+    """
+    way = _way(kind, target)
+    if way is None:
+        raise InputError(f"{kind} cannot become {target}")
+    for bridge in way:
+        content = bridge(content, options)
+    return content

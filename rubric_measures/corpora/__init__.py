@@ -1,0 +1,1 @@
+"""Collections of documents and queries, pooling, generated answers and their parts."""

@@ -1,0 +1,328 @@
+"""Generated answers: cut into passages at sentence ends, or whole; what is empty, missing or too long is counted."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from unicodedata import category
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.formats.reports import Answer, read_answers
+from rubric_measures.formats.topics import Topic, length_of, limit_for
+
+__all__ = [
+    "Answer",
+    "AnswerCheck",
+    "AnswerSegment",
+    "TooLong",
+    "answer_lengths",
+    "answer_segments",
+    "check_answers",
+    "read_answers",
+    "say_answer_check",
+    "split_answer",
+]
+
+_LOG = logging.getLogger("rubric_measures")
+
+# What closes a quotation or bracket belongs to the sentence that ends before it.
+_CLOSING = "\"'”’)\\]»」』】》〉）"
+# A sentence ends at . ! ? … before white space; at the marks of scripts that put none behind them, or not always
+# (Chinese and Japanese, Hindi, Urdu and Arabic, Armenian, Ethiopic, Burmese, Khmer); or at a blank line. Nothing of a
+# run of marks is looked at twice: models that loop write many thousands of them.
+_SENTENCE_END = re.compile(
+    rf"(?<![.!?…])[.!?…]++[{_CLOSING}]*+(?=\s)"
+    rf"|[。！？｡।॥؟۔։።፧။៕។][.!?…。！？]*+[{_CLOSING}]*+"
+    r"|\n\s*(?=\n)"
+)
+_NEXT_CHARACTER = re.compile(r"\S")
+# After these a stop ends no sentence, whatever follows: a passage that goes on for one sentence more costs little, one
+# that ends in the middle of a name costs the name. Initials (J. Smith, U.S. Navy), numbers of a list, and the usual.
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(\[])(?:(?:[A-Z]\.)*[A-Z]|Dr|Mr|Mrs|Ms|Prof|St|Jr|Sr|Gen|Col|Capt|Lt|Sen|Rep|Gov|Inc|Ltd|Co|Corp|Mt|Rev"
+    r"|et al|vs|cf|ca|a\.m|p\.m|e\.g|i\.e|Fig|fig|Eq|Sec|No|Vol|pp|approx)\.\Z"
+    r"|^\s*\d{1,3}\.\Z",
+    re.MULTILINE,
+)
+_LOOK_BACK = 12
+
+# Scripts without blanks: of Han and kana two characters count as a word, of Thai, Lao, Tibetan, Burmese and Khmer five
+# (with the vowels and tones that belong to the last).
+_HAN = "\u3001-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uffee\U00020000-\U0003ffff"
+_THAI = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"
+_MARKS = "".join(
+    char
+    for low, high in ((0xE00, 0x10A0), (0x1780, 0x1800))
+    for char in map(chr, range(low, high))
+    if category(char)[0] == "M"
+)
+_LONGEST_WORD = 50
+_WORD = re.compile(rf"[{_HAN}]{{1,2}}|[{_THAI}]{{1,5}}[{_MARKS}]*|[^\s{_HAN}{_THAI}]{{1,{_LONGEST_WORD}}}")
+
+
+class AnswerSegment(NamedTuple):
+    """A passage of an answer.
+
+    Attributes:
+        query_id: the query.
+        run_id: the run.
+        rank: its place in the answer, from 1.
+        text: the passage.
+        sentences: its sentences, where the answer gives some and none had to be cut.
+        citations: per sentence the documents it cites.
+    """
+
+    query_id: str
+    run_id: str
+    rank: int
+    text: str
+    sentences: tuple[str, ...] = ()
+    citations: tuple[tuple[str, ...], ...] = ()
+
+
+def split_answer(text: str, max_words: int = 400) -> list[str]:
+    """Cuts a text into passages at sentence ends, in order, each as long as fits.
+
+    Nothing but white space is lost, and no passage has more than `max_words` words. Words are what white space
+    separates; where a script has no blanks, or a word has more than 50 characters, its characters are counted (two of
+    Han or kana, five of Thai, Lao, Tibetan, Burmese or Khmer, else 50 are a word). Only a sentence that is longer than
+    a passage is cut inside, at white space, and only a word that is longer than one, inside the word.
+
+    A sentence ends at `.` `!` `?` or `…` before white space, at the marks of other scripts (`。` `।` `؟` `۔` …), and at
+    a blank line; not before a small letter, nor after initials (J. Smith, U.S. Navy), common abbreviations (Dr.,
+    et al., p.m.) and the numbers of a list. Time is linear in the length of the text.
+
+    Args:
+        text: an answer; white space around passages is dropped, inside it stays.
+        max_words: at least 1. The TREC RAG track allows answers of 400 words.
+
+    Returns:
+        The passages; none for a text without words.
+
+    Raises:
+        InputError: max_words is less than 1.
+    """
+    if max_words < 1:
+        raise InputError(f"an answer cannot be cut into passages of {max_words} words; ask for 1 or more")
+    passages: list[str] = []
+    start = end = words = 0
+    for stop in _sentence_ends(text):
+        more = _words(text[end:stop])
+        if words and words + more > max_words:
+            passages.append(text[start:end].strip())
+            start, words = end, 0
+        if more > max_words:
+            # `start` is `end` here: whatever came before has just been closed.
+            *full, rest = _cut_words(text[start:stop].strip(), max_words)
+            passages += full
+            start = stop - len(rest) - (len(text[start:stop]) - len(text[start:stop].rstrip()))
+            more = _words(rest)
+        words += more
+        end = stop
+    last = text[start:].strip()
+    return [*passages, last] if last else passages
+
+
+def _sentence_ends(text: str) -> Iterator[int]:
+    for match in _SENTENCE_END.finditer(text):
+        after = _NEXT_CHARACTER.search(text, match.end())
+        if not match[0].isspace() and after is not None and after[0].islower():
+            continue
+        if match[0] == "." and _ABBREVIATION.search(text, max(0, match.start() - _LOOK_BACK), match.end()):
+            continue
+        yield match.end()
+    yield len(text)
+
+
+def _words(text: str) -> int:
+    """How many words a text has, see `split_answer`."""
+    tokens = text.split()
+    if text.isascii() and all(len(token) <= _LONGEST_WORD for token in tokens):
+        return len(tokens)
+    return sum(1 for _ in _WORD.finditer(text))
+
+
+def _cut_words(text: str, max_words: int) -> list[str]:
+    """Pieces of at most `max_words` words, cut at white space; inside a word only where that alone is longer."""
+    cuts, words = [0], 0
+    for token in re.finditer(r"\S+", text):
+        more = _words(token[0])
+        if words and words + more > max_words:
+            cuts.append(token.start())
+            words = 0
+        if more > max_words:
+            inside = [match.start() for match in _WORD.finditer(token[0])][max_words::max_words]
+            cuts += [token.start() + place for place in inside]
+            more -= max_words * len(inside)
+        words += more
+    return [text[start:stop].strip() for start, stop in zip(cuts, [*cuts[1:], len(text)], strict=True)]
+
+
+def answer_segments(answers: Iterable[Answer], max_words: int | None = 400) -> Iterator[AnswerSegment]:
+    """The passages of answers, each answer's in order; an answer without words has none.
+
+    An answer that comes in sentences is cut between them, so that every passage keeps its citations; only a sentence of
+    more than `max_words` words is cut itself. Other answers are cut by `split_answer`.
+
+    Args:
+        answers: the answers.
+        max_words: the longest passage; None leaves answers whole.
+
+    Raises:
+        InputError: max_words is less than 1.
+    """
+    for answer in answers:
+        pieces = _sentence_groups(answer, max_words) if answer.sentences else _texts(answer.text, max_words)
+        for rank, (text, sentences, citations) in enumerate(pieces, 1):
+            yield AnswerSegment(answer.query_id, answer.run_id, rank, text, sentences, citations)
+
+
+_Piece = tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]]
+
+
+def _texts(text: str, max_words: int | None) -> list[_Piece]:
+    texts = split_answer(text, max_words) if max_words is not None else [text.strip()] if text.strip() else []
+    return [(piece, (), ()) for piece in texts]
+
+
+def _sentence_groups(answer: Answer, max_words: int | None) -> list[_Piece]:
+    if max_words is not None and max_words < 1:
+        raise InputError(f"an answer cannot be cut into passages of {max_words} words; ask for 1 or more")
+    pieces: list[_Piece] = []
+    places: list[int] = []
+    words = 0
+
+    def close() -> None:
+        text = " ".join(answer.sentences[place] for place in places).strip()
+        if text:
+            sentences = tuple(answer.sentences[place] for place in places)
+            citations = tuple(answer.citations[place] for place in places) if answer.citations else ()
+            pieces.append((text, sentences, citations))
+        places.clear()
+
+    for place, sentence in enumerate(answer.sentences):
+        more = _words(sentence)
+        if max_words is not None and words + more > max_words:
+            close()
+            words = 0
+        if max_words is not None and more > max_words:
+            pieces += _texts(sentence, max_words)
+            continue
+        places.append(place)
+        words += more
+    close()
+    return pieces
+
+
+def answer_lengths(answers: Iterable[Answer]) -> dict[str, dict[str, int]]:
+    """Run -> query -> L, the length of the answer in whitespace words (0 for an empty one)."""
+    lengths: dict[str, dict[str, int]] = {}
+    for answer in answers:
+        lengths.setdefault(answer.run_id, {})[answer.query_id] = answer.words
+    return lengths
+
+
+class TooLong(NamedTuple):
+    """An answer that is longer than its limit, with both in the limit's unit (`words` or `characters`)."""
+
+    query_id: str
+    run_id: str
+    length: int
+    most: int
+    unit: str
+
+
+@dataclass(frozen=True)
+class AnswerCheck:
+    """What is wrong with the answers of runs.
+
+    Attributes:
+        answers: how many answers there are.
+        empty: (run, query) of answers without words; they score 0.
+        missing: (run, query) without an answer; they score 0.
+        unknown: (run, query) of answers to queries that nobody asked.
+        too_long: answers over the limit.
+        silent: runs without any answer with words.
+    """
+
+    answers: int
+    empty: tuple[tuple[str, str], ...] = ()
+    missing: tuple[tuple[str, str], ...] = ()
+    unknown: tuple[tuple[str, str], ...] = ()
+    too_long: tuple[TooLong, ...] = ()
+    silent: tuple[str, ...] = ()
+
+
+def check_answers(
+    answers: Sequence[Answer],
+    queries: Collection[str] | None = None,
+    *,
+    track: str | None = None,
+    topics: Mapping[str, Topic] | None = None,
+) -> AnswerCheck:
+    """Counts the answers that are empty, missing, to unknown queries, or longer than the track allows.
+
+    Args:
+        answers: the answers of all runs.
+        queries: the queries that were asked; None takes those that any run answers.
+        track: `rag24`, `rag25` (400 words), `rag26` (1,024 words), `dragun` (250 words), `ragtime` (characters after
+            NFKC, per topic); None checks the limits of topics only.
+        topics: query id -> topic, whose own limit goes before that of the track.
+
+    Raises:
+        UnknownNameError: nobody knows the track.
+    """
+    limit_for(track)
+    asked = list(dict.fromkeys(queries if queries is not None else (answer.query_id for answer in answers)))
+    known = set(asked)
+    answered: dict[str, set[str]] = {}
+    too_long = []
+    speaking = {answer.run_id for answer in answers if answer.words}
+    for answer in answers:
+        answered.setdefault(answer.run_id, set()).add(answer.query_id)
+        limit = limit_for(track, (topics or {}).get(answer.query_id))
+        if limit is not None and (length := length_of(answer.text, limit.unit)) > limit.most:
+            too_long.append(TooLong(answer.query_id, answer.run_id, length, limit.most, limit.unit))
+    return AnswerCheck(
+        answers=len(answers),
+        empty=tuple((answer.run_id, answer.query_id) for answer in answers if not answer.words),
+        missing=tuple(
+            (run_id, query_id) for run_id, found in answered.items() for query_id in asked if query_id not in found
+        ),
+        unknown=tuple((answer.run_id, answer.query_id) for answer in answers if answer.query_id not in known),
+        too_long=tuple(too_long),
+        silent=tuple(run_id for run_id in answered if run_id not in speaking),
+    )
+
+
+def say_answer_check(check: AnswerCheck) -> None:
+    """Says once how many answers are empty, missing and too long, each with an example."""
+    for pairs, what in (
+        (check.empty, "%d answers are empty and score 0 (such as that of run %s to query %s)"),
+        (check.missing, "%d answers are missing and score 0 (such as that of run %s to query %s)"),
+    ):
+        if pairs:
+            _LOG.warning(what, len(pairs), *pairs[0])
+    if check.silent:
+        _LOG.warning(
+            "%d runs have no answer with words: they are kept with empty passages, and score 0: %s",
+            len(check.silent),
+            ", ".join(check.silent),
+        )
+    if check.too_long:
+        worst = max(check.too_long, key=lambda one: one.length / one.most)
+        runs = Counter(one.run_id for one in check.too_long)
+        _LOG.warning(
+            "%d answers of %d runs are longer than allowed (run %s has %d of %d %s for query %s); they are kept whole",
+            len(check.too_long),
+            len(runs),
+            worst.run_id,
+            worst.length,
+            worst.most,
+            worst.unit,
+            worst.query_id,
+        )

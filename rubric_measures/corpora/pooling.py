@@ -1,0 +1,366 @@
+"""Pooling: the passages to grade, from runs to a depth, judgments, texts and generated answers."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.files import peek_head
+from rubric_measures.base.sorting import Gap
+from rubric_measures.corpora.answers import (
+    Answer,
+    AnswerSegment,
+    answer_segments,
+    check_answers,
+    read_answers,
+    say_answer_check,
+)
+from rubric_measures.formats.queries import read_queries
+from rubric_measures.formats.run_names import distinct_run_names
+from rubric_measures.formats.topics import Topic, read_topics
+from rubric_measures.formats.trec import Qrel, Run, read_qrels, read_run
+from rubric_measures.formats.trec_ids import as_known, spaced_form, spaced_ids, written_id
+from rubric_measures.records.files import GradedPassage, Judgment, PassageData, QueryPassages, RankingEntry
+
+__all__ = ["DocStore", "Missing", "pool", "pool_files", "texts_of"]
+
+_LOG = logging.getLogger("rubric_measures")
+Missing = Literal["error", "skip"]
+
+
+class DocStore(Protocol):
+    """What gives texts: the docs_store of an ir_datasets collection."""
+
+    def get_many(self, doc_ids: Iterable[str]) -> Mapping[str, Any]:
+        """doc_id -> document, for those that exist."""
+
+
+class _Judged(Protocol):
+    @property
+    def query_id(self) -> str: ...
+    @property
+    def doc_id(self) -> str: ...
+    @property
+    def relevance(self) -> int: ...
+
+
+class _Member(NamedTuple):
+    """A pooled text: its rankings, and what its answers say about sentences and citations (run -> …)."""
+
+    text: str
+    places: list[RankingEntry]
+    sources: dict[str, dict[str, Any]]
+
+
+# doc_id -> member
+_Pool = dict[str, _Member]
+
+
+def pool(
+    runs: Iterable[Run] = (),
+    depth: int = 20,
+    docs: DocStore | Mapping[str, str] | None = None,
+    *,
+    answers: Iterable[Answer] = (),
+    judgments: Iterable[_Judged] = (),
+    judged: bool = False,
+    queries: Iterable[str] | None = None,
+    max_words: int | None = 400,
+    track: str | None = None,
+    topics: Mapping[str, Topic] | None = None,
+    missing: Missing = "error",
+) -> Iterator[QueryPassages]:
+    """Ungraded records of the passages that runs retrieved, with their rankings and judgments, one query at a time.
+
+    A document is in the pool of a query when some run has it among its first `depth`. Answers are cut into passages
+    (`answer_segments`); passage `n` of run `R` for query `Q` is `R/Q/n`, the run's document at rank n, score 1/n. One
+    that several answers share is stored once, under the id that sorts first, with a ranking for each. An answer without
+    words has no passage; but where a run has no other answers, each is an empty passage, so that the run is in the
+    records. The result does not depend on the order of the runs: passages stand by best rank, then doc_id.
+
+    Args:
+        runs: retrieval runs with different ids.
+        depth: documents of each ranking, at least 1; answers are always taken whole.
+        docs: doc_id -> text, or a document store. Needed when there are runs.
+        answers: generated answers.
+        judgments: what people said; kept for the passages in the pool.
+        judged: judged documents are in the pool too, whether or not a run found them.
+        queries: the queries to pool, in the order of the result; others in the runs are left out and counted. None
+            takes all, sorted. Where it is a mapping to their texts, these are the titles beside judgments.
+        max_words: the longest passage of an answer; None leaves answers whole.
+        track: the track whose length limit the answers should keep; see `check_answers`.
+        topics: query id -> topic, with limits of their own.
+        missing: a document without text is an error, or left out and counted.
+
+    Raises:
+        InputError: depth or max_words is less than 1; two runs have one id; a document is judged twice for a query;
+            the pool is empty; while iterating: documents are missing.
+    """
+    if depth < 1:
+        raise InputError(f"a pool of depth {depth} is empty; ask for 1 or more")
+    runs = sorted(runs, key=lambda run: run.run_id)
+    answers = sorted(answers, key=lambda answer: answer[:2])
+    titles = (
+        {one: text for one, text in queries.items() if isinstance(text, str)} if isinstance(queries, Mapping) else {}
+    )
+    queries = None if queries is None else list(queries)
+    check = check_answers(answers, queries, track=track, topics=topics)
+    if answers:
+        say_answer_check(check)
+    segments = sorted(answer_segments(answers, max_words), key=lambda segment: (segment.run_id, segment.rank))
+    # A run is on a leaderboard when a record ranks something of it, so the empty answers of such a run are kept.
+    segments += [
+        AnswerSegment(answer.query_id, answer.run_id, 1, "") for answer in answers if answer.run_id in check.silent
+    ]
+    _check_names([run.run_id for run in runs], {segment.run_id for segment in segments})
+    spaced = spaced_ids({answer.query_id for answer in answers} if queries is None else set(queries))
+    labels: dict[str, dict[str, int]] = {}
+    for row in judgments:
+        of_query = labels.setdefault(spaced.get(row.query_id, row.query_id), {})
+        if of_query.setdefault(row.doc_id, row.relevance) != row.relevance:
+            raise InputError(
+                f"document {row.doc_id!r} has two judgments for query {row.query_id!r}; "
+                "judgments of items cannot be pooled, give one label a document"
+            )
+    found: dict[str, _Pool] = {}
+    repeated = [segment for segment in segments if not _add_segment(found.setdefault(segment.query_id, {}), segment)]
+    if repeated:
+        _LOG.warning(
+            "%d parts of answers repeat an earlier part of the same answer; only the first is ranked (such as part "
+            "%d of run %s for query %s)",
+            len(repeated),
+            repeated[0].rank,
+            repeated[0].run_id,
+            repeated[0].query_id,
+        )
+    wanted: dict[str, dict[str, list[RankingEntry]]] = {}
+    for run in runs:
+        for written, ranking in run.rankings.items():
+            query_id = spaced.get(written, written)
+            members = wanted.setdefault(query_id, {})
+            for rank, (doc_id, score) in enumerate(zip(ranking.doc_ids[:depth], ranking.scores, strict=False), 1):
+                if isinstance(doc_id, Gap):
+                    continue
+                place = RankingEntry(method=run.run_id, doc_id=doc_id, query_id=query_id, rank=rank, score=score)
+                members.setdefault(doc_id, []).append(place)
+    if judged:
+        for query_id, of_query in labels.items():
+            answered = found.get(query_id, {})
+            for doc_id in as_known(list(of_query), answered):
+                if doc_id not in answered:
+                    wanted.setdefault(query_id, {}).setdefault(doc_id, [])
+    order = _query_order(set(found) | set(wanted), queries)
+    if wanted and docs is None:
+        raise InputError("the runs need a collection with the texts of their documents; name one")
+    return _groups(order, found, wanted, labels, docs or {}, missing, titles)
+
+
+def _check_names(run_ids: Sequence[str], answering: set[str]) -> None:
+    for index, run_id in enumerate(run_ids):
+        if run_id in run_ids[:index] or run_id in answering:
+            raise InputError(f"two runs are called {run_id!r}; give one of them another tag")
+
+
+def _add_segment(members: _Pool, segment: AnswerSegment) -> bool:
+    """Adds a segment to its query's pool; False where the same text of the same run is there already."""
+    query_id, run_id, rank, text, sentences, citations = segment
+    same = next((doc_id for doc_id, known in members.items() if known.text == text), None)
+    doc_id = same or f"{run_id}/{query_id}/{rank}"
+    member = members.setdefault(doc_id, _Member(text, [], {}))
+    if any(place.method == run_id for place in member.places):
+        # The answer repeats itself: the repetition covers nothing new, and one passage has one rank in a run.
+        return False
+    member.places.append(RankingEntry(method=run_id, doc_id=doc_id, query_id=query_id, rank=rank, score=1 / rank))
+    if sentences:
+        member.sources[run_id] = {"sentences": list(sentences), "citations": [list(ids) for ids in citations]}
+    return True
+
+
+def _query_order(pooled: set[str], queries: Iterable[str] | None) -> list[str]:
+    if queries is None:
+        order = sorted(pooled)
+    else:
+        asked = list(dict.fromkeys(queries))
+        strangers = pooled.difference(asked)
+        order = [query_id for query_id in asked if query_id in pooled]
+        if strangers:
+            _LOG.warning("%d queries of the runs are unknown and left out (such as %s)", len(strangers), min(strangers))
+        if len(order) < len(asked):
+            _LOG.warning("%d of %d queries have no passages", len(asked) - len(order), len(asked))
+    if not order:
+        raise InputError("the pool is empty: no run retrieves anything for the queries")
+    return order
+
+
+def _groups(
+    order: Sequence[str],
+    found: Mapping[str, _Pool],
+    wanted: Mapping[str, Mapping[str, list[RankingEntry]]],
+    labels: Mapping[str, Mapping[str, int]],
+    docs: DocStore | Mapping[str, str],
+    missing: Missing,
+    titles: Mapping[str, str],
+) -> Iterator[QueryPassages]:
+    left_out: list[str] = []
+    for query_id in order:
+        members: _Pool = dict(found.get(query_id, {}))
+        texts, asked = _with_texts(docs, wanted.get(query_id, {}))
+        lost = sorted(set(asked).difference(texts))
+        if lost and missing == "error":
+            raise InputError(
+                f"query {query_id!r}: {len(lost)} of {len(asked)} pooled documents are not in the collection "
+                f"({', '.join(lost[:3])}{', …' if len(lost) > 3 else ''}); use `--missing skip` to leave them out"
+            )
+        left_out += lost
+        clash = next((doc_id for doc_id in asked if doc_id in members), None)
+        if clash is not None:
+            raise InputError(f"query {query_id!r}: {clash!r} names a document and a passage of an answer")
+        members.update(
+            (doc_id, _Member(texts[doc_id], places, {})) for doc_id, places in asked.items() if doc_id in texts
+        )
+        if members:
+            # The workbench wants a title beside each judgment.
+            yield _group(query_id, members, labels.get(query_id, {}), titles.get(query_id) or query_id)
+    if left_out:
+        _LOG.warning(
+            "%d pooled documents are not in the collection and are left out (such as %s)", len(left_out), min(left_out)
+        )
+
+
+def _group(query_id: str, members: _Pool, labels: Mapping[str, int], title: str) -> QueryPassages:
+    passages = []
+    for doc_id, (text, places, sources) in members.items():
+        label = labels.get(doc_id, labels.get(written_id(doc_id)))
+        said = []
+        if label is not None:
+            said.append(Judgment(doc_id=doc_id, query_id=query_id, relevance=label, title_query=title))
+        data = PassageData(judgments=said, rankings=sorted(places, key=lambda place: place.method))
+        made: dict[str, Any] = {"doc_id": doc_id, "text": text, "paragraph_data": data}
+        if sources:
+            made["paragraph"] = {"answers": sources}
+        passages.append(GradedPassage.model_validate(made))
+    passages.sort(key=lambda one: (min((place.rank for place in one.rankings), default=1 << 60), one.doc_id))
+    return QueryPassages(query_id, passages)
+
+
+def _with_texts(
+    docs: DocStore | Mapping[str, str], asked: Mapping[str, list[RankingEntry]]
+) -> tuple[dict[str, str], dict[str, list[RankingEntry]]]:
+    """The texts of documents, and the documents with their places under the ids that the collection has for them."""
+    texts, names = texts_of(docs, list(asked))
+    found: dict[str, list[RankingEntry]] = {}
+    for written, places in asked.items():
+        doc_id = names.get(written, written)
+        found.setdefault(doc_id, []).extend(
+            place if doc_id == written else place.model_copy(update={"doc_id": doc_id}) for place in places
+        )
+    return texts, found
+
+
+def texts_of(docs: DocStore | Mapping[str, str], doc_ids: Sequence[str]) -> tuple[dict[str, str], Mapping[str, str]]:
+    """The texts of documents of a TREC file, and what ids they have in the collection where those hold spaces.
+
+    Returns:
+        doc_id -> text, of those that the collection has; id in the file -> id in the collection, where they differ.
+    """
+    texts = _texts(docs, doc_ids)
+    lost = {doc_id: form for doc_id in doc_ids if doc_id not in texts and (form := spaced_form(doc_id)) != doc_id}
+    more = _texts(docs, list(lost.values())) if lost else {}
+    return texts | more, {written: doc_id for written, doc_id in lost.items() if doc_id in more}
+
+
+def _texts(docs: DocStore | Mapping[str, str], doc_ids: Sequence[str]) -> dict[str, str]:
+    if isinstance(docs, Mapping):
+        return {doc_id: docs[doc_id] for doc_id in doc_ids if doc_id in docs}
+    many = docs.get_many(doc_ids)
+    return {doc_id: _text(document) for doc_id, document in many.items()}
+
+
+def _text(document: Any) -> str:
+    text = document.default_text() if hasattr(document, "default_text") else document.text
+    return str(text)
+
+
+def pool_files(
+    paths: Sequence[str | os.PathLike[str]],
+    source: str | Path | None = None,
+    *,
+    depth: int = 20,
+    queries: str | os.PathLike[str] | None = None,
+    judgments: str | os.PathLike[str] | None = None,
+    judged: bool = False,
+    max_words: int | None = 400,
+    track: str | None = None,
+    topics: str | os.PathLike[str] | None = None,
+    missing: Missing = "error",
+) -> Iterator[QueryPassages]:
+    """`pool` of files and a collection.
+
+    Args:
+        paths: run files, and files of answers (reports, or query_id, run_id and text; told apart by content); empty for
+            the runs and answers of the collection.
+        source: the collection (see `collection.load_collection`), which also gives queries and judgments; None where
+            there are only answers.
+        depth: see `pool`.
+        queries: a query file; None for the collection's queries, or all.
+        judgments: a qrels file; None for the collection's judgments.
+        judged: see `pool`.
+        max_words: see `pool`.
+        track: see `pool`.
+        topics: a file of topics whose limits the answers should keep; also the queries, where nobody names others.
+        missing: see `pool`.
+
+    Raises:
+        InputError: a file is wrong, or as `pool`.
+    """
+    from rubric_measures.corpora.collections import load_collection
+
+    collection = load_collection(source) if source is not None else None
+    runs: list[Run] = []
+    run_files: list[str | os.PathLike[str]] = []
+    answers: list[Answer] = []
+    for path in paths:
+        if _holds_answers(path):
+            answers += read_answers(path)
+        else:
+            runs.append(read_run(path))
+            run_files.append(path)
+    names = distinct_run_names([run.run_id for run in runs], run_files)
+    runs = [replace(run, run_id=name) for run, name in zip(runs, names, strict=True)]
+    if collection is not None and not paths:
+        runs, answers = list(collection.runs.values()), list(collection.answers)
+    if not runs and not answers and not judged:
+        raise InputError("nothing to pool: name runs or reports, or a collection that has some")
+    asked: Iterable[str] | None = read_queries(queries) if queries is not None else None
+    limits = {topic.query_id: topic for topic in read_topics(topics)} if topics is not None else None
+    asked = limits if asked is None else asked
+    if asked is None and collection is not None and collection.has_queries():
+        asked = collection.query_texts
+    rows: Sequence[Qrel] = read_qrels(judgments) if judgments is not None else ()
+    if judgments is None and collection is not None:
+        rows = collection.judgments
+    docs = collection.docs_store() if collection is not None and collection.has_docs() else None
+    return pool(
+        runs,
+        depth,
+        docs,
+        answers=answers,
+        judgments=rows,
+        judged=judged,
+        queries=asked,
+        max_words=max_words,
+        track=track,
+        topics=limits,
+        missing=missing,
+    )
+
+
+def _holds_answers(path: str | os.PathLike[str]) -> bool:
+    first = peek_head(path).lstrip().partition(b"\n")[0]
+    # JSON, or a table with the three columns query_id, run_id and text; a run has five or six.
+    return first.startswith(b"{") or first.count(b"\t") == 2

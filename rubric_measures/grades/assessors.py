@@ -1,0 +1,239 @@
+"""People's grades in the place of a grader's: what people say of a passage, and what counts where they differ."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median_low
+
+from rubric_measures.base.entities import RubricItem
+from rubric_measures.base.signature import item_content
+from rubric_measures.records.files import GradedPassage, ItemGradeSet, contents_of, items_of_entry, kind_of_entry
+
+__all__ = [
+    "HUMAN",
+    "PeopleCount",
+    "PeopleGrades",
+    "grade_of_people",
+    "grades_by_people",
+    "held_sets",
+    "note_stale",
+    "with_people",
+]
+
+HUMAN = "human:"
+
+
+def grade_of_people(grades: Iterable[int]) -> int:
+    """The one grade of several people: the median, of an even number the lower one of the two in the middle.
+
+    It is a grade that somebody gave, whatever the order of the people; one of two people who differ is not believed
+    for the higher grade alone.
+
+    Raises:
+        statistics.StatisticsError: there is no grade.
+    """
+    return median_low(grades)
+
+
+@dataclass
+class PeopleCount:
+    """What became of the grades by people, for one note.
+
+    Attributes:
+        replaced: grades that stand in the grader's place.
+        changed: of these, those that differ from the grader's, or where the grader has none.
+        split: of these, those on which people differ.
+        elsewhere: grades of passages that the grader did not grade, which are left out.
+        stale: grades that were given to other words or gold answers of the item than the bank has, which are left out.
+    """
+
+    replaced: int = 0
+    changed: int = 0
+    split: int = 0
+    elsewhere: int = 0
+    stale: int = 0
+
+    @property
+    def found(self) -> int:
+        """How many grades by people there were."""
+        return self.replaced + self.elsewhere + self.stale
+
+    def note(self, source: str) -> None:
+        """Says it once."""
+        log = logging.getLogger("rubric_measures")
+        if not self.found:
+            log.warning("%s: holds no grades by people (%sNAME), so none stands in the grader's place", source, HUMAN)
+            return
+        log.warning(
+            "%s: %d grades by people stand in the grader's place; %d of them say something else than the grader",
+            source,
+            self.replaced,
+            self.changed,
+        )
+        if self.split:
+            log.warning("%s: on %d of them people differ; the median counts, of two the lower", source, self.split)
+        if self.elsewhere:
+            log.warning(
+                "%s: %d grades by people left out: the grader graded nothing of their passages", source, self.elsewhere
+            )
+        note_stale(source, self.stale)
+
+
+def note_stale(source: str, count: int) -> None:
+    """Says how many grades by people were left out because their items said something else; nothing where none were."""
+    if count:
+        logging.getLogger("rubric_measures").warning(
+            "%s: %d grades by people left out: they were given to other words or gold answers of their items than "
+            "the bank has now; have them graded again",
+            source,
+            count,
+        )
+
+
+@dataclass(frozen=True)
+class PeopleGrades:
+    """What people say of one passage.
+
+    Attributes:
+        grades: item_id -> the grades, one a person.
+        reasons: item_id -> what they wrote, joined.
+        sets: the entries that these are of.
+        by_person: `human:NAME` -> item_id -> the grade.
+        stale: grades that were given to another state of their item, and are not among these.
+    """
+
+    grades: Mapping[str, Collection[int]] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    sets: Collection[ItemGradeSet] = ()
+    by_person: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    stale: int = 0
+
+
+def grades_by_people(passage: GradedPassage, kind: str | None, items: Mapping[str, RubricItem] | None) -> PeopleGrades:
+    """The grades that people gave a passage; of one person's two grades of an item the later entry's counts.
+
+    A review writes what an item said when it was graded. Where that is not what the bank's item says, the grade is
+    stale: it counts no longer, nor does one of the same person before it of which nobody knows what it was given to.
+
+    Args:
+        passage: the passage.
+        kind: only of items of this kind; None for all.
+        items: item_id -> item of the bank: only of these, and not given to another state of them; None for all.
+    """
+    entries = [
+        entry
+        for entry in passage.exam_grades or ()
+        if entry.llm.startswith(HUMAN) and (kind is None or kind_of_entry(entry) == kind)
+    ]
+    stale = _stale(entries, items)
+    by_person: dict[str, dict[str, int]] = {}
+    said: dict[str, dict[str, str]] = {}
+    sets: list[ItemGradeSet] = []
+    for number, entry in enumerate(entries):
+        grades, _ = items_of_entry(entry)
+        kept = {
+            item_id: grade
+            for item_id, grade in grades.items()
+            if (items is None or item_id in items) and item_id not in stale.get(number, ())
+        }
+        if kept:
+            sets.append(entry)
+            by_person.setdefault(entry.llm, {}).update(kept)
+            for item_id, reason in entry.answers:
+                if item_id in kept:
+                    said.setdefault(item_id, {})[entry.llm] = reason
+    of_items: dict[str, list[int]] = {}
+    for grades in by_person.values():
+        for item_id, grade in grades.items():
+            of_items.setdefault(item_id, []).append(grade)
+    reasons = {item_id: "; ".join(text for text in texts.values() if text) for item_id, texts in said.items()}
+    places = {(entries[number].llm, item_id) for number, item_ids in stale.items() for item_id in item_ids}
+    left = sum(item_id not in by_person.get(person, {}) for person, item_id in places)
+    return PeopleGrades(of_items, reasons, sets, by_person, left)
+
+
+def _stale(entries: Sequence[ItemGradeSet], items: Mapping[str, RubricItem] | None) -> dict[int, set[str]]:
+    """Place of an entry -> its items whose grades were given to another state of them.
+
+    So are grades before such a one of the same person of which nobody knows what they were given to.
+    """
+    found: dict[int, set[str]] = {}
+    unknown: dict[tuple[str, str], set[int]] = {}
+    for number, entry in enumerate(entries if items is not None else ()):
+        grades, _ = items_of_entry(entry)
+        contents = contents_of(entry)
+        for item_id in grades.keys() & (items or {}).keys():
+            place = entry.llm, item_id
+            if item_id not in contents:
+                unknown.setdefault(place, set()).add(number)
+                continue
+            before = unknown.pop(place, set())
+            if items is not None and contents[item_id] != item_content(items[item_id]):
+                for one in before | {number}:
+                    found.setdefault(one, set()).add(item_id)
+    return found
+
+
+def held_sets(passage: GradedPassage, items: Mapping[str, RubricItem]) -> tuple[list[ItemGradeSet], dict[str, int]]:
+    """(the grade sets of a passage without people's stale grades; person -> how many items those were of).
+
+    A set that has none is the very same one. For the grades of one person by themselves, as `grades_by_people` has
+    those of all.
+
+    Args:
+        passage: the passage.
+        items: item_id -> item of the bank.
+    """
+    sets = list(passage.exam_grades or ())
+    places = [place for place, entry in enumerate(sets) if entry.llm.startswith(HUMAN)]
+    people = [sets[place] for place in places]
+    stale = _stale(people, items)
+    for number, item_ids in stale.items():
+        sets[places[number]] = _without(people[number], item_ids)
+    held = {
+        (entry.llm, item_id) for entry in sets if entry.llm.startswith(HUMAN) for item_id in items_of_entry(entry)[0]
+    }
+    lost = {(people[number].llm, item_id) for number, item_ids in stale.items() for item_id in item_ids} - held
+    return sets, Counter(person for person, _ in lost)
+
+
+def _without(entry: ItemGradeSet, item_ids: Collection[str]) -> ItemGradeSet:
+    """The set without some of its items; everything else as it was."""
+    kept = [rating for rating in entry.self_ratings or () if rating.item_id not in item_ids]
+    return entry.model_copy(
+        update={
+            "correct_answered": [one for one in entry.correct_answered if one not in item_ids],
+            "wrong_answered": [one for one in entry.wrong_answered if one not in item_ids],
+            "answers": [(one, text) for one, text in entry.answers if one not in item_ids],
+            "self_ratings": kept if entry.self_ratings is not None else None,
+        }
+    )
+
+
+def with_people(entry: ItemGradeSet, people: PeopleGrades, count: PeopleCount) -> ItemGradeSet:
+    """The grader's set with people's grades in it, wherever they gave one; counted.
+
+    A person's reason stands where the grader's reply stood. Where people grade an item that failed, or that the grader
+    was not asked about, theirs is its grade.
+    """
+    count.stale += people.stale
+    if not people.grades:
+        return entry
+    grades, statuses = items_of_entry(entry)
+    theirs = {item_id: grade_of_people(given) for item_id, given in people.grades.items()}
+    count.replaced += len(theirs)
+    count.changed += sum(grades.get(item_id) != grade for item_id, grade in theirs.items())
+    count.split += sum(len(set(given)) > 1 for given in people.grades.values())
+    replies = {item_id: reply for item_id, reply in entry.answers if item_id not in theirs}
+    replies.update((item_id, reason) for item_id in theirs if (reason := people.reasons.get(item_id)))
+    return ItemGradeSet.build(
+        {**grades, **theirs},
+        answers=replies.items(),
+        llm=entry.llm,
+        kind="nugget" if kind_of_entry(entry) == "nugget" else "question",
+        prompt_info=entry.prompt_info,
+        item_status={item_id: status for item_id, status in statuses.items() if item_id not in theirs},
+    )

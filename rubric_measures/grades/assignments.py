@@ -1,0 +1,184 @@
+"""Assigned nuggets (nuggetizer's files) as grades: read line by line, each answer straight into bit masks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rubric_measures.base.entities import RubricItem, TestBank
+from rubric_measures.base.errors import FormatError
+from rubric_measures.base.files import iter_lines, path_name
+from rubric_measures.base.garbage_collector import paused_collector
+from rubric_measures.base.json_models import parse_json
+from rubric_measures.formats.nugget_sets import facet_ids
+from rubric_measures.formats.nuggetizer import AssignmentLine, validate_assignments
+from rubric_measures.formats.nuggetizer_records import ASSIGNMENT_GRADES, item_of_nugget
+from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades
+
+__all__ = ["AssignedAnswers", "load_assignments"]
+
+_LABELS = frozenset({*ASSIGNMENT_GRADES, "failed"})
+# (text, importance, sub-narrative) of every nugget of a line, which most lines of a query share.
+_Key = tuple[tuple[Any, Any, Any], ...]
+
+
+@dataclass(frozen=True)
+class AssignedAnswers:
+    """What assignments say.
+
+    Attributes:
+        grades: 2 support, 1 partial_support, 0 not_support; `failed` is a grade that failed. A document is the answer
+            of a run and is called after it.
+        rankings: run -> query -> its answer, as a ranking of one document.
+        lengths: run -> query -> L, the length in whitespace words (of the text, else what the file says).
+    """
+
+    grades: Grades
+    rankings: Mapping[str, Mapping[str, Sequence[str]]]
+    lengths: Mapping[str, Mapping[str, int]]
+
+
+@dataclass
+class _Query:
+    """A query while its lines are read: its items in order of appearance, and the places of a line's nuggets."""
+
+    items: dict[str, RubricItem] = field(default_factory=dict)
+    bits: dict[_Key, list[int]] = field(default_factory=dict)
+    levels: dict[str, dict[int, int]] = field(default_factory=dict)
+    failed: dict[str, int] = field(default_factory=dict)
+
+
+def load_assignments(
+    path: str | os.PathLike[str],
+    bank: TestBank | None = None,
+    *,
+    run_id: str | None = None,
+    on_failed: OnFailed = "exclude",
+    source: Mapping[str, object] | None = None,
+) -> AssignedAnswers:
+    """The grades, rankings and lengths of a file of assignments, whatever the order of its lines.
+
+    The bank of a query is all nuggets that any line of it assigns, unless a bank is given: then its items count, and
+    nuggets are found in it by their text. A nugget that comes twice in a line has its better assignment.
+
+    Args:
+        path: the file; several runs may be in it.
+        bank: the complete bank, with importance.
+        run_id: the run of lines that name none.
+        on_failed: see `Grades`.
+        source: what the grades are, for the signature.
+
+    Raises:
+        InputError: the file cannot be opened; a nugget has two importances; the bank lacks a query or a nugget.
+        FormatError: naming file, line and field; also when a run answers a query twice.
+    """
+    name = path_name(path)
+    queries: dict[str, _Query] = {}
+    rankings: dict[str, dict[str, list[str]]] = {}
+    lengths: dict[str, dict[str, int]] = {}
+    # The lines make no cyclic garbage; looking for it would take as long as reading.
+    with paused_collector():
+        for line, data in iter_lines(name):
+            row = _Line.of(data, name, line, run_id)
+            query = queries.setdefault(row.query_id, _Query())
+            if row.query_id in rankings.setdefault(row.run_id, {}):
+                problem = f"run {row.run_id!r} has answered query {row.query_id!r} before"
+                raise FormatError(problem, path=name, line=line)
+            rankings[row.run_id][row.query_id] = [row.run_id]
+            lengths.setdefault(row.run_id, {})[row.query_id] = row.length
+            bits = query.bits.get(row.key)
+            if bits is None:
+                bits = query.bits[row.key] = _bits(query, row, bank, name, line)
+            _add(query, row, bits)
+    if not queries:
+        raise FormatError("is empty; expected assignments, one JSON object a line", path=name)
+    grades = {
+        query_id: QueryGrades(query_id, _items(query_id, query, bank), query.levels, query.failed)
+        for query_id, query in queries.items()
+    }
+    for query_id, items in (bank.items if bank is not None else {}).items():
+        grades.setdefault(query_id, QueryGrades(query_id, items, {}))
+    return AssignedAnswers(Grades(grades, on_failed, source), rankings, lengths)
+
+
+def _items(query_id: str, query: _Query, bank: TestBank | None) -> tuple[RubricItem, ...]:
+    return tuple(query.items.values()) if bank is None else bank.for_query(query_id)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One line; its nuggets as JSON, or validated where the line is not as nuggetizer writes it today."""
+
+    query_id: str
+    run_id: str
+    length: int
+    key: _Key
+    labels: list[str]
+    nuggets: AssignmentLine | list[dict[str, Any]]
+
+    @classmethod
+    def of(cls, data: bytes, name: str, line: int, run_id: str | None) -> _Line:
+        content = parse_json(data, path=name, line=line)
+        try:
+            nuggets = content["nuggets"]
+            labels = [nugget["assignment"] for nugget in nuggets]
+            key = tuple([(one["text"], one.get("importance"), one.get("mapped_sub_narrative")) for one in nuggets])
+            query_id, run, text = content["qid"], content.get("run_id", run_id), content["answer_text"]
+            hash(key)
+            if run and all(isinstance(found, str) for found in (query_id, run, text)) and _LABELS.issuperset(labels):
+                return cls(query_id, run, len(text.split()), key, labels, nuggets)
+        except (KeyError, TypeError, AttributeError):
+            # Not as nuggetizer writes it today: the models know older forms, and name the field that is wrong.
+            pass
+        row = validate_assignments(data, name, line, run_id)
+        key = tuple([(one.text, one.importance, one.mapped_sub_narrative) for one in row.nuggets])
+        labels = [one.assignment for one in row.nuggets]
+        length = len(row.answer_text.split()) if row.answer_text is not None else row.response_length or 0
+        return cls(row.qid, str(row.run_id), length, key, labels, row)
+
+
+def _bits(query: _Query, row: _Line, bank: TestBank | None, name: str, line: int) -> list[int]:
+    """The bit of each nugget of a line that is like no line before; new nuggets join the query's items."""
+    parsed = row.nuggets
+    if isinstance(parsed, list):
+        parsed = validate_assignments(
+            {"qid": row.query_id, "run_id": row.run_id, "nuggets": parsed}, name, line, row.run_id
+        )
+    facets = facet_ids(nugget.mapped_sub_narrative for nugget in parsed.nuggets)
+    places: dict[str, int] = {}
+    if bank is not None:
+        for place, item in enumerate(bank.for_query(row.query_id, f"{name}:{line}")):
+            places.setdefault(item.text.strip(), place)
+    bits = []
+    for nugget in parsed.nuggets:
+        item = item_of_nugget(row.query_id, nugget, facets)
+        if bank is not None:
+            if item.text not in places:
+                problem = f"the test bank has no nugget {item.text[:60]!r} for query {row.query_id!r}"
+                raise FormatError(problem, path=name, line=line)
+            bits.append(1 << places[item.text])
+            continue
+        if query.items.setdefault(item.item_id, item) != item:
+            problem = f"nugget {item.text[:60]!r} of query {row.query_id!r} has two importances; keep one"
+            raise FormatError(problem, path=name, line=line)
+        bits.append(1 << [*query.items].index(item.item_id))
+    return bits
+
+
+def _add(query: _Query, row: _Line, bits: Sequence[int]) -> None:
+    """The line's labels as masks; of a nugget that comes twice the better label."""
+    masks = dict.fromkeys(_LABELS, 0)
+    for label, bit in zip(row.labels, bits, strict=True):
+        masks[label] |= bit
+    levels: dict[int, int] = {}
+    better = 0
+    for label in ("support", "partial_support", "not_support"):
+        mask = masks[label] & ~better
+        if mask:
+            levels[ASSIGNMENT_GRADES[label]] = mask
+        better |= mask
+    query.levels[row.run_id] = levels
+    if lost := masks["failed"] & ~better:
+        query.failed[row.run_id] = lost

@@ -1,0 +1,404 @@
+"""Grades as the measures read them: per query all items, and for each passage which items it covers how well."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from ir_measures.util import Qrel
+
+from rubric_measures.base.entities import Grade, RubricItem
+from rubric_measures.base.errors import InputError, MeasureError
+from rubric_measures.grades.failed_grades import OnFailed, check_on_failed, levels_with_failed
+from rubric_measures.grades.notes import note_whole
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = [
+    "BANK_DOC",
+    "Grades",
+    "ItemRows",
+    "Label",
+    "OnFailed",
+    "QueryGrades",
+    "all_rows",
+    "build_query",
+    "faceted",
+]
+
+T = TypeVar("T")
+Label = Literal["max", "count"]
+
+# A direct relevance label is a grade for this item.
+DIRECT_ITEM = "0"
+
+# A row of grade 0 for this document says only that the item is in the test bank. So item rows keep their denominator
+# through files, frames and programs that know nothing of banks, and mean nothing to measures over documents.
+BANK_DOC = "*"
+
+
+@dataclass(frozen=True)
+class QueryGrades:
+    """All grades of one query, compiled: sets of items are bit masks, bit i stands for `items[i]`.
+
+    Attributes:
+        query_id: the query.
+        items: the complete bank of the query, also items that nobody graded: the denominator of coverage.
+        levels: doc_id -> {grade: mask of the items with exactly that grade}; a passage that was graded but has no
+            valid grade is present with an empty mapping.
+        failed: doc_id -> mask of the items whose grade failed (unparsed, refused, truncated without a grade, failed).
+    """
+
+    query_id: str
+    items: tuple[RubricItem, ...]
+    levels: Mapping[str, Mapping[int, int]]
+    failed: Mapping[str, int] = field(default_factory=dict)
+
+    def at_least(self, rel: int) -> dict[str, int]:
+        """doc_id -> mask of the items graded `rel` or better; passages that cover none are left out."""
+        covering: dict[str, int] = {}
+        for doc_id, levels in self.levels.items():
+            mask = 0
+            for grade, items in levels.items():
+                if grade >= rel:
+                    mask |= items
+            if mask:
+                covering[doc_id] = mask
+        return covering
+
+    def labels(self, label: Label = "max", rel: int = 1) -> dict[str, int]:
+        """Rubric-Qrels: one relevance label a passage; passages without any valid grade have none.
+
+        Args:
+            label: `max`, label(p) = max over the items of grade(p, r), where that is at least `rel`, else 0; or
+                `count`, label(p) = the number of items with grade ≥ rel.
+            rel: the inclusive minimum grade. For `max` the default 1 changes nothing.
+
+        Source: Farzi and Dietz, EXAM++ (LLM4Eval 2024), and Dietz (SIGIR 2024).
+        """
+        result: dict[str, int] = {}
+        for doc_id, levels in self.levels.items():
+            if not levels:
+                continue
+            if label == "count":
+                result[doc_id] = sum(mask.bit_count() for grade, mask in levels.items() if grade >= rel)
+            else:
+                best = max(levels)
+                # Negative labels (junk pages) stay what they are.
+                result[doc_id] = best if best >= rel or best < 0 else 0
+        return result
+
+    def counting_failed(self, on_failed: OnFailed) -> QueryGrades:
+        """The grades as they count in scores: where failed ones count as a grade, with that grade in their place."""
+        if not self.failed or not isinstance(on_failed, int):
+            return self
+        return QueryGrades(self.query_id, self.items, levels_with_failed(self.levels, self.failed, on_failed))
+
+    def mask_where(self, condition: Callable[[RubricItem], bool]) -> int:
+        """The mask of the items for which `condition` holds."""
+        return sum(1 << index for index, item in enumerate(self.items) if condition(item))
+
+    def rows(self) -> Iterator[Qrel]:
+        """The valid grades as item-level judgments, `iteration` being the item id."""
+        for doc_id, levels in self.levels.items():
+            for grade, mask in levels.items():
+                for index, item in enumerate(self.items):
+                    if mask >> index & 1:
+                        yield Qrel(self.query_id, doc_id, grade, item.item_id)
+
+    @property
+    def has_facets(self) -> bool:
+        """Whether an item names a facet."""
+        return any(item.facet is not None for item in self.items)
+
+    def by_facet(self) -> QueryGrades:
+        """The same passages graded by facet: grade(p, facet) is the maximum over the facet's items.
+
+        Items without a facet stay as they are. Importance and weight of a facet are those of its items where they
+        agree, else none.
+        """
+        groups: dict[str, list[int]] = {}
+        for index, item in enumerate(self.items):
+            groups.setdefault(item.item_id if item.facet is None else item.part, []).append(index)
+        facets: list[RubricItem] = []
+        for facet, members in groups.items():
+            first = self.items[members[0]]
+            importances = {self.items[i].importance for i in members}
+            weights = {self.items[i].weight for i in members}
+            facets.append(
+                RubricItem(
+                    facet,
+                    self.query_id,
+                    first.facet or first.text,
+                    first.kind,
+                    first.facet,
+                    importance=first.importance if len(importances) == 1 else None,
+                    weight=first.weight if len(weights) == 1 else None,
+                )
+            )
+        masks = [sum(1 << i for i in members) for members in groups.values()]
+        levels: dict[str, dict[int, int]] = {}
+        for doc_id, old in self.levels.items():
+            new: dict[int, int] = {}
+            done = 0
+            for grade in sorted(old, reverse=True):
+                reached = sum(1 << f for f, mask in enumerate(masks) if mask & old[grade]) & ~done
+                if reached:
+                    new[grade] = reached
+                    done |= reached
+            levels[doc_id] = new
+        failed = {
+            doc_id: sum(1 << f for f, mask in enumerate(masks) if mask & lost) for doc_id, lost in self.failed.items()
+        }
+        return QueryGrades(self.query_id, tuple(facets), levels, failed)
+
+    def per_facet(self) -> dict[str, QueryGrades]:
+        """Each facet's items apart, as if they were all that is asked for: `query_id/facet_id` -> their grades.
+
+        Items without a facet are under the query id itself. The grades keep the id of the query, whose rankings they
+        score.
+        """
+        groups: dict[str, list[int]] = {}
+        for index, item in enumerate(self.items):
+            groups.setdefault(item.part, []).append(index)
+        return {name: self._only(members) for name, members in groups.items()} or {self.query_id: self}
+
+    def _only(self, members: Sequence[int]) -> QueryGrades:
+        def moved(mask: int) -> int:
+            return sum(1 << place for place, index in enumerate(members) if mask >> index & 1)
+
+        levels = {
+            doc_id: {grade: kept for grade, mask in of_doc.items() if (kept := moved(mask))}
+            for doc_id, of_doc in self.levels.items()
+        }
+        failed = {doc_id: kept for doc_id, mask in self.failed.items() if (kept := moved(mask))}
+        return QueryGrades(self.query_id, tuple(self.items[index] for index in members), levels, failed)
+
+
+class ItemRows:
+    """The item-level view: iterates over `Qrel(query_id, doc_id, grade, iteration=item_id)`, and knows the bank.
+
+    ir_measures' own measures read one row a passage; given these rows they would silently keep the last one. So this
+    view answers only measures that read items, and refuses the others.
+    """
+
+    columns = ("query_id", "doc_id", "relevance", "iteration")
+
+    def __init__(self, grades: Grades) -> None:
+        self.grades = grades
+
+    def __iter__(self) -> Iterator[Qrel]:
+        for query in self.grades.queries.values():
+            yield from query.counting_failed(self.grades.on_failed).rows()
+
+    def itertuples(self) -> Iterator[Qrel]:
+        """Refuses: this is what a provider asks for that does not know items."""
+        raise MeasureError(
+            "item grades hold several rows a passage, which this measure would silently collapse to the last one; "
+            'score the graded records themselves, or write RubricQrels(measure="nDCG@10")'
+        )
+
+
+class Grades:
+    """The grades of a collection, to be given to ir_measures as qrels.
+
+    Rubric measures read the items and the bank; every other measure of ir_measures reads one label a passage (the
+    maximum grade). So `ir_measures.calc_aggregate([RubricCover(rel=4)@20, nDCG@10], grades, run)` is right for both.
+
+    Attributes:
+        queries: query_id -> its grades.
+        on_failed: how a failed grade counts: `exclude` (an item that no ranked passage covers leaves the denominator
+            where one of its grades among them failed), `zero` (it counts as not covered), `error` (refuse to score), or
+            the grade that it counts as: with the scale's highest, every score is what it would be had all of them been
+            that.
+        source: what the grades are, for the signature (grader, prompt, filters, bank).
+    """
+
+    # What makes ir_measures hand this object to a provider as it is (it passes data frames on untouched).
+    columns = ("query_id", "doc_id", "relevance")
+
+    def __init__(
+        self,
+        queries: Mapping[str, QueryGrades],
+        on_failed: OnFailed = "exclude",
+        source: Mapping[str, object] | None = None,
+    ) -> None:
+        self.queries = dict(queries)
+        self.on_failed: OnFailed = check_on_failed(on_failed)
+        self.source = dict(source or {})
+
+    @property
+    def qrels(self) -> list[Qrel]:
+        """The label view: one row a graded passage, its maximum grade."""
+        return [
+            Qrel(query_id, doc_id, label)
+            for query_id, query in self.queries.items()
+            for doc_id, label in query.counting_failed(self.on_failed).labels().items()
+        ]
+
+    @property
+    def items(self) -> ItemRows:
+        """The item view: one row a (passage, item)."""
+        return ItemRows(self)
+
+    def itertuples(self) -> Iterator[Qrel]:
+        """The label view, as ir_measures' providers ask for it."""
+        return iter(self.qrels)
+
+    def by_facet(self) -> Grades:
+        """The same grades with facets (subtopics) in the place of items; see `QueryGrades.by_facet`.
+
+        Raises:
+            InputError: no item names a facet.
+        """
+        return Grades(
+            {query.query_id: query.by_facet() for query in faceted(self.queries.values(), lambda query: query)},
+            self.on_failed,
+            {**self.source, "unit": "facet"},
+        )
+
+    def per_facet(self) -> Grades:
+        """The same grades with each facet of a query in the place of a query; see `QueryGrades.per_facet`.
+
+        Raises:
+            InputError: no item names a facet.
+        """
+        parts: dict[str, QueryGrades] = {}
+        for query in faceted(self.queries.values(), lambda query: query):
+            parts |= query.per_facet()
+        return Grades(parts, self.on_failed, {**self.source, "unit": "per facet"})
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """The item rows as a pandas frame: query_id, doc_id, relevance, iteration, importance, weight, status.
+
+        Every item of the bank also has a row for the document `*` with grade 0, so the frame keeps the denominators
+        through filters and joins. Failed grades are rows of status `failed` (left out when they count as zero, and like
+        all others when they count as a grade).
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+            MeasureError: on_failed is `error` and a grade failed.
+        """
+        from rubric_measures.base.extras import require
+
+        if self.on_failed == "error" and any(query.failed for query in self.queries.values()):
+            raise MeasureError("some grades failed; grade again, or choose how failures count (on_failed)")
+        rows = []
+        for query in self.queries.values():
+            items = {item.item_id: item for item in query.items}
+            declared = (Grade(query.query_id, BANK_DOC, 0, item_id) for item_id in items)
+            for row in itertools.chain(declared, all_rows(query.counting_failed(self.on_failed))):
+                if row.status == "failed" and self.on_failed == "zero":
+                    continue
+                item = items[row.iteration]
+                rows.append((*row[:2], row.relevance or 0, row.iteration, item.importance, item.weight, row.status))
+        names = ["query_id", "doc_id", "relevance", "iteration", "importance", "weight", "status"]
+        frame: pandas.DataFrame = require("pandas", "pandas").DataFrame(rows, columns=names)
+        return frame
+
+
+def faceted(queries: Iterable[T], grades_of: Callable[[T], QueryGrades]) -> Iterator[T]:
+    """Passes on queries whose facets are to be scored or written; queries without any stay whole, and are counted.
+
+    Args:
+        queries: the queries, whatever they are; consumed once.
+        grades_of: gives the grades of one.
+
+    Raises:
+        InputError: at the end, when no item of any query named a facet: whole queries would be called facets.
+    """
+    found = False
+    whole: list[str] = []
+    for query in queries:
+        grades = grades_of(query)
+        if grades.has_facets:
+            found = True
+        elif grades.items:
+            whole.append(grades.query_id)
+        yield query
+        del query, grades
+    if found:
+        note_whole(whole)
+    else:
+        raise InputError(
+            "no item names a facet, by facet_id in the test bank or by an id query_id/facet_id/…: give the bank that "
+            "has the facets (--bank), or score whole queries"
+        )
+
+
+def build_query(
+    query_id: str,
+    grades: Iterable[tuple[str, str, int]],
+    items: Sequence[RubricItem] | None = None,
+    failed: Iterable[tuple[str, str]] = (),
+    graded_docs: Iterable[str] = (),
+) -> tuple[QueryGrades, Counter[str]]:
+    """Compiles the grades of one query.
+
+    Args:
+        query_id: the query.
+        grades: (doc_id, item_id, grade); of a pair that occurs twice with the same grade one is kept.
+        items: the complete bank of the query; None takes the items that occur, in order of their ids.
+        failed: (doc_id, item_id) of grades that failed.
+        graded_docs: further passages that were graded at all.
+
+    Returns:
+        the compiled grades, and item_id -> number of grades left out because the bank has no such item.
+
+    Raises:
+        InputError: a (passage, item) has two different grades, or a grade is no integer.
+    """
+    if items is None:
+        grades, failed = list(grades), list(failed)
+        found = {item_id for _, item_id, _ in grades} | {item_id for _, item_id in failed}
+        items = [RubricItem(item_id, query_id, "") for item_id in sorted(found)]
+    bit = {item.item_id: 1 << index for index, item in enumerate(items)}
+    levels: dict[str, dict[int, int]] = {doc_id: {} for doc_id in graded_docs}
+    mask: int | None
+    left_out: Counter[str] = Counter()
+    for doc_id, item_id, grade in grades:
+        if item_id not in bit:
+            left_out[item_id] += 1
+        elif doc_id not in levels:
+            levels[doc_id] = {grade: bit[item_id]}
+        else:
+            of_doc = levels[doc_id]
+            if grade in of_doc:
+                of_doc[grade] |= bit[item_id]
+            else:
+                of_doc[grade] = bit[item_id]
+    for doc_id, of_doc in levels.items():
+        # Masks of different grades must be disjoint; the sum of counts tells at the price of one popcount a grade.
+        union = total = 0
+        for grade, mask in of_doc.items():
+            if type(grade) is not int and (isinstance(grade, bool) or not isinstance(grade, int)):
+                raise InputError(f"query {query_id!r}, document {doc_id!r}: the grade {grade!r} is not an integer")
+            union |= mask
+            total += mask.bit_count()
+        if total != union.bit_count():
+            raise InputError(
+                f"query {query_id!r}, document {doc_id!r}: an item has two different grades; keep one of them"
+            )
+    lost: dict[str, int] = {}
+    for doc_id, item_id in failed:
+        mask = bit.get(item_id)
+        if mask is None:
+            left_out[item_id] += 1
+            continue
+        levels.setdefault(doc_id, {})
+        lost[doc_id] = lost.get(doc_id, 0) | mask
+    return QueryGrades(query_id, tuple(items), levels, lost), left_out
+
+
+def all_rows(query: QueryGrades) -> Iterator[Grade]:
+    """All grades of a query as records, those that failed too."""
+    for row in query.rows():
+        yield Grade(row.query_id, row.doc_id, row.relevance, row.iteration)
+    for doc_id, mask in query.failed.items():
+        for index, item in enumerate(query.items):
+            if mask >> index & 1:
+                yield Grade(query.query_id, doc_id, None, item.item_id, status="failed")

@@ -1,0 +1,147 @@
+"""What tells grade sets apart, and their names: model, prompt and kind; where these are alike, a hash."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from rubric_measures.records.files import (
+    DirectGrade,
+    ItemGradeSet,
+    grader_hash,
+    is_of_others,
+    kind_of_entry,
+    provenance_of,
+    settings_of_others,
+)
+
+__all__ = [
+    "UNKNOWN_GRADER",
+    "GradeSetKey",
+    "choices_of",
+    "grade_set_key",
+    "graders_of",
+    "made_by_entry",
+    "options_of",
+    "prompt_cells",
+]
+
+UNKNOWN_GRADER = "none"
+# The prompt's hash and the model are said by themselves; a bank is no setting of a grader.
+_TOLD_ELSEWHERE = ("prompt", "prompt_hash", "model", "bank")
+
+
+class GradeSetKey(NamedTuple):
+    """What tells one grade set of a file from another.
+
+    Its text has the options that choose it, but for `--grade-set`, which few files need: see `choices_of`.
+    """
+
+    llm: str
+    prompt_class: str
+    kind: str
+    """`question`, `nugget` or `direct`; free text where a file has other prompt types."""
+
+    grader: str = ""
+    """The hash of model, prompt text and settings, see `grader_hash`; empty where the file does not say."""
+
+    def __str__(self) -> str:
+        return f"--llm {self.llm} --prompt-class {self.prompt_class} --prompt-type {self.kind}"
+
+
+def grade_set_key(entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
+    """What tells the grade set of an entry from others."""
+    prompt_class = entry.prompt_info.prompt_class if entry.prompt_info else ""
+    kind = "direct" if isinstance(entry, DirectGrade) else kind_of_entry(entry)
+    return GradeSetKey(entry.llm, prompt_class, kind, grader_hash(entry))
+
+
+def made_by_entry(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:
+    """What a grade set says about its making, in the form of our provenance; sets of other programs say little."""
+    if not is_of_others(entry):
+        return provenance_of(entry)
+    options = settings_of_others(entry)
+    return {"definition": {"settings": {"options": options}}} if options else {}
+
+
+def prompt_cells(keys: Iterable[GradeSetKey]) -> dict[GradeSetKey, str]:
+    """The prompt class of each grade set, and the beginning of its hash where several are called alike."""
+    keys = list(keys)
+    shared = _alike(keys)
+    return {key: f"{key.prompt_class} [{_short(key)}]" if shared[key[:3]] > 1 else key.prompt_class for key in keys}
+
+
+def options_of(keys: Iterable[GradeSetKey]) -> dict[GradeSetKey, str]:
+    """The options that choose each of some grade sets: its names, and `--grade-set` where the names are alike."""
+    keys = list(keys)
+    shared = _alike(keys)
+    return {key: f"{key} --grade-set {_short(key)}" if shared[key[:3]] > 1 else str(key) for key in keys}
+
+
+def choices_of(keys: Iterable[GradeSetKey], made: Mapping[GradeSetKey, Mapping[str, Any]] | None = None) -> str:
+    """The grade sets of an error: the options that choose each, and in what those that are called alike differ.
+
+    Args:
+        keys: the grade sets.
+        made: what each says about its making, see `made_by_entry`.
+    """
+    told = {key: _facts((made or {}).get(key, {})) for key in keys}
+    listed = sorted(options_of(told).items())
+    return "; ".join(options if made is None else options + _apart(key, told) for key, options in listed)
+
+
+def graders_of(made: Mapping[GradeSetKey, Mapping[str, Any]]) -> str:
+    """The graders of direct labels, for an error: prompt and model, and in what those that are called alike differ.
+
+    Args:
+        made: what each says about its making, see `made_by_entry`.
+    """
+    told = {key: _facts(said) for key, said in made.items()}
+    cells = sorted(prompt_cells(told).items())
+    return "; ".join(f"{cell} by {key.llm}{_apart(key, told)}" for key, cell in cells)
+
+
+def _alike(keys: Iterable[GradeSetKey]) -> Counter[tuple[str, ...]]:
+    return Counter(key[:3] for key in set(keys))
+
+
+def _short(key: GradeSetKey) -> str:
+    return key.grader[:8] or UNKNOWN_GRADER
+
+
+def _facts(made: Mapping[str, Any]) -> dict[str, object]:
+    """What a grade set says about its grader, each fact by itself."""
+    facts: dict[str, object] = {name: made[name] for name in ("model", "prompt") if name in made}
+    definition = made.get("definition")
+    settings = definition.get("settings") if isinstance(definition, Mapping) else None
+    for name, value in settings.items() if isinstance(settings, Mapping) else ():
+        if name in _TOLD_ELSEWHERE:
+            continue
+        if not isinstance(value, Mapping):
+            facts[name] = value
+            continue
+        facts.update((one if name == "options" else f"{name}.{one}", said) for one, said in value.items())
+    return facts
+
+
+def _apart(key: GradeSetKey, told: Mapping[GradeSetKey, Mapping[str, object]]) -> str:
+    """In brackets, what sets apart a grade set of which others have the names; empty where none has."""
+    others = [facts for other, facts in told.items() if other[:3] == key[:3] and other != key]
+    return f" ({_difference(told[key], others)})" if others else ""
+
+
+def _difference(mine: Mapping[str, object], others: Iterable[Mapping[str, object]]) -> str:
+    """What a grade set says about its grader that the others do not, in a few words."""
+    if not mine:
+        return "settings unknown"
+    others = [other for other in others if other]
+    names = dict.fromkeys(name for facts in (mine, *others) for name in facts)
+    different = [name for name in names if any(mine.get(name) != other.get(name) for other in others)]
+    return ", ".join(f"{name} {_said(name, mine.get(name))}" for name in different) or "other settings"
+
+
+def _said(name: str, value: object) -> str:
+    if name == "prompt":
+        return f"text {str(value)[:8]}"
+    return "none" if value in (None, "", {}) else " ".join(str(value).split())[:60]

@@ -1,0 +1,399 @@
+"""The grade sets of graded records: filters over them, what they say, and the choice of one a passage."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, partial
+from typing import Any, Literal
+
+from rubric_measures.base.entities import GradeStatus, RubricItem, TestBank
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.signature import bank_content
+from rubric_measures.grades.assessors import HUMAN, PeopleCount, grades_by_people, held_sets, note_stale, with_people
+from rubric_measures.grades.compiled import DIRECT_ITEM
+from rubric_measures.grades.grade_set_keys import (
+    UNKNOWN_GRADER,
+    GradeSetKey,
+    choices_of,
+    grade_set_key,
+    graders_of,
+    made_by_entry,
+)
+from rubric_measures.records.files import (
+    DirectGrade,
+    GradedPassage,
+    ItemGradeSet,
+    items_of_entry,
+    provenance_of,
+)
+from rubric_measures.records.stale_grades import stale_in
+from rubric_measures.records.streaming import PassageGroup
+
+__all__ = [
+    "DirectLabels",
+    "GradeFilter",
+    "GradeSetSelector",
+    "grade_sets",
+    "grades_of_entry",
+]
+
+QuestionSet = Literal["question-bank", "tqa", "nugget"]
+_TQA = "NDQ_"
+
+
+@dataclass(frozen=True)
+class GradeFilter:
+    """The grade sets to use; None lets everything pass.
+
+    Attributes:
+        llm: the model's name as the file has it.
+        prompt_class: the prompt class.
+        prompt_type: `question`, `nugget` or `direct`.
+        question_set: `question-bank`, `tqa` (items whose id begins with NDQ_) or `nugget`.
+        grade_set: how the hash of the grader begins (`GradeSetKey.grader`); `none` for sets without one. It tells sets
+            of the same model and prompt class apart whose prompt texts or settings differ. Several hashes, with commas
+            between them, are taken for one grader.
+        first: of several sets that pass, take the first of each passage (as the workbench does) instead of refusing.
+        people: `override` puts grades by people (`human:NAME`) in the place of the grader's wherever there are any, see
+            `people.grade_of_people`; by default each person is a grader like any other.
+
+    Raises:
+        InputError: people are to override a person.
+    """
+
+    llm: str | None = None
+    prompt_class: str | None = None
+    prompt_type: str | None = None
+    question_set: QuestionSet | None = None
+    grade_set: str | None = None
+    first: bool = False
+    people: Literal["override"] | None = None
+
+    def __post_init__(self) -> None:
+        if self.people is not None and (self.llm or "").startswith(HUMAN):
+            raise InputError(f"{self.llm}: people's grades stand in a grader's place; name the grader, not the person")
+
+    def passes(self, key: GradeSetKey, item_ids: Callable[[], Iterable[str]]) -> bool:
+        """Whether a grade set with this key and these items passes; the items are asked for only where they matter."""
+        if self.llm is not None and key.llm != self.llm:
+            return False
+        if self.people is not None and key.llm.startswith(HUMAN):
+            return False
+        if self.prompt_class is not None and key.prompt_class != self.prompt_class:
+            return False
+        if self.prompt_type is not None and key.kind != self.prompt_type:
+            return False
+        if self.grade_set is not None and not self._is_chosen(key):
+            return False
+        if self.question_set is None:
+            return True
+        if self.question_set == "nugget":
+            return key.kind == "nugget"
+        if key.kind != "question":
+            return False
+        first = next(iter(item_ids()), "")
+        is_tqa = first.startswith(_TQA) or first.rpartition("/")[2].startswith(_TQA)
+        return is_tqa == (self.question_set == "tqa")
+
+    @cached_property
+    def _hashes(self) -> tuple[str, ...]:
+        return tuple(one.strip() for one in (self.grade_set or "").split(",") if one.strip()) or ("",)
+
+    def _is_chosen(self, key: GradeSetKey) -> bool:
+        return (key.grader or UNKNOWN_GRADER).startswith(self._hashes) or key.grader == ",".join(self._hashes)
+
+    def key_of(self, entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
+        """What tells the grade set of an entry from others; graders that are taken for one have one key."""
+        key = grade_set_key(entry)
+        if len(self._hashes) > 1 and self._is_chosen(key):
+            return key._replace(grader=",".join(self._hashes))
+        return key
+
+    def settings(self) -> dict[str, object]:
+        """The filters that are set, for the signature."""
+        return {name: value for name, value in asdict(self).items() if value not in (None, False)}
+
+
+def grades_of_entry(
+    entry: ItemGradeSet | DirectGrade, lenient: bool = False
+) -> tuple[dict[str, int], Mapping[str, GradeStatus]]:
+    """What one grade set says about each item of its passage.
+
+    An item may be in both: a truncated passage can have a grade, and its status says that only a part was graded. Of a
+    direct label, the item is "0", and the label is the rating, else the relevance label, else 1 or 0 for yes and no.
+
+    Args:
+        entry: a grade set over items, or a direct label.
+        lenient: read errors of calls as the workbench does, which is not at all.
+
+    Returns:
+        item_id -> grade of the items that have one; item_id -> status of all items that are not simply `graded`.
+    """
+    if not isinstance(entry, DirectGrade):
+        return items_of_entry(entry, lenient)
+    status = entry.known_status
+    if lenient and status != entry.status:
+        return {DIRECT_ITEM: int(entry.correct_answered)}, {}
+    grades = {} if entry.label is None else {DIRECT_ITEM: entry.label}
+    return grades, {} if status == "graded" else {DIRECT_ITEM: status}
+
+
+@dataclass
+class DirectLabels:
+    """Finds the labels that one grader gave to whole passages, and refuses to mix those of several.
+
+    Attributes:
+        wanted: which graders fit.
+        how: what to do where several fit, for the error.
+        found: the graders that fit so far, with what each says about its making.
+    """
+
+    wanted: GradeFilter
+    how: str
+    found: dict[GradeSetKey, Mapping[str, Any]] = field(default_factory=dict)
+
+    def of(self, query_id: str, passage: GradedPassage) -> DirectGrade | None:
+        """The label of a passage; None where it has none.
+
+        Raises:
+            InputError: several graders fit, here or in the passages before, or one gave several labels here.
+        """
+        fitting = []
+        for entry in passage.grades or ():
+            key = self.wanted.key_of(entry)
+            if self.wanted.passes(key, lambda: [DIRECT_ITEM]):
+                fitting.append(entry)
+                self.found.setdefault(key, made_by_entry(entry))
+        if len(fitting) > 1 or len(self.found) > 1:
+            raise InputError(
+                f"query {query_id!r}, passage {passage.doc_id!r}: labels of several graders fit, or several of one "
+                f"({graders_of(self.found)}); {self.how}"
+            )
+        return fitting[0] if fitting else None
+
+
+@dataclass
+class GradeSetSelector:
+    """Chooses the entry of each passage, and remembers which grade sets a file turned out to have.
+
+    Attributes:
+        wanted: the filter.
+        source: the file, for errors.
+        found: grade set -> passages.
+        left_out: item -> grades of chosen sets that were left out, because the bank does not have the item.
+        outside: grade set -> item -> grades, of entries without any item of the bank.
+        made: the signatures of the graders; the hashes of their settings in grade sets of other programs.
+        repeated: grades that another grade of the item by the same grader replaced, in a later entry of the passage.
+        strangers: rankings that name another query.
+        people: grade sets of people whose grades stand in the grader's place.
+        people_count: how many of their grades do.
+        stale: grades by people as graders like any other that were given to another state of their item: left out.
+        old: grades of items that an edit changed since; they count as they stand.
+    """
+
+    wanted: GradeFilter
+    source: str
+    found: dict[GradeSetKey, int] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
+    outside: dict[GradeSetKey, Counter[str]] = field(default_factory=dict)
+    made: set[str] = field(default_factory=set)
+    told: dict[GradeSetKey, Mapping[str, Any]] = field(default_factory=dict)
+    strangers: int = 0
+    repeated: int = 0
+    people: set[GradeSetKey] = field(default_factory=set)
+    people_count: PeopleCount = field(default_factory=PeopleCount)
+    stale: int = 0
+    old: int = 0
+    _bank_name: str = ""
+
+    def note_counts(self) -> None:
+        """Says once, at the end, which grades are old or repeated, and what people's did in the grader's place."""
+        if self.old:
+            logging.getLogger("rubric_measures").warning(
+                "%s: %d grades are older than an edit of their item, which the bank marks (info.regrade), and count as "
+                "they stand; grade --only-changed makes them anew",
+                self.source,
+                self.old,
+            )
+        if self.repeated:
+            logging.getLogger("rubric_measures").warning(
+                "%s: %d grades name an item that the same model and prompt graded before in the passage; the later "
+                "grade counts",
+                self.source,
+                self.repeated,
+            )
+        if self.wanted.people is not None:
+            self.people_count.note(self.source)
+        note_stale(self.source, self.stale)
+
+    def choose(
+        self, passage: GradedPassage, items: Mapping[str, RubricItem] | None
+    ) -> ItemGradeSet | DirectGrade | None:
+        """The passage's entry of the selected grade set; None when it has none.
+
+        With a bank, only grade sets with an item of the bank are candidates; so are direct labels, which grade the item
+        "0". Without one they are candidates where they are asked for, or where the passage has no item grades at all.
+
+        Args:
+            passage: the passage.
+            items: item_id -> item, of the query in the bank; None without a bank.
+        """
+        candidates: list[ItemGradeSet | DirectGrade] = [*self._held(passage, items)]
+        if self.wanted.prompt_type == "direct" or self.wanted.prompt_class is not None or not candidates:
+            candidates += passage.grades or ()
+        passing: dict[GradeSetKey, ItemGradeSet | DirectGrade] = {}
+        outside: list[tuple[GradeSetKey, list[str]]] = []
+        for entry in candidates:
+            key = self.wanted.key_of(entry)
+            if not self.wanted.passes(key, partial(_item_ids, entry)):
+                continue
+            ids = _item_ids(entry)
+            # Extraction keeps texts for people and grades nothing: no candidate, with a bank or without.
+            if not ids or (items is not None and items.keys().isdisjoint(ids)):
+                outside.append((key, ids))
+                continue
+            if self.wanted.first and passing:
+                continue
+            if key not in self.found:
+                self.told[key] = made_by_entry(entry)
+            self.found[key] = self.found.get(key, 0) + 1
+            made = provenance_of(entry).get("signature") or key.grader
+            if made:
+                self.made.add(str(made))
+            if key not in passing:
+                passing[key] = entry
+            else:
+                passing[key] = self._joined(passing[key], entry, passage.doc_id, items is not None)
+        if len(self.found) > 1 and not self.wanted.first:
+            listing = choices_of(self.found, self.told)
+            if any(key.llm.startswith(HUMAN) for key in self.found):
+                listing += "; or put people's grades in the place of the grader's with --people override"
+            raise InputError(f"{self.source}: several grade sets are left, choose one of: {listing}")
+        for key, ids in outside:
+            # Of two sets with one key the other is of another bank.
+            if key not in passing:
+                self.outside.setdefault(key, Counter()).update(ids)
+        if self.wanted.people is None:
+            return next(iter(passing.values()), None)
+        return self._overridden(passing, passage, items)
+
+    def count_old(self, query_id: str, passage: GradedPassage, bank: TestBank) -> None:
+        """Counts the grades of a passage that are older than an edit of their item; see `TestBank.edited`."""
+        edited = bank.edited.get(query_id)
+        if edited is None:
+            return
+        self._bank_name = self._bank_name or bank_content(bank)[:16]
+        is_old: dict[str, bool] = {}
+        for entry in passage.exam_grades or ():
+            # What people's grades were given to is said beside them.
+            if entry.llm.startswith(HUMAN):
+                continue
+            if self.wanted.passes(self.wanted.key_of(entry), partial(_item_ids, entry)):
+                graded = items_of_entry(entry)[0].keys() & edited.keys()
+                stale = stale_in(entry, graded, edited, self._bank_name)
+                is_old |= {item_id: item_id in stale for item_id in graded}
+        if self.wanted.people is not None and any(is_old.values()):
+            items = {item.item_id: item for item in bank.items[query_id]}
+            is_old |= dict.fromkeys(grades_by_people(passage, None, items).grades, False)
+        self.old += sum(is_old.values())
+
+    def _held(self, passage: GradedPassage, items: Mapping[str, RubricItem] | None) -> Sequence[ItemGradeSet]:
+        """The grade sets over items; of a person who is a grader like any other, without stale grades."""
+        sets = passage.exam_grades or ()
+        llm = self.wanted.llm
+        if items is None or self.wanted.people is not None or (llm is not None and not llm.startswith(HUMAN)):
+            return sets
+        if not any(entry.llm.startswith(HUMAN) for entry in sets):
+            return sets
+        held, left = held_sets(passage, items)
+        asked = {
+            entry.llm
+            for entry in sets
+            if entry.llm in left and self.wanted.passes(self.wanted.key_of(entry), partial(_item_ids, entry))
+        }
+        self.stale += sum(left[person] for person in asked)
+        return held
+
+    def _overridden(
+        self,
+        passing: Mapping[GradeSetKey, ItemGradeSet | DirectGrade],
+        passage: GradedPassage,
+        items: Mapping[str, RubricItem] | None,
+    ) -> ItemGradeSet | DirectGrade | None:
+        """The chosen entry with people's grades in it; nobody's where the grader graded nothing of the passage."""
+        key, entry = next(iter(passing.items()), (None, None))
+        if isinstance(entry, DirectGrade):
+            return entry
+        people = grades_by_people(passage, key.kind if key is not None else None, items)
+        if entry is None or key is None:
+            self.people_count.elsewhere += len(people.grades)
+            return None
+        self.people.update(grade_set_key(one) for one in people.sets)
+        return with_people(entry, people, self.people_count)
+
+    def _joined(
+        self, earlier: ItemGradeSet | DirectGrade, later: ItemGradeSet | DirectGrade, doc_id: str, has_bank: bool
+    ) -> ItemGradeSet | DirectGrade:
+        """One set of two with the same key, in which the later grade of an item counts, and a grade before a failure.
+
+        Raises:
+            InputError: they have no item in common and no bank says that they belong together.
+        """
+        if isinstance(earlier, DirectGrade) or isinstance(later, DirectGrade):
+            self.repeated += 1
+            return later
+        if not has_bank and set(_item_ids(earlier)).isdisjoint(_item_ids(later)):
+            raise InputError(
+                f"{self.source}: passage {doc_id!r} has two grade sets over different items ({grade_set_key(later)}); "
+                "choose one with --bank or --question-set"
+            )
+        (grades, statuses), (later_grades, later_statuses) = items_of_entry(earlier), items_of_entry(later)
+        self.repeated += len(grades.keys() & later_grades.keys())
+        grades, failed = {**grades, **later_grades}, {**statuses, **later_statuses}
+        return ItemGradeSet.build(
+            grades,
+            answers={**dict(earlier.answers), **dict(later.answers)}.items(),
+            llm=later.llm,
+            self_rated=bool(earlier.self_ratings or later.self_ratings),
+            item_status={item_id: status for item_id, status in failed.items() if item_id not in grades},
+        )
+
+
+def _item_ids(entry: ItemGradeSet | DirectGrade) -> list[str]:
+    if isinstance(entry, DirectGrade):
+        return [DIRECT_ITEM]
+    if entry.self_ratings:
+        # Not the property `item_id`: this is done for every grade that is loaded.
+        ids = [rating.question_id or rating.nugget_id or "" for rating in entry.self_ratings]
+    else:
+        ids = [*entry.correct_answered, *entry.wrong_answered]
+    return [*ids, *entry.item_status] if entry.item_status else ids
+
+
+def grade_sets(
+    groups: Iterable[PassageGroup], wanted: GradeFilter | None = None, bank: TestBank | None = None
+) -> dict[GradeSetKey, int]:
+    """The grade sets of records, with the number of passages that each graded.
+
+    Args:
+        groups: the records.
+        wanted: restricts the grade sets; one that grades nothing (extracted texts) passes no filter.
+        bank: count only passages of which an item of the bank was graded, or the whole passage; may be 0.
+    """
+    found: Counter[GradeSetKey] = Counter()
+    for group in groups:
+        inside = None if bank is None else {item.item_id for item in bank.items.get(group.query_id, ())}
+        for passage in group.passages:
+            counted: dict[GradeSetKey, bool] = {}
+            for entry in [*(passage.exam_grades or ()), *(passage.grades or ())]:
+                key = grade_set_key(entry) if wanted is None else wanted.key_of(entry)
+                is_direct = isinstance(entry, DirectGrade)
+                if wanted is not None and not (wanted.passes(key, partial(_item_ids, entry)) and _item_ids(entry)):
+                    continue
+                graded = inside is None or is_direct or not inside.isdisjoint(_item_ids(entry))
+                counted[key] = counted.get(key, False) or graded
+            found.update({key: int(graded) for key, graded in counted.items()})
+    return dict(sorted(found.items()))

@@ -1,0 +1,287 @@
+"""Graded records as what is scored: the grades of the one grade set that is chosen, rankings, judgments."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
+
+from rubric_measures.base.entities import RubricItem, TestBank
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.garbage_collector import paused_collector
+from rubric_measures.base.signature import describe, made_by
+from rubric_measures.base.sorting import by_rank
+from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades
+from rubric_measures.grades.grade_set_keys import GradeSetKey
+from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grades_of_entry
+from rubric_measures.grades.notes import note_left_out
+from rubric_measures.records.files import DirectGrade, ItemGradeSet
+from rubric_measures.records.streaming import GradedFile, PassageGroup
+
+__all__ = [
+    "RankedPassage",
+    "RecordQuery",
+    "collect_grades",
+    "consume_records",
+    "load_records",
+    "read_records",
+    "select_queries",
+    "select_query",
+]
+
+T = TypeVar("T")
+
+
+class RankedPassage(NamedTuple):
+    """One entry of a system's ranking inside the records; sorts best first."""
+
+    rank: int
+    score: float
+    doc_id: str
+
+
+@dataclass(frozen=True)
+class RecordQuery:
+    """One query of a graded-records file, ready to be scored.
+
+    Attributes:
+        grades: the compiled grades of the one grade set that was selected.
+        rankings: system -> doc_ids by rank; a `sorting.Gap` where a document has no record (see `sorting.by_rank`).
+        ranks: system -> all its places as the file has them, whatever query they name; only where asked for.
+        judgments: doc_id -> the highest judgment of the passage for the query.
+        passages: all doc_ids, in file order.
+        grade_sets: the grade sets that its grades are of; one, unless the first of several was asked for.
+        made: the signatures of the graders that made them, where the records have any.
+        part: the name of the part of the query (`query_id/facet_id`) whose items these are; None for all of them.
+        disagreements: system -> places where its scores say another order than its ranks.
+    """
+
+    grades: QueryGrades
+    rankings: Mapping[str, Sequence[str]]
+    ranks: Mapping[str, Sequence[RankedPassage]]
+    judgments: Mapping[str, int]
+    passages: Sequence[str]
+    grade_sets: frozenset[GradeSetKey] = frozenset()
+    made: frozenset[str] = frozenset()
+    part: str | None = None
+    disagreements: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def query_id(self) -> str:
+        """The query."""
+        return self.grades.query_id
+
+
+@dataclass
+class _Chosen:
+    """The grades of one passage: item -> grade, and the items without a valid one."""
+
+    grades: Mapping[str, int]
+    failed: Sequence[str] = ()
+
+
+def _read_entry(entry: ItemGradeSet | DirectGrade, lenient: bool = False) -> _Chosen:
+    grades, statuses = grades_of_entry(entry, lenient)
+    return _Chosen(grades, [item_id for item_id in statuses if item_id not in grades])
+
+
+def select_query(
+    group: PassageGroup, selector: GradeSetSelector, bank: TestBank | None, keep_ranks: bool = False
+) -> RecordQuery:
+    """Compiles one query of the records; its passages are looked at once, in turn.
+
+    Raises:
+        InputError: several grade sets pass the filter.
+        UnknownNameError: the bank does not have the query.
+    """
+    query_id = group.query_id
+    items: Sequence[RubricItem] | None = None
+    by_id: dict[str, RubricItem] | None = None
+    if bank is not None:
+        items = bank.for_query(query_id, f"{selector.source}:{group.line}" if group.line else selector.source)
+        by_id = {item.item_id: item for item in items}
+    chosen: dict[str, _Chosen] = {}
+    ranks: dict[str, list[RankedPassage]] = {}
+    places: dict[str, list[tuple[int, float, str]]] = {}
+    judgments: dict[str, int] = {}
+    doc_ids: list[str] = []
+    for passage in group.passages:
+        doc_id = passage.doc_id
+        doc_ids.append(doc_id)
+        entry = selector.choose(passage, by_id)
+        if bank is not None and bank.edited:
+            selector.count_old(query_id, passage, bank)
+        if entry is not None:
+            chosen[doc_id] = _read_entry(entry, selector.wanted.first)
+        for ranking in passage.rankings:
+            if keep_ranks:
+                ranks.setdefault(ranking.method, []).append(RankedPassage(ranking.rank, ranking.score, doc_id))
+            if ranking.query_id == query_id:
+                places.setdefault(ranking.method, []).append((ranking.rank, ranking.score, doc_id))
+            else:
+                selector.strangers += 1
+        label = passage.judged(query_id)
+        if label is not None:
+            judgments[doc_id] = label
+    where = f"{selector.source}: query {query_id!r}"
+    placed = {method: by_rank(of_method, doc_ids, where, method) for method, of_method in places.items()}
+    grades = _compile(query_id, chosen, items, selector.left_out)
+    rankings = {method: one.doc_ids for method, one in placed.items()}
+    disagreements = {method: one.disagreements for method, one in placed.items() if one.disagreements}
+    return RecordQuery(
+        grades,
+        rankings,
+        ranks,
+        judgments,
+        doc_ids,
+        frozenset(selector.found) | selector.people,
+        frozenset(selector.made),
+        disagreements=disagreements,
+    )
+
+
+def _compile(
+    query_id: str, chosen: Mapping[str, _Chosen], items: Sequence[RubricItem] | None, left_out: Counter[str]
+) -> QueryGrades:
+    if items is None:
+        found: set[str] = set()
+        for one in chosen.values():
+            found.update(one.grades, one.failed)
+        items = [RubricItem(item_id, query_id, "") for item_id in sorted(found)]
+    bit = {item.item_id: 1 << index for index, item in enumerate(items)}
+    levels: dict[str, dict[int, int]] = {}
+    failed: dict[str, int] = {}
+    for doc_id, one in chosen.items():
+        of_doc = levels[doc_id] = {}
+        for item_id, grade in one.grades.items():
+            mask = bit.get(item_id)
+            if mask is None:
+                left_out[item_id] += 1
+            else:
+                of_doc[grade] = of_doc.get(grade, 0) | mask
+        lost = 0
+        for item_id in one.failed:
+            lost |= bit.get(item_id, 0)
+        if lost:
+            failed[doc_id] = lost
+    return QueryGrades(query_id, tuple(items), levels, failed)
+
+
+def read_records(
+    path: str | os.PathLike[str],
+    bank: TestBank | None = None,
+    wanted: GradeFilter | None = None,
+    *,
+    keep_ranks: bool = False,
+) -> Iterator[RecordQuery]:
+    """Streams the queries of a graded-records file with the grades of exactly one grade set.
+
+    Memory is that of one query. Queries of the bank that the file lacks come last, without grades. A file that is not
+    grouped by query is sorted on disk before its first query is handed out, which `consume_records` does only where it
+    must.
+
+    Args:
+        path: the file; `-` is standard input.
+        bank: the complete test bank: the denominators, and the choice among grade sets over different items.
+        wanted: the filter.
+        keep_ranks: also fill `RecordQuery.ranks`.
+
+    Raises:
+        FormatError: the file is no graded-records file.
+        InputError: no grade set, or more than one, passes the filter.
+        UnknownNameError: the bank lacks a query of the file.
+    """
+    with GradedFile(path) as source:
+        yield from select_queries(source, source.name, bank, wanted, keep_ranks=keep_ranks)
+
+
+def select_queries(
+    groups: Iterable[PassageGroup],
+    name: str,
+    bank: TestBank | None = None,
+    wanted: GradeFilter | None = None,
+    *,
+    keep_ranks: bool = False,
+) -> Iterator[RecordQuery]:
+    """The queries of graded records with the grades of exactly one grade set; see `read_records`.
+
+    Args:
+        groups: the records.
+        name: what they are, for errors.
+        bank: see `read_records`.
+        wanted: see `read_records`.
+        keep_ranks: see `read_records`.
+    """
+    selector = GradeSetSelector(wanted or GradeFilter(), name)
+    seen: set[str] = set()
+    for group in groups:
+        seen.add(group.query_id)
+        query = select_query(group, selector, bank, keep_ranks)
+        # The records themselves are no longer needed, and the reader waits to parse the next query.
+        del group
+        yield query
+        del query
+    if not selector.found:
+        settings = selector.wanted.settings()
+        chosen = f" for {settings}" if settings else ""
+        inside = "" if bank is None else " of items in the bank"
+        if bank is not None and any(key.kind == "direct" for key in selector.outside):
+            inside += " (labels of whole passages are no grades of items; leave the bank out to use them)"
+        if selector.stale:
+            inside += f" ({selector.stale} grades by people were given to other words or gold answers of their items)"
+        raise InputError(f"{name}: holds no grades{chosen}{inside}")
+    if bank is not None:
+        for query_id, items in bank.items.items():
+            if query_id not in seen:
+                yield RecordQuery(QueryGrades(query_id, items, {}), {}, {}, {}, [])
+    # Whether an entry is of the grade set or of another one is known at the end only.
+    note_left_out(sum((selector.outside.get(key, Counter()) for key in selector.found), selector.left_out))
+    selector.note_counts()
+    if selector.strangers and not keep_ranks:
+        logging.getLogger("rubric_measures").warning(
+            "%s: %d rankings name another query and were left out", name, selector.strangers
+        )
+
+
+def consume_records(
+    consume: Callable[[Iterator[RecordQuery]], T],
+    path: str | os.PathLike[str],
+    bank: TestBank | None = None,
+    wanted: GradeFilter | None = None,
+    *,
+    keep_ranks: bool = False,
+) -> T:
+    """Hands the stream of `read_records` to `consume`, and once more where the file turns out not to be grouped.
+
+    Returns:
+        what `consume` returns.
+    """
+    # Nothing here makes cyclic garbage; looking for it would double the time.
+    with GradedFile(path) as source, paused_collector():
+        return source.consume(
+            lambda groups: consume(select_queries(groups, source.name, bank, wanted, keep_ranks=keep_ranks))
+        )
+
+
+def load_records(
+    path: str | os.PathLike[str],
+    bank: TestBank | None = None,
+    wanted: GradeFilter | None = None,
+    on_failed: OnFailed = "exclude",
+) -> Grades:
+    """The grades of a graded-records file, to be given to ir_measures as qrels; see `read_records`."""
+    return consume_records(lambda stream: collect_grades(stream, bank, on_failed), path, bank, wanted)
+
+
+def collect_grades(queries: Iterable[RecordQuery], bank: TestBank | None, on_failed: OnFailed = "exclude") -> Grades:
+    """The grades of a stream of `select_queries`, all together."""
+    found: dict[str, QueryGrades] = {}
+    sets, made = frozenset[GradeSetKey](), frozenset[str]()
+    for query in queries:
+        found[query.query_id] = query.grades
+        sets |= query.grade_sets
+        made |= query.made
+    return Grades(found, on_failed, {**describe(sets, bank), **made_by(made)})

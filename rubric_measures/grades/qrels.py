@@ -1,0 +1,164 @@
+"""Grades as judgments for any evaluation program: labels per passage or per facet, or the item grades themselves."""
+
+from __future__ import annotations
+
+import logging
+import marshal
+import tempfile
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import IO, Literal
+
+from ir_measures.util import Qrel
+
+from rubric_measures.base.errors import InputError, MeasureError
+from rubric_measures.grades.compiled import BANK_DOC, Grades, Label, QueryGrades, faceted
+from rubric_measures.grades.failed_grades import OnFailed
+
+__all__ = ["UNITS", "QrelsSpool", "Unit", "qrels_of"]
+
+Unit = Literal["passage", "facet", "item"]
+UNITS: tuple[Unit, ...] = ("passage", "facet", "item")
+
+
+def qrels_of(grades: Grades, unit: Unit = "passage", label: Label = "max", rel: int = 1) -> list[Qrel]:
+    """Judgments from grades, sorted by query, document and item.
+
+    Args:
+        grades: the grades; failed ones have no row, unless they count as a grade (`Grades.on_failed`).
+        unit: `passage`: one label a graded passage; `facet`: the same for the items of each facet, the query being
+            `query_id/facet_id` (as TREC CAR is evaluated); `item`: one row a (passage, item), the item id in
+            `iteration`, and for each item of the bank a row of grade 0 for the document `*`, so that the file still
+            says what the denominator is.
+        label: see `QueryGrades.labels`; not for items.
+        rel: see `QueryGrades.labels`; not for items.
+
+    Raises:
+        InputError: no passage has a grade, or no item names a facet.
+        MeasureError: a grade failed, and that is an error (`Grades.on_failed`).
+    """
+    rows = sorted(
+        (
+            row
+            for query in _asked(grades.queries.values(), unit)
+            for row in _rows(query.counting_failed(grades.on_failed), unit, label, rel)
+        ),
+        key=lambda row: (row.query_id, row.doc_id, row.iteration),
+    )
+    failed = sum(mask.bit_count() for query in grades.queries.values() for mask in query.failed.values())
+    _say(any(row.doc_id != BANK_DOC for row in rows), failed, grades.on_failed)
+    return rows
+
+
+def _asked(queries: Iterable[QueryGrades], unit: Unit) -> Iterable[QueryGrades]:
+    """The queries; where facets are asked for, with a look at whether there are any."""
+    return faceted(queries, lambda query: query) if unit == "facet" else queries
+
+
+def _say(is_graded: bool, failed: int, on_failed: OnFailed) -> None:
+    if failed and on_failed == "error":
+        raise MeasureError(f"{failed} grades failed; grade again, or choose how failures count (--on-failed)")
+    if not is_graded:
+        raise InputError("no passage has a grade, so there are no qrels to write")
+    if failed:
+        done = f"count as grade {on_failed}" if isinstance(on_failed, int) else "are not in the qrels"
+        logging.getLogger("rubric_measures").warning("%d grades failed and %s", failed, done)
+
+
+class QrelsSpool:
+    """The judgments of `qrels_of` for grades that come query by query: the rows wait on disk, memory is one query's.
+
+    To be used in a `with` block, which removes the temporary file.
+
+    Args:
+        unit: see `qrels_of`.
+        label: see `qrels_of`.
+        rel: see `qrels_of`.
+        on_failed: see `graded.Grades`.
+    """
+
+    def __init__(
+        self, unit: Unit = "passage", label: Label = "max", rel: int = 1, on_failed: OnFailed = "exclude"
+    ) -> None:
+        self.failed = 0
+        self._unit, self._label, self._rel, self._on_failed = unit, label, rel, on_failed
+        self._is_graded = False
+        # Query (or facet) -> the places of its rows in the file; several where a facet is named like a query.
+        self._places: dict[str, list[tuple[int, int]]] = {}
+
+    def __enter__(self) -> QrelsSpool:
+        self._stream: IO[bytes] = tempfile.TemporaryFile(prefix="rubric_measures-")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stream.close()
+
+    def fill(self, queries: Iterable[QueryGrades]) -> None:
+        """Takes the grades, each query once, in the place of what it took before.
+
+        Raises:
+            InputError: facets are asked for, and no item names one.
+        """
+        self.failed, self._is_graded = 0, False
+        self._places.clear()
+        self._stream.seek(0)
+        for query in _asked(queries, self._unit):
+            parts: dict[str, list[tuple[str, str, int]]] = {}
+            counted = query.counting_failed(self._on_failed)
+            for query_id, doc_id, relevance, iteration in _rows(counted, self._unit, self._label, self._rel):
+                parts.setdefault(query_id, []).append((doc_id, iteration, relevance))
+                self._is_graded = self._is_graded or doc_id != BANK_DOC
+            for name, rows in parts.items():
+                rows.sort()
+                packed = marshal.dumps(rows)
+                self._places.setdefault(name, []).append((self._stream.tell(), len(packed)))
+                self._stream.write(packed)
+            self.failed += sum(mask.bit_count() for mask in query.failed.values())
+            del query, counted, parts
+
+    def rows(self) -> Iterator[Qrel]:
+        """The judgments, sorted by query, document and item.
+
+        Raises:
+            InputError: no passage has a grade.
+            MeasureError: a grade failed, and that is an error.
+        """
+        _say(self._is_graded, self.failed, self._on_failed)
+        for name, places in sorted(self._places.items()):
+            rows: list[tuple[str, str, int]] = []
+            for offset, size in places:
+                self._stream.seek(offset)
+                rows += marshal.loads(self._stream.read(size))
+            if len(places) > 1:
+                rows.sort()
+            for doc_id, iteration, relevance in rows:
+                yield Qrel(name, doc_id, relevance, iteration)
+
+
+def _rows(query: QueryGrades, unit: Unit, label: Label, rel: int) -> Iterator[Qrel]:
+    if unit == "item":
+        yield from query.rows()
+        yield from (Qrel(query.query_id, BANK_DOC, 0, item.item_id) for item in query.items)
+    elif unit == "passage":
+        yield from (Qrel(query.query_id, doc_id, value) for doc_id, value in query.labels(label, rel).items())
+    else:
+        for facet, members in _facets(query).items():
+            part = QueryGrades(query.query_id, query.items, _restricted(query, members))
+            yield from (Qrel(facet, doc_id, value) for doc_id, value in part.labels(label, rel).items())
+
+
+def _facets(query: QueryGrades) -> dict[str, int]:
+    """Facet -> mask of its items; the facet is in the item's record, or in its id."""
+    facets: dict[str, int] = {}
+    for index, item in enumerate(query.items):
+        facets[item.part] = facets.get(item.part, 0) | 1 << index
+    return facets
+
+
+def _restricted(query: QueryGrades, members: int) -> dict[str, dict[int, int]]:
+    return {
+        doc_id: {grade: mask & members for grade, mask in levels.items() if mask & members}
+        for doc_id, levels in query.levels.items()
+    }

@@ -1,0 +1,274 @@
+"""Item-level judgments of any kind (named tuples, frames, compiled grades), compiled into `Grades`."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ir_measures.util import Qrel
+
+from rubric_measures.base.entities import Grade, Importance, RubricItem, TestBank
+from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
+from rubric_measures.base.files import iter_lines, path_name
+from rubric_measures.formats.trec import QueryQrels, map_qrels
+from rubric_measures.formats.trec_ids import as_known, spaced_ids
+from rubric_measures.grades.compiled import (
+    BANK_DOC,
+    Grades,
+    ItemRows,
+    OnFailed,
+    QueryGrades,
+    all_rows,
+    build_query,
+)
+from rubric_measures.grades.notes import note_left_out
+
+__all__ = ["build_grades", "read_grades"]
+
+
+class _Columns(NamedTuple):
+    """Item-level judgments by column, whatever they came from; a column that was not given is None."""
+
+    query_ids: Sequence[str]
+    doc_ids: Sequence[str]
+    relevances: Sequence[Any]
+    item_ids: Sequence[str]
+    statuses: Sequence[str] | None = None
+    importances: Sequence[Any] | None = None
+    weights: Sequence[Any] | None = None
+
+
+def _columns_of(qrels: Any) -> _Columns:
+    """The columns of anything that ir_measures takes as item-level qrels."""
+    if isinstance(qrels, dict):
+        raise MeasureError(
+            "a nested dict of judgments carries no rubric items; give rows with an `iteration` (the item id)"
+        )
+    if hasattr(qrels, "itertuples"):
+        return _frame_columns(qrels)
+    rows = list(qrels)
+    if not rows:
+        return _Columns((), (), (), ())
+    if {getattr(kind, "_fields", None) for kind in set(map(type, rows))} == {Qrel._fields}:
+        query_ids, doc_ids, relevances, item_ids = zip(*rows, strict=True)
+        return _Columns(_texts(query_ids), _texts(doc_ids), relevances, _texts(item_ids))
+    statuses = [row.status if isinstance(row, Grade) else "graded" for row in rows]
+    return _Columns(
+        _texts([row.query_id for row in rows]),
+        _texts([row.doc_id for row in rows]),
+        [row.relevance for row in rows],
+        _texts(list(map(_item_id, rows))),
+        statuses,
+    )
+
+
+def _texts(values: Sequence[Any]) -> Sequence[str]:
+    return values if set(map(type, values)) == {str} else [str(value) for value in values]
+
+
+def _item_id(row: Any) -> Any:
+    # ir_datasets' TrecSubQrel says subtopic_id.
+    for name in ("iteration", "subtopic_id"):
+        item_id = getattr(row, name, None)
+        if item_id is not None:
+            return item_id
+    raise MeasureError(
+        f"the row {row!r} has no `iteration` (the item id), which rubric measures need "
+        "(of a collection of this package, name the id with /items)"
+    )
+
+
+def _frame_columns(frame: Any) -> _Columns:
+    names = list(frame.columns)
+    item_column = next((name for name in ("iteration", "item_id", "subtopic_id") if name in names), None)
+    if item_column is None:
+        raise MeasureError("the frame has no column `iteration` with the item ids; rubric measures need it")
+    # Columns, not row objects: seven times faster, and no column of ours is lost.
+    return _Columns(
+        _texts(frame["query_id"].tolist()),
+        _texts(frame["doc_id"].tolist()),
+        frame["relevance"].tolist(),
+        _texts(frame[item_column].tolist()),
+        *(frame[name].tolist() if name in names else None for name in ("status", "importance", "weight")),
+    )
+
+
+def _declared_items(columns: _Columns) -> list[RubricItem]:
+    """The items that rows speak of, in order of their ids, with importance and weight where a column gives them."""
+    keys = list(zip(columns.query_ids, columns.item_ids, strict=True))
+    if columns.importances is None and columns.weights is None:
+        return [RubricItem(item_id, query_id, "") for query_id, item_id in sorted(set(keys))]
+    nothing: Sequence[Any] = [None] * len(keys)
+    first = dict(reversed(list(zip(keys, range(len(keys)), strict=True))))
+    items = []
+    for (query_id, item_id), index in sorted(first.items()):
+        # A frame says "no value" with None or NaN.
+        importance = (columns.importances or nothing)[index]
+        weight = (columns.weights or nothing)[index]
+        items.append(
+            RubricItem(
+                item_id,
+                query_id,
+                "",
+                importance=_importance(importance, query_id, item_id),
+                weight=None if weight is None or math.isnan(weight) else float(weight),
+            )
+        )
+    return items
+
+
+def _importance(value: Any, query_id: str, item_id: str) -> Importance | None:
+    """A cell of a frame, which says "no importance" with None, NaN, NA or nothing.
+
+    Raises:
+        InputError: it says something else than vital or okay.
+    """
+    if isinstance(value, str) and value in ("vital", "okay"):
+        return "vital" if value == "vital" else "okay"
+    is_nan = isinstance(value, float) and math.isnan(value)
+    if value is None or is_nan or type(value).__name__ == "NAType" or value == "":
+        return None
+    raise InputError(f"query {query_id!r}, item {item_id!r}: importance {value!r} is neither vital nor okay")
+
+
+def _integer(value: Any) -> int | None:
+    """The value as an integer grade; None where it is not one."""
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if number == value and not isinstance(value, str) else None
+
+
+def build_grades(
+    qrels: Any,
+    bank: TestBank | None = None,
+    *,
+    on_failed: OnFailed = "exclude",
+    source: Mapping[str, object] | None = None,
+) -> Grades:
+    """Compiles item-level judgments (and the bank they refer to) into `Grades`.
+
+    Args:
+        qrels: an iterable of named tuples (`Qrel`, `Grade`, ir_datasets' rows with `iteration` or `subtopic_id`), a
+            pandas frame with the same columns, or `Grades` (returned as they are when no bank is given).
+        bank: the complete test bank. Without it the items that occur are all there are, so items that nobody graded
+            are unknown. With it, every query of the bank is scored, also those without a grade.
+        on_failed: see `Grades`.
+        source: see `Grades`.
+
+    Raises:
+        InputError: a grade is no integer, a pair has two grades, or the bank lacks a query.
+        MeasureError: the rows carry no items.
+    """
+    if isinstance(qrels, ItemRows):
+        qrels = qrels.grades
+    if isinstance(qrels, Grades):
+        if bank is None:
+            return qrels
+        on_failed, source = qrels.on_failed, qrels.source
+        qrels = [row for query in qrels.queries.values() for row in all_rows(query)]
+    grades: dict[str, list[tuple[str, str, int]]] = {}
+    failed: dict[str, list[tuple[str, str]]] = {}
+    columns = _columns_of(qrels)
+    known = bank or TestBank.from_items(_declared_items(columns))
+    statuses = columns.statuses or itertools.repeat("graded")
+    for query_id, doc_id, relevance, item_id, status in zip(*columns[:4], statuses, strict=False):
+        if doc_id == BANK_DOC:
+            continue
+        if relevance is None or status not in ("graded", "truncated"):
+            failed.setdefault(query_id, []).append((doc_id, item_id))
+            continue
+        value = relevance if type(relevance) is int else _integer(relevance)
+        if value is None:
+            raise InputError(
+                f"query {query_id!r}, document {doc_id!r}, item {item_id!r}: grade {relevance!r} is not an integer"
+            )
+        of_query = grades.get(query_id)
+        if of_query is None:
+            of_query = grades[query_id] = []
+        of_query.append((doc_id, item_id, value))
+    wanted = dict.fromkeys([*known.items, *grades, *failed])
+    queries: dict[str, QueryGrades] = {}
+    left_out: Counter[str] = Counter()
+    for query_id in wanted:
+        if query_id not in known.items:
+            raise _unknown_query(query_id, known)
+        queries[query_id], unknown = build_query(
+            query_id,
+            grades.get(query_id, ()),
+            known.items[query_id],
+            failed.get(query_id, ()),
+        )
+        left_out.update(unknown)
+    note_left_out(left_out)
+    return Grades(queries, on_failed, source)
+
+
+def read_grades(
+    path: str | os.PathLike[str],
+    bank: TestBank | None = None,
+    *,
+    on_failed: OnFailed = "exclude",
+    source: Mapping[str, object] | None = None,
+) -> Grades:
+    """Compiles a file of item-level judgments (diversity qrels, the item id in column 2) as `build_grades` does.
+
+    The file is compiled a query at a time, so its rows are never in memory together.
+
+    Raises:
+        FormatError: the file is no qrels file.
+        InputError: a pair has two grades, or the bank lacks a query.
+    """
+
+    def compiled(rows: QueryQrels) -> tuple[QueryGrades, Counter[str]] | None:
+        query_id = spaced.get(rows.query_id, rows.query_id)
+        item_ids: Sequence[str] = rows.iterations
+        if bank is not None and query_id in bank.items:
+            item_ids = as_known(item_ids, {item.item_id for item in bank.items[query_id]})
+        grades = zip(rows.doc_ids, item_ids, rows.relevances, strict=True)
+        if BANK_DOC in rows.doc_ids:
+            grades = (row for row in grades if row[0] != BANK_DOC)  # type: ignore[assignment]
+        if bank is None:
+            items = [RubricItem(item_id, query_id, "") for item_id in sorted(set(rows.iterations))]
+            return build_query(query_id, grades, items)
+        if query_id in bank.items:
+            return build_query(query_id, grades, bank.items[query_id])
+        if any(True for _ in grades):
+            raise _unknown_query(query_id, bank, _line_of(path, rows.query_id))
+        return None
+
+    spaced = {} if bank is None else spaced_ids(bank.items)
+    found = {spaced.get(query_id, query_id): done for query_id, done in map_qrels(path, compiled).items()}
+    left_out: Counter[str] = Counter()
+    queries: dict[str, QueryGrades] = {}
+    for query_id in sorted(found) if bank is None else bank.items:
+        done = found.get(query_id)
+        if done is None:
+            queries[query_id], _ = build_query(query_id, (), bank.items[query_id] if bank is not None else ())
+        else:
+            queries[query_id] = done[0]
+            left_out.update(done[1])
+    note_left_out(left_out)
+    return Grades(queries, on_failed, source)
+
+
+def _unknown_query(query_id: str, bank: TestBank, where: str = "") -> UnknownNameError:
+    hint = "(graded, but the test bank has no such query)"
+    return UnknownNameError("query", query_id, bank.items, hint=hint, where=where)
+
+
+def _line_of(path: str | os.PathLike[str], query_id: str) -> str:
+    """File and line where a qrels file first names a query; the file alone where it can be read once only."""
+    name = path_name(path)
+    if name == "-" or not Path(name).is_file():
+        return name
+    start = re.compile(rb"[ \t]*" + re.escape(query_id.encode()) + rb"[ \t]")
+    number = next((number for number, line in iter_lines(name) if start.match(line)), 0)
+    return f"{name}:{number}" if number else name

@@ -1,0 +1,395 @@
+"""The grader: passages and a bank in, graded passage records out, as a stream."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from rubric_measures.backends import Backend
+from rubric_measures.base.entities import Grade, RubricItem, TestBank
+from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.signature import bank_content
+from rubric_measures.grading._outcomes import Outcome, Unit
+from rubric_measures.grading._recording import EntryMaker, described
+from rubric_measures.grading._report import GradingReport
+from rubric_measures.grading._settings import GradingSettings
+from rubric_measures.grading._styles import make_style
+from rubric_measures.grading.regrading import (
+    AmendingMaker,
+    BankChange,
+    amend_passage,
+    refuse_without_grades,
+)
+from rubric_measures.prompts import looks_like_instruction
+from rubric_measures.records.files import GradedPassage, QueryPassages
+from rubric_measures.runners import Job, LocalRunner
+
+__all__ = ["Grader", "GradingReport", "GradingTask", "default_prompts"]
+
+_LOG = logging.getLogger("rubric_measures")
+_AHEAD = 20_000  # results that wait for an earlier query: two or more a passage, each of all items that it was asked
+_Jobs = Iterator[tuple["_Place", Job[list[Outcome]]]]
+
+
+class GradingTask(NamedTuple):
+    """One (passage, item) to grade; without an item it is a (passage, query) for a direct relevance label."""
+
+    query_id: str
+    doc_id: str
+    text: str
+    item: RubricItem | None = None
+    query_text: str = ""
+
+
+def default_prompts(model: str, bank: TestBank) -> tuple[str, ...]:
+    """The self-rating prompts for the kinds of items in a bank; `LexicalCoverage` for the lexical grader."""
+    if model.partition(":")[0] == "lexical":
+        return ("LexicalCoverage",)
+    kinds = {item.kind for item in bank}
+    names = {"question": "QuestionSelfRatedUnanswerablePromptWithChoices", "nugget": "NuggetSelfRatedPrompt"}
+    return tuple(name for kind, name in names.items() if kind in kinds)
+
+
+class _Place(NamedTuple):
+    """Where the result of a job belongs."""
+
+    group: _OpenGroup
+    passage: int
+    style: int
+
+
+@dataclass
+class _OpenGroup:
+    """A query whose grades are being made."""
+
+    source: QueryPassages
+    query_text: str
+    items: tuple[RubricItem, ...]
+    wanted: Sequence[tuple[RubricItem, ...]]  # those that each style grades
+    outcomes: dict[tuple[int, int], dict[str, Outcome]] = field(default_factory=dict)
+    # Jobs may be handed out from a thread of the backend, so each count has one writer.
+    handed: int = 0
+    done: int = 0
+    complete: bool = False
+
+    @property
+    def finished(self) -> bool:
+        return self.complete and self.handed == self.done
+
+
+@dataclass
+class _Line:
+    """The queries whose grades are being made, in the order of the input, and how many results they have by now."""
+
+    groups: deque[_OpenGroup] = field(default_factory=deque)
+    results: int = 0
+
+    def is_long(self) -> bool:
+        """Whether so much waits for the first query that no other one may begin; asked from any thread."""
+        try:
+            return self.results - self.groups[0].done > _AHEAD
+        except IndexError:
+            return False
+
+    def take(self) -> Iterator[_OpenGroup]:
+        """The queries at the head that are done."""
+        while self.groups and self.groups[0].finished:
+            self.results -= self.groups[0].done
+            yield self.groups.popleft()
+
+
+def _refuse_without_text(maker: EntryMaker, query_id: str, query_text: str) -> None:
+    if not query_text and {"query", "query_title"} & set(maker.style.prompt.fields):
+        raise InputError(f"prompt {maker.style.prompt.prompt_class} shows the query; {query_id!r} has no text")
+
+
+def _nothing() -> Job[list[Outcome]]:
+    """The job of a passage that has all its grades, so that it takes its turn like the others."""
+    yield from ()
+    return []
+
+
+@dataclass(frozen=True)
+class Grader:
+    """Styles over one backend, behind one cache.
+
+    Attributes:
+        runner: backend, cache and limits.
+        prompts: names of prompts (or of .toml files); empty takes those that fit the bank.
+        settings: how prompts are put and replies are read.
+        change: what edits did to the bank; then only the items that they touched are graded, in passages that have
+            grades by this grader, and grades that became stale are taken out. None grades whatever has no grade.
+    """
+
+    runner: LocalRunner
+    prompts: tuple[str, ...] = ()
+    settings: GradingSettings = field(default_factory=GradingSettings)
+    change: BankChange | None = None
+
+    def makers(self, bank: TestBank) -> list[EntryMaker]:
+        """One maker of entries for each prompt.
+
+        Raises:
+            UnknownNameError: there is no prompt of a name.
+            InputError: a prompt does not grade passages, finds no item of its kind in the bank, or is named twice.
+        """
+        backend = self.runner.backend
+        names = self.prompts or default_prompts(backend.model, bank)
+        if repeated := [name for name, count in Counter(names).items() if count > 1]:
+            raise InputError(f"prompt {repeated[0]} is named twice")
+        hashed = bank_content(bank)
+        makers = [EntryMaker.of(make_style(backend, name, self.settings), backend, hashed) for name in names]
+        classes = Counter(maker.style.prompt.prompt_class for maker in makers)
+        if repeated := [name for name, count in classes.items() if count > 1]:
+            raise InputError(f"two prompts are called {repeated[0]}; set another name in one of the files")
+        settable = {name for maker in makers for name in maker.style.prompt.defaults}
+        for name in self.settings.fields:
+            if name not in settable:
+                raise UnknownNameError("prompt field", name, settable, hint="(of the prompts that are used)")
+        for maker in makers:
+            style = maker.style
+            if style.direct:
+                continue
+            offered = sum(item.kind in style.item_kinds for item in bank)
+            usable = len(style.items_of(tuple(bank)))
+            wanted = " or ".join(style.item_kinds)
+            if not offered:
+                raise InputError(f"prompt {style.prompt.prompt_class} grades {wanted}s; the test bank has none")
+            if not usable and style.prompt.parser == "aspects":
+                aspects = ", ".join(style.prompt.labels)
+                raise InputError(
+                    f"prompt {style.prompt.prompt_class} grades the items {aspects}; the test bank has none of them"
+                )
+            if not usable:
+                raise InputError(f"prompt {style.prompt.prompt_class} needs gold answers; the test bank has none")
+        if not makers:
+            raise InputError("the test bank has no items")
+        return makers if self.change is None else [AmendingMaker.after(maker, self.change) for maker in makers]
+
+    def check(self, groups: Iterable[QueryPassages], bank: TestBank) -> int:
+        """Finds what `grade_records` would find wrong with the input in the middle of the work; asks nothing.
+
+        Args:
+            groups: passages by query.
+            bank: the test bank.
+
+        Returns:
+            How many (passage, item) and (passage, query) pairs the prompts are about.
+
+        Raises:
+            InputError: as `grade_records`.
+            UnknownNameError: as `grade_records`.
+        """
+        makers = self.makers(bank)
+        pairs = 0
+        for group in groups:
+            items = bank.for_query(group.query_id)
+            for maker in makers:
+                _refuse_without_text(maker, group.query_id, bank.query_texts.get(group.query_id, ""))
+                pairs += len(group.passages) * (1 if maker.style.direct else len(maker.style.items_of(items)))
+        return pairs
+
+    def grade_records(
+        self, groups: Iterable[QueryPassages], bank: TestBank, report: GradingReport | None = None
+    ) -> Iterator[QueryPassages]:
+        """Adds grades to records: one new grade set for each prompt × model × bank, in the order of the input.
+
+        What is there stays. A set that exactly this grader made before is completed: only items without a grade are
+        asked again. Records are yielded query by query as they are done; the input is not changed. While the grades of
+        a query are late, some 10,000 passages of later ones are graded and wait for it, and no more.
+
+        Args:
+            groups: passages by query; pulled as the backend takes work.
+            bank: the test bank. Direct prompts need its query texts.
+            report: is filled with counts.
+
+        Raises:
+            UnknownNameError: the bank does not have a query.
+            InputError: see `makers`; also a query without text for a direct prompt.
+            GradingError: the model cannot be used; finished calls are in the cache.
+        """
+        report = report if report is not None else GradingReport()
+        makers = report.makers = self.makers(bank)
+        line = _Line()
+        left_out: dict[str, list[int]] = {}
+        jobs = self._jobs(groups, bank, makers, line, report, left_out)
+        for place, outcomes in self.runner.run(jobs, report.run, line.is_long):
+            found = place.group.outcomes.setdefault((place.passage, place.style), {})
+            found.update((outcome.item_id, outcome) for outcome in outcomes)
+            place.group.done += 1
+            line.results += 1
+            for group in line.take():
+                yield self._finished(group, makers, report)
+        for group in line.take():
+            yield self._finished(group, makers, report)
+        _note_left_out(makers, left_out)
+        if self.change is not None:
+            refuse_without_grades(_amending(makers), report.amended)
+
+    def _jobs(
+        self,
+        groups: Iterable[QueryPassages],
+        bank: TestBank,
+        makers: Sequence[EntryMaker],
+        line: _Line,
+        report: GradingReport,
+        left_out: dict[str, list[int]],
+    ) -> _Jobs:
+        for group in groups:
+            items = bank.for_query(group.query_id)
+            query_text = bank.query_texts.get(group.query_id, "")
+            opened = _OpenGroup(group, query_text, items, [tuple(maker.style.items_of(items)) for maker in makers])
+            line.groups.append(opened)
+            left_out[group.query_id] = [_left_out(maker, items) for maker in makers]
+            for number, passage in enumerate(group.passages):
+                for which, (maker, wanted) in enumerate(zip(makers, opened.wanted, strict=True)):
+                    unit = Unit(group.query_id, query_text, passage.doc_id, passage.text)
+                    for part in self._open_units(maker, passage, unit, wanted, items, report):
+                        opened.handed += 1
+                        yield _Place(opened, number, which), maker.style.job(part)
+                opened.handed += 1
+                yield _Place(opened, number, 0), _nothing()
+            opened.complete = True
+
+    @staticmethod
+    def _open_units(
+        maker: EntryMaker,
+        passage: GradedPassage,
+        unit: Unit,
+        wanted: tuple[RubricItem, ...],
+        items: tuple[RubricItem, ...],
+        report: GradingReport,
+    ) -> Iterator[Unit]:
+        style = maker.style
+        _refuse_without_text(maker, unit.query_id, unit.query_text)
+        if style.direct:
+            old = maker.present_direct(passage)
+            if old is not None and old.label is not None:
+                report.kept += 1
+            else:
+                yield unit
+            return
+        if isinstance(maker, AmendingMaker):
+            if not maker.has_graded(passage):
+                report.amended.without += 1
+                return
+            missing = maker.missing_of(passage, unit.query_id, wanted, items)
+        else:
+            missing = maker.missing(passage, wanted)
+        report.kept += len(wanted) - len(missing)
+        if missing:
+            yield from style.units(unit._replace(items=missing))
+
+    def _finished(self, group: _OpenGroup, makers: Sequence[EntryMaker], report: GradingReport) -> QueryPassages:
+        passages = []
+        if self.change is not None:
+            return self._amended(group, _amending(makers), report)
+        by_kind = [
+            {kind: [item for item in items if item.kind == kind] for kind in maker.style.item_kinds}
+            for maker, items in zip(makers, group.wanted, strict=True)
+        ]
+        for number, passage in enumerate(group.source.passages):
+            report.passages += 1
+            exam_grades, grades = list(passage.exam_grades or ()), list(passage.grades or ())
+            for which, maker in enumerate(makers):
+                outcomes = group.outcomes.pop((number, which), {})
+                if not outcomes:
+                    continue
+                report.add(maker.style.prompt.prompt_class, outcomes.values())
+                if maker.style.direct:
+                    _put(grades, maker.present_direct(passage), maker.direct_entry(outcomes["0"]))
+                    continue
+                for kind, members in by_kind[which].items():
+                    mine = {item.item_id: outcomes[item.item_id] for item in members if item.item_id in outcomes}
+                    if mine:
+                        old = maker.present(passage, kind)  # type: ignore[arg-type]
+                        _put(exam_grades, old, maker.item_entry(members, mine, old))
+            changes: dict[str, Any] = {}
+            if exam_grades:
+                changes["exam_grades"] = exam_grades
+            if grades:
+                changes["grades"] = grades
+            if flag := looks_like_instruction(passage.text):
+                report.flagged += 1
+                changes["looks_like_instruction"] = flag
+            passages.append(passage.model_copy(update=changes))
+        return described(group.source._replace(passages=passages), makers, group.query_text)
+
+    @staticmethod
+    def _amended(group: _OpenGroup, makers: Sequence[AmendingMaker], report: GradingReport) -> QueryPassages:
+        passages = []
+        for number, passage in enumerate(group.source.passages):
+            report.passages += 1
+            outcomes = [group.outcomes.pop((number, which), {}) for which in range(len(makers))]
+            for maker, made in zip(makers, outcomes, strict=True):
+                if made:
+                    report.add(maker.style.prompt.prompt_class, made.values())
+            query_id = group.source.query_id
+            passages.append(amend_passage(passage, query_id, group.items, makers, outcomes, report.amended))
+        if all(new is old for new, old in zip(passages, group.source.passages, strict=True)):
+            return group.source
+        return described(group.source._replace(passages=passages), makers, group.query_text)
+
+    def grade(self, tasks: Sequence[GradingTask]) -> list[Grade]:
+        """Grades single (passage, item) pairs with one prompt; one grade a task, in order, failures as statuses.
+
+        Raises:
+            InputError: the grader does not have exactly one prompt, or it cannot show a task's item.
+        """
+        if len(self.prompts) != 1:
+            raise InputError("grading single tasks needs a grader with exactly one prompt")
+        backend = self.runner.backend
+        style = make_style(backend, self.prompts[0], self.settings)
+        jobs = []
+        for number, task in enumerate(tasks):
+            items = (task.item,) if task.item is not None else ()
+            if bool(items) == style.direct or (items and not style.items_of(items)):
+                raise InputError(f"task {number}: prompt {self.prompts[0]} cannot grade it (see the item's kind)")
+            jobs.append((number, style.job(Unit(task.query_id, task.query_text, task.doc_id, task.text, items))))
+        results = dict(self.runner.run(iter(jobs)))
+        return [_grade(task, results[number][0], backend) for number, task in enumerate(tasks)]
+
+
+def _amending(makers: Iterable[EntryMaker]) -> list[AmendingMaker]:
+    return [maker for maker in makers if isinstance(maker, AmendingMaker)]
+
+
+def _left_out(maker: EntryMaker, items: Sequence[RubricItem]) -> int:
+    """How many items of the kinds that a prompt grades it leaves out."""
+    style = maker.style
+    return 0 if style.direct else sum(item.kind in style.item_kinds for item in items) - len(style.items_of(items))
+
+
+def _note_left_out(makers: Sequence[EntryMaker], left_out: Mapping[str, Sequence[int]]) -> None:
+    """Says how many items of the queries that were graded a prompt left out: without answer key, or no aspect of it."""
+    for place, maker in enumerate(makers):
+        prompt = maker.style.prompt
+        if lost := sum(counts[place] for counts in left_out.values()):
+            why = "are none of its aspects" if prompt.parser == "aspects" else "have no gold answers"
+            _LOG.warning("%s: %d items left out: they %s", prompt.prompt_class, lost, why)
+
+
+def _put(entries: list[Any], old: Any, new: Any) -> None:
+    """Appends the new entry, or puts it where the old one stands."""
+    for place, entry in enumerate(entries):
+        if entry is old:
+            entries[place] = new
+            return
+    entries.append(new)
+
+
+def _grade(task: GradingTask, outcome: Outcome, backend: Backend) -> Grade:
+    item_id = task.item.item_id if task.item is not None else "0"
+    return Grade(
+        task.query_id,
+        task.doc_id,
+        outcome.grade,
+        item_id,
+        outcome.status,
+        outcome.answer,
+        backend.model,
+        outcome.note,
+    )

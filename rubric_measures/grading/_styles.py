@@ -1,0 +1,268 @@
+"""Grading styles: self-rating, extraction, extraction + verification, direct labels, label lists; one job each."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from rubric_measures.backends.base import Backend
+from rubric_measures.base.entities import RubricItem
+from rubric_measures.base.errors import InputError
+from rubric_measures.grading._asking import Ask, Asker, ReadReply
+from rubric_measures.grading._combining import BY_RULE, as_nuggetizer, best_answer, combine_replicates
+from rubric_measures.grading._long_passages import Fit, Fitter
+from rubric_measures.grading._messages import Showing
+from rubric_measures.grading._outcomes import Outcome, Unit
+from rubric_measures.grading._settings import GradingSettings
+from rubric_measures.grading._verifying import Verifier
+from rubric_measures.prompts import Prompt, is_unanswerable, load_prompt
+from rubric_measures.runners import Job
+
+__all__ = ["Style", "make_style"]
+
+
+_PARSERS = ("rating", "yes_no", "label", "label_list", "aspects", "text")
+_TARGETS = ("question", "nugget", "direct", "answer", "any")
+# One reply of these parsers grades several items.
+_OF_SEVERAL = ("label_list", "aspects")
+DIRECT_ITEM = "0"
+# Backends that are shown fields instead of prose name the prompts that they read.
+_READERS = {
+    "LexicalCoverage": "the lexical grader",
+    "ExtractiveQuestionAnswering": "an extractive question-answering model",
+    "ExtractiveAnswer": "an extractive question-answering model",
+}
+
+
+class Style:
+    """One prompt put to one model: cuts the items of a passage into units of work, and says how a unit is done.
+
+    Attributes:
+        prompt: the prompt.
+        asker: puts it to the model.
+        showing: makes its messages.
+        direct: it labels passages, without items.
+        graded: its outcomes are grades (informational extraction makes none).
+        item_kinds: the kinds of items that it can show.
+    """
+
+    def __init__(self, backend: Backend, prompt: Prompt, settings: GradingSettings) -> None:
+        self.prompt = prompt
+        self.settings = settings
+        self.asker = Asker(backend, prompt, settings)
+        self.direct = prompt.target == "direct" or (prompt.target == "answer" and prompt.parser != "aspects")
+        self.graded = prompt.task != "extract"
+        kinds = {"any": ("question", "nugget"), "answer": ("question",)}
+        self.item_kinds: tuple[str, ...] = kinds.get(prompt.target, (prompt.target,))
+        self.showing = Showing(prompt, settings)
+        self._least_room = functools.lru_cache(maxsize=8)(self._make_least_room)
+        self._fitter = Fitter(backend, settings)
+        # Every item is asked about by itself and once, and the reply is its grade.
+        self._simple = (
+            self.graded
+            and not self.direct
+            and prompt.task != "verify"
+            and prompt.parser not in _OF_SEVERAL
+            and settings.replicates == 1
+        )
+        self._verifier = Verifier(backend, prompt, settings, self._fitter) if prompt.task == "verify" else None
+
+    def most_checks(self, items: Iterable[RubricItem]) -> tuple[int, int, int]:
+        """What checking one reply takes at most: calls of the model, tokens shown, tokens written; see `Verifier`."""
+        return self._verifier.most_tokens(items, self.asker.max_tokens()) if self._verifier is not None else (0, 0, 0)
+
+    def items_of(self, items: Sequence[RubricItem]) -> list[RubricItem]:
+        """The items that this style grades: those of its kind, and with an answer key where it checks one.
+
+        A prompt that grades aspects of an answer takes the items whose texts are the names of its aspects.
+        """
+        return [
+            item
+            for item in items
+            if item.kind in self.item_kinds
+            and (self.prompt.task != "verify" or item.gold_answers)
+            and (self.prompt.parser != "aspects" or item.text in self.prompt.labels)
+        ]
+
+    def units(self, unit: Unit) -> Iterator[Unit]:
+        """The units of one passage with all items to grade: the passage as a whole, or batches for a label list."""
+        if self.direct:
+            yield unit
+            return
+        for items in self.showing.batches(unit.items):
+            yield unit._replace(items=items)
+
+    def job(self, unit: Unit) -> Job[list[Outcome]]:
+        """The work of one unit, as a generator for a runner; returns an outcome for each of its items."""
+        if self.graded and self.settings.empty_texts == "lowest" and not unit.text.strip():
+            # No words cover nothing; nobody has to be asked.
+            item_ids = [item.item_id for item in unit.items] or [DIRECT_ITEM]
+            lowest = self.prompt.scale[0] if self.prompt.scale else 0
+            rule = f" {BY_RULE}" if self.settings.compat == "nuggetizer" else ""
+            return [Outcome(item_id, lowest, note=f"an empty text, not asked{rule}") for item_id in item_ids]
+        if self._simple and self._fits(unit):
+            return (yield from self._one_by_one(unit))
+        plans = []
+        asks: list[Ask] = []
+        for part in self._shown_together(unit):
+            fit = self._fitted(part)
+            orders = [self.showing.order(part, replicate) for replicate in range(self.settings.replicates)]
+            plans.append((part, fit, orders, len(asks)))
+            for replicate, order in enumerate(orders):
+                for piece in fit.pieces:
+                    asks.append(Ask(self.showing.messages(part, piece, order), replicate, self._count(part)))
+        group = f"{unit.query_id}\t{unit.doc_id}"
+        answers = yield from self.asker.ask(asks, group)
+        if self._verifier is not None:
+            items = [part.items[0] for part, fit, orders, _ in plans for _ in range(len(orders) * len(fit.pieces))]
+            answers = yield from self._verifier.verified(group, items, [ask.replicate for ask in asks], answers)
+        outcomes: list[Outcome] = []
+        for part, fit, orders, start in plans:
+            outcomes += self._outcomes(part, fit, orders, answers[start : start + len(orders) * len(fit.pieces)])
+        return outcomes
+
+    def _one_by_one(self, unit: Unit) -> Job[list[Outcome]]:
+        """The work of a unit whose items are asked once each about the whole passage: the usual case.
+
+        A night of grading consists of it, and so does its repetition from the cache.
+        """
+        frame = self.showing.frame(unit.query_id, unit.query_text, unit.text)
+        asks = [Ask(frame.messages(self.showing.item_values((item,)))) for item in unit.items]
+        answers = yield from self.asker.ask(asks, f"{unit.query_id}\t{unit.doc_id}")
+        how = self.settings.combine
+        return [
+            combine_replicates(item.item_id, (answer,), how, {})
+            for item, answer in zip(unit.items, answers, strict=True)
+        ]
+
+    def _fits(self, unit: Unit) -> bool:
+        """Whether the whole passage can be shown with every item."""
+        if self._fitter.unlimited:
+            return True
+        return self._fitter.count(self.showing.shown(unit.text)) <= self._least_room(*unit[:2], unit.items)
+
+    def _make_least_room(self, query_id: str, query_text: str, items: tuple[RubricItem, ...]) -> int:
+        """The tokens that every item leaves for a passage."""
+        frame = self.showing.frame(query_id, query_text, "")
+        shown = [frame.messages(self.showing.item_values((item,))) for item in items]
+        return min((self._fitter.room(messages, self.asker.max_tokens()) for messages in shown), default=0)
+
+    def _shown_together(self, unit: Unit) -> Iterator[Unit]:
+        """The parts of a unit that are one question to the model: all items, or each of them."""
+        if self.prompt.parser in _OF_SEVERAL or self.direct:
+            yield unit
+            return
+        query_id, query_text, doc_id, text, items = unit
+        for item in items:
+            yield Unit(query_id, query_text, doc_id, text, (item,))
+
+    def _outcomes(
+        self, unit: Unit, fit: Fit, orders: Sequence[tuple[RubricItem, ...]], answers: Sequence[ReadReply]
+    ) -> list[Outcome]:
+        item_ids = [item.item_id for item in unit.items] or [DIRECT_ITEM]
+        if not fit.pieces:
+            status: Any = fit.status
+            return [Outcome(item_id, None, status, note=fit.note, details={"shown": []}) for item_id in item_ids]
+        return [self._outcome(unit, place, item_id, answers, orders, fit) for place, item_id in enumerate(item_ids)]
+
+    def _outcome(
+        self,
+        unit: Unit,
+        place: int,
+        item_id: str,
+        answers: Sequence[ReadReply],
+        orders: Sequence[tuple[RubricItem, ...]],
+        fit: Fit,
+    ) -> Outcome:
+        """What the answers of all replicates and chunks say about one item."""
+        drawn = []
+        chunks = []
+        size = len(fit.pieces)
+        for replicate, order in enumerate(orders):
+            of_chunks = answers[replicate * size : (replicate + 1) * size]
+            if self.prompt.parser in _OF_SEVERAL:
+                of_chunks = [self._of_item(answer, order, unit.items[place]) for answer in of_chunks]
+            chunks.append([answer.text for answer in of_chunks])
+            drawn.append(self._joined(of_chunks))
+        details: dict[str, object] = {"chunks": chunks} if size > 1 else {}
+        if fit.spans is not None:
+            details["shown"] = [list(span) for span in fit.spans]
+        if self.settings.shuffle_seed is not None and len(orders) > 1 and self.prompt.parser == "label_list":
+            details["places"] = [order.index(unit.items[place]) + 1 for order in orders]
+        if not self.graded:
+            outcome = _text_outcome(item_id, drawn, details)
+            if self.settings.compat == "workbench" and outcome.status == "graded":
+                # The program lists every answered item as correct.
+                outcome = outcome._replace(grade=int(not is_unanswerable(outcome.answer)))
+            return self._marked(outcome, fit)
+        return self._marked(combine_replicates(item_id, drawn, self.settings.combine, details), fit)
+
+    def _fitted(self, unit: Unit) -> Fit:
+        if self._fitter.unlimited:
+            return Fit((unit.text,))
+        frame = self.showing.messages(unit, "", unit.items)
+        return self._fitter.fit(unit.text, frame, self.asker.max_tokens(self._count(unit)), self.showing.shown)
+
+    def _count(self, unit: Unit) -> int | None:
+        return len(unit.items) if self.prompt.parser == "label_list" else None
+
+    def _of_item(self, answer: ReadReply, order: Sequence[RubricItem], item: RubricItem) -> ReadReply:
+        """The answer about one of several items: its aspect's grade, or its label's place in the prompt's labels."""
+        if self.settings.compat == "nuggetizer":
+            return as_nuggetizer(answer, order.index(item), self.prompt.labels)
+        if answer.value is None:
+            return answer
+        if self.prompt.parser == "aspects":
+            return answer._replace(value=answer.value[item.text])
+        low = self.prompt.scale[0] if self.prompt.scale else 0
+        return answer._replace(value=low + self.prompt.labels.index(answer.value[order.index(item)]))
+
+    def _joined(self, answers: Sequence[ReadReply]) -> ReadReply:
+        if self.graded:
+            return best_answer(answers, self.prompt.scale[1] if self.prompt.scale else 1)
+        # Texts are kept, one below the other, without the chunks that say nothing.
+        said = [answer for answer in answers if answer.value is not None and not is_unanswerable(answer.text)]
+        kept = said or list(answers[:1])
+        first = kept[0]
+        return first._replace(text="\n".join(answer.text for answer in kept), value=None)
+
+    def _marked(self, outcome: Outcome, fit: Fit) -> Outcome:
+        if fit.status == "truncated" and outcome.status == "graded":
+            return outcome._replace(status="truncated", note=fit.note)
+        if fit.note:
+            return outcome._replace(details={**(outcome.details or {}), "long_passage": fit.note})
+        return outcome
+
+
+def _text_outcome(item_id: str, answers: Sequence[ReadReply], details: dict[str, object]) -> Outcome:
+    """The outcome of an extraction: a text for people, and no grade."""
+    first = answers[0]
+    if len(answers) > 1:
+        details["replicates"] = [[None, answer.text] for answer in answers]
+    return Outcome(item_id, None, first.status, first.text, first.note, details or None)
+
+
+def make_style(backend: Backend, name: str, settings: GradingSettings) -> Style:
+    """The style of a prompt, by its published name or its file.
+
+    Raises:
+        UnknownNameError: there is no such prompt.
+        InputError: the prompt does not grade passages, or the backend cannot use it.
+    """
+    prompt = load_prompt(name)
+    if (
+        prompt.task not in ("grade", "extract", "verify")
+        or prompt.target not in _TARGETS
+        or prompt.parser not in _PARSERS
+        or "correct_answer" in prompt.fields
+    ):
+        raise InputError(f"prompt {name} does not grade passages")
+    reads: Sequence[str] = getattr(backend, "reads_prompts", ())
+    if reads and name not in reads:
+        raise InputError(f"{_READERS[reads[0]]} reads only the prompt {' or '.join(reads)}, not {name}")
+    if prompt.format == "json" and not reads:
+        raise InputError(f"prompt {name} is only for {_READERS.get(name, 'backends that say so')}")
+    if settings.compat == "nuggetizer" and prompt.parser != "label_list":
+        raise InputError(f"--compat nuggetizer reads lists of labels, and prompt {name} asks for none")
+    return Style(backend, prompt, settings)

@@ -1,0 +1,382 @@
+"""Regrading only what edits of a bank touched: grade sets lose the grades that became stale, and get the new ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from rubric_measures.base.entities import RubricItem, TestBank
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.signature import item_content
+from rubric_measures.formats.bank import BankEntry, RegradeMark, regrade_marks
+from rubric_measures.grading._outcomes import Outcome
+from rubric_measures.grading._recording import EntryMaker, shown_together
+from rubric_measures.records.files import (
+    GradedPassage,
+    ItemGradeSet,
+    SelfRating,
+    grade_of_items,
+    grader_hash,
+    is_of_others,
+    kind_of_entry,
+    provenance_of,
+)
+from rubric_measures.records.stale_grades import regraded_of
+
+__all__ = ["AmendCounts", "AmendingMaker", "BankChange", "amend_passage", "refuse_without_grades"]
+
+_Place = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class BankChange:
+    """What edits did to a bank, as far as grades are concerned.
+
+    Items that were added, reworded, split or merged have ids that no grade has, so they need no mention here.
+
+    Attributes:
+        marked: (query_id, item_id) -> what the item says now, in all words that mean the same, of the items that keep
+            their id and need new grades.
+        former: (query_id, item_id) of items that were in the bank before.
+    """
+
+    marked: Mapping[_Place, frozenset[str]] = field(default_factory=dict)
+    former: frozenset[_Place] = frozenset()
+
+    @classmethod
+    def of(cls, entries: Iterable[BankEntry], bank: TestBank, before: TestBank | None = None) -> BankChange:
+        """Reads what a bank file says about its edits, and compares it with an older bank where there is one.
+
+        A review marks the items that it edited: `info.regrade` says whether they need new grades, and `former_items` of
+        the entry lists ids that left. Items without such a mark need new grades where their text, kind or gold answers
+        differ from the older bank's.
+
+        Args:
+            entries: the entries of the bank's file.
+            bank: the bank that they make.
+            before: the bank that the records were graded with.
+        """
+        former: set[_Place] = set()
+        entries = list(entries)
+        said = regrade_marks(entries)
+        for entry in entries:
+            listed: Any = (entry.model_extra or {}).get("former_items")
+            former |= (
+                {(entry.query_id, str(item_id)) for item_id in listed or ()} if isinstance(listed, list) else set()
+            )
+        old = {(item.query_id, item.item_id): item_content(item) for item in before or ()}
+        now = {(item.query_id, item.item_id): item_content(item) for item in bank}
+        unsaid = {
+            place: RegradeMark(old[place] != content, frozenset()) for place, content in now.items() if place in old
+        }
+        marks = {**unsaid, **said}
+        marked = {
+            place: marks[place].same_as | {content}
+            for place, content in now.items()
+            if place in marks and marks[place].needed
+        }
+        return cls(marked, frozenset((former | old.keys()) - now.keys()))
+
+
+@dataclass
+class AmendCounts:
+    """What was left and what was changed; the counts only grow.
+
+    Attributes:
+        amended: grade sets that lost or got grades.
+        untouched: grade sets of the same grader that are as they were.
+        taken_out: grades that became stale: of items that changed, or left the bank.
+        items: (query_id, item_id) of the items that were graded anew.
+        failures_left: statuses other than a grade of unchanged items, which are left as they are.
+        without: passages that the grader had not graded before, which are left so.
+        other_settings: grade sets of the same model and prompt with other settings, which are left.
+        elsewhere: grader -> its grades of changed items that keep their id; they may be older than the change.
+    """
+
+    amended: int = 0
+    untouched: int = 0
+    taken_out: int = 0
+    items: set[_Place] = field(default_factory=set)
+    failures_left: int = 0
+    without: int = 0
+    other_settings: int = 0
+    elsewhere: Counter[str] = field(default_factory=Counter)
+
+    def as_json(self) -> dict[str, Any]:
+        """For the manifest."""
+        return {
+            "elsewhere": dict(sorted(self.elsewhere.items())),
+            "failures_left": self.failures_left,
+            "items": len(self.items),
+            "passages_without": self.without,
+            "sets_amended": self.amended,
+            "sets_untouched": self.untouched,
+            "sets_with_other_settings": self.other_settings,
+            "taken_out": self.taken_out,
+        }
+
+
+class _Ids(NamedTuple):
+    """The items that a grade set speaks of."""
+
+    graded: Mapping[str, int]
+    all: frozenset[str]
+
+
+def _ids(entry: ItemGradeSet) -> _Ids:
+    grades = grade_of_items(entry)
+    return _Ids(grades, frozenset([*grades, *(item_id for item_id, _ in entry.answers), *(entry.item_status or ())]))
+
+
+@dataclass(frozen=True)
+class AmendingMaker(EntryMaker):
+    """The maker of a style that goes on from the grades which the same style gave to an earlier state of the bank.
+
+    Attributes:
+        change: what edits did to the bank.
+    """
+
+    change: BankChange = field(default_factory=BankChange)
+
+    @classmethod
+    def after(cls, maker: EntryMaker, change: BankChange) -> AmendingMaker:
+        """The same maker, for a bank that changed.
+
+        Raises:
+            InputError: the style grades passages as a whole, so no edit of an item touches its grades.
+        """
+        if maker.style.direct:
+            name = maker.style.prompt.prompt_class
+            raise InputError(f"prompt {name} labels passages without items, so edits of the bank change nothing")
+        return cls(maker.style, maker.model, maker.bank, change)
+
+    def named_alike(self, entry: ItemGradeSet, kind: str) -> bool:
+        """Whether an entry has this model, prompt and kind of items; perhaps with other settings."""
+        prompt = entry.prompt_info.prompt_class if entry.prompt_info else ""
+        return (
+            entry.llm == self._llm["llm"] and prompt == self.style.prompt.prompt_class and kind_of_entry(entry) == kind
+        )
+
+    def belongs(self, entry: ItemGradeSet, kind: str) -> bool:
+        """Whether an entry is of this style, whatever the state of the bank then was.
+
+        Entries of other programs say only the model and the prompt; ours name all settings.
+        """
+        if not self.named_alike(entry, kind):
+            return False
+        made = provenance_of(entry)
+        if "grader" in made:
+            return bool(made["grader"] == self.provenance["grader"])
+        return all(made.get(name, self.provenance[name]) == self.provenance[name] for name in ("model", "prompt"))
+
+    def fresh(self, entry: ItemGradeSet, query_id: str, items: Mapping[str, RubricItem]) -> frozenset[str]:
+        """The items of the bank whose grades in the entry still hold."""
+        made = provenance_of(entry)
+        ids = _ids(entry)
+        regraded = regraded_of(entry)
+        # An item whose grading anew failed is still to be graded anew: the next run goes on with it.
+        there = (ids.all & items.keys()) - ((entry.item_status or {}).keys() & regraded.keys() - ids.graded.keys())
+        if made.get("bank") == self.provenance["bank"]:
+            return frozenset(there)
+        return frozenset(
+            item_id
+            for item_id in there
+            if (query_id, item_id) not in self.change.marked
+            or regraded.get(item_id) in self.change.marked[query_id, item_id]
+        )
+
+    def _amendable(
+        self, entries: Sequence[ItemGradeSet], kind: str, query_id: str, items: Mapping[str, RubricItem]
+    ) -> list[ItemGradeSet]:
+        """The entries of this style about this bank; one that has no item of it may be about another bank."""
+        former = {item_id for query, item_id in self.change.former if query == query_id}
+        about = items.keys() | former
+        return [entry for entry in entries if self.belongs(entry, kind) and not about.isdisjoint(_ids(entry).all)]
+
+    def has_graded(self, passage: GradedPassage) -> bool:
+        """Whether the passage has grades of this style, over whatever items."""
+        entries = passage.exam_grades or ()
+        return any(self.belongs(entry, kind) for entry in entries for kind in self.style.item_kinds)
+
+    def missing_of(
+        self, passage: GradedPassage, query_id: str, wanted: Sequence[RubricItem], everything: Sequence[RubricItem]
+    ) -> tuple[RubricItem, ...]:
+        """The items that edits touched: without any grade (or failure) of this style, or with a stale one."""
+        items = {item.item_id: item for item in everything}
+        done: set[str] = set()
+        for kind in self.style.item_kinds:
+            for entry in self._amendable(passage.exam_grades or (), kind, query_id, items):
+                done |= self.fresh(entry, query_id, items)
+        return tuple(item for item in wanted if item.item_id not in done)
+
+    def amend(
+        self,
+        entries: Sequence[ItemGradeSet],
+        query_id: str,
+        everything: Sequence[RubricItem],
+        outcomes: Mapping[str, Outcome],
+        counts: AmendCounts,
+    ) -> list[ItemGradeSet]:
+        """The entries of one passage without stale grades and with the new outcomes; those not touched are the same.
+
+        Args:
+            entries: the grade sets of the passage.
+            query_id: the query.
+            everything: all items of the query.
+            outcomes: item_id -> what grading it anew gave.
+            counts: are added to.
+        """
+        items = {item.item_id: item for item in everything}
+        made = list(entries)
+        counts.items |= {(query_id, item_id) for item_id in outcomes}
+        for kind in self.style.item_kinds:
+            members = [item for item in self.style.items_of(tuple(everything)) if item.kind == kind]
+            new = {item.item_id: outcomes[item.item_id] for item in members if item.item_id in outcomes}
+            mine = self._amendable(entries, kind, query_id, items)
+            for entry in mine:
+                kept = self.fresh(entry, query_id, items) - new.keys()
+                added = new if entry is mine[-1] else {}
+                before = _ids(entry)
+                counts.taken_out += len(before.graded.keys() - kept)
+                counts.failures_left += len((entry.item_status or {}).keys() & kept - before.graded.keys())
+                place = next(place for place, one in enumerate(made) if one is entry)
+                if before.all == kept and not added:
+                    counts.untouched += 1
+                    continue
+                counts.amended += 1
+                if kept or added:
+                    made[place] = self._amended(entry, kept, members, added)
+                else:
+                    del made[place]
+            if new and not mine:
+                counts.amended += 1
+                fresh = self.item_entry(_of_new(members, new), new, None)
+                others = [entry for entry in entries if self.belongs(entry, kind)]
+                made.append(self._signed(fresh, others[-1] if others else None, members, new))
+        return made
+
+    def _amended(
+        self, entry: ItemGradeSet, kept: frozenset[str], members: Sequence[RubricItem], new: Mapping[str, Outcome]
+    ) -> ItemGradeSet:
+        """The entry with the kept grades where they stood, then the new ones; everything else as it was."""
+        fresh = self.item_entry(_of_new(members, new), new, None) if new else None
+        parts = [(entry, kept), *([(fresh, frozenset(new))] if fresh is not None else [])]
+        correct = [one for part, ids in parts for one in part.correct_answered if one in ids]
+        wrong = [one for part, ids in parts for one in part.wrong_answered if one in ids]
+        changes: dict[str, Any] = {
+            "correct_answered": correct,
+            "wrong_answered": wrong,
+            "answers": [(one, text) for part, ids in parts for one, text in part.answers if one in ids],
+            "exam_ratio": len(correct) / (len(correct) + len(wrong)) if correct or wrong else 0.0,
+        }
+        if entry.self_ratings is not None or (fresh is not None and fresh.self_ratings is not None):
+            ratings: list[SelfRating] = []
+            for part, ids in parts:
+                ratings += [rating for rating in part.self_ratings or () if rating.item_id in ids]
+            changes["self_ratings"] = ratings
+        for name in ("item_status", "llm_response_errors"):
+            found = {
+                one: said for part, ids in parts for one, said in (getattr(part, name) or {}).items() if one in ids
+            }
+            if found or getattr(entry, name):
+                changes[name] = found or None
+        details = [((part.model_extra or {}).get("details"), ids) for part, ids in parts]
+        told = {one: said for some, ids in details for one, said in (some or {}).items() if one in ids}
+        if told or (entry.model_extra or {}).get("details"):
+            changes["details"] = told
+        if fresh is not None and self.style.showing.prompt.parser == "label_list":
+            size = self.style.settings.nuggets_per_call
+            changes["shown_together"] = [*shown_together(entry, size), *shown_together(fresh, size)]
+        return self._signed(entry.model_copy(update=changes), entry, members, new)
+
+    def _signed(
+        self,
+        entry: ItemGradeSet,
+        before: ItemGradeSet | None,
+        members: Sequence[RubricItem],
+        new: Mapping[str, Outcome],
+    ) -> ItemGradeSet:
+        """The entry with what it was made by, and which of its items were graded after the bank changed.
+
+        A set that goes on from one of another program is called as that one was, so that both are read as one.
+        `kept_from` is the bank that the other items were graded against.
+        """
+        there = _ids(entry).all
+        old = provenance_of(before) if before is not None else {}
+        known = regraded_of(before) if before is not None else {}
+        regraded = {one: said for one, said in known.items() if one in there}
+        regraded |= {item.item_id: item_content(item) for item in members if item.item_id in new}
+        made = {**old, **self.provenance, "regraded": regraded}
+        if before is not None and is_of_others(before):
+            made["mixed"] = grader_hash(before) or True
+        elif "bank" in old:
+            made["kept_from"] = old.get("kept_from", old["bank"])
+        return entry.model_copy(update={"provenance": made})
+
+
+def _of_new(members: Sequence[RubricItem], new: Mapping[str, Outcome]) -> list[RubricItem]:
+    """The items with a new outcome, in bank order."""
+    return [item for item in members if item.item_id in new]
+
+
+def amend_passage(
+    passage: GradedPassage,
+    query_id: str,
+    items: Sequence[RubricItem],
+    makers: Sequence[AmendingMaker],
+    outcomes: Sequence[Mapping[str, Outcome]],
+    counts: AmendCounts,
+) -> GradedPassage:
+    """The passage with the grade sets of all makers amended; the very same one where no edit touched it.
+
+    Args:
+        passage: as it was read.
+        query_id: its query.
+        items: all items of the query.
+        makers: one for each prompt.
+        outcomes: for each maker, item_id -> what grading it anew gave.
+        counts: are added to.
+    """
+    old = passage.exam_grades or []
+    entries: list[ItemGradeSet] = list(old)
+    for maker, made in zip(makers, outcomes, strict=True):
+        entries = maker.amend(entries, query_id, items, made, counts)
+    _stale_elsewhere(makers, entries, query_id, counts)
+    if len(entries) == len(old) and all(one is before for one, before in zip(entries, old, strict=True)):
+        return passage
+    return passage.model_copy(update={"exam_grades": entries})
+
+
+def _stale_elsewhere(
+    makers: Sequence[AmendingMaker], entries: Iterable[ItemGradeSet], query_id: str, counts: AmendCounts
+) -> None:
+    """Counts grades of changed items that keep their id in grade sets of other graders, and sets of other settings."""
+    change = makers[0].change
+    for entry in entries:
+        kinds = [(maker, kind) for maker in makers for kind in maker.style.item_kinds]
+        if any(maker.belongs(entry, kind) for maker, kind in kinds):
+            continue
+        counts.other_settings += any(maker.named_alike(entry, kind) for maker, kind in kinds)
+        regraded = regraded_of(entry)
+        for item_id in _ids(entry).graded:
+            contents = change.marked.get((query_id, item_id))
+            if contents is not None and regraded.get(item_id) not in contents:
+                counts.elsewhere[entry.llm] += 1
+
+
+def refuse_without_grades(makers: Sequence[AmendingMaker], counts: AmendCounts) -> None:
+    """Says that there was nothing to go on from, instead of writing records that nobody graded.
+
+    Raises:
+        InputError: no grade set of the makers was found.
+    """
+    if counts.amended or counts.untouched:
+        return
+    names = ", ".join(maker.style.prompt.prompt_class for maker in makers)
+    others = f"; {counts.other_settings} grade sets were made with other settings" if counts.other_settings else ""
+    raise InputError(
+        f"the records hold no grades of this bank by {makers[0]._llm['llm']} with {names}{others}: "
+        "--only-changed goes on from grades that are there; leave it out to grade everything"
+    )

@@ -1,0 +1,405 @@
+"""A judge for TREC Auto-Judge (`judge_class: rubric_measures.integrations.autojudge.RubricJudge` in a workflow.yml).
+
+It writes nuggets from the topics, grades the reports against them with any of this package's models, and gives back
+labels and a leaderboard. Needs the extra `autojudge`; nothing else of this package imports it, and it inherits from
+nothing: Auto-Judge asks for three methods and one attribute.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rubric_measures.base.entities import ItemKind, TestBank
+from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.extras import require
+from rubric_measures.base.sorting import Gap
+from rubric_measures.corpora.answers import Answer
+from rubric_measures.formats.autojudge import ListBank, NuggetBank, bank_of_nugget_banks, nugget_banks
+from rubric_measures.formats.nuggetizer import NuggetLine
+from rubric_measures.formats.nuggetizer_records import bank_of_nuggets
+from rubric_measures.formats.reports import answer_doc_id
+from rubric_measures.grades.compiled import Grades, Label
+from rubric_measures.grades.failed_grades import OnFailed, check_on_failed
+from rubric_measures.records.files import QueryPassages, grade_of_items, write_graded
+from rubric_measures.records.rankings import runs_of_records
+
+__all__ = ["JudgeSettings", "RubricJudge"]
+
+_LOG = logging.getLogger("rubric_measures")
+# What Auto-Judge passes to every judge beside the settings of the workflow.
+_PASSED_BY_THE_RUNNER = {"outdir", "filebase", "description"}
+
+
+@dataclass(frozen=True)
+class JudgeSettings:
+    """The settings of a workflow.yml (`settings`, `nugget_settings`, `judge_settings`).
+
+    Attributes:
+        model: as on the command line (`hf:…`, `openai:…`, `lexical`); by default the model that Auto-Judge was given,
+            behind its endpoint.
+        model_options: settings of the backend.
+        target: what `create_nuggets` writes, `questions` or `nuggets`.
+        bank: a test bank file to use in place of generating one.
+        prompt: the grading prompt; by default the self-rating that fits the bank.
+        grading: settings of grading, see `GradingSettings`.
+        max_words: answers are graded in passages of this many words, and the best grade of an item counts; 0 grades
+            them whole.
+        measures: what the leaderboard shows; by default Rubric-Cover at 4 and 5, or the six
+            nugget scores where the prompt is `nuggets.assign`.
+        label: `max` or `count`, see `QueryGrades.labels`.
+        rel: the least grade that counts in `count`.
+        on_failed: how failed grades count in the leaderboard: `exclude`, `zero`, `error`, or a grade, see `Grades`.
+        nugget_grades: write `evaldata.nugget_grades` into the reports (with `augment_report` they are saved).
+        cache: where replies are kept; by default in Auto-Judge's cache folder, where it has one.
+    """
+
+    model: str = ""
+    model_options: Mapping[str, Any] = field(default_factory=dict)
+    target: str = "questions"
+    bank: str = ""
+    prompt: str = ""
+    grading: Mapping[str, Any] = field(default_factory=dict)
+    max_words: int = 0
+    measures: Sequence[str] = ()
+    label: Label = "max"
+    rel: int = 1
+    on_failed: OnFailed = "exclude"
+    nugget_grades: bool = False
+    cache: str = ""
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> JudgeSettings:
+        """The settings of a call.
+
+        Raises:
+            UnknownNameError: a setting is not known.
+            InputError: a setting has a wrong value.
+        """
+        known = {one.name for one in fields(cls)}
+        for name in settings:
+            if name not in known and name not in _PASSED_BY_THE_RUNNER:
+                raise UnknownNameError("setting", name, known)
+        made = cls(**{name: value for name, value in settings.items() if name in known})
+        for name, value, choices in (
+            ("target", made.target, ("questions", "nuggets")),
+            ("label", made.label, ("max", "count")),
+        ):
+            if value not in choices:
+                raise InputError(f"setting {name}: {value!r} is none of {', '.join(choices)}")
+        check_on_failed(made.on_failed)
+        if made.max_words < 0 or isinstance(made.measures, str):
+            raise InputError("setting max_words is 0 or more, and measures is a list")
+        return made
+
+    @property
+    def default_measures(self) -> tuple[str, ...]:
+        """The measures of the leaderboard, where the workflow names none."""
+        if self.prompt == "nuggets.assign":
+            return tuple(f"Nugget{which}{form}" for which in "VWA" for form in ("(strict=True)", ""))
+        return ("RubricCover(rel=4)", "RubricCover(rel=5)")
+
+
+class _Judged(NamedTuple):
+    answers: list[Answer]
+    records: list[QueryPassages]
+    grades: Grades
+
+
+class RubricJudge:
+    """Grades reports against test banks; see the module.
+
+    A workflow.yml that writes questions with one model and grades with it:
+
+        judge_class: rubric_measures.integrations.autojudge.RubricJudge
+        create_qrels: true
+        qrels_uses_nuggets: true
+        augment_report: true
+        settings:
+          filebase: "{_name}"
+          nugget_grades: true
+        variants:
+          autonuggetizer:
+            target: nuggets
+            prompt: nuggets.assign
+    """
+
+    @property
+    def nugget_banks_type(self) -> Any:
+        """Auto-Judge's container of nugget banks, version 3."""
+        return require("autojudge_base", "autojudge").NuggetBanks
+
+    def create_nuggets(
+        self,
+        rag_responses: Iterable[Any] | None,
+        rag_topics: Sequence[Any],
+        llm_config: Any,
+        nugget_banks: Any = None,
+        corpus: str | None = None,
+        **settings: Any,
+    ) -> Any:
+        """Nugget banks for the topics: those given, those of the file `bank`, or generated from the topics' texts.
+
+        Reports are not looked at: a bank must not depend on the systems that it scores.
+
+        Raises:
+            InputError: a setting is wrong, or no bank could be made for a topic.
+        """
+        if nugget_banks is not None:
+            return nugget_banks
+        chosen = JudgeSettings.of(settings)
+        bank = _bank_of_file(chosen.bank) if chosen.bank else _generated(rag_topics, chosen, llm_config, settings)
+        return _their_banks(_for_topics(bank, rag_topics))
+
+    def create_qrels(
+        self,
+        rag_responses: Iterable[Any],
+        rag_topics: Sequence[Any],
+        llm_config: Any,
+        nugget_banks: Any = None,
+        corpus: str | None = None,
+        **settings: Any,
+    ) -> Any:
+        """Rubric-Qrels: a label for each different answer of a topic, which is called by the md5 of its text.
+
+        An empty answer has the label 0; one of which every grade failed has none, and is counted.
+
+        Raises:
+            InputError: a setting is wrong, or a topic has no nuggets.
+        """
+        base = require("autojudge_base", "autojudge")
+        chosen = JudgeSettings.of(settings)
+        judged = _judge(rag_responses, rag_topics, nugget_banks, llm_config, chosen, settings)
+        rows: dict[tuple[str, str], int] = {}
+        ungraded = 0
+        for answer, doc_ids in _passages_of(judged):
+            labels = judged.grades.queries[answer.query_id].labels(chosen.label, chosen.rel)
+            found = [labels[doc_id] for doc_id in doc_ids if doc_id in labels]
+            if found or not doc_ids:
+                rows[answer.query_id, answer_doc_id(answer.text)] = max(found, default=0)
+            else:
+                ungraded += 1
+        if ungraded:
+            _LOG.warning("%d answers have no label: every grade of them failed", ungraded)
+        return base.Qrels(rows=[base.QrelRow(*key, grade) for key, grade in sorted(rows.items())])
+
+    def judge(
+        self,
+        rag_responses: Iterable[Any],
+        rag_topics: Sequence[Any],
+        llm_config: Any,
+        nugget_banks: Any = None,
+        qrels: Any = None,
+        corpus: str | None = None,
+        **settings: Any,
+    ) -> Any:
+        """The leaderboard: measures per run and topic and their means; `L` is the length in whitespace words.
+
+        A run without an answer to a topic scores 0. A value that could not be computed because grades failed has no
+        entry.
+
+        Raises:
+            InputError: a setting is wrong, or a topic has no nuggets.
+            MeasureError: a measure is wrong.
+        """
+        base = require("autojudge_base", "autojudge")
+        from rubric_measures.cli.inputs import note_labels, parse_measures, rubric_measures_of
+        from rubric_measures.leaderboards.scoring import score_runs
+
+        chosen = JudgeSettings.of(settings)
+        reports = list(rag_responses)
+        judged = _judge(reports, rag_topics, nugget_banks, llm_config, chosen, settings)
+        asked = parse_measures(chosen.measures or chosen.default_measures)
+        measures = rubric_measures_of(asked)
+        board = score_runs(judged.grades, sorted(_rankings(judged).items()), measures, overall=False)
+        note_labels(asked)
+        if chosen.nugget_grades:
+            _write_grades(reports, judged)
+        lengths = {answer[:2]: answer.words for answer in judged.answers}
+        specs = [base.MeasureSpec(str(one), description=getattr(one, "SHORT_DESC", "")) for one in measures]
+        spec = base.LeaderboardSpec((*specs, base.MeasureSpec("L", int, "Length in whitespace words.")))
+        entries = []
+        for run_id, columns in board.values.items():
+            topics = sorted(judged.grades.queries)
+            words = [lengths.get((query_id, run_id), 0) for query_id in topics]
+            for query_id, length in zip(topics, words, strict=True):
+                row = {name: column[query_id] for name, column in columns.items() if column[query_id] is not None}
+                entries.append(base.LeaderboardEntry(run_id, query_id, {**row, "L": length}))
+            means = {name: cell.mean for name, cell in board.cells[run_id].items() if cell.mean is not None}
+            entries.append(base.LeaderboardEntry(run_id, spec.all_topic_id, {**means, "L": sum(words) / len(words)}))
+        return base.Leaderboard(measures=spec.names, spec=spec, entries=tuple(entries))
+
+
+def _bank_of_file(path: str) -> TestBank:
+    from rubric_measures.formats.bank import load_bank
+
+    return load_bank(path)
+
+
+def _topic_text(topic: Any) -> str:
+    parts = (topic.title, topic.problem_statement, topic.background)
+    return "\n".join(part for part in parts if part)
+
+
+def _generated(topics: Sequence[Any], chosen: JudgeSettings, llm_config: Any, settings: Mapping[str, Any]) -> TestBank:
+    from rubric_measures.test_bank.calls import Caller
+    from rubric_measures.test_bank.generation import BankQuery, generate_bank
+
+    kind: ItemKind = "nugget" if chosen.target == "nuggets" else "question"
+    asked = [BankQuery(topic.request_id, _topic_text(topic)) for topic in topics]
+    with _runner(chosen, llm_config, settings) as runner:
+        made = generate_bank(asked, Caller(runner, {"max_tokens": 2048, "temperature": 0.0}), kind=kind)
+    if made.failures:
+        first = made.failures[0]
+        raise InputError(f"{len(made.failures)} topics have no nuggets (topic {first.query_id}: {first.reason})")
+    return made.bank
+
+
+@contextlib.contextmanager
+def _runner(chosen: JudgeSettings, llm_config: Any, settings: Mapping[str, Any]) -> Iterator[Any]:
+    """The model behind its cache."""
+    from rubric_measures.backends import make_backend
+    from rubric_measures.backends.replies.cache import ReplyCache
+    from rubric_measures.runners import LocalRunner
+
+    options = dict(chosen.model_options)
+    name = chosen.model
+    if not name:
+        name = f"openai:{llm_config.model}"
+        if getattr(llm_config, "base_url", None):
+            options.setdefault("base_url", llm_config.base_url)
+    backend = make_backend(name, **options)
+    folder = getattr(llm_config, "cache_dir", None)
+    path = chosen.cache or (str(Path(folder) / "rubric_measures.cache.sqlite") if folder else ":memory:")
+    with ReplyCache(path) as cache:
+        yield LocalRunner(backend, cache)
+
+
+def _our_bank(banks: Any) -> TestBank:
+    """The test bank of Auto-Judge's containers: version 3 or nuggetizer's form."""
+    rows = [bank.model_dump(mode="json", exclude_none=True) for bank in banks.banks.values()]
+    if rows and "qid" in rows[0]:
+        return bank_of_nuggets(NuggetLine.model_validate(row) for row in rows)
+    form = ListBank if rows and "query_id" not in rows[0] else NuggetBank
+    return bank_of_nugget_banks(form.model_validate(row) for row in rows)
+
+
+def _their_banks(bank: TestBank) -> Any:
+    base = require("autojudge_base", "autojudge")
+    model = base.NuggetBanks.get_bank_model()
+    rows = [model.model_validate(one.model_dump(exclude_unset=True)) for one in nugget_banks(bank)]
+    return base.NuggetBanks.from_banks_list(rows)
+
+
+def _for_topics(bank: TestBank, topics: Sequence[Any]) -> TestBank:
+    wanted = [topic.request_id for topic in topics]
+    bare = [query_id for query_id in wanted if not bank.items.get(query_id)]
+    if bare:
+        raise InputError(f"{len(bare)} topics have no nuggets (such as {bare[0]}); create some or name a bank")
+    texts = {topic.request_id: _topic_text(topic) for topic in topics}
+    return TestBank({query_id: bank.items[query_id] for query_id in wanted}, texts, bank.facet_texts)
+
+
+def _judge(
+    reports: Iterable[Any],
+    topics: Sequence[Any],
+    banks: Any,
+    llm_config: Any,
+    chosen: JudgeSettings,
+    settings: Mapping[str, Any],
+) -> _Judged:
+    """Pools the answers, grades them, writes the graded records beside the other output, and compiles the grades."""
+    from rubric_measures.corpora.pooling import pool
+    from rubric_measures.grades.loading import load_records
+    from rubric_measures.grading import Grader, GradingSettings
+
+    if banks is None and not chosen.bank:
+        raise InputError("there are no nuggets: let the workflow create some (create_nuggets: true) or name a bank")
+    bank = _for_topics(_bank_of_file(chosen.bank) if banks is None else _our_bank(banks), topics)
+    answers = _answers(reports, set(bank.items))
+    groups = pool(answers=answers, queries=list(bank.items), max_words=chosen.max_words or None)
+    try:
+        grading = GradingSettings(**chosen.grading)
+    except TypeError as error:
+        raise InputError(f"setting grading: {str(error).split('() ')[-1]}") from None
+    prompts = (chosen.prompt,) if chosen.prompt else ()
+    with _runner(chosen, llm_config, settings) as runner:
+        records = list(Grader(runner, prompts, grading).grade_records(groups, bank))
+    with _output(settings) as path:
+        write_graded(path, records)
+        grades = load_records(path, bank, None, chosen.on_failed)
+    return _Judged(answers, records, grades)
+
+
+@contextlib.contextmanager
+def _output(settings: Mapping[str, Any]) -> Iterator[Path]:
+    """Where the graded records go: `FILEBASE.graded.jsonl.gz` in the output folder, which people may want to see."""
+    name = f"{Path(str(settings.get('filebase') or 'rubric')).name}.graded.jsonl.gz"
+    if settings.get("outdir"):
+        folder = Path(settings["outdir"])
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder / name
+        return
+    with tempfile.TemporaryDirectory() as folder_name:
+        yield Path(folder_name) / name
+
+
+def _answers(reports: Iterable[Any], topics: set[str]) -> list[Answer]:
+    answers: list[Answer] = []
+    seen: set[tuple[str, str]] = set()
+    strangers = 0
+    for report in reports:
+        sentences = report.get_sentences_with_citations()
+        texts = tuple(sentence.text for sentence in sentences)
+        cited = tuple(tuple(sentence.citations or ()) for sentence in sentences)
+        answer = Answer(report.metadata.topic_id, report.metadata.run_id, report.get_report_text(), texts, cited)
+        if answer.query_id not in topics:
+            strangers += 1
+            continue
+        if answer[:2] in seen:
+            raise InputError(f"run {answer.run_id!r} has answered topic {answer.query_id!r} twice")
+        seen.add((answer.query_id, answer.run_id))
+        answers.append(answer)
+    if strangers:
+        _LOG.warning("%d reports are about topics that nobody asked; they were left out", strangers)
+    return answers
+
+
+def _rankings(judged: _Judged) -> dict[str, Mapping[str, Sequence[str]]]:
+    """Run -> topic -> the passages of its answer, in order; a run of empty answers is there too."""
+    found = {run.run_id: run.rankings for run in runs_of_records(judged.records)}
+    return {
+        answer.run_id: {query_id: ranking.doc_ids for query_id, ranking in found.get(answer.run_id, {}).items()}
+        for answer in judged.answers
+    }
+
+
+def _passages_of(judged: _Judged) -> Iterator[tuple[Answer, list[str]]]:
+    rankings = _rankings(judged)
+    for answer in judged.answers:
+        yield answer, [one for one in rankings[answer.run_id].get(answer.query_id, ()) if not isinstance(one, Gap)]
+
+
+def _write_grades(reports: Iterable[Any], judged: _Judged) -> None:
+    """Adds `evaldata.nugget_grades` to the reports, which is how Auto-Judge wants to have them."""
+    best: dict[tuple[str, str], dict[str, tuple[int, str]]] = {}
+    for group in judged.records:
+        for passage in group.passages:
+            graded: dict[str, tuple[int, str]] = {}
+            for entry in passage.exam_grades or ():
+                said = dict(entry.answers)
+                graded |= {item: (grade, said.get(item, "")) for item, grade in grade_of_items(entry).items()}
+            for ranking in passage.rankings:
+                of_answer = best.setdefault((group.query_id, ranking.method), {})
+                for item_id, found in graded.items():
+                    if item_id not in of_answer or of_answer[item_id][0] < found[0]:
+                        of_answer[item_id] = found
+    for report in reports:
+        graded = best.get((report.metadata.topic_id, report.metadata.run_id), {})
+        written = {item_id: {"grade": grade, "reasoning": text} for item_id, (grade, text) in graded.items()}
+        report.evaldata = {**(report.evaldata or {}), "nugget_grades": written}

@@ -1,0 +1,1 @@
+"""Scoring runs: the board and its cells, its output, and the boards of other programs."""

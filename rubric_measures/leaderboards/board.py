@@ -1,0 +1,150 @@
+"""What a leaderboard is: a cell for each run and measure, values by query, the order of the runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ir_measures.measures.base import MeanAgg, Measure
+
+from rubric_measures.base.errors import MeasureError
+from rubric_measures.base.signature import Signature
+from rubric_measures.base.sorting import RankNotes
+from rubric_measures.measures.plan import Coverage
+
+__all__ = ["BELOW", "OVERALL", "Cell", "Leaderboard", "Tally", "cell_of", "collect_cells", "is_summed", "make_cell"]
+
+# The row of the best score that any run could reach; the name that the Rubric workbench gives it.
+OVERALL = "_overall_"
+# Rows that stand below the runs: the greatest, median and least of their scores (see `leaderboard_summary`).
+BELOW = ("_max_", "_median_", "_min_")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run's score by one measure.
+
+    Attributes:
+        mean: the mean over the scored queries, of counts (NumRet, NumRel, NumQ) their sum, as ir_measures and trec_eval
+            have it; None where no query could be scored.
+        standard_error: sample standard deviation (n - 1) over the square root of n; None for fewer than two queries,
+            and of a sum.
+        queries: the number of queries in the mean.
+        coverage: the share of the grades the value needed (ranked passages in the cutoff × items) that exist, in
+            [0, 1]; None where none was needed.
+        failed: the number of needed grades that failed.
+    """
+
+    mean: float | None
+    standard_error: float | None
+    queries: int
+    coverage: float | None
+    failed: int
+
+
+@dataclass
+class Tally:
+    """A count of the grades that a run's values needed."""
+
+    needed: int = 0
+    graded: int = 0
+    failed: int = 0
+
+    def add(self, coverage: Coverage) -> None:
+        """Counts those of one query, too."""
+        self.needed += coverage.needed
+        self.graded += coverage.graded
+        self.failed += coverage.failed
+
+
+def cell_of(values: Iterable[float | None]) -> Cell:
+    """Mean and standard error of the values of one run and measure, without counts of grades."""
+    return make_cell(values, Tally())
+
+
+def is_summed(measure: Measure) -> bool:
+    """Whether a measure's values are not averaged over the queries: a count, which ir_measures sums."""
+    return not isinstance(measure.aggregator(), MeanAgg)
+
+
+def make_cell(values: Iterable[float | None], tally: Tally, measure: Measure | None = None) -> Cell:
+    """Mean and standard error of the values of one run and measure, with counts of grades.
+
+    Args:
+        values: the values of the queries; None where one could not be scored.
+        tally: the counts.
+        measure: says whether the values are averaged; they are without it.
+    """
+    scored = [value for value in values if value is not None]
+    share = tally.graded / tally.needed if tally.needed else None
+    if not scored:
+        return Cell(None, None, 0, share, tally.failed)
+    if measure is not None and is_summed(measure):
+        aggregator = measure.aggregator()
+        for value in scored:
+            aggregator.add(value)
+        return Cell(float(aggregator.result()), None, len(scored), share, tally.failed)
+    mean = math.fsum(scored) / len(scored)
+    error = None
+    if len(scored) > 1:
+        error = math.sqrt(math.fsum((value - mean) ** 2 for value in scored) / (len(scored) - 1) / len(scored))
+    return Cell(mean, error, len(scored), share, tally.failed)
+
+
+def collect_cells(values: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> dict[str, dict[str, Cell]]:
+    """Means and standard errors of run_id -> measure -> query_id -> value, without counts of grades."""
+    return {
+        run_id: {name: cell_of(queries.values()) for name, queries in row.items()} for run_id, row in values.items()
+    }
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """Scores of runs by measures.
+
+    Attributes:
+        measures: the measures, in the order asked for.
+        values: run_id -> measure -> query_id -> value (None where the grades of all items failed).
+        cells: run_id -> measure -> mean, standard error and coverage.
+        signature: what produced the numbers.
+        missing: run_id -> queries that the run does not rank (scored 0).
+        unknown: run_id -> queries that the run ranks and nobody graded (left out).
+        ranks: what is to be said of rankings inside records.
+        without_items: queries without items, which have no score (left out).
+    """
+
+    measures: Sequence[str]
+    values: Mapping[str, Mapping[str, Mapping[str, float | None]]]
+    cells: Mapping[str, Mapping[str, Cell]]
+    signature: Signature
+    missing: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    unknown: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    ranks: RankNotes = field(default_factory=RankNotes)
+    without_items: Sequence[str] = ()
+
+    def ranking(self, measure: str | None = None) -> list[str]:
+        """The runs, best first by the (first) measure; equal ones by name; the best possible score stands on top, and
+        rows that sum up the runs stand at the end.
+        """
+        name = self.measures[0] if measure is None else measure
+        if name not in self.measures:
+            raise MeasureError(f"the leaderboard has no measure {name}; it has {', '.join(self.measures)}")
+
+        def key(run_id: str) -> tuple[int, float, str]:
+            mean = self.cells[run_id][name].mean
+            place = 0 if run_id == OVERALL else 1 + (run_id in BELOW and BELOW.index(run_id) + 1)
+            return (place, -mean if mean is not None else math.inf, run_id)
+
+        return sorted(self.cells, key=key)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every value could be scored and no grade that was needed failed."""
+        return all(
+            cell.failed == 0 and (cell.mean is not None or run_id == OVERALL)
+            for run_id, row in self.cells.items()
+            for cell in row.values()
+        ) and not any(
+            value is None for row in self.values.values() for queries in row.values() for value in queries.values()
+        )

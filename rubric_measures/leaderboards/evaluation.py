@@ -1,0 +1,85 @@
+"""One run scored against a stream of grades: values by query and measure, and how much of what was ranked is graded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ir_measures.measures.base import Measure
+from ir_measures.util import Metric
+
+from rubric_measures.formats.trec import Run
+from rubric_measures.formats.trec_ids import as_known, written_id
+from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades
+from rubric_measures.grades.notes import note_lost_penalties
+from rubric_measures.measures.provider import RubricEvaluator
+
+__all__ = ["Evaluation", "evaluate_run"]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The values of one run.
+
+    Attributes:
+        measures: the measures, in the order asked for.
+        metrics: a value a query and measure, in ir_measures' order: the queries as the run has them, then those that it
+            does not rank, sorted; measures as asked for.
+        queries: the queries that were scored.
+        without_items: queries that have no score, because they have no items.
+        ranked: documents that the run ranks for them.
+        graded: of these, how many were graded at all.
+        failed: failed grades of these.
+    """
+
+    measures: Sequence[Measure]
+    metrics: Sequence[Metric]
+    queries: frozenset[str]
+    ranked: int
+    graded: int
+    failed: int
+    without_items: frozenset[str] = frozenset()
+
+
+def evaluate_run(
+    queries: Iterable[QueryGrades], run: Run, measures: Sequence[Measure], on_failed: OnFailed = "exclude"
+) -> Evaluation:
+    """Scores a run query by query, as ir_measures does with all grades at hand; memory is that of one query.
+
+    Args:
+        queries: the grades, each query once, in any order; consumed once. Queries that the run lacks score 0.
+        run: the run, as a TREC file has it (spaces of ids percent-encoded); its queries without grades are left out.
+        measures: this package's measures, or ir_measures' measures over subtopics.
+        on_failed: see `graded.Grades`.
+
+    Raises:
+        MeasureError: a measure cannot be computed from these grades.
+    """
+    place = {measure: index for index, measure in enumerate(measures)}
+    found: dict[str, list[Metric]] = {}
+    ranked = graded = failed = lost = 0
+    without_items: set[str] = set()
+    for query in queries:
+        if not query.items:
+            without_items.add(query.query_id)
+            continue
+        ranking = run.rankings.get(query.query_id) or run.rankings.get(written_id(query.query_id))
+        doc_ids = as_known(ranking.doc_ids, query.levels) if ranking else ()
+        evaluator = RubricEvaluator(measures, Grades({query.query_id: query}, on_failed))
+        metrics = evaluator.iter_values({query.query_id: doc_ids})
+        found[query.query_id] = sorted(metrics, key=lambda metric: place[metric.measure])
+        lost += evaluator.lost_penalties({query.query_id: doc_ids})
+        ranked += len(doc_ids)
+        graded += sum(doc_id in query.levels for doc_id in doc_ids)
+        failed += sum(query.failed.get(doc_id, 0).bit_count() for doc_id in doc_ids)
+        del query
+    note_lost_penalties(lost)
+    queries_found = frozenset(found)
+    ordered = [
+        metric
+        for query_id in as_known(list(run.rankings), queries_found)
+        if query_id in found
+        for metric in found.pop(query_id)
+    ]
+    ordered += [metric for query_id in sorted(found) for metric in found[query_id]]
+    return Evaluation(measures, ordered, queries_found, ranked, graded, failed, frozenset(without_items))

@@ -1,0 +1,129 @@
+"""Leaderboards as the nuggetizer program computes them (`--compat nuggetizer`), to recompute published ones.
+
+The differences from `leaderboard`: a nugget is vital where its importance is exactly `vital`, and all others are one
+class (`failed` too); labels count as they stand, so `failed` and unknown ones earn nothing and stay in the denominator;
+a nugget that comes twice counts twice; the mean is over the lines that are there: no zero for a missing topic, and a
+repeated line counts again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from ir_measures.measures.base import Measure
+
+from rubric_measures.base.errors import FormatError, MeasureError
+from rubric_measures.base.files import iter_lines, path_name
+from rubric_measures.base.garbage_collector import paused_collector
+from rubric_measures.base.json_models import parse_json
+from rubric_measures.base.signature import Signature
+from rubric_measures.leaderboards.scoring import Cell, Leaderboard, cell_of
+
+__all__ = ["nuggetizer_score", "score_nuggetizer"]
+
+_LOG = logging.getLogger("rubric_measures")
+_PUBLISHED = ("NuggetV", "NuggetV(strict=True)", "NuggetA", "NuggetA(strict=True)")
+_KNOWN = frozenset(("support", "partial_support", "not_support", "failed"))
+
+
+def nuggetizer_score(labels: Sequence[tuple[str, str]], *, vital: bool, strict: bool) -> float:
+    """The program's score of one answer: the sum of the credits over the number of nuggets.
+
+    Σ s_i / n, in [0, 1]; s_i is 1 for `support`, 0.5 for `partial_support` (0 when strict), 0 for any other label.
+
+    >>> nuggetizer_score([("vital", "support"), ("failed", "partial_support")], vital=False, strict=False)
+    0.75
+
+    Args:
+        labels: (importance, assignment) of each nugget, as they stand in the file.
+        vital: only nuggets of importance `vital`; without any the score is 0.
+        strict: partial support earns nothing.
+
+    Source: nuggetizer 0.0.5, its metrics.
+    """
+    counted = [label for importance, label in labels if not vital or importance == "vital"]
+    if not counted:
+        return 0.0
+    return (counted.count("support") + (0.0 if strict else 0.5) * counted.count("partial_support")) / len(counted)
+
+
+def score_nuggetizer(
+    path: str | os.PathLike[str], measures: Sequence[Measure], *, run_id: str | None = None
+) -> Leaderboard:
+    """Scores a file of assignments by the rules of the nuggetizer program; counted notes say where they differ.
+
+    The value of a query that a run answers in several lines is their mean; the mean of the run is over the lines.
+
+    Args:
+        path: the file; several runs may be in it.
+        measures: NuggetV and NuggetA, strict or not, without other parameters: the program knows no other.
+        run_id: the run of lines that name none.
+
+    Raises:
+        MeasureError: another measure is asked for.
+        InputError: the file cannot be opened.
+        FormatError: naming file and line.
+    """
+    names = [str(measure) for measure in measures]
+    for name in names:
+        if name not in _PUBLISHED:
+            raise MeasureError(f"--compat nuggetizer knows {', '.join(_PUBLISHED)}, not {name}")
+    lines = _lines(path_name(path), run_id)
+    cells: dict[str, dict[str, Cell]] = {}
+    values: dict[str, dict[str, dict[str, float | None]]] = {}
+    for run, queries in sorted(lines.items()):
+        cells[run], values[run] = {}, {}
+        for name in names:
+            vital, strict = name.startswith("NuggetV"), "strict" in name
+            found = {
+                query_id: [nuggetizer_score(labels, vital=vital, strict=strict) for labels in answers]
+                for query_id, answers in sorted(queries.items())
+            }
+            cells[run][name] = cell_of([value for several in found.values() for value in several])
+            values[run][name] = {query_id: sum(several) / len(several) for query_id, several in found.items()}
+    return Leaderboard(names, values, cells, Signature({"measures": names, "compat": "nuggetizer"}))
+
+
+_Labels = list[tuple[str, str]]
+
+
+def _lines(name: str, run_id: str | None) -> dict[str, dict[str, list[_Labels]]]:
+    """Run -> query -> the labels of each of its lines."""
+    found: dict[str, dict[str, list[_Labels]]] = {}
+    unknown = failed = repeated = 0
+    with paused_collector():
+        for number, data in iter_lines(name):
+            query_id, run, labels = _line(parse_json(data, path=name, line=number), name, number, run_id)
+            answers = found.setdefault(run, {}).setdefault(query_id, [])
+            repeated += bool(answers)
+            answers.append(labels)
+            for _, label in labels:
+                if label not in _KNOWN:
+                    unknown += 1
+                elif label == "failed":
+                    failed += 1
+    if not found:
+        raise FormatError("is empty; expected assignments, one JSON object a line", path=name)
+    for count, what in (
+        (repeated, "%d lines repeat a query of their run; each counts, as in the nuggetizer program"),
+        (failed, "%d labels are failed; they count as not supported, as in the nuggetizer program"),
+        (unknown, "%d labels are unknown as they stand; they count as not supported, as in the nuggetizer program"),
+    ):
+        if count:
+            _LOG.warning(what, count)
+    return found
+
+
+def _line(content: Any, name: str, number: int, run_id: str | None) -> tuple[str, str, _Labels]:
+    try:
+        query_id, run = content["qid"], content.get("run_id", run_id)
+        labels = [(nugget["importance"], nugget["assignment"]) for nugget in content["nuggets"]]
+    except (KeyError, TypeError, AttributeError):
+        problem = "expected qid, run_id and nuggets with importance and assignment"
+        raise FormatError(problem, path=name, line=number) from None
+    if run is None:
+        raise FormatError("names no run; say which one it is", path=name, line=number, field="run_id")
+    return str(query_id), str(run), labels

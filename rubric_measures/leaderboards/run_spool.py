@@ -1,0 +1,161 @@
+"""Runs on disk by query: read once, so that graded records can be streamed beside any number of runs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import IO
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.parallel import forked_map
+from rubric_measures.formats.run_names import distinct_run_names
+from rubric_measures.formats.trec import map_run
+
+try:
+    import fcntl
+except ImportError:  # no POSIX system: there are no forked processes either
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["RowSpool", "RunSpool", "spool_rows", "spool_runs"]
+
+
+@dataclass(frozen=True)
+class _SpooledRun:
+    """One run's rankings in the spool: query_id -> (offset, length) of the doc_ids, one a line."""
+
+    run_id: str
+    places: Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class RunSpool:
+    """Runs whose rankings lie on disk; memory is that of one query.
+
+    Attributes:
+        runs: the runs, in the order of their files.
+        stream: the spool.
+    """
+
+    runs: Sequence[_SpooledRun]
+    stream: IO[bytes]
+
+    def rankings(self, query_id: str) -> dict[str, Sequence[str]]:
+        """run_id -> the doc_ids of a query, best first; runs that do not rank the query have none."""
+        found: dict[str, Sequence[str]] = {}
+        for run in self.runs:
+            place = run.places.get(query_id)
+            if place is not None:
+                self.stream.seek(place[0])
+                found[run.run_id] = self.stream.read(place[1]).decode("utf-8").split("\n")
+        return found
+
+
+@dataclass(frozen=True)
+class RowSpool(RunSpool):
+    """The same with scores and in file order; its rankings break ties by file order."""
+
+    def rows(self, query_id: str) -> dict[str, list[tuple[str, float]]]:
+        """run_id -> the rows (doc_id, score) of a query, as the file has them; runs that do not rank it have none."""
+        found = {}
+        for run_id, lines in super().rankings(query_id).items():
+            pairs = (line.split("\t") for line in lines)
+            found[run_id] = [(doc_id, float(score)) for doc_id, score in pairs]
+        return found
+
+    def rankings(self, query_id: str) -> dict[str, Sequence[str]]:
+        """run_id -> the doc_ids of a query, best first."""
+        return {
+            run_id: [doc_id for doc_id, _ in sorted(rows, key=lambda row: -row[1])]
+            for run_id, rows in self.rows(query_id).items()
+        }
+
+
+@contextlib.contextmanager
+def spool_rows(
+    runs: Iterable[tuple[str, Mapping[str, Sequence[tuple[str, float]]]]],
+) -> Iterator[RowSpool]:
+    """Keeps the rows of runs, by query, in a temporary file that goes with the block.
+
+    Args:
+        runs: (run_id, query_id -> rows (doc_id, score) in file order); consumed once, a run at a time.
+
+    Raises:
+        InputError: there is no room for the file.
+    """
+    with tempfile.TemporaryFile(prefix="rubric_measures-") as stream:
+        spooled = []
+        for run_id, rankings in runs:
+            blocks = {
+                query_id: "\n".join(f"{doc_id}\t{score!r}" for doc_id, score in rows).encode("utf-8")
+                for query_id, rows in rankings.items()
+            }
+            spooled.append(_SpooledRun(run_id, _written(stream, blocks)))
+        yield RowSpool(spooled, stream)
+
+
+@contextlib.contextmanager
+def spool_runs(
+    paths: Sequence[str],
+    depth: int | None = None,
+    *,
+    workers: int | None = None,
+    watch: Callable[[Iterable[str]], Iterable[str]] = lambda paths: paths,
+) -> Iterator[RunSpool]:
+    """Reads run files once and keeps their rankings, by query, in a temporary file that goes with the block.
+
+    The file has no name (where the system can do that), so nothing is left of it however the process ends.
+
+    Args:
+        paths: TREC run files.
+        depth: how many documents of a ranking are needed; None keeps all.
+        workers: see `forked.forked_map`.
+        watch: see `forked.forked_map`.
+
+    Raises:
+        FormatError: a file is no run.
+        InputError: two runs have one name, or there is no run.
+    """
+    if not paths:
+        raise InputError("there is no run to score")
+    with tempfile.TemporaryFile(prefix="rubric_measures-") as stream:
+        spooled = list(forked_map(lambda path: _spool(path, stream, depth), paths, workers, watch))
+        names = distinct_run_names([run.run_id for run in spooled], paths)
+        yield RunSpool([replace(run, run_id=name) for run, name in zip(spooled, names, strict=True)], stream)
+
+
+def _spool(path: str, stream: IO[bytes], depth: int | None) -> _SpooledRun:
+    run_id, blocks = map_run(path, lambda _, ranking: "\n".join(ranking.doc_ids[:depth]).encode("utf-8"))
+    return _SpooledRun(run_id, _written(stream, blocks))
+
+
+def _written(stream: IO[bytes], blocks: Mapping[str, bytes]) -> dict[str, tuple[int, int]]:
+    """Puts the blocks at the end of the stream; where each stands."""
+    places: dict[str, tuple[int, int]] = {}
+    try:
+        with _end_of(stream) as start:
+            for query_id, block in blocks.items():
+                places[query_id] = (start, len(block))
+                start += len(block)
+            stream.write(b"".join(blocks.values()))
+            stream.flush()
+    except OSError as error:
+        raise InputError(
+            f"{tempfile.gettempdir()}: runs beside large records need room for a temporary file "
+            f"({error.strerror or error}); name another folder with the environment variable TMPDIR"
+        ) from None
+    return places
+
+
+@contextlib.contextmanager
+def _end_of(stream: IO[bytes]) -> Iterator[int]:
+    """The stream at its end, for one process at a time; forked processes have one position in it."""
+    if fcntl is not None:
+        fcntl.lockf(stream, fcntl.LOCK_EX)
+    try:
+        yield stream.seek(0, os.SEEK_END)
+    finally:
+        if fcntl is not None:
+            fcntl.lockf(stream, fcntl.LOCK_UN)

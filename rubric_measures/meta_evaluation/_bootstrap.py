@@ -1,0 +1,349 @@
+"""The topic bootstrap: resampled topics as counts, so that all statistics are one matrix product; BCa intervals.
+
+The unit is the topic (for correlations without per-topic scores, the run). What is drawn depends on the seed, the
+number of units and the number of rounds only, never on which runs or measures are asked for or in which order; callers
+sort their topics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.seeds import seeded
+
+__all__ = [
+    "DEFAULT_ROUNDS",
+    "DEFAULT_SEED",
+    "Interval",
+    "bca_interval",
+    "bca_intervals",
+    "bootstrap_counts",
+    "bootstrap_means",
+    "bootstrap_statistic",
+    "jackknife_counts",
+    "symmetric_interval",
+    "weighted_means",
+]
+
+FloatArray = NDArray[np.float64]
+Method = Literal["bca", "symmetric"]
+
+DEFAULT_ROUNDS = 10_000
+DEFAULT_SEED = 42
+
+# Bootstrap means are compared with each other (ranks, ties); later decimals hold only the order of summation.
+_DECIMALS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An interval of one statistic.
+
+    Attributes:
+        estimate: the statistic of the data; None where it is undefined.
+        low: the lower end; None where no interval can be given.
+        high: the upper end; None likewise.
+        level: the nominal coverage, such as 0.95.
+        units: how many units (topics or runs) were resampled.
+        undefined: in how many rounds the statistic was undefined; these rounds are left out.
+        reason: why there is no interval; empty otherwise.
+        method: `bca` or `symmetric`.
+    """
+
+    estimate: float | None
+    low: float | None
+    high: float | None
+    level: float = 0.95
+    units: int = 0
+    undefined: int = 0
+    reason: str = ""
+    method: Method = "bca"
+
+
+def bootstrap_counts(units: int, rounds: int = DEFAULT_ROUNDS, seed: int = DEFAULT_SEED) -> FloatArray:
+    """How often each unit is drawn in each round: (rounds, units); each row sums to the number of units.
+
+    Args:
+        units: the number of topics (or runs), at least 1.
+        rounds: the number of bootstrap samples.
+        seed: of numpy's PCG64 generator.
+
+    Raises:
+        InputError: units or rounds is below 1.
+
+    >>> bootstrap_counts(4, 3, seed=1).sum(axis=1).tolist()
+    [4.0, 4.0, 4.0]
+    """
+    if units < 1 or rounds < 1:
+        raise InputError(f"a bootstrap needs at least one unit and one round, not {units} and {rounds}")
+    drawn = seeded(seed).multinomial(units, np.full(units, 1.0 / units), size=rounds)
+    counts: FloatArray = drawn.astype(np.float64)
+    return counts
+
+
+def jackknife_counts(units: int) -> FloatArray:
+    """The leave-one-out samples as counts: ones with a zero diagonal, (units, units)."""
+    counts: FloatArray = 1.0 - np.eye(units)
+    return counts
+
+
+def weighted_means(counts: FloatArray, scores: ArrayLike) -> FloatArray:
+    """The mean of every column under every row of counts; NaN scores are missing and take no part.
+
+    mean_b,j = Σ_t c_bt s_tj / Σ_t c_bt [s_tj present]. Rounded to 12 decimals, so that equal means stay equal.
+
+    Args:
+        counts: (rounds, topics).
+        scores: (topics, columns).
+
+    Returns:
+        (rounds, columns); NaN where no drawn topic has a score.
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    present = ~np.isnan(values)
+    if present.all():
+        sizes = counts.sum(axis=1, keepdims=True)
+        totals = counts @ values
+    else:
+        sizes = counts @ present.astype(np.float64)
+        totals = counts @ np.where(present, values, 0.0)
+    means = np.full(totals.shape, np.nan)
+    np.divide(totals, sizes, out=means, where=sizes > 0)
+    return np.round(means, _DECIMALS, out=means)
+
+
+def bca_intervals(
+    estimates: ArrayLike, replicates: ArrayLike, jackknife: ArrayLike, level: float = 0.95
+) -> tuple[FloatArray, FloatArray, NDArray[np.int_]]:
+    """Bias-corrected and accelerated bootstrap intervals of many statistics at once.
+
+    With z_0 = Φ⁻¹(share of replicates below the estimate, half of those equal to it), a = Σ d³ / (6 (Σ d²)^1.5), d the
+    mean of the leave-one-out values minus each of them: the ends are the replicates' quantiles at
+    Φ(z_0 + (z_0 + z) / (1 − a (z_0 + z))) for z = Φ⁻¹((1 ∓ level) / 2), linearly interpolated.
+
+    Args:
+        estimates: the statistics of the data, (columns,).
+        replicates: (rounds, columns); NaN rounds are left out.
+        jackknife: (units, columns), the leave-one-out values; NaN ones are left out.
+        level: between 0 and 1.
+
+    Returns:
+        low, high (NaN where the estimate, or every replicate, is NaN) and the number of NaN replicates, (columns,)
+        each. Constant replicates give an interval of width 0.
+
+    Raises:
+        InputError: the level is not between 0 and 1.
+
+    Source: Efron, Better Bootstrap Confidence Intervals (JASA 1987).
+    """
+    from scipy.special import ndtr, ndtri
+
+    _check_level(level)
+    theta = np.asarray(estimates, dtype=np.float64)
+    drawn = np.sort(np.asarray(replicates, dtype=np.float64), axis=0)
+    left_out = np.asarray(jackknife, dtype=np.float64)
+    undefined = np.isnan(drawn).sum(axis=0)
+    defined = len(drawn) - undefined
+    usable = (defined > 0) & ~np.isnan(theta)
+    sizes = np.maximum(defined, 1)
+    below = (drawn < theta).sum(axis=0) + 0.5 * (drawn == theta).sum(axis=0)
+    # All replicates on one side would put z_0 at infinity: half a replicate is the most that can be said.
+    share = np.clip(below / sizes, 0.5 / sizes, 1.0 - 0.5 / sizes)
+    bias = ndtri(share)
+    acceleration = _acceleration(left_out)
+    ends = []
+    for tail in ((1.0 - level) / 2.0, (1.0 + level) / 2.0):
+        shifted = bias + ndtri(tail)
+        alpha = ndtr(bias + shifted / (1.0 - acceleration * shifted))
+        ends.append(np.where(usable, _quantiles(drawn, alpha, defined), np.nan))
+    return ends[0], ends[1], undefined
+
+
+def _check_level(level: float) -> None:
+    if not 0.0 < level < 1.0:
+        raise InputError(f"an interval's level is between 0 and 1, not {level}")
+
+
+def _acceleration(left_out: FloatArray) -> FloatArray:
+    present = ~np.isnan(left_out)
+    sizes = np.maximum(present.sum(axis=0), 1)
+    centre = np.where(present, left_out, 0.0).sum(axis=0) / sizes
+    gaps = np.where(present, centre - left_out, 0.0)
+    spread = np.sqrt((gaps**2).sum(axis=0))
+    result = np.zeros(len(spread))
+    # Skewness is scale-free: dividing first keeps the cubes of tiny scores from underflowing.
+    real = spread > 1e-12 * np.maximum(1.0, np.abs(centre))
+    result[real] = ((gaps[:, real] / spread[real]) ** 3).sum(axis=0) / 6.0
+    return result
+
+
+def _quantiles(ordered: FloatArray, alpha: FloatArray, defined: NDArray[np.int_]) -> FloatArray:
+    """Quantile alpha_j of column j, whose first defined_j rows are its sorted values; linear interpolation."""
+    place = alpha * np.maximum(defined - 1, 0)
+    lower = np.floor(place).astype(np.intp)
+    upper = np.minimum(lower + 1, np.maximum(defined - 1, 0))
+    columns = np.arange(ordered.shape[1])
+    below, above = ordered[lower, columns], ordered[upper, columns]
+    quantile: FloatArray = below + (place - lower) * (above - below)
+    return quantile
+
+
+def bca_interval(
+    estimate: float, replicates: ArrayLike, jackknife: ArrayLike, level: float = 0.95, units: int = 0
+) -> Interval:
+    """The BCa interval of one statistic; see `bca_intervals`.
+
+    >>> bca_interval(0.5, [0.5, 0.5, 0.5], [0.5, 0.5], units=2)
+    Interval(estimate=0.5, low=0.5, high=0.5, level=0.95, units=2, undefined=0, reason='', method='bca')
+    """
+    column = np.asarray(replicates, dtype=np.float64)[:, None]
+    left_out = np.asarray(jackknife, dtype=np.float64)[:, None]
+    low, high, undefined = bca_intervals([estimate], column, left_out, level)
+    missing = int(undefined[0])
+    if np.isnan(estimate):
+        return Interval(None, None, None, level, units, missing, "the statistic is undefined")
+    if np.isnan(low[0]):
+        return Interval(float(estimate), None, None, level, units, missing, "undefined in every bootstrap round")
+    return Interval(float(estimate), float(low[0]), float(high[0]), level, units, missing)
+
+
+def symmetric_interval(
+    estimate: float,
+    replicates: ArrayLike,
+    level: float = 0.95,
+    units: int = 0,
+    bounds: tuple[float, float] = (-np.inf, np.inf),
+) -> Interval:
+    """The symmetric bootstrap interval of one statistic: θ ± q, q the level-quantile of |θ* − θ|, inside the bounds.
+
+    Resampling topics adds noise to a leaderboard, and noise lowers every rank correlation: nearly all replicates lie
+    below the estimate. A percentile interval then misses the value that more topics would give; BCa runs out of
+    replicates to correct with and may even miss its own estimate; a reflected interval shrinks to a point where the
+    estimate is 1. The symmetric one takes the distance that resampling causes for the distance of the truth, to either
+    side. Its coverage is in benchmarks/README.md.
+
+    Args:
+        estimate: the statistic of the data, or NaN.
+        replicates: (rounds,); NaN rounds are left out.
+        level: between 0 and 1.
+        units: how many units were resampled.
+        bounds: the range of the statistic.
+
+    Raises:
+        InputError: the level is not between 0 and 1.
+
+    Source: Hall, On Symmetric Bootstrap Confidence Intervals (JRSS B 1988).
+
+    >>> symmetric_interval(0.5, [0.25, 0.5, 0.75], level=0.5).low
+    0.25
+    """
+    _check_level(level)
+    drawn = np.asarray(replicates, dtype=np.float64)
+    defined = drawn[~np.isnan(drawn)]
+    missing = len(drawn) - len(defined)
+    if np.isnan(estimate):
+        return Interval(None, None, None, level, units, missing, "the statistic is undefined", "symmetric")
+    if not len(defined):
+        return Interval(
+            float(estimate), None, None, level, units, missing, "undefined in every bootstrap round", "symmetric"
+        )
+    reach = float(np.quantile(np.abs(defined - estimate), level))
+    low, high = max(estimate - reach, bounds[0]), min(estimate + reach, bounds[1])
+    return Interval(float(estimate), float(low), float(high), level, units, missing, "", "symmetric")
+
+
+def bootstrap_statistic(
+    statistic: Callable[[FloatArray], FloatArray],
+    units: int,
+    *,
+    rounds: int = DEFAULT_ROUNDS,
+    seed: int = DEFAULT_SEED,
+    level: float = 0.95,
+    method: Method = "bca",
+    bounds: tuple[float, float] = (-np.inf, np.inf),
+) -> Interval:
+    """The interval of any statistic that can be computed from counts of units.
+
+    Args:
+        statistic: counts (samples, units) -> values (samples,), NaN where undefined.
+        units: the number of topics (or runs).
+        rounds: bootstrap samples.
+        seed: see `bootstrap_counts`.
+        level: the nominal coverage.
+        method: `bca`, or `symmetric` for statistics that noise biases (correlations).
+        bounds: the range of the statistic, for `symmetric`.
+
+    Returns:
+        the interval; with fewer than two units the estimate without one, and the reason.
+    """
+    if units < 1:
+        return Interval(None, None, None, level, units, 0, "there is nothing to resample")
+    estimate = float(statistic(np.ones((1, units)))[0])
+    if np.isnan(estimate):
+        return Interval(None, None, None, level, units, 0, "the statistic is undefined")
+    if units < 2:
+        return Interval(estimate, None, None, level, units, 0, "one unit only; an interval needs two")
+    replicates = statistic(bootstrap_counts(units, rounds, seed))
+    if method == "symmetric":
+        return symmetric_interval(estimate, replicates, level, units, bounds)
+    return bca_interval(estimate, replicates, statistic(jackknife_counts(units)), level, units)
+
+
+def bootstrap_means(
+    scores: ArrayLike, *, rounds: int = DEFAULT_ROUNDS, seed: int = DEFAULT_SEED, level: float = 0.95
+) -> list[Interval]:
+    """The mean of every column (a run, or a run and measure) with its BCa interval over topics.
+
+    Args:
+        scores: (topics, columns), one row a topic; NaN is a missing score and takes no part in the column's mean.
+        rounds: bootstrap samples.
+        seed: see `bootstrap_counts`; all columns see the same resampled topics.
+        level: the nominal coverage.
+
+    Returns:
+        one interval a column, in the scores' unit; `units` is the number of topics that have a score. A column with
+        fewer than two scores has no interval, and a column with none no estimate.
+
+    Raises:
+        InputError: scores is not a table, or a score is infinite.
+
+    >>> result = bootstrap_means([[0.0], [1.0], [1.0], [0.0]], rounds=2000)
+    >>> result[0].estimate, result[0].low, result[0].high
+    (0.5, 0.0, 1.0)
+    """
+    table = np.asarray(scores, dtype=np.float64)
+    if table.ndim != 2:
+        raise InputError(f"scores must be a table of topics × columns, not of shape {table.shape}")
+    if np.isinf(table).any():
+        raise InputError("a score is infinite; leave it out or correct it")
+    topics, columns = table.shape
+    if topics == 0:
+        return [Interval(None, None, None, level, 0, 0, "there is no topic")] * columns
+    estimates = weighted_means(np.ones((1, topics)), table)[0]
+    counts, left_out = bootstrap_counts(topics, rounds, seed), jackknife_counts(topics)
+    result: list[Interval] = []
+    # Column by column in pieces: sorting needs a copy of all replicates.
+    step = max(1, 20_000_000 // rounds)
+    for start in range(0, columns, step):
+        piece = slice(start, start + step)
+        low, high, undefined = bca_intervals(
+            estimates[piece], weighted_means(counts, table[:, piece]), weighted_means(left_out, table[:, piece]), level
+        )
+        sizes = (~np.isnan(table[:, piece])).sum(axis=0)
+        for index, size in enumerate(sizes):
+            estimate = float(estimates[start + index])
+            if size == 0:
+                result.append(Interval(None, None, None, level, 0, 0, "no topic has a score"))
+            elif size == 1:
+                result.append(Interval(estimate, None, None, level, 1, 0, "one topic only; an interval needs two"))
+            else:
+                result.append(
+                    Interval(estimate, float(low[index]), float(high[index]), level, int(size), int(undefined[index]))
+                )
+    return result

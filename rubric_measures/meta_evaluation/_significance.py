@@ -1,0 +1,360 @@
+"""Are two systems different: paired tests over topics, corrections for many pairs, effect sizes, groups of equals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.seeds import seeded
+from rubric_measures.meta_evaluation._bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED
+
+__all__ = [
+    "Correction",
+    "PairedTest",
+    "adjust",
+    "groups_of_equals",
+    "max_t",
+    "paired_tests",
+    "randomised_tukey_hsd",
+    "tukey_hsd",
+]
+
+FloatArray = NDArray[np.float64]
+Correction = Literal["none", "holm", "bh"]
+
+# Up to this many topics all 2^n sign flips are enumerated, and the p-value is exact.
+_EXACT_TOPICS = 13
+# Sums of the same numbers in another order differ by rounding: permutations within this share count as ties.
+ROUNDING = 1e-10
+_PIECE = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class PairedTest:
+    """Two systems compared over the topics that both have.
+
+    Attributes:
+        mean_difference: mean of a − b, in the measure's unit.
+        low: lower end of the t interval of the mean difference; None where undefined.
+        high: its upper end.
+        t: the paired t statistic; None where undefined.
+        p_t: two-sided p-value of the t-test, Student's t with n − 1 degrees of freedom; None where undefined.
+        p_permutation: two-sided p-value of the sign-flip permutation test.
+        exact: whether all 2^n flips were enumerated; else they were drawn, p = (hits + 1) / (rounds + 1).
+        effect_size: Cohen's d_z = mean difference / standard deviation of the differences; None where that is 0.
+        hedges_g: d_z with Hedges' small-sample correction.
+        wins: topics where a > b.
+        ties: topics where a = b.
+        losses: topics where a < b.
+        topics: the number of topics.
+        reason: why the t-test is undefined; empty otherwise.
+    """
+
+    mean_difference: float
+    low: float | None
+    high: float | None
+    t: float | None
+    p_t: float | None
+    p_permutation: float
+    exact: bool
+    effect_size: float | None
+    hedges_g: float | None
+    wins: int
+    ties: int
+    losses: int
+    topics: int
+    reason: str = ""
+
+
+def _sign_flip_p(differences: FloatArray, rounds: int, seed: int) -> tuple[FloatArray, bool]:
+    """Two-sided p-values of the mean of every column (topics, pairs) under random signs."""
+    topics, pairs = differences.shape
+    exact = topics <= _EXACT_TOPICS
+    if exact:
+        codes = np.arange(1 << topics)
+        signs = 1.0 - 2.0 * ((codes[:, None] >> np.arange(topics)) & 1)
+    else:
+        signs = 1.0 - 2.0 * seeded(seed).integers(0, 2, size=(rounds, topics)).astype(np.float64)
+    observed = np.abs(differences.sum(axis=0))
+    limit = observed - ROUNDING * np.abs(differences).sum(axis=0)
+    hits = np.zeros(pairs)
+    step = max(1, _PIECE // max(1, pairs))
+    for start in range(0, len(signs), step):
+        hits += (np.abs(signs[start : start + step] @ differences) >= limit).sum(axis=0)
+    return (hits / len(signs) if exact else (hits + 1.0) / (len(signs) + 1.0)), exact
+
+
+def paired_tests(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    rounds: int = DEFAULT_ROUNDS,
+    seed: int = DEFAULT_SEED,
+    level: float = 0.95,
+) -> list[PairedTest]:
+    """Paired t-test and sign-flip permutation test of every column of `a` with the same column of `b`.
+
+    t = mean(d) / (sd(d) / √n), sd with n − 1. The permutation test flips the sign of every topic's difference: it
+    asks how often |mean| is at least as large. All pairs see the same flips. Where all differences are equal, t is
+    undefined (None); the permutation test still says p = 1 for identical systems.
+
+    Args:
+        a: per-topic scores, (topics,) or (topics, pairs).
+        b: the other systems', same shape, same topics in the same order.
+        rounds: drawn flips, when there are more than 13 topics.
+        seed: of the flips.
+        level: of the t interval.
+
+    Raises:
+        InputError: shapes differ, there is no topic, or a score is not finite.
+
+    Source: Smucker, Allan and Carterette (CIKM 2007) for both tests in retrieval; Cohen (1988) and Hedges (1981) for
+    the effect sizes.
+    """
+    left, right = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if left.shape != right.shape or left.ndim not in (1, 2) or len(left) == 0:
+        raise InputError(f"a paired test needs the same topics on both sides, not shapes {left.shape}, {right.shape}")
+    differences = (left - right).reshape(len(left), -1)
+    if not np.isfinite(differences).all():
+        raise InputError("a paired test needs finite scores; leave topics that a run misses out (and say so)")
+    p_values, exact = _sign_flip_p(differences, rounds, seed)
+    return [
+        _one_test(differences[:, column], float(p_values[column]), exact, level)
+        for column in range(differences.shape[1])
+    ]
+
+
+def _one_test(differences: FloatArray, p_permutation: float, exact: bool, level: float) -> PairedTest:
+    from scipy.special import gammaln, stdtr, stdtrit
+
+    topics = len(differences)
+    mean = float(differences.mean())
+    wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
+    t = p_t = low = high = effect = hedges = None
+    reason = ""
+    scale = float(np.abs(differences).max())
+    if topics < 2:
+        reason = "one topic only; the t-test needs two"
+    elif float(np.ptp(differences)) <= ROUNDING * scale:
+        reason = "the runs are identical on every topic" if scale == 0 else "the runs differ by the same on every topic"
+    else:
+        deviation = float(differences.std(ddof=1))
+        freedom = topics - 1
+        error = deviation / np.sqrt(topics)
+        t = mean / error
+        p_t = float(2.0 * stdtr(freedom, -abs(t)))
+        reach = float(stdtrit(freedom, (1.0 + level) / 2.0)) * error
+        low, high = mean - reach, mean + reach
+        effect = mean / deviation
+        if freedom > 1:
+            # Hedges' J(m) = Γ(m/2) / (√(m/2) Γ((m−1)/2)).
+            hedges = effect * float(np.exp(gammaln(freedom / 2) - gammaln((freedom - 1) / 2)) / np.sqrt(freedom / 2))
+    return PairedTest(
+        mean, low, high, t, p_t, p_permutation, exact, effect, hedges, wins, topics - wins - losses, losses, topics,
+        reason,
+    )  # fmt: skip
+
+
+def adjust(p_values: Sequence[float | None], correction: Correction = "holm") -> list[float | None]:
+    """p-values adjusted for the number of tests; None (undefined) stays None and does not count as a test.
+
+    Holm: the i-th smallest of m becomes max over j ≤ i of min(1, (m − j + 1) p_(j)); bounds the chance of any false
+    difference. BH: min over j ≥ i of min(1, m p_(j) / j); bounds the expected share of false ones.
+
+    Raises:
+        InputError: unknown correction, or a p-value outside [0, 1].
+
+    Source: Holm (1979); Benjamini and Hochberg (1995).
+
+    >>> adjust([0.01, 0.04, None, 0.03])
+    [0.03, 0.06, None, 0.06]
+    >>> adjust([0.01, 0.04, 0.03], "bh")
+    [0.03, 0.04, 0.04]
+    """
+    if correction not in ("none", "holm", "bh"):
+        raise InputError(f"unknown correction {correction!r}; expected none, holm or bh")
+    known = [(value, index) for index, value in enumerate(p_values) if value is not None]
+    for value, _ in known:
+        if not 0.0 <= value <= 1.0:
+            raise InputError(f"a p-value lies between 0 and 1, not {value}")
+    result = list(p_values)
+    if correction == "none":
+        return result
+    known.sort()
+    tests = len(known)
+    bound = 0.0 if correction == "holm" else 1.0
+    order = list(enumerate(known, 1))
+    for rank, (value, index) in order if correction == "holm" else reversed(order):
+        if correction == "holm":
+            bound = max(bound, min(1.0, (tests - rank + 1) * value))
+        else:
+            bound = min(bound, tests * value / rank)
+        result[index] = bound
+    return result
+
+
+def complete_table(scores: ArrayLike) -> FloatArray:
+    """The scores as a table of at least two topics × two runs without holes, or an `InputError`."""
+    table = np.asarray(scores, dtype=np.float64)
+    if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] < 2:
+        raise InputError(f"comparing all runs needs at least two topics and two runs, not shape {table.shape}")
+    if not np.isfinite(table).all():
+        raise InputError("comparing all runs needs a score of every run on every topic; keep the topics they share")
+    return table
+
+
+def tukey_hsd(scores: ArrayLike) -> FloatArray:
+    """Tukey's honestly significant differences of all pairs of runs, topics as blocks: adjusted p-values, (runs, runs).
+
+    Two-way analysis of variance without replication: residual variance s² = Σ (x_tr − x̄_t − x̄_r + x̄)² / ((n−1)(k−1));
+    q = |x̄_i − x̄_j| / (s / √n) against the studentised range of k runs with (n−1)(k−1) degrees of freedom. The diagonal
+    is 1. NaN where the residual variance is 0.
+
+    Args:
+        scores: (topics, runs), complete.
+
+    Raises:
+        InputError: a score is missing, or there are fewer than two topics or runs.
+
+    Source: Tukey (1949); in retrieval: Sakai, Laboratory Experiments in Information Retrieval (2018), chapter 4.
+    """
+    from scipy.stats import studentized_range
+
+    table = complete_table(scores)
+    topics, runs = table.shape
+    means = table.mean(axis=0)
+    residual = table - table.mean(axis=1, keepdims=True) - means + table.mean()
+    freedom = (topics - 1) * (runs - 1)
+    variance = float((residual**2).sum()) / freedom
+    result = np.full((runs, runs), np.nan)
+    if variance > ROUNDING**2 * max(1.0, float(np.abs(table).max()) ** 2):
+        first, second = np.triu_indices(runs, 1)
+        q = np.abs(means[first] - means[second]) / np.sqrt(variance / topics)
+        p_values = np.clip(studentized_range.sf(q, runs, freedom), 0.0, 1.0)
+        result[first, second] = result[second, first] = p_values
+    np.fill_diagonal(result, 1.0)
+    return result
+
+
+def randomised_tukey_hsd(scores: ArrayLike, *, rounds: int = DEFAULT_ROUNDS, seed: int = DEFAULT_SEED) -> FloatArray:
+    """Randomised Tukey HSD of all pairs of runs: adjusted p-values without a normal distribution, (runs, runs).
+
+    In each round the runs' scores are shuffled within every topic; p_ij is the share of rounds, this one included,
+    whose largest minus smallest mean is at least |x̄_i − x̄_j|. The diagonal is 1.
+
+    Args:
+        scores: (topics, runs), complete. Order of the runs changes the draws: pass them in order of their ids.
+        rounds: number of shuffles.
+        seed: of the shuffles.
+
+    Raises:
+        InputError: a score is missing, or there are fewer than two topics or runs.
+
+    Source: Carterette, Multiple Testing in Statistical Analysis of Systems-Based IR Experiments (TOIS 2012), section 4.
+    """
+    table = complete_table(scores)
+    generator = seeded(seed)
+    topics, runs = table.shape
+    ranges = np.empty(rounds)
+    step = max(1, _PIECE // table.size)
+    for start in range(0, rounds, step):
+        size = min(step, rounds - start)
+        shuffled = generator.permuted(np.broadcast_to(table, (size, topics, runs)), axis=2)
+        means = shuffled.mean(axis=1)
+        ranges[start : start + size] = means.max(axis=1) - means.min(axis=1)
+    means = table.mean(axis=0)
+    gaps = np.abs(means[:, None] - means[None, :])
+    ordered = np.sort(ranges)
+    slack = ROUNDING * max(1e-300, float(np.abs(table).max()))
+    hits = rounds - np.searchsorted(ordered, gaps - slack, side="left")
+    result: FloatArray = (hits + 1.0) / (rounds + 1.0)
+    np.fill_diagonal(result, 1.0)
+    return result
+
+
+def max_t(differences: ArrayLike, *, rounds: int = DEFAULT_ROUNDS, seed: int = DEFAULT_SEED) -> list[float | None]:
+    """Single-step MaxT: sign-flip p-values of many paired comparisons, adjusted by the largest |t| of each round.
+
+    The same signs flip all comparisons of a topic, so their correlation is kept, which Holm has to assume away.
+    p_j = (1 + rounds with max_i |t_i| ≥ |t_j|) / (rounds + 1).
+
+    Args:
+        differences: (topics, comparisons), system minus baseline.
+        rounds: drawn flips.
+        seed: of the flips.
+
+    Returns:
+        one p-value a comparison; None where all differences are equal (t is undefined), which then takes no part.
+
+    Raises:
+        InputError: there are fewer than two topics, or a difference is not finite.
+
+    Source: Westfall and Young, Resampling-Based Multiple Testing (1993).
+    """
+    table = np.asarray(differences, dtype=np.float64)
+    if table.ndim != 2 or len(table) < 2 or not np.isfinite(table).all():
+        raise InputError("MaxT needs a complete table of at least two topics × comparisons")
+    varies = np.ptp(table, axis=0) > ROUNDING * np.abs(table).max(axis=0)
+    result: list[float | None] = [None] * table.shape[1]
+    if not varies.any():
+        return result
+    values = table[:, varies]
+    topics = len(values)
+    squares = (values**2).sum(axis=0)
+
+    def statistics(sums: FloatArray) -> FloatArray:
+        # Flipping signs leaves Σ d² as it is, so t is a function of the sum alone.
+        spread = np.maximum(squares - sums**2 / topics, ROUNDING * squares)
+        t: FloatArray = np.abs(sums) / np.sqrt(spread)
+        return t
+
+    observed = statistics(values.sum(axis=0))
+    generator = seeded(seed)
+    largest = np.empty(rounds)
+    step = max(1, _PIECE // max(1, values.shape[1]))
+    for start in range(0, rounds, step):
+        size = min(step, rounds - start)
+        signs = 1.0 - 2.0 * generator.integers(0, 2, size=(size, topics)).astype(np.float64)
+        largest[start : start + size] = statistics(signs @ values).max(axis=1)
+    hits = rounds - np.searchsorted(np.sort(largest), observed * (1.0 - ROUNDING), side="left")
+    for column, count in zip(np.flatnonzero(varies), hits, strict=True):
+        result[int(column)] = float((count + 1.0) / (rounds + 1.0))
+    return result
+
+
+def groups_of_equals(means: Sequence[float], p_values: ArrayLike, alpha: float = 0.05) -> list[tuple[int, ...]]:
+    """The groups of runs that cannot be told apart: maximal stretches of the ranking without a significant pair inside.
+
+    Args:
+        means: a score a run; the ranking is by score, descending, then by index.
+        p_values: (runs, runs), adjusted; NaN (undefined) counts as not different.
+        alpha: a pair is different when p < alpha.
+
+    Returns:
+        groups of at least two run indices, each in order of the ranking, best group first. A run may be in several
+        groups, or in none (it differs from both neighbours).
+
+    >>> groups_of_equals([3.0, 2.0, 1.0], [[1, 0.5, 0.01], [0.5, 1, 0.3], [0.01, 0.3, 1]])
+    [(0, 1), (1, 2)]
+    """
+    table = np.asarray(p_values, dtype=np.float64)
+    runs = len(means)
+    if table.shape != (runs, runs):
+        raise InputError(f"{runs} runs need a {runs} × {runs} table of p-values, not {table.shape}")
+    order = sorted(range(runs), key=lambda run: (-means[run], run))
+    different = table[np.ix_(order, order)] < alpha
+    groups: list[tuple[int, ...]] = []
+    furthest = -1
+    for start in range(runs):
+        end = start
+        while end + 1 < runs and not different[start : end + 1, end + 1].any():
+            end += 1
+        if end > start and end > furthest:
+            groups.append(tuple(order[start : end + 1]))
+        furthest = max(furthest, end)
+    return groups

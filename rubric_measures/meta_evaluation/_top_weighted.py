@@ -1,0 +1,155 @@
+"""Rank correlation in which errors at the top weigh most: τ_AP with and without ties, rank-biased overlap."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.meta_evaluation._batches import FloatArray, pieces, ratio
+
+__all__ = ["rbo_batch", "tau_ap_b_batch", "tau_ap_batch"]
+
+
+def _harmonic(length: int) -> FloatArray:
+    """H(0) … H(length), H(n) = 1 + 1/2 + … + 1/n."""
+    return np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, length + 1))])
+
+
+def tau_ap_batch(x: FloatArray, y: FloatArray) -> FloatArray:
+    """AP correlation of the estimated ranking `y` with the true ranking `x`, errors at the top weigh most.
+
+    Without ties τ_AP = 2/(n−1) Σ_{i=2..n} C(i)/(i−1) − 1, with C(i) the number of runs above rank i of y that x, too,
+    has above the run at rank i. Where y has ties this is τ_AP,a, the mean over all orders of the tied runs.
+    In [−1, 1], not symmetric. NaN where x has ties (a true ranking has none; use `tau_ap_b_batch`), where all runs are
+    tied in y, and with fewer than two runs.
+
+    Source: Yilmaz, Aslam and Robertson (SIGIR 2008); ties: Urbano and Marrero (ICTIR 2017), section 3.
+    """
+    samples, runs = x.shape
+    if runs < 2:
+        return np.full(samples, np.nan)
+    harmonic = _harmonic(2 * runs)
+    result = np.empty(samples)
+    for piece in pieces(samples, runs * runs):
+        xs, ys = x[piece], y[piece]
+        above = ys[:, None, :] > ys[:, :, None]
+        place = 1 + above.sum(axis=2)
+        tied = (ys[:, None, :] == ys[:, :, None]).sum(axis=2)
+        concordant = (above & (xs[:, None, :] > xs[:, :, None])).sum(axis=2)
+        # A run of a group of t that starts at rank p stands at p, p+1, …, p+t−1 equally often.
+        spread = harmonic[place + tied - 2] - harmonic[np.maximum(place - 2, 0)]
+        total = np.where(place > 1, concordant * spread / tied, 0.0)
+        # Inside a group every pair is concordant in half of the orders.
+        inside = (tied - 1) - (place - 1) * (harmonic[place + tied - 2] - harmonic[place - 1])
+        total += inside / (2.0 * tied)
+        undefined = _has_ties(xs) | (place.max(axis=1) == 1)
+        result[piece] = np.where(undefined, np.nan, 2.0 * total.sum(axis=1) / (runs - 1) - 1.0)
+    return result
+
+
+def _tau_ap_b_one_way(x: FloatArray, y: FloatArray) -> FloatArray:
+    above = y[:, None, :] > y[:, :, None]
+    place = 1 + above.sum(axis=2)
+    concordant = (above & (x[:, None, :] > x[:, :, None])).sum(axis=2)
+    below_top = place > 1
+    share = np.where(below_top, concordant / np.maximum(place - 1, 1), 0.0).sum(axis=1)
+    return 2.0 * ratio(share, below_top.sum(axis=1).astype(np.float64)) - 1.0
+
+
+def tau_ap_b_batch(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Symmetric AP correlation of two rankings that may both have ties, τ_AP,b.
+
+    The mean of two directions; in one direction 2/(n − t_1) Σ_{i > t_1} C(i)/(p_i − 1) − 1, where p_i is the first rank
+    of the group of run i, t_1 the size of the top group, C(i) the runs above that group which the other ranking, too,
+    has above run i. In [−1, 1]; NaN where all runs of a side are tied.
+
+    Source: Urbano and Marrero, The Treatment of Ties in AP Correlation (ICTIR 2017), section 4.
+    """
+    samples, runs = x.shape
+    result = np.empty(samples)
+    for piece in pieces(samples, runs * runs):
+        xs, ys = x[piece], y[piece]
+        result[piece] = (_tau_ap_b_one_way(xs, ys) + _tau_ap_b_one_way(ys, xs)) / 2.0
+    return result
+
+
+def _contributions(scores: FloatArray, ties: str) -> FloatArray:
+    """How much of each run is in the ranking down to depth 1 … n: (samples, runs, depths), in [0, 1]."""
+    runs = scores.shape[1]
+    first = (scores[:, None, :] > scores[:, :, None]).sum(axis=2)[:, :, None]
+    size = (scores[:, None, :] == scores[:, :, None]).sum(axis=2)[:, :, None]
+    depth = np.arange(1, runs + 1)[None, None, :]
+    if ties == "w":
+        entered: FloatArray = (depth > first).astype(np.float64)
+        return entered
+    share: FloatArray = np.clip((depth - first) / size, 0.0, 1.0)
+    return share
+
+
+def _has_ties(scores: FloatArray) -> NDArray[np.bool_]:
+    ordered = np.sort(scores, axis=1)
+    tied: NDArray[np.bool_] = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+    return tied
+
+
+def _rbo_without_ties(x: FloatArray, y: FloatArray, p: float) -> FloatArray:
+    """RBO_EXT where no run is tied: run i is in both rankings from depth m_i on, m_i the larger of its two ranks.
+
+    So Σ_d X_d p^d / d = Σ_i W(m_i) with W(m) = Σ_{d=m..n} p^d / d, and A_n = 1: a look-up for each run, not for each
+    run and depth.
+    """
+    runs = x.shape[1]
+    depths = np.arange(1, runs + 1)
+    tails = np.cumsum((p**depths / depths)[::-1])[::-1]
+    rank_x, rank_y = (np.argsort(np.argsort(-scores, axis=1), axis=1) for scores in (x, y))
+    seen: FloatArray = tails[np.maximum(rank_x, rank_y)].sum(axis=1)
+    result: FloatArray = (1.0 - p) / p * (seen + p ** (runs + 1) / (1.0 - p))
+    return result
+
+
+def rbo_batch(x: FloatArray, y: FloatArray, p: float = 0.9, ties: Literal["a", "b", "w"] = "a") -> FloatArray:
+    """Rank-biased overlap, extrapolated, of two rankings of the same runs.
+
+    RBO_EXT = (1−p)/p [Σ_{d=1..n} A_d p^d + A_n p^(n+1)/(1−p)], A_d the agreement of the two rankings at depth d. With
+    X_d = Σ_i c_i(d) c'_i(d), c_i(d) the share of run i above depth d: ties "a" (a tie is an unknown order; the mean
+    over all orders) A_d = X_d / d; "b" (the same, corrected for what ties hide) A_d = X_d / (|c(d)| |c'(d)|); "w" (a
+    tie is equality, all of a group enter with its first rank) A_d = 2 X_d / (Σ c + Σ c'). In [0, 1]; with everything
+    tied "b" and "w" say 1 and "a" its chance value; NaN where there is no run.
+
+    Args:
+        x: scores, (samples, runs), higher is better.
+        y: the other leaderboard's.
+        p: persistence, between 0 and 1; the higher, the deeper it looks.
+        ties: the variant.
+
+    Raises:
+        InputError: p is not between 0 and 1.
+
+    Source: Webber, Moffat and Zobel (TOIS 2010); ties: Corsi and Urbano (SIGIR 2024), sections 4 and 5.
+    """
+    if not 0.0 < p < 1.0:
+        raise InputError(f"RBO's persistence p is {p}; it lies between 0 and 1")
+    samples, runs = x.shape
+    if runs == 0:
+        return np.full(samples, np.nan)
+    weights = p ** np.arange(1, runs + 1)
+    result = np.empty(samples)
+    tied = _has_ties(x) | _has_ties(y)
+    result[~tied] = _rbo_without_ties(x[~tied], y[~tied], p)
+    rows = np.flatnonzero(tied)
+    for part in pieces(len(rows), runs * runs):
+        piece = rows[part]
+        left, right = _contributions(x[piece], ties), _contributions(y[piece], ties)
+        overlap = (left * right).sum(axis=1)
+        if ties == "w":
+            agreement = 2.0 * overlap / (left.sum(axis=1) + right.sum(axis=1))
+        elif ties == "a":
+            agreement = overlap / np.arange(1, runs + 1)
+        else:
+            agreement = overlap / np.sqrt((left**2).sum(axis=1) * (right**2).sum(axis=1))
+        tail = agreement[:, -1] * p ** (runs + 1) / (1.0 - p)
+        result[piece] = (1.0 - p) / p * (agreement @ weights + tail)
+    return result

@@ -1,0 +1,370 @@
+"""The tournament: ratings with intervals, groups that cannot be told apart, and the result as a leaderboard."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from rubric_measures.base.entities import Preference
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.signature import Signature, content_hash
+from rubric_measures.leaderboards.scoring import Cell, Leaderboard, collect_cells
+from rubric_measures.pairwise._bradley_terry import components, fit_strengths, resampled_points
+from rubric_measures.pairwise._elo import EloSettings, elo_ratings
+from rubric_measures.pairwise._games import Games, PositionBias, WinTable, gather_games, position_bias, win_table
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    FloatArray = NDArray[np.float64]
+
+__all__ = ["MEASURES", "Rating", "Tournament", "TournamentSettings", "rate_games"]
+
+MEASURES = ("BradleyTerry", "Elo", "WinRate")
+# Strengths are shown on the scale of Elo: 400 points are odds of ten to one.
+_SCALE = 400.0 / math.log(10.0)
+_MIDDLE = 1000.0
+# With fewer queries, a note says that intervals are too narrow.
+_FEW = 10
+
+
+@dataclass(frozen=True)
+class TournamentSettings:
+    """How games become ratings.
+
+    Attributes:
+        prior: see `fit_strengths`, in games.
+        rounds: bootstrap samples.
+        level: of the intervals.
+        seed: of the bootstrap.
+        unit: what is drawn: `queries` or `games`.
+        elo: the settings of Elo.
+    """
+
+    prior: float = 0.1
+    rounds: int = 1000
+    level: float = 0.95
+    seed: int = 42
+    unit: str = "queries"
+    elo: EloSettings = field(default_factory=EloSettings)
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.level < 1.0:
+            raise InputError(f"an interval's level is between 0 and 1, not {self.level:g}")
+
+
+@dataclass(frozen=True)
+class Rating:
+    """What the games say about one agent.
+
+    Attributes:
+        agent: the agent.
+        rating: its Bradley–Terry strength as 1000 + 400 / ln 10 · θ; the mean over all agents is 1000.
+        low: lower end of the bootstrap interval; None where nothing bounds it from below (it, or the group it is
+            connected with, took no point from some agents that took points from it), or with too few queries.
+        high: upper end; None where nothing bounds it from above, or with too few queries.
+        standard_error: standard deviation of the bootstrap ratings; None without intervals.
+        elo: its mean Elo rating over all replays.
+        order_noise: the standard deviation of the final Elo ratings over the replays; no uncertainty.
+        wins: games won.
+        ties: games tied.
+        losses: games lost.
+        undecided: games without a verdict; they count for nobody.
+        groups: places (from 0) in `Tournament.groups`.
+    """
+
+    agent: str
+    rating: float
+    low: float | None
+    high: float | None
+    standard_error: float | None
+    elo: float
+    order_noise: float
+    wins: int
+    ties: int
+    losses: int
+    undecided: int
+    groups: tuple[int, ...] = ()
+
+    @property
+    def games(self) -> int:
+        """Decided games."""
+        return self.wins + self.ties + self.losses
+
+
+@dataclass(frozen=True)
+class Tournament:
+    """The result of a tournament.
+
+    Attributes:
+        ratings: one an agent, best first; equal ones by name. Agents that cannot be compared (`separate`) are ranked
+            apart, one group after the other.
+        groups: longest runs of neighbours in the ranking of which no two can be told apart: the interval of their
+            difference (same bootstrap, not corrected for many comparisons) holds 0, or a difference that the prior
+            alone makes. Groups overlap, but never hold agents that cannot be compared. Empty without intervals.
+        table: who beat whom, in the order of the ratings.
+        bias: what the order of the answers did.
+        notes: what must be known beside the numbers, one line each.
+        separate: groups of agents that never met, not even through others; one group when all can be compared.
+        games: the number of decided games.
+        queries: the number of queries with decided games.
+        undecided: status -> games without a verdict.
+        by_people: decided games judged by people.
+        win_rates: agent -> query_id -> share of points in its games, a tie being half.
+        signature: what produced the numbers.
+    """
+
+    ratings: tuple[Rating, ...]
+    groups: tuple[tuple[str, ...], ...]
+    table: WinTable
+    bias: PositionBias
+    notes: tuple[str, ...]
+    separate: tuple[tuple[str, ...], ...]
+    games: int
+    queries: int
+    undecided: Mapping[str, int]
+    by_people: int
+    win_rates: Mapping[str, Mapping[str, float]]
+    signature: Signature
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every game has a verdict and all agents can be compared."""
+        return not self.undecided and len(self.separate) == 1
+
+    def leaderboard(self) -> Leaderboard:
+        """The ratings as a leaderboard: `BradleyTerry` (with standard error), `Elo`, and `WinRate` with its queries.
+
+        WinRate is the mean over the agent's queries of its share of points, in [0, 1]. Coverage is the share of an
+        agent's games that have a verdict. Elo has no standard error: its order noise is none.
+        """
+        shares = collect_cells({agent: {"WinRate": dict(values)} for agent, values in self.win_rates.items()})
+        cells: dict[str, dict[str, Cell]] = {}
+        for one in self.ratings:
+            counts = (self.queries, one.games / (one.games + one.undecided or 1), one.undecided)
+            share = shares[one.agent]["WinRate"]
+            cells[one.agent] = {
+                "BradleyTerry": Cell(one.rating, one.standard_error, *counts),
+                "Elo": Cell(one.elo, None, *counts),
+                "WinRate": Cell(share.mean, share.standard_error, share.queries, *counts[1:]),
+            }
+        values = {
+            one.agent: {"BradleyTerry": {}, "Elo": {}, "WinRate": dict(self.win_rates[one.agent])}
+            for one in self.ratings
+        }
+        return Leaderboard(MEASURES, values, cells, self.signature)
+
+
+def rate_games(
+    preferences: Iterable[Preference],
+    settings: TournamentSettings | None = None,
+    agents: Sequence[str] | None = None,
+) -> Tournament:
+    """Rates agents by their games.
+
+    Games without a verdict count for nobody. The result depends on the games and the settings, not on their order.
+
+    Args:
+        preferences: the games.
+        settings: how.
+        agents: the agents that may play; None takes those of the games.
+
+    Raises:
+        InputError: the games are wrong (see `gather_games`), or, without a prior, ratings do not exist.
+        UnknownNameError: an agent of a game is not among `agents`.
+
+    Source: Rackauckas, Câmara & Zavrel, LLM4Eval 2024 (Elo, win rates); Bradley & Terry 1952 (strengths).
+    """
+    settings = settings or TournamentSettings()
+    listed = list(preferences)
+    games = gather_games(listed, agents)
+    total = games.points().sum(axis=0)
+    separate, pieces = components(total)
+    strengths = fit_strengths(total, settings.prior)
+    spread = _spread(games, strengths, settings)
+    elo, noise = elo_ratings(games, settings.elo)
+    ranked = [sorted(piece, key=lambda place: (-round(float(strengths[place]), 9), place)) for piece in separate]
+    order = [place for piece in ranked for place in piece]
+    groups = [group for piece in ranked for group in _groups(piece, spread.apart)] if spread else []
+    wins, ties = games.outcomes()
+    open_below, open_above = _open_ends(total, pieces)
+    ratings = []
+    for place in order:
+        ratings.append(
+            Rating(
+                games.agents[place],
+                _MIDDLE + _SCALE * float(strengths[place]),
+                _MIDDLE + _SCALE * float(spread.low[place]) if spread and place not in open_below else None,
+                _MIDDLE + _SCALE * float(spread.high[place]) if spread and place not in open_above else None,
+                _SCALE * float(spread.error[place]) if spread else None,
+                float(elo[place]),
+                float(noise[place]),
+                int(wins[place].sum()),
+                int(ties[place].sum()),
+                int(wins[:, place].sum()),
+                games.lost.get(games.agents[place], 0),
+                tuple(number for number, group in enumerate(groups) if place in group),
+            )
+        )
+    names = games.agents
+    return Tournament(
+        tuple(ratings),
+        tuple(tuple(names[place] for place in group) for group in groups),
+        win_table(games, [names[place] for place in order]),
+        position_bias(listed),
+        tuple(_notes(games, separate, pieces, settings, spread)),
+        tuple(tuple(names[place] for place in piece) for piece in separate),
+        len(games),
+        len(games.query_ids),
+        games.undecided,
+        games.by_people,
+        _win_rates(games),
+        _signature(games, listed, settings),
+    )
+
+
+class _Spread(NamedTuple):
+    """What the bootstrap says: ends and standard error of each strength, which pairs differ, samples left out."""
+
+    low: FloatArray
+    high: FloatArray
+    error: FloatArray
+    apart: NDArray[np.bool_]
+    left_out: int
+
+
+def _spread(games: Games, strengths: FloatArray, settings: TournamentSettings) -> _Spread | None:
+    """Percentile intervals; None where there are too few units or samples."""
+    import numpy as np
+
+    if (len(games.query_ids) if settings.unit == "queries" else len(games)) < 2:
+        return None
+    blocks = []
+    for points in resampled_points(games, settings.rounds, settings.seed, settings.unit):
+        if settings.prior == 0:
+            # Without a prior, samples in which wins do not connect all agents have no strengths.
+            points = points[[len(components(one)[1]) == 1 for one in points]]
+        if len(points):
+            blocks.append(fit_strengths(points, settings.prior, strengths))
+    if sum(map(len, blocks)) < 2:
+        return None
+    drawn = np.concatenate(blocks)
+    ends = [(1 - settings.level) / 2, (1 + settings.level) / 2]
+    low, high = np.quantile(drawn, ends, axis=0)
+    size = drawn.shape[1]
+    apart = np.zeros((size, size), dtype=bool)
+    # Two agents that only tied differ by what the prior does to each: a distance that a prior twice as strong would
+    # double is none that games have shown.
+    stronger = fit_strengths(games.points().sum(axis=0), 2 * settings.prior, strengths) - strengths
+    for place in range(size):
+        below, above = np.quantile(drawn[:, [place]] - drawn, ends, axis=0)
+        least = 2 * np.abs(stronger[place] - stronger) + 1e-9
+        apart[place] = (below > least) | (above < -least)
+    return _Spread(low, high, drawn.std(axis=0, ddof=1), apart, settings.rounds - len(drawn))
+
+
+def _open_ends(total: FloatArray, pieces: list[list[int]]) -> tuple[set[int], set[int]]:
+    """The agents that nothing bounds from below, and from above: points flow between two pieces one way only."""
+    below: set[int] = set()
+    above: set[int] = set()
+    for piece in pieces:
+        others = [place for place in range(len(total)) if place not in piece]
+        if total[others][:, piece].sum() > 0:
+            below.update(piece)
+        if total[piece][:, others].sum() > 0:
+            above.update(piece)
+    return below, above
+
+
+def _groups(order: Sequence[int], apart: NDArray[np.bool_]) -> list[tuple[int, ...]]:
+    groups: list[tuple[int, ...]] = []
+    end = 0
+    for start in range(len(order)):
+        stop = max(end, start + 1)
+        while stop < len(order) and not any(apart[order[stop], other] for other in order[start:stop]):
+            stop += 1
+        if stop > end:
+            groups.append(tuple(order[start:stop]))
+        end = stop
+    return groups
+
+
+def _win_rates(games: Games) -> dict[str, dict[str, float]]:
+    points = games.points()
+    taken, given = points.sum(axis=2), points.sum(axis=1)
+    return {
+        agent: {
+            query_id: float(taken[query, place] / (taken[query, place] + given[query, place]))
+            for query, query_id in enumerate(games.query_ids)
+            if taken[query, place] + given[query, place] > 0
+        }
+        for place, agent in enumerate(games.agents)
+    }
+
+
+def _notes(
+    games: Games,
+    separate: list[list[int]],
+    pieces: list[list[int]],
+    settings: TournamentSettings,
+    spread: _Spread | None,
+) -> list[str]:
+    def named(groups: list[list[int]]) -> str:
+        return " | ".join(", ".join(games.agents[place] for place in group) for group in groups)
+
+    notes = []
+    if len(separate) > 1:
+        notes.append(
+            f"{len(separate)} groups of agents never met, not even through others; ratings of different groups cannot "
+            f"be compared: {named(separate)}"
+        )
+    elif len(pieces) > 1:
+        notes.append(
+            f"the games do not fix every distance, the prior of {settings.prior:g} games does: of these groups, none "
+            f"took a point from one further left: {named(pieces)}"
+        )
+    alone = [group for group in pieces if len(group) == 1]
+    total = games.points().sum(axis=0)
+    for what, sums in (("won every game", total.sum(axis=0)), ("lost every game", total.sum(axis=1))):
+        names = [games.agents[place] for (place,) in alone if sums[place] == 0 and _played(total, place)]
+        if names:
+            notes.append(f"{', '.join(names)} {what}: the rating is as far out as the prior lets it be")
+    if len(games.query_ids) < 2 and settings.unit == "queries":
+        notes.append("no intervals: the games are about one query, and a bootstrap over queries needs two or more")
+    elif len(games.query_ids) < _FEW and settings.unit == "queries":
+        notes.append(f"only {len(games.query_ids)} queries: bootstrap intervals of so few are too narrow")
+    if spread and spread.left_out:
+        notes.append(
+            f"{spread.left_out} of {settings.rounds} bootstrap samples left out: without a prior they have no strengths"
+        )
+    if games.undecided:
+        counts = ", ".join(f"{count} {status}" for status, count in games.undecided.items())
+        notes.append(f"{sum(games.undecided.values())} games without a verdict count for nobody: {counts}")
+    if games.by_people:
+        notes.append(f"{games.by_people} of {len(games)} games were judged by people")
+    return notes
+
+
+def _played(total: FloatArray, place: int) -> bool:
+    return bool(total[place].sum() + total[:, place].sum() > 0)
+
+
+def _signature(games: Games, listed: Sequence[Preference], settings: TournamentSettings) -> Signature:
+    from rubric_measures import __version__
+
+    outcomes = sorted([game.query_id, game.agent_a, game.agent_b, game.verdict or "", game.grader] for game in listed)
+    return Signature(
+        {
+            "version": __version__,
+            "games": content_hash(outcomes)[:12],
+            "agents": len(games.agents),
+            "model": "BradleyTerry",
+            "ties": "half",
+            "prior": settings.prior,
+            "bootstrap": f"{settings.unit},{settings.rounds},seed {settings.seed},level {settings.level:g},percentile",
+            "elo": settings.elo.as_json(),
+        }
+    )

@@ -1,0 +1,69 @@
+"""What files say about a passage besides its grades: judgments by people, rankings by systems; the base of all models.
+
+Source: as `workbench_models`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = ["MAX_RANK", "Judgment", "PassageData", "RankingEntry", "Record"]
+
+# Longer than any ranking: what stands at a rank is looked at together with all ranks above it.
+MAX_RANK = 1_000_000
+
+
+class Record(BaseModel):
+    """Base of the models of files: frozen, no coercion, unknown fields kept, our names and the file's accepted."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        frozen=True,
+        strict=True,
+        populate_by_name=True,
+        allow_inf_nan=False,
+        ser_json_inf_nan="constants",
+    )
+
+
+class Judgment(Record):
+    """What a person (or an official assessor) said about the relevance of a passage; any integer.
+
+    Attributes:
+        doc_id: the passage (`paragraphId`).
+        query_id: the query (`query`).
+        relevance: the label.
+        title_query: the query's title, where the file has it (`titleQuery`).
+    """
+
+    doc_id: str = Field(alias="paragraphId")
+    query_id: str = Field(alias="query")
+    relevance: int
+    title_query: str | None = Field(default=None, alias="titleQuery")
+
+
+class RankingEntry(Record):
+    """Where a system ranked the passage.
+
+    Attributes:
+        method: the system (run_id).
+        doc_id: the passage (`paragraphId`).
+        query_id: the query (`queryId`).
+        rank: from 0 or 1, as the file has it; never negative, at most `MAX_RANK`.
+        score: finite.
+    """
+
+    method: str
+    doc_id: str = Field(alias="paragraphId")
+    query_id: str = Field(alias="queryId")
+    rank: Annotated[int, Field(ge=0, le=MAX_RANK)]
+    score: float
+
+
+class PassageData(Record):
+    """Judgments and rankings of one passage; either list may be missing, null or empty."""
+
+    judgments: list[Judgment] | None = None
+    rankings: list[RankingEntry] | None = None

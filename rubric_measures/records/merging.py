@@ -1,0 +1,353 @@
+"""Graded records put together: files merged, passage by passage, field by field."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from typing import Any, NamedTuple, NoReturn, TypeVar
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.signature import canonical_json
+from rubric_measures.records.files import (
+    ITEM_CONTENTS,
+    DirectGrade,
+    GradedPassage,
+    ItemGradeSet,
+    Judgment,
+    PassageData,
+    QueryPassages,
+    RankingEntry,
+    grader_hash,
+    items_of_entry,
+)
+from rubric_measures.records.models import Record
+
+__all__ = ["merge_records"]
+
+_LOG = logging.getLogger("rubric_measures")
+_R = TypeVar("_R", bound=Record)
+
+
+def merge_records(parts: Iterable[Iterable[QueryPassages]]) -> list[QueryPassages]:
+    """Unites records: queries and passages in order of first appearance, no passage twice in a query.
+
+    Judgments and rankings of a passage are united. Grade sets stay apart by model, its options, prompt and kind of
+    item, by the settings that they name, and by bank (sets without a common item); sets that agree in all of that
+    become one, in which a grade stands before a failure, and the grade of a whole text before that of a truncated one.
+    Unknown fields are kept; of two replies with the same grade the first is, which is counted.
+
+    Raises:
+        InputError: two files contradict each other: another text, judgment, title of the query, rank, grade or unknown
+            field for one passage, or another passage at one rank of a run; the message names query and passage.
+    """
+    merged: dict[str, dict[str, GradedPassage]] = {}
+    replies: Counter[str] = Counter()
+    for part in parts:
+        for group in part:
+            merger = _Merger(group.query_id, replies)
+            members = merged.setdefault(group.query_id, {})
+            _check_ranks(group.query_id, members.values(), group.passages)
+            for passage in group.passages:
+                known = members.get(passage.doc_id)
+                members[passage.doc_id] = passage if known is None else merger.passage(known, passage)
+    if replies.total():
+        llm, _ = replies.most_common(1)[0]
+        _LOG.warning(
+            "%d replies left out (such as one of %s): another file has another reply with the same grade",
+            replies.total(),
+            llm,
+        )
+    return [QueryPassages(query_id, list(members.values())) for query_id, members in merged.items()]
+
+
+def _check_ranks(query_id: str, known: Iterable[GradedPassage], passages: Iterable[GradedPassage]) -> None:
+    """Refuses runs of one name of which each has a passage at a rank where the other has another: they are two runs.
+
+    Parts of one ranking have different ranks; passages that share one do so in a whole ranking.
+    """
+    theirs = _passages_by_rank(passages)
+    mine = _passages_by_rank(known) if theirs else {}
+    for place, after in theirs.items():
+        before = mine.get(place, after)
+        if not (before <= after or after <= before):
+            _, run_id, rank = place
+            raise InputError(
+                f"query {query_id!r}: the run {run_id!r} has {min(before - after)!r} at rank {rank} in one file and "
+                f"{min(after - before)!r} in another; two runs have that name, give one of them another"
+            )
+
+
+def _passages_by_rank(passages: Iterable[GradedPassage]) -> dict[tuple[str, str, int], set[str]]:
+    """(query, run, rank) -> ids."""
+    found: dict[tuple[str, str, int], set[str]] = {}
+    for passage in passages:
+        for place in passage.rankings:
+            found.setdefault((place.query_id, place.method, place.rank), set()).add(passage.doc_id)
+    return found
+
+
+class _Merger:
+    """Merges two descriptions of one passage; knows the query for its messages, counts what it leaves out."""
+
+    def __init__(self, query_id: str, replies: Counter[str]) -> None:
+        self.query_id = query_id
+        self.replies = replies
+        self.doc_id = ""
+
+    def _conflict(self, what: str, one: object, other: object) -> NoReturn:
+        one, other = (" ".join(repr(value).split())[:60] for value in (one, other))
+        raise InputError(
+            f"query {self.query_id!r}, passage {self.doc_id!r}: {what} is {one} in one file and {other} in another"
+        )
+
+    def passage(self, one: GradedPassage, other: GradedPassage) -> GradedPassage:
+        self.doc_id = one.doc_id
+        if one == other:
+            return one
+        if one.text != other.text:
+            self._conflict("the text", one.text, other.text)
+        fields: dict[str, Any] = {}
+        if other.paragraph not in (None, "", one.paragraph):
+            if one.paragraph not in (None, ""):
+                self._conflict("paragraph", one.paragraph, other.paragraph)
+            fields["paragraph"] = other.paragraph
+        if other.paragraph_data is not None:
+            fields["paragraph_data"] = self.data(one.paragraph_data or PassageData(), other.paragraph_data)
+        if other.exam_grades is not None:
+            fields["exam_grades"] = self.item_grades(one.exam_grades or [], other.exam_grades)
+        if other.grades is not None:
+            fields["grades"] = self.direct_grades(one.grades or [], other.grades)
+        return self.with_unknown(one, other, fields)
+
+    def with_unknown(self, one: _R, other: _R, fields: Mapping[str, Any]) -> _R:
+        """A copy of `one` with new fields, those that only `other` has, and the unknown fields of both."""
+        mine, theirs = one.model_extra or {}, other.model_extra or {}
+        for name in mine.keys() & theirs.keys():
+            if name == "provenance" and _bare(mine[name]) == _bare(theirs[name]):
+                # What describes a grader in full stands in one of its entries only.
+                mine = {**mine, name: {**theirs[name], **mine[name]}}
+            elif name == ITEM_CONTENTS and isinstance(mine[name], Mapping) and isinstance(theirs[name], Mapping):
+                for item_id in mine[name].keys() & theirs[name].keys():
+                    if mine[name][item_id] != theirs[name][item_id]:
+                        what = f"what item {item_id!r} said when it was graded"
+                        self._conflict(what, mine[name][item_id], theirs[name][item_id])
+                mine = {**mine, name: {**theirs[name], **mine[name]}}
+            elif mine[name] != theirs[name]:
+                self._conflict(name, mine[name], theirs[name])
+        unset = other.model_fields_set - one.model_fields_set - fields.keys() - theirs.keys()
+        missing = {name: getattr(other, name) for name in sorted(unset)}
+        return one.model_copy(update={**missing, **theirs, **mine, **fields})
+
+    def data(self, one: PassageData, other: PassageData) -> PassageData:
+        fields: dict[str, Any] = {}
+        if other.judgments is not None:
+            fields["judgments"] = self.united(one.judgments or [], other.judgments, _judgment)
+        if other.rankings is not None:
+            fields["rankings"] = self.united(one.rankings or [], other.rankings, _place)
+        return self.with_unknown(one, other, fields)
+
+    def united(self, one: Sequence[_R], other: Sequence[_R], read: Callable[[_R], _Said]) -> list[_R]:
+        """The entries of both lists; what both say is there once, and what one list says twice stays twice.
+
+        Several entries of one key are several people's judgments (or a ranking with the passage twice, for its reader
+        to refuse). Either list may have more of them than the other, but not each something that the other lacks.
+        """
+        entries = list(one)
+        free: dict[_Said, list[int]] = {}
+        for place, entry in enumerate(one):
+            free.setdefault(read(entry), []).append(place)
+        for entry in other:
+            waiting = free.get(read(entry), [])
+            alike = [place for place in waiting if _may_be_one(one[place], entry)]
+            if not alike:
+                entries.append(entry)
+                continue
+            place = next((place for place in alike if one[place] == entry), alike[0])
+            waiting.remove(place)
+            if one[place] != entry:
+                entries[place] = self.with_unknown(one[place], entry, self.title(one[place], entry))
+        if len(entries) > len(one):
+            self.check_values(list(map(read, one)), list(map(read, other)))
+        return entries
+
+    def title(self, one: Record, other: Record) -> dict[str, Any]:
+        """The title of the query that stands beside a judgment, as a field, where two entries say it differently.
+
+        Empty ones and the query's id stand where nobody knew a title.
+        """
+        if not isinstance(one, Judgment) or not isinstance(other, Judgment) or one.title_query == other.title_query:
+            return {}
+        said = [title for title in (one.title_query, other.title_query) if title and title != one.query_id]
+        if len(set(said)) > 1:
+            self._conflict("the title of the query (titleQuery)", *said)
+        return {"title_query": said[0] if said else one.title_query or other.title_query}
+
+    def check_values(self, one: Sequence[_Said], other: Sequence[_Said]) -> None:
+        """Refuses two lists of which each says something of a key that the other does not."""
+        mine: dict[tuple[str, str], list[object]] = {}
+        theirs: dict[tuple[str, str], list[object]] = {}
+        for said, values in ((one, mine), (other, theirs)):
+            for key, value in said:
+                values.setdefault(key, []).append(value)
+        for key, after in theirs.items():
+            before = mine.get(key, [])
+            if before and not (set(before) <= set(after) or set(after) <= set(before)):
+                what = f"rank and score in {key[1]!r}" if key[1] else "the judgment"
+                self._conflict(what, *(values[0] if len(values) == 1 else values for values in (before, after)))
+
+    def item_grades(self, one: Sequence[ItemGradeSet], other: Sequence[ItemGradeSet]) -> list[ItemGradeSet]:
+        sets = list(one)
+        for entry in other:
+            if entry in sets:
+                continue
+            # Two sets without a common item may turn out to be parts of one when a third is like both.
+            parts = [known for known in sets if self._belong_together(known, entry)]
+            if not parts:
+                sets.append(entry)
+                continue
+            whole = parts[0]
+            for part in [*parts[1:], entry]:
+                whole = self.grade_set(whole, part)
+            kept = [known for known in sets if not any(known is part for part in parts[1:])]
+            sets = [whole if known is parts[0] else known for known in kept]
+        return sets
+
+    @staticmethod
+    def _belong_together(one: ItemGradeSet, other: ItemGradeSet) -> bool:
+        same_grader = _grader(one) == _grader(other)
+        return same_grader and (one == other or not _items(one).keys().isdisjoint(_items(other)))
+
+    def grade_set(self, one: ItemGradeSet, other: ItemGradeSet) -> ItemGradeSet:
+        """The union of two sets of one grader over one bank."""
+        mine, theirs = _items(one), _items(other)
+        known = {item_id: None for item_id in mine if None not in (mine[item_id], theirs.get(item_id))}
+        for item_id in known:
+            if mine[item_id] != theirs[item_id]:
+                self._conflict(f"the grade of item {item_id!r} by {one.llm}", mine[item_id], theirs[item_id])
+        first = dict(one.answers)
+        self.replies[one.llm] += sum(
+            item_id in known and first.get(item_id, reply) != reply for item_id, reply in other.answers
+        )
+        new = {item_id for item_id, grade in theirs.items() if mine.get(item_id) is None and grade is not None}
+        lost = {item_id for item_id in theirs if item_id not in mine} - new
+        if not new and not lost:
+            return self.with_unknown(one, other, self.labels(one, other))
+        if new and bool(one.self_ratings) != bool(other.self_ratings) and set(mine.values()) != {None}:
+            self._conflict(f"what grades by {one.llm} are", *map(_scale, (one, other)))
+        correct, wrong = (
+            [item_id for item_id in before if item_id not in new] + [item_id for item_id in after if item_id in new]
+            for before, after in (
+                (one.correct_answered, other.correct_answered),
+                (one.wrong_answered, other.wrong_answered),
+            )
+        )
+        ratings = [rating for rating in one.self_ratings or () if rating.item_id not in new]
+        ratings += [rating for rating in other.self_ratings or () if rating.item_id in new]
+        taken = new | lost
+        fields: dict[str, Any] = {
+            "correct_answered": correct,
+            "wrong_answered": wrong,
+            "answers": [pair for pair in one.answers if pair[0] not in taken]
+            + [pair for pair in other.answers if pair[0] in taken],
+            "exam_ratio": len(correct) / (len(correct) + len(wrong)) if correct or wrong else 0.0,
+        }
+        if ratings:
+            fields["self_ratings"] = ratings
+        if one.relevance_label != other.relevance_label:
+            # It was derived from a part of the grades.
+            fields["relevance_label"] = None
+        return self.with_unknown(one, other, fields | _failures(one, other, new, lost))
+
+    def labels(self, one: ItemGradeSet | DirectGrade, other: ItemGradeSet | DirectGrade) -> dict[str, Any]:
+        """The relevance label that one of two entries has, or both have, as a field."""
+        found = [label for label in (one.relevance_label, other.relevance_label) if label is not None]
+        if len(set(found)) > 1:
+            self._conflict(f"the relevance label by {one.llm}", *found)
+        return {"relevance_label": found[0]} if found else {}
+
+    def direct_grades(self, one: Sequence[DirectGrade], other: Sequence[DirectGrade]) -> list[DirectGrade]:
+        labels = list(one)
+        for entry in other:
+            alike = [place for place, known in enumerate(labels) if _grader(known) == _grader(entry)]
+            if not alike:
+                labels.append(entry)
+            elif entry not in labels:
+                place = next((place for place in alike if _label(labels[place]) == _label(entry)), alike[0])
+                labels[place] = self.direct_grade(labels[place], entry)
+        return labels
+
+    def direct_grade(self, one: DirectGrade, other: DirectGrade) -> DirectGrade:
+        """What two calls of one grader say of a passage together."""
+        worse, better = sorted((other, one), key=lambda entry: _RANKS.get(entry.known_status, 0))
+        if worse.known_status != better.known_status or better.label is None:
+            return better
+        if _label(one) != _label(other):
+            self._conflict(f"the label by {one.llm}", *(entry.label for entry in (one, other)))
+        self.replies[one.llm] += one.answer != other.answer
+        ratings = [entry.self_rating for entry in (one, other) if entry.self_rating is not None]
+        fields = self.labels(one, other) | ({"self_rating": ratings[0]} if ratings else {})
+        return self.with_unknown(one, other, fields)
+
+
+# What stands before what: a failure is no label, and a label of a part of the text is one of the text only in need.
+_RANKS = {"truncated": 1, "graded": 2}
+
+
+def _failures(one: ItemGradeSet, other: ItemGradeSet, new: Set[str], lost: Set[str]) -> dict[str, Any]:
+    """Status and errors of the union of two sets, as fields; `new` items got a grade, `lost` ones failed in `other`."""
+    fields: dict[str, Any] = {}
+    for name in ("item_status", "llm_response_errors"):
+        before, after = getattr(one, name) or {}, getattr(other, name) or {}
+        left = {item_id: value for item_id, value in before.items() if item_id not in new}
+        left.update((item_id, value) for item_id, value in after.items() if item_id in lost)
+        if left or before:
+            fields[name] = left
+    return fields
+
+
+def _may_be_one(one: Record, other: Record) -> bool:
+    """Whether two entries of the same content are one; an unknown field may name two assessors who agree."""
+    mine, theirs = one.model_extra or {}, other.model_extra or {}
+    return isinstance(one, RankingEntry) or all(mine[name] == theirs[name] for name in mine.keys() & theirs.keys())
+
+
+class _Said(NamedTuple):
+    """What an entry says: of what, and what; with who says it, it is one judgment or one place."""
+
+    key: tuple[str, str]
+    value: object
+
+
+def _judgment(one: Judgment) -> _Said:
+    return _Said((one.query_id, ""), one.relevance)
+
+
+def _place(one: RankingEntry) -> _Said:
+    return _Said((one.query_id, one.method), (one.rank, one.score))
+
+
+def _label(entry: DirectGrade) -> tuple[bool, int | None]:
+    return entry.correct_answered, entry.label
+
+
+def _scale(entry: ItemGradeSet) -> str:
+    return "ratings" if entry.self_ratings else "right or wrong"
+
+
+def _grader(entry: ItemGradeSet | DirectGrade) -> str:
+    prompt = entry.prompt_info.model_dump(exclude_unset=True) if entry.prompt_info else None
+    return canonical_json([entry.llm, entry.llm_options or {}, prompt, entry.prompt_type, grader_hash(entry)])
+
+
+def _bare(provenance: Any) -> Any:
+    """A provenance without the definition of the grader."""
+    if not isinstance(provenance, Mapping):
+        return provenance
+    return {name: value for name, value in provenance.items() if name != "definition"}
+
+
+def _items(entry: ItemGradeSet) -> dict[str, int | None]:
+    """item id -> grade, None where it failed."""
+    grades, statuses = items_of_entry(entry)
+    return {**dict.fromkeys(statuses), **grades}

@@ -1,0 +1,375 @@
+"""The models of graded passage records: the Rubric workbench's JSON lines under our names.
+
+A line is `["query id", [passage, …]]`. Attributes have our names, the file has the workbench's (by alias). Unknown
+fields are kept and written back; read → write → read is the identity.
+
+Source: Dietz, "A Workbench for Autograding Retrieve/Generate Systems", SIGIR 2024, section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import AliasChoices, Field
+
+from rubric_measures.base.entities import GradeStatus, ItemKind
+from rubric_measures.base.signature import content_hash
+from rubric_measures.records._passage_data import Judgment, PassageData, RankingEntry, Record
+
+__all__ = [
+    "ITEM_CONTENTS",
+    "DirectGrade",
+    "GradedPassage",
+    "ItemGradeSet",
+    "Judgment",
+    "PassageData",
+    "PromptInfo",
+    "QueryPassages",
+    "RankingEntry",
+    "Record",
+    "SelfRating",
+    "contents_of",
+    "grade_of_items",
+    "grader_hash",
+    "is_of_others",
+    "items_of_entry",
+    "kind_of_entry",
+    "provenance_of",
+    "repeated_items",
+    "settings_of_others",
+]
+
+# The field in which people's grade sets keep what their items said then.
+ITEM_CONTENTS = "item_contents"
+
+Rating = Annotated[int, Field(ge=0, le=5)]
+
+
+class PromptInfo(Record):
+    """The prompt that led to grades; files of older versions leave most of it out."""
+
+    prompt_class: str = ""
+    prompt_style: str | None = None
+    context_first: bool | None = None
+    check_unanswerable: bool | None = None
+    check_answer_key: bool | None = None
+    is_self_rated: bool | None = None
+
+
+class SelfRating(Record):
+    """The rating of one item, 0 (worst) to 5 (best); exactly one of `question_id` and `nugget_id` names the item.
+
+    The reader of files checks that it is exactly one (a validator here would take a fifth of the reading time).
+    """
+
+    question_id: str | None = None
+    nugget_id: str | None = None
+    self_rating: Rating
+
+    @property
+    def item_id(self) -> str:
+        """The item, whatever its kind; empty where the rating names none."""
+        return self.question_id if self.question_id is not None else self.nugget_id or ""
+
+
+class ItemGradeSet(Record):
+    """The grades of one passage by one grader: one prompt class × model × bank (an entry of `exam_grades`).
+
+    Attributes:
+        correct_answered: ids of items that count as answered (`correctAnswered`).
+        wrong_answered: ids of the others (`wrongAnswered`).
+        answers: (item id, raw reply), in the order of grading.
+        llm: the model.
+        llm_options: its options.
+        exam_ratio: correct / all, 0 to 1.
+        prompt_info: the prompt.
+        self_ratings: the ratings, when the prompt asks for some; null, absent or empty otherwise.
+        prompt_type: `question` or `nugget` (free text: the workbench has others).
+        llm_response_errors: item id -> what went wrong.
+        relevance_label: a label derived from the grades, by the workbench's newer versions.
+        item_status: our addition: item id -> status of every item that has no grade (see `records.Grade`).
+    """
+
+    correct_answered: list[str] = Field(alias="correctAnswered")
+    wrong_answered: list[str] = Field(alias="wrongAnswered")
+    answers: list[tuple[str, str]]
+    llm: str
+    llm_options: dict[str, Any]
+    exam_ratio: float
+    prompt_info: PromptInfo | None = None
+    self_ratings: list[SelfRating] | None = None
+    prompt_type: str | None = None
+    llm_response_errors: dict[str, Any] | None = None
+    relevance_label: int | None = None
+    item_status: dict[str, GradeStatus] | None = None
+
+    @classmethod
+    def build(
+        cls,
+        grades: Mapping[str, int],
+        *,
+        answers: Iterable[tuple[str, str]],
+        llm: str,
+        kind: ItemKind = "question",
+        self_rated: bool = True,
+        min_correct: int = 1,
+        llm_options: Mapping[str, Any] | None = None,
+        prompt_info: PromptInfo | None = None,
+        item_status: Mapping[str, GradeStatus] | None = None,
+        errors: Mapping[str, str] | None = None,
+    ) -> ItemGradeSet:
+        """Makes the entry of a set of grades, with all fields that the workbench wants to read.
+
+        Args:
+            grades: item id -> grade, in bank order; only items that were graded.
+            answers: (item id, raw reply) of all items; half surrogate pairs, which models write and files cannot hold,
+                become question marks.
+            llm: the model.
+            kind: what the items are; names the id field of the ratings.
+            self_rated: the grades are ratings 0–5 (else 1 answered, 0 not).
+            min_correct: the least grade that counts as answered; the workbench has 1.
+            llm_options: the model's options.
+            prompt_info: the prompt.
+            item_status: item id -> status of the items without a grade.
+            errors: item id -> the reason of its status.
+
+        Returns:
+            The entry; `exam_ratio` is answered / graded items, 0.0 where none was graded.
+        """
+        correct = [item_id for item_id, grade in grades.items() if grade >= min_correct]
+        fields: dict[str, Any] = {
+            "correct_answered": correct,
+            "wrong_answered": [item_id for item_id, grade in grades.items() if grade < min_correct],
+            "answers": [(item_id, _encodable(reply)) for item_id, reply in answers],
+            "llm": llm,
+            "llm_options": dict(llm_options or {}),
+            "exam_ratio": len(correct) / len(grades) if grades else 0.0,
+            "prompt_info": prompt_info,
+            "prompt_type": kind,
+        }
+        if self_rated:
+            fields["self_ratings"] = [
+                SelfRating.model_validate({f"{kind}_id": item_id, "self_rating": grade})
+                for item_id, grade in grades.items()
+            ]
+        if item_status:
+            fields["item_status"] = dict(item_status)
+        if errors:
+            fields["llm_response_errors"] = {item_id: _encodable(reason) for item_id, reason in errors.items()}
+        return cls(**fields)
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+class DirectGrade(Record):
+    """A relevance label that a model gave to the passage without items (an entry of `grades`).
+
+    Attributes:
+        correct_answered: whether the label counts as relevant (`correctAnswered`).
+        answer: the raw reply; files that call it `answers` are read, `answer` is written.
+        self_rating: the label (`self_ratings`), or None.
+        llm: the model.
+        llm_options: its options.
+        prompt_info: the prompt.
+        prompt_type: `direct_grading`.
+        llm_response_error: what went wrong.
+        relevance_label: as in `ItemGradeSet`.
+        status: our addition; written only when it is not `graded`.
+    """
+
+    correct_answered: bool = Field(alias="correctAnswered")
+    answer: str = Field(validation_alias=AliasChoices("answer", "answers"))
+    self_rating: Rating | None = Field(default=None, alias="self_ratings")
+    llm: str
+    llm_options: dict[str, Any] | None = None
+    prompt_info: PromptInfo | None = None
+    prompt_type: str | None = None
+    llm_response_error: Any = None
+    relevance_label: int | None = None
+    status: GradeStatus = "graded"
+
+    @property
+    def label(self) -> int | None:
+        """The rating, else the relevance label, else 1 or 0 for yes and no; None where the call led to none of them.
+
+        Files of others have no status: there an error of the call stands beside a `correctAnswered` that means nothing.
+        """
+        if self.status not in ("graded", "truncated"):
+            return None
+        for label in (self.self_rating, self.relevance_label):
+            if label is not None:
+                return label
+        return None if self.llm_response_error else int(self.correct_answered)
+
+    @property
+    def known_status(self) -> GradeStatus:
+        """The status; `failed` for an entry of another program that has an error and no label."""
+        return "failed" if self.status == "graded" and self.label is None else self.status
+
+
+class GradedPassage(Record):
+    """One passage (or one segment of a generated answer) of a query, with all that is known about it.
+
+    Attributes:
+        doc_id: the passage (`paragraph_id`).
+        text: what is graded.
+        paragraph: anything that the collection says about it.
+        paragraph_data: judgments and rankings.
+        exam_grades: one entry for each set of item grades.
+        grades: one entry for each direct grader.
+    """
+
+    doc_id: str = Field(alias="paragraph_id", min_length=1)
+    text: str
+    paragraph: Any = None
+    paragraph_data: PassageData | None = None
+    exam_grades: list[ItemGradeSet] | None = None
+    grades: list[DirectGrade] | None = None
+
+    @property
+    def judgments(self) -> list[Judgment]:
+        """The judgments; an empty list where the file has none."""
+        return (self.paragraph_data.judgments if self.paragraph_data else None) or []
+
+    def judged(self, query_id: str) -> int | None:
+        """The label that people gave the passage for a query: the highest, where several did; None without any."""
+        return max((one.relevance for one in self.judgments if one.query_id == query_id), default=None)
+
+    @property
+    def rankings(self) -> list[RankingEntry]:
+        """The rankings; an empty list where the file has none."""
+        return (self.paragraph_data.rankings if self.paragraph_data else None) or []
+
+
+class QueryPassages(NamedTuple):
+    """All passages of one query, in file order.
+
+    Attributes:
+        query_id: the query.
+        passages: its passages; ids are unique.
+        line: the line where the query begins, 0 when it does not come from a file.
+    """
+
+    query_id: str
+    passages: list[GradedPassage]
+    line: int = 0
+
+
+def grade_of_items(entry: ItemGradeSet) -> dict[str, int]:
+    """The grade of each item of one grade set.
+
+    With self_ratings, the rating (0 to 5); else 1 if in correctAnswered, 0 if in wrongAnswered. An item rated twice has
+    its later rating; an item in both lists has 1. Items in `item_status` (no grade: a failure is not a number) are left
+    out, but for the grade that a `truncated` text was given; and so are items that a rated set lists without a rating.
+    `repeated_items` counts the repetitions.
+    """
+    ratings = entry.self_ratings
+    if ratings:
+        # Not the property `item_id`: this is the innermost loop of loading.
+        grades = {rating.question_id or rating.nugget_id or "": rating.self_rating for rating in ratings}
+    else:
+        grades = dict.fromkeys(entry.wrong_answered, 0)
+        grades.update(dict.fromkeys(entry.correct_answered, 1))
+    if entry.item_status:
+        for item_id, status in entry.item_status.items():
+            if status not in ("graded", "truncated"):
+                grades.pop(item_id, None)
+    return grades
+
+
+def items_of_entry(entry: ItemGradeSet, lenient: bool = False) -> tuple[dict[str, int], dict[str, GradeStatus]]:
+    """The grades of one grade set, and the statuses of its items that are not simply graded.
+
+    Foreign programs note a failed call in `llm_response_errors` alone, and list its item as answered wrongly: it is
+    `failed` here, and has no grade. An item with a status is one of ours: there the error is only its note.
+
+    Args:
+        entry: the grade set.
+        lenient: read errors of calls as the workbench does, which is not at all.
+
+    Returns:
+        item_id -> grade, as `grade_of_items` has it; item_id -> status. A truncated item may be in both.
+    """
+    grades, statuses = grade_of_items(entry), dict(entry.item_status or {})
+    for item_id in () if lenient else entry.llm_response_errors or ():
+        if item_id not in statuses and (item_id not in grades or not (entry.self_ratings or grades[item_id])):
+            grades.pop(item_id, None)
+            statuses[item_id] = "failed"
+    return grades, statuses
+
+
+def kind_of_entry(entry: ItemGradeSet) -> str:
+    """What the items of a grade set are: its `prompt_type`, else what its ratings name."""
+    if entry.prompt_type is not None:
+        return entry.prompt_type
+    return "nugget" if entry.self_ratings and entry.self_ratings[0].nugget_id is not None else "question"
+
+
+def provenance_of(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:
+    """What a grade set of ours says about its making; empty for those of other programs, and of people."""
+    found = (entry.model_extra or {}).get("provenance")
+    return found if isinstance(found, Mapping) else {}
+
+
+def contents_of(entry: ItemGradeSet) -> Mapping[str, str]:
+    """Item id -> what the item said when it was graded (`signature.item_content`), where a grade set knows it."""
+    found = (entry.model_extra or {}).get(ITEM_CONTENTS)
+    return found if isinstance(found, Mapping) else {}
+
+
+def settings_of_others(entry: ItemGradeSet | DirectGrade) -> dict[str, Any]:
+    """What a grade set without provenance says about its making beside model and prompt class, each fact by name."""
+    options = {name: value for name, value in (entry.llm_options or {}).items() if value is not None}
+    info = entry.prompt_info
+    if info is None:
+        return options
+    told = [*info.__dict__.items(), *(info.model_extra or {}).items()]
+    return {**options, **{name: value for name, value in told if value is not None and name != "prompt_class"}}
+
+
+def is_of_others(entry: ItemGradeSet | DirectGrade) -> bool:
+    """Whether another program or a person made a grade set, or began it before ours amended it."""
+    made = provenance_of(entry)
+    return bool(made.get("mixed")) or not made.get("grader")
+
+
+def grader_hash(entry: ItemGradeSet | DirectGrade) -> str:
+    """The hash of what made a grade set: model, prompt with its text, all settings, but not the bank.
+
+    Of grade sets of other programs, and of those that ours amended after edits of the bank, the hash of `llm_options`
+    and `prompt_info`, as far as they say more than the prompt class; empty where they do not.
+    """
+    made = provenance_of(entry)
+    mixed = made.get("mixed")
+    if mixed:
+        return mixed if isinstance(mixed, str) else ""
+    if made.get("grader"):
+        return str(made["grader"])
+    info = entry.prompt_info
+    if entry.llm_options or (info is not None and info.model_extra):
+        return _hash_of_settings(settings_of_others(entry))
+    return _hash_of_prompt(*(() if info is None else info.__dict__.items()))
+
+
+def _hash_of_settings(settings: Mapping[str, Any]) -> str:
+    return content_hash(settings)[:12] if settings else ""
+
+
+@lru_cache(maxsize=1024)
+def _hash_of_prompt(*fields: tuple[str, str | bool | None]) -> str:
+    """The hash of what most entries say, which is the same in thousands of them."""
+    return _hash_of_settings({name: said for name, said in fields if said is not None and name != "prompt_class"})
+
+
+def repeated_items(entry: ItemGradeSet) -> int:
+    """How many grades of a set name an item that the set has graded before; `grade_of_items` keeps one of them."""
+    if entry.self_ratings:
+        return len(entry.self_ratings) - len(
+            {rating.question_id or rating.nugget_id or "" for rating in entry.self_ratings}
+        )
+    named = len(entry.correct_answered) + len(entry.wrong_answered)
+    return named - len({*entry.correct_answered, *entry.wrong_answered})

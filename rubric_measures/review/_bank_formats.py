@@ -1,0 +1,86 @@
+"""The bank in every format that can hold one, written as `convert` writes it, and what a format cannot hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.formats.bank import BankEntry
+
+__all__ = ["MadeBank", "bank_formats", "made_banks", "write_banks"]
+
+
+class MadeBank(NamedTuple):
+    """A bank in one format.
+
+    Attributes:
+        name: the format, as `convert --to` calls it.
+        file_name: the file that it is written to.
+        content: what its writer takes.
+        note: what the format cannot hold, counted, in one line; empty where nothing is lost.
+    """
+
+    name: str
+    file_name: str
+    content: Any
+    note: str
+
+
+def bank_formats() -> dict[str, str]:
+    """Format -> one line about it: those of `convert` that hold the items of a bank, besides the bank's own."""
+    from rubric_measures.conversion import FORMATS
+    from rubric_measures.conversion.bridges import targets_of
+
+    return {
+        name: one.description
+        for name, one in FORMATS.items()
+        if one.write is not None and one.kind != "bank" and _holds_items(one.kind) and targets_of("bank", [one.kind])
+    }
+
+
+def _holds_items(kind: str) -> bool:
+    """Whether a bank comes back from the kind; queries are made of a bank, but hold none of its items."""
+    from rubric_measures.conversion.bridges import targets_of
+
+    return bool(targets_of(kind, ["bank"]))
+
+
+def made_banks(entries: Sequence[BankEntry], names: Sequence[str]) -> list[MadeBank]:
+    """The bank in each of the formats; nothing is written yet, so that one that cannot hold it stops all.
+
+    Raises:
+        UnknownNameError: no such format of banks.
+        InputError: a format cannot hold the bank, naming the format.
+    """
+    from rubric_measures.conversion import FORMATS, Options
+    from rubric_measures.conversion.bridges import bridged
+    from rubric_measures.conversion.losses import losses
+
+    known = bank_formats()
+    made = []
+    for name in dict.fromkeys(names):
+        if name not in known:
+            raise UnknownNameError("format of banks", name, known)
+        kind = FORMATS[name].kind
+        try:
+            content = bridged(list(entries), "bank", kind, Options())
+            note = losses(entries, content, kind)
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from None
+        made.append(MadeBank(name, f"bank.{name}.jsonl", content, note))
+    return made
+
+
+def write_banks(folder: Path, banks: Sequence[MadeBank]) -> list[Path]:
+    """Writes the banks into a folder; returns the files."""
+    from rubric_measures.conversion import FORMATS
+
+    paths = []
+    for bank in banks:
+        write = FORMATS[bank.name].write
+        assert write is not None
+        paths.append(folder / bank.file_name)
+        write(paths[-1], bank.content)
+    return paths

@@ -1,0 +1,98 @@
+"""The bank as people edited it, as entries of its file: with marks for what is to be graded anew, and what left."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from rubric_measures.base.entities import TestBank
+from rubric_measures.base.signature import item_content
+from rubric_measures.formats.bank import BankEntry, BankItem, bank_entries, item_id_of
+from rubric_measures.review._events import ItemState, Snapshot
+
+__all__ = ["edited_entries"]
+
+
+def edited_entries(
+    original: Sequence[BankEntry],
+    bank: TestBank,
+    snapshot: Snapshot,
+    stale: Collection[tuple[str, str]] = frozenset(),
+) -> list[BankEntry]:
+    """The bank as it stands now, with all that its file said beside the items (collection, notes, unknown fields).
+
+    Args:
+        original: the entries of the bank's file.
+        bank: the bank that they make.
+        snapshot: what people did.
+        stale: (query_id, item_id) of marked items of the file of which somebody's grades are older than their mark.
+    """
+    heads = {(entry.query_id, entry.facet_id): entry for entry in reversed(original)}
+    by_query = {entry.query_id: entry for entry in reversed(original)}
+    items: dict[tuple[str, str], BankItem] = {}
+    for entry in original:
+        for item in entry.items:
+            items.setdefault((entry.query_id, item_id_of(entry, item)), item)
+    states = {
+        (state.item.query_id, state.item.item_id): state for state in snapshot.items.values() if not state.retired
+    }
+    made: list[BankEntry] = []
+    now = snapshot.bank(bank)
+    for entry in bank_entries(now):
+        members = []
+        for item in entry.items:
+            state = states[entry.query_id, str(item.given_id)]
+            old = items.get((entry.query_id, state.key))
+            if state.version == 0 and old is not None:
+                members.append(old if (entry.query_id, state.key) in stale else _unmarked(old))
+                continue
+            last = state.history[-1]
+            notes = {"edited_by": last.person, "edited_at": last.time, "edit": last.what}
+            fields = {**(old.model_extra or {} if old else {}), **item.model_dump(exclude_unset=True)}
+            earlier = old.info if old is not None and isinstance(old.info, dict) else {}
+            unmarked = {name: said for name, said in earlier.items() if name != "same_as"}
+            info = {**unmarked, **notes, **_regrade_mark(state, earlier, stale)}
+            members.append(BankItem(**{**fields, "info": info}))
+        head = heads.get((entry.query_id, entry.facet_id)) or by_query.get(entry.query_id)
+        more: dict[str, Any] = {"items": members}
+        if head is not None:
+            kept = head.model_dump(exclude_unset=True, exclude={"items", "query_id", "facet_id", "facet_text"})
+            more = {**kept, **more}
+        left = _left(entry.query_id, bank, now, by_query.get(entry.query_id))
+        if left and all(other.query_id != entry.query_id for other in made):
+            # Grades of these ids are stale, also where a query has none of its old items left.
+            more["former_items"] = left
+        made.append(BankEntry(**{**entry.model_dump(exclude_unset=True, exclude={"items"}), **more}))
+    return made
+
+
+def _unmarked(item: BankItem) -> BankItem:
+    """An item that nobody edited, without the mark of an earlier review: all grades of it were made since."""
+    if not isinstance(item.info, dict) or item.info.get("regrade") is not True:
+        return item
+    info = {name: said for name, said in item.info.items() if name != "same_as"}
+    return item.model_copy(update={"info": {**info, "regrade": False}})
+
+
+def _regrade_mark(state: ItemState, earlier: Mapping[str, Any], stale: Collection[tuple[str, str]]) -> dict[str, Any]:
+    """What `grade --only-changed` reads of an edited item: whether it needs new grades, and of which words they hold.
+
+    The mark of an earlier review stays while anybody's grades are older: an edit that needs no new grades makes none.
+    """
+    first, item = state.history[0], state.item
+    is_same = first.version == 0 and (first.item.item_id, first.item.gold_answers) == (item.item_id, item.gold_answers)
+    is_stale = (item.query_id, item.item_id) in stale
+    if not is_same or not is_stale:
+        return {"regrade": state.regrade or is_stale}
+    known = earlier.get("same_as")
+    contents = [*(known if isinstance(known, list) else ()), item_content(first.item)]
+    same = [one for one in dict.fromkeys(contents) if one != item_content(item)]
+    return {"regrade": True, "same_as": same} if same else {"regrade": True}
+
+
+def _left(query_id: str, before: TestBank, now: TestBank, head: BankEntry | None) -> list[str]:
+    """The ids of a query's items that are no longer in the bank, those of earlier reviews first."""
+    there = {item.item_id for item in now.items[query_id]}
+    earlier: Any = ((head.model_extra or {}) if head is not None else {}).get("former_items")
+    ids = [*(earlier if isinstance(earlier, list) else ()), *(item.item_id for item in before.items.get(query_id, ()))]
+    return [item_id for item_id in dict.fromkeys(ids) if item_id not in there]

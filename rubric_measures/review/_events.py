@@ -1,0 +1,175 @@
+"""What people did, as events, and what events add up to: grades of persons and versions of items."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from rubric_measures.base.entities import RubricItem, TestBank
+from rubric_measures.grades.assessors import grade_of_people
+
+__all__ = [
+    "EDITS",
+    "PAGE",
+    "CellKey",
+    "Event",
+    "ItemState",
+    "PersonGrade",
+    "Snapshot",
+    "Version",
+]
+
+EDITS = ("item_add", "item_edit", "item_retire", "item_split", "item_merge")
+# The source of grades that come from a page without a server; their times are the page's.
+PAGE = "static page"
+
+
+class CellKey(NamedTuple):
+    """One grade that can be checked: a passage and an item of a query."""
+
+    query_id: str
+    doc_id: str
+    item_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that a person did.
+
+    Attributes:
+        event_id: ascending; also the version of the items that the event touched.
+        person: who.
+        time: when, ISO 8601 in UTC.
+        kind: `grade`, `decide`, `undo`, `look` (at scores that tell something of grades that the person had still to
+            give), or an edit of the bank (`item_add`, `item_edit`, `item_retire`, `item_split`, `item_merge`).
+        payload: what, by kind.
+        uid: names the event wherever it goes; that of a saved page's grade is made of the page's.
+    """
+
+    event_id: int
+    person: str
+    time: str
+    kind: str
+    payload: Mapping[str, Any]
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PersonGrade:
+    """What one person says about one cell.
+
+    Attributes:
+        grade: the person's own grade, as changed last; None is undecided.
+        first: the first grade that the person gave; stays when it is changed. None while there was none.
+        blind: whether the first grade was given before the grader's grade was shown.
+        final: the grade after the decision; None while undecided.
+        decision: `agree`, `accept` (the grader's grade), `override` (the person's), or empty while open.
+        reason: why the grader was overridden.
+        event_id: the last event about it.
+        time: of that event.
+    """
+
+    grade: int | None
+    first: int | None
+    blind: bool
+    final: int | None
+    decision: str
+    reason: str
+    event_id: int
+    time: str
+
+
+class Version(NamedTuple):
+    """One version of an item.
+
+    Attributes:
+        version: the id of the event that made it; 0 for that of the bank's file.
+        person: who made it.
+        time: when.
+        what: by what.
+        item: what it then was.
+        waits: of the file's version: whether an earlier review edited it, and no grades were made anew since.
+    """
+
+    version: int
+    person: str
+    time: str
+    what: str
+    item: RubricItem
+    waits: bool = False
+
+
+@dataclass(frozen=True)
+class ItemState:
+    """An item with its history.
+
+    Attributes:
+        key: the id under which the item first appeared; stays when the item's id changes with its text.
+        item: as it stands now.
+        retired: whether it left the bank.
+        regrade: whether grades must be made anew: the text or the gold answers changed, in this review or an earlier
+            one, or the item is new.
+        history: all versions, oldest first.
+    """
+
+    key: str
+    item: RubricItem
+    retired: bool
+    regrade: bool
+    history: tuple[Version, ...]
+
+    @property
+    def version(self) -> int:
+        """The id of the event that made the current version; 0 for the version of the bank file."""
+        return self.history[-1].version
+
+
+@dataclass
+class Snapshot:
+    """What all events add up to.
+
+    Attributes:
+        grades: cell -> person -> what the person says.
+        items: key -> the item, in bank order; new items stand behind those that they come from.
+        undone: ids of events that were taken back.
+        looked: (person, cell) of grades of which the person saw on the impact screen which way they went.
+        late: ids of grades that came in behind what their person did later on the same cell, and replace nothing.
+        last_id: the last event that is in the snapshot.
+    """
+
+    grades: dict[CellKey, dict[str, PersonGrade]] = field(default_factory=dict)
+    items: dict[str, ItemState] = field(default_factory=dict)
+    undone: frozenset[int] = frozenset()
+    looked: frozenset[tuple[str, CellKey]] = frozenset()
+    late: frozenset[int] = frozenset()
+    last_id: int = 0
+
+    def bank(self, original: TestBank) -> TestBank:
+        """The bank as it stands now."""
+        members: dict[str, list[RubricItem]] = {query_id: [] for query_id in original.items}
+        for state in self.items.values():
+            if not state.retired:
+                members.setdefault(state.item.query_id, []).append(state.item)
+        texts = {query_id: tuple(items) for query_id, items in members.items()}
+        return TestBank(texts, original.query_texts, original.facet_texts)
+
+    def live(self, query_id: str) -> list[ItemState]:
+        """The items of a query that are in the bank now."""
+        return [state for state in self.items.values() if state.item.query_id == query_id and not state.retired]
+
+    def final(self, cell: CellKey, earlier: Mapping[str, int] | None = None) -> int | None:
+        """The grade of a cell by people, as `people.grade_of_people`; None where nobody gave a final one.
+
+        Args:
+            cell: the cell.
+            earlier: person -> grade in the records; counts until the person has a final one in this review.
+        """
+        said = dict(earlier or {})
+        said.update((person, one.final) for person, one in self.grades.get(cell, {}).items() if one.final is not None)
+        return grade_of_people(said.values()) if said else None
+
+    @property
+    def edited(self) -> bool:
+        """Whether the bank differs from the file."""
+        return any(state.version or state.retired for state in self.items.values())

@@ -1,0 +1,194 @@
+"""What the pending edits do to the items: how many passages cover each, how it discriminates, what is to grade anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from rubric_measures.base.entities import RubricItem
+from rubric_measures.grades.compiled import QueryGrades
+from rubric_measures.grades.loading import RecordQuery
+from rubric_measures.review._events import ItemState, Snapshot
+from rubric_measures.review._impact import Scores
+from rubric_measures.verification.bank_stability import (
+    FloatArray,
+    QueryCoverage,
+    RunCoverage,
+    joined_coverage,
+    mean_scores,
+    query_coverage,
+)
+from rubric_measures.verification.item_statistics import ItemStatistics, influence_of, item_counts
+
+__all__ = ["MIN_RATING", "ItemImpact", "ItemImpacts", "ItemScores"]
+
+# The least grade that covers an item, as in the reports and in the queue of influence.
+MIN_RATING = 4
+
+
+class ItemImpact(NamedTuple):
+    """One item before and after the pending edits and people's grades.
+
+    Attributes:
+        query_id: the query.
+        text_before: as the bank's file has it; empty where the item is new.
+        text_after: as it is now; empty where it left the bank.
+        what: what was last done to it, or to its grades; empty where nothing was.
+        before: its statistics with the grader's grades; None where it is new.
+        after: those with people's grades; None where it left, or has no grades yet.
+        redo: grades to make anew: one for each passage of the query that the grader graded; 0 where none is needed.
+    """
+
+    query_id: str
+    text_before: str
+    text_after: str
+    what: str
+    before: ItemStatistics | None
+    after: ItemStatistics | None
+    redo: int
+
+
+@dataclass(frozen=True)
+class ItemImpacts:
+    """The items that changed, or all of one query.
+
+    Attributes:
+        rows: the items of one page.
+        total: how many there are.
+        redo: grades to make anew, of all items of the bank.
+        waiting: items that need them.
+    """
+
+    rows: Sequence[ItemImpact]
+    total: int
+    redo: int
+    waiting: int
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One leaderboard: what the runs cover, and their scores."""
+
+    coverage: RunCoverage
+    table: FloatArray
+    full: FloatArray
+
+    @classmethod
+    def of(cls, queries: Mapping[str, QueryCoverage]) -> _Side:
+        coverage = joined_coverage(queries.values())
+        table = coverage.table()
+        return cls(coverage, table, mean_scores(table))
+
+    def with_influence(self, row: ItemStatistics | None) -> ItemStatistics | None:
+        if row is None:
+            return None
+        by_run, flips = influence_of(row.query_id, row.item_id, self.coverage, self.table, self.full)
+        return row._replace(by_run=by_run, flips=flips)
+
+
+@dataclass
+class _Query:
+    """What is known of one query: its statistics without those against the leaderboard, and what the runs cover."""
+
+    grades: QueryGrades
+    counts: Mapping[str, ItemStatistics]
+    covered: QueryCoverage
+
+
+@dataclass
+class ItemScores:
+    """Statistics of items before and after; only queries that changed since they were last asked for are done again.
+
+    Attributes:
+        scores: the leaderboards' scores, whose `after` says what is asked about.
+        min_rating: the least grade that covers an item.
+        cutoff: how many passages of a ranking count.
+    """
+
+    scores: Scores
+    min_rating: int = MIN_RATING
+    cutoff: int = 20
+    _before: dict[str, _Query] = field(default_factory=dict)
+    _after: dict[str, _Query] = field(default_factory=dict)
+    _graded: dict[str, int] = field(default_factory=dict)
+    _side: _Side | None = None
+
+    def _query(self, record: RecordQuery) -> _Query:
+        counts = {row.item_id: row for row in item_counts(record, 1, self.min_rating)}
+        return _Query(record.grades, counts, query_coverage(record, self.min_rating, self.cutoff))
+
+    def _record(self, query_id: str, grades: QueryGrades | None = None) -> RecordQuery:
+        material = self.scores.material.queries.get(query_id)
+        if material is not None:
+            return material.record if grades is None else replace(material.record, grades=grades)
+        items = self.scores.material.bank.items.get(query_id, ())
+        return RecordQuery(grades or QueryGrades(query_id, items, {}), {}, {}, {}, [])
+
+    def prepare(self) -> None:
+        """Computes what the records were before anybody did anything."""
+        if self._side is None:
+            ids = self.scores.material.bank.items.keys() | self.scores.material.queries.keys()
+            self._graded = {
+                query_id: sum(bool(passage.grades) for passage in query.passages.values())
+                for query_id, query in self.scores.material.queries.items()
+            }
+            self._before = {query_id: self._query(self._record(query_id)) for query_id in sorted(ids)}
+            self._side = _Side.of({query_id: one.covered for query_id, one in self._before.items()})
+
+    def impacts(self, snapshot: Snapshot, query_id: str = "", start: int = 0, size: int = 50) -> ItemImpacts:
+        """The items that changed, or all of one query, in bank order.
+
+        Args:
+            snapshot: the state that `scores.after` was last asked about.
+            query_id: all items of this query; the changed ones of all queries where it is empty.
+            start: the first row.
+            size: how many rows.
+        """
+        self.prepare()
+        now = self.scores.grades_after()
+        for name, grades in now.items():
+            known = self._after.get(name)
+            if known is None or known.grades is not grades:
+                self._after[name] = self._query(self._record(name, grades))
+        self._after = {name: self._after[name] for name in now}
+        wanted: list[ItemImpact] = []
+        redo = waiting = 0
+        for state in snapshot.items.values():
+            name = state.item.query_id
+            if name not in now and name != query_id:
+                continue
+            row = self._row(state)
+            redo += row.redo
+            waiting += state.regrade and not state.retired
+            if name == query_id or (not query_id and row.what):
+                wanted.append(row)
+        assert self._side is not None
+        before = self._side
+        after = _Side.of({name: (self._after.get(name) or one).covered for name, one in self._before.items()})
+        shown = [
+            row._replace(before=before.with_influence(row.before), after=after.with_influence(row.after))
+            for row in wanted[start : start + size]
+        ]
+        return ItemImpacts(shown, len(wanted), redo, waiting)
+
+    def _row(self, state: ItemState) -> ItemImpact:
+        first = state.history[0]
+        original: RubricItem | None = first.item if first.version == 0 else None
+        query_id = state.item.query_id
+        before = self._before[query_id].counts.get(original.item_id) if original else None
+        after = None
+        if not state.retired:
+            after = (self._after.get(query_id) or self._before[query_id]).counts.get(state.item.item_id)
+        what = "people's grades" if before != after else ""
+        if state.version or state.regrade:
+            what = state.history[-1].what if state.version else "changed in an earlier review"
+        return ItemImpact(
+            query_id,
+            original.text if original else "",
+            "" if state.retired else state.item.text,
+            what,
+            before,
+            after,
+            self._graded.get(query_id, 0) if state.regrade and not state.retired else 0,
+        )

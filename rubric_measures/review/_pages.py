@@ -1,0 +1,47 @@
+"""Templates and assets of the page: everything is escaped; assets are served by their names only."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+from rubric_measures.base.extras import require
+
+__all__ = ["ASSETS", "load_templates", "read_asset", "render"]
+
+ASSETS = {"review.css": "text/css; charset=utf-8", "review.js": "text/javascript; charset=utf-8"}
+
+
+@lru_cache(maxsize=8)
+def read_asset(name: str) -> str:
+    """The text of one of the package's own style sheets or scripts."""
+    return resources.files("rubric_measures.review").joinpath("static", name).read_text(encoding="utf-8")
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Any:
+    jinja2 = require("jinja2", "review")
+    folders = [jinja2.PackageLoader("rubric_measures.review", name) for name in ("templates", "static")]
+    return jinja2.Environment(
+        loader=jinja2.ChoiceLoader(folders),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def load_templates() -> None:
+    """Compiles all templates and reads all assets, so that no visitor waits for it."""
+    environment = _environment()
+    for name in environment.list_templates(extensions=["html"]):
+        environment.get_template(name)
+    for name in ASSETS:
+        read_asset(name)
+
+
+def render(template: str, **values: Any) -> str:
+    """A template with values; whatever is in the values appears as text, never as markup."""
+    environment = _environment()
+    return str(environment.get_template(template).render(**values))

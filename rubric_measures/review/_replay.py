@@ -1,0 +1,127 @@
+"""Adding events up, from nothing or to what is known already. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime
+
+from rubric_measures.base.entities import TestBank
+from rubric_measures.review._bank_edits import apply_edit
+from rubric_measures.review._events import EDITS, PAGE, CellKey, Event, ItemState, PersonGrade, Snapshot, Version
+
+__all__ = ["extend", "fold", "is_earlier", "undone_of"]
+
+
+def undone_of(events: Sequence[Event]) -> frozenset[int]:
+    """The ids of the events that were taken back."""
+    return frozenset(int(event.payload["event"]) for event in events if event.kind == "undo")
+
+
+def fold(events: Iterable[Event], bank: TestBank, waiting: Collection[tuple[str, str]] = frozenset()) -> Snapshot:
+    """Adds up events, oldest first; those that were undone count as never done.
+
+    Args:
+        events: what people did.
+        bank: the bank as its file has it.
+        waiting: (query_id, item_id) of the items of the file that wait for grades anew since an earlier review.
+
+    Raises:
+        InputError: an event speaks of an item that there is not, or makes an item that there is.
+    """
+    events = list(events)
+    undone = undone_of(events)
+    snapshot = Snapshot(undone=undone, last_id=events[-1].event_id if events else 0)
+    for item in bank:
+        waits = (item.query_id, item.item_id) in waiting
+        first = Version(0, "", "", "in the file", item, waits)
+        snapshot.items[item.item_id] = ItemState(item.item_id, item, False, waits, (first,))
+    for event in events:
+        if event.event_id in undone or event.kind == "undo":
+            continue
+        _apply(snapshot, event)
+    return snapshot
+
+
+def extend(
+    snapshot: Snapshot,
+    events: Sequence[Event],
+    bank: TestBank,
+    earlier: Sequence[Event] = (),
+    waiting: Collection[tuple[str, str]] = frozenset(),
+) -> Snapshot:
+    """What a snapshot becomes by later events; equal to adding up all events, and the snapshot stays as it is.
+
+    Only where something is taken back is everything added up again.
+
+    Args:
+        snapshot: what `earlier` adds up to.
+        events: the later events, oldest first.
+        bank: the bank as its file has it.
+        earlier: the events that are in the snapshot.
+        waiting: as `fold`.
+
+    Raises:
+        InputError: as `fold`.
+    """
+    if any(event.kind == "undo" for event in events):
+        return fold([*earlier, *events], bank, waiting)
+    last = events[-1].event_id if events else snapshot.last_id
+    made = Snapshot(dict(snapshot.grades), dict(snapshot.items), snapshot.undone, snapshot.looked, snapshot.late, last)
+    for event in events:
+        _apply(made, event)
+    return made
+
+
+def _apply(snapshot: Snapshot, event: Event) -> None:
+    if event.kind in EDITS:
+        apply_edit(snapshot, event)
+    elif event.kind == "look":
+        snapshot.looked |= {(event.person, CellKey(*cell)) for cell in event.payload["cells"]}
+    else:
+        _grade(snapshot, event)
+
+
+def _grade(snapshot: Snapshot, event: Event) -> None:
+    say = event.payload
+    cell = CellKey(say["query_id"], say["doc_id"], say["item_id"])
+    before = snapshot.grades.get(cell, {}).get(event.person)
+    if say.get("source") == PAGE and before is not None and is_earlier(event.time, before.time):
+        # It came in late: what the person did since stands.
+        snapshot.late |= {event.event_id}
+        return
+    # A new one: other snapshots may hold the old one.
+    of_cell = snapshot.grades[cell] = dict(snapshot.grades.get(cell, {}))
+    grade = say.get("grade")
+    if event.kind == "grade":
+        first, blind = _first(before, grade, _is_blind(snapshot, event, cell))
+        agrees = grade is not None and grade == say.get("grader_grade")
+        final = grade if agrees or say.get("grader_grade") is None else None
+        decision = "agree" if agrees else ""
+        if say.get("decision") == "override" and not agrees:
+            final, decision = grade, "override"
+        note = str(say.get("note", ""))
+        made = PersonGrade(grade, first, blind, final, decision, note, event.event_id, event.time)
+    else:
+        mine, first, blind = (before.grade, before.first, before.blind) if before else (None, None, False)
+        made = PersonGrade(mine, first, blind, grade, say["decision"], say["reason"], event.event_id, event.time)
+    of_cell[event.person] = made
+
+
+def _is_blind(snapshot: Snapshot, event: Event, cell: CellKey) -> bool:
+    return bool(event.payload.get("blind", True)) and (event.person, cell) not in snapshot.looked
+
+
+def is_earlier(time: str, other: str) -> bool:
+    """Whether a time lies before another; both ISO 8601, in UTC where they name no zone."""
+    one, two = (datetime.fromisoformat(text) for text in (time, other))
+    one, two = (made if made.tzinfo else made.replace(tzinfo=UTC) for made in (one, two))
+    return one < two
+
+
+def _first(before: PersonGrade | None, grade: int | None, blind: bool) -> tuple[int | None, bool]:
+    """The first grade and whether it was blind: a grade that is changed later was given knowing the grader's."""
+    if before is None:
+        return grade, blind
+    if before.first is not None:
+        return before.first, before.blind
+    return grade, blind and before.blind and before.final is None

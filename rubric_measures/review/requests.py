@@ -1,0 +1,109 @@
+"""What a screen is asked and what it answers, without anything of the web server in it."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.review._actions import taken_back
+from rubric_measures.review._pages import render
+from rubric_measures.review.session import Review
+
+__all__ = ["Asked", "ScreenAnswer", "checked_person", "local_path", "page"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request.
+
+    Attributes:
+        path: the path.
+        query: the fields of the address.
+        form: the fields of the form, each with all its values.
+        person: who asks.
+        form_token: what forms of the answer carry.
+    """
+
+    path: str
+    query: Mapping[str, str]
+    form: Mapping[str, Sequence[str]]
+    person: str
+    form_token: str
+
+    def get(self, name: str, default: str = "") -> str:
+        """A field of the form, or else of the address."""
+        values = self.form.get(name)
+        return values[0] if values else self.query.get(name, default)
+
+    def all(self, name: str) -> list[str]:
+        """All values of a field of the form."""
+        return list(self.form.get(name, ()))
+
+    def number(self, name: str, default: int) -> int:
+        """A whole number.
+
+        Raises:
+            InputError: the field is none.
+        """
+        text = self.get(name)
+        if not text:
+            return default
+        try:
+            return int(text)
+        except ValueError:
+            raise InputError(f"{name} must be a whole number, not {text!r}") from None
+
+
+@dataclass(frozen=True)
+class ScreenAnswer:
+    """What a screen answers.
+
+    Attributes:
+        content: the page.
+        status: the HTTP status.
+        redirect: where to go instead.
+        file_name: set where the content is a download.
+        person: set where the browser shall remember who works there.
+    """
+
+    content: str = ""
+    status: int = 200
+    redirect: str = ""
+    file_name: str = ""
+    person: str = ""
+
+
+def page(template: str, review: Review, asked: Asked, *, status: int = 200, **values: Any) -> ScreenAnswer:
+    """A page of the review, with what all of them have."""
+    content = render(
+        template,
+        path=asked.path,
+        person_name=asked.person,
+        form_token=asked.form_token,
+        grader=review.material.grader,
+        taken_back=taken_back(review, asked.person, asked.get("undone")),
+        **values,
+    )
+    return ScreenAnswer(content, status)
+
+
+def checked_person(name: str) -> str:
+    """A name that can stand in `human:NAME`: one line, at most 60 characters.
+
+    Raises:
+        InputError: it is empty, too long, or has characters that cannot be seen.
+    """
+    name = unicodedata.normalize("NFC", name.strip())
+    if not name or len(name) > 60 or any(unicodedata.category(char).startswith("C") for char in name):
+        raise InputError("a name has 1 to 60 visible characters")
+    return name
+
+
+def local_path(target: str) -> str:
+    """The target, where it is a page of this server; else the first page."""
+    is_local = target.startswith("/") and not target.startswith("//") and "\\" not in target
+    # A header holds printable ASCII; addresses of this server's pages are made of it.
+    return target if is_local and target.isascii() and target.isprintable() else "/"

@@ -1,0 +1,357 @@
+"""What there is to review: the passages, the items, and what every grader said, read once from graded records."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rubric_measures.base.entities import RubricItem, TestBank
+from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.formats.bank import load_bank
+from rubric_measures.grades.assessors import HUMAN, grades_by_people
+from rubric_measures.grades.grade_set_keys import (
+    UNKNOWN_GRADER,
+    GradeSetKey,
+    choices_of,
+    grade_set_key,
+    made_by_entry,
+    prompt_cells,
+)
+from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grade_sets
+from rubric_measures.grades.loading import RecordQuery, select_query
+from rubric_measures.records.files import GradedPassage, QueryPassages, grade_of_items, load_graded
+from rubric_measures.review._events import CellKey
+from rubric_measures.review._waiting_items import stale_items
+from rubric_measures.verification.analyses import CheckedGrade, CheckedPassage, check_records
+
+__all__ = ["Material", "QueryMaterial", "cell_digests", "grader_name", "load_material"]
+
+# A reply that is only a number would show the grade before the person has given theirs.
+_BARE_GRADE = re.compile(r"\W*[0-5]\W*")
+
+
+@dataclass(frozen=True)
+class QueryMaterial:
+    """One query of the records.
+
+    Attributes:
+        query_id: the query.
+        text: its text.
+        passages: doc_id -> the passage with the grades of the main grader, in file order.
+        ratings: doc_id -> grader -> item_id -> grade, of all graders that rate from 0 to 5, the main one too.
+        extracted: (doc_id, item_id) -> answer, of prompts that only extract; never the reply that led to a grade in
+            review, nor a bare number.
+        record: the compiled grades and the rankings, for leaderboards; people's grades that are in the records stand in
+            the main grader's place, as `--people override` has it.
+        people: (doc_id, item_id) -> person -> grade, of those grades by people.
+        graded_once: (doc_id, item_id) -> people whose grades in the records were given to other words or gold answers
+            of the item: they do not count, and their persons saw the grader's.
+    """
+
+    query_id: str
+    text: str
+    passages: Mapping[str, CheckedPassage]
+    ratings: Mapping[str, Mapping[str, Mapping[str, int]]]
+    extracted: Mapping[tuple[str, str], str]
+    record: RecordQuery
+    people: Mapping[tuple[str, str], Mapping[str, int]]
+    graded_once: Mapping[tuple[str, str], Collection[str]]
+
+    def others(self, doc_id: str, item_id: str) -> dict[str, int]:
+        """grader -> grade of one passage and item, of those who rate from 0 to 5, and of people (`human:NAME`)."""
+        graders = self.ratings.get(doc_id, {}).items()
+        return {grader: grades[item_id] for grader, grades in graders if item_id in grades}
+
+
+@dataclass(frozen=True)
+class Material:
+    """All that is reviewed.
+
+    Attributes:
+        bank: the test bank as its file has it.
+        queries: query_id -> its passages and grades.
+        groups: the records as they were read.
+        grader: the main grader: the one whose grades are checked and make the leaderboard.
+        graders: all machine graders of the file, by name.
+        path: the records' file.
+        waiting: (query_id, item_id) of items that an earlier review edited, and that wait for the main grader's grades.
+        stale: these, and those of which another grader's grades are older than the edit.
+    """
+
+    bank: TestBank
+    queries: Mapping[str, QueryMaterial]
+    groups: Sequence[QueryPassages]
+    grader: str
+    graders: Sequence[str]
+    path: str
+    waiting: frozenset[tuple[str, str]] = frozenset()
+    stale: frozenset[tuple[str, str]] = frozenset()
+
+    @cached_property
+    def cells(self) -> list[CellKey]:
+        """All grades of the main grader, in file order."""
+        return [
+            CellKey(query_id, doc_id, item_id)
+            for query_id, query in self.queries.items()
+            for doc_id, passage in query.passages.items()
+            for item_id in passage.grades
+        ]
+
+    @cached_property
+    def numbers(self) -> dict[CellKey, int]:
+        """The place of each grade in `cells`."""
+        return {cell: number for number, cell in enumerate(self.cells)}
+
+    @cached_property
+    def ranges(self) -> dict[str, range]:
+        """query_id -> the places of its grades in `cells`."""
+        ranges, start = {}, 0
+        for query_id, query in self.queries.items():
+            end = start + sum(len(passage.grades) for passage in query.passages.values())
+            ranges[query_id], start = range(start, end), end
+        return ranges
+
+    @cached_property
+    def spreads(self) -> NDArray[np.int8]:
+        """How far the graders lie apart, max − min, for each grade in `cells`; 0 where nobody rates from 0 to 5."""
+        found = bytearray()
+        for query in self.queries.values():
+            for doc_id, passage in query.passages.items():
+                graders = list(query.ratings.get(doc_id, {}).values())
+                for item_id in passage.grades:
+                    grades = [of_grader[item_id] for of_grader in graders if item_id in of_grader]
+                    found.append(max(grades) - min(grades) if grades else 0)
+        return np.frombuffer(bytes(found), dtype=np.int8)
+
+    @cached_property
+    def graded_by(self) -> dict[str, frozenset[CellKey]]:
+        """person -> the grades in `cells` that have one by the person in the records."""
+        found: dict[str, set[CellKey]] = {}
+        for query_id, query in self.queries.items():
+            for (doc_id, item_id), people in query.people.items():
+                if item_id in query.passages[doc_id].grades:
+                    for person in people:
+                        found.setdefault(person, set()).add(CellKey(query_id, doc_id, item_id))
+        return {person: frozenset(cells) for person, cells in found.items()}
+
+    def earlier(self, cell: CellKey) -> Mapping[str, int]:
+        """person -> the grade of a cell that the records have."""
+        query = self.queries.get(cell.query_id)
+        return query.people.get((cell.doc_id, cell.item_id), {}) if query is not None else {}
+
+    def was_shown(self, person: str, cell: CellKey) -> bool:
+        """Whether a person graded a cell in an earlier review, and was shown the grader's grade there."""
+        query = self.queries.get(cell.query_id)
+        place = cell.doc_id, cell.item_id
+        return query is not None and (
+            person in query.people.get(place, ()) or person in query.graded_once.get(place, ())
+        )
+
+    @cached_property
+    def digests(self) -> NDArray[np.uint64]:
+        """A number for each grade in `cells`, made of its ids."""
+        return cell_digests(self.cells)
+
+    @cached_property
+    def items(self) -> dict[tuple[str, str], RubricItem]:
+        """(query_id, item_id) -> the item."""
+        return {(item.query_id, item.item_id): item for item in self.bank}
+
+    def grade(self, cell: CellKey) -> CheckedGrade:
+        """The main grader's grade of a cell.
+
+        Raises:
+            UnknownNameError: the records have no such query, passage or grade.
+        """
+        query = self.queries.get(cell.query_id)
+        if query is None:
+            raise UnknownNameError("query", cell.query_id, self.queries)
+        passage = query.passages.get(cell.doc_id)
+        if passage is None:
+            raise UnknownNameError("passage", cell.doc_id, query.passages)
+        if cell.item_id not in passage.grades:
+            raise UnknownNameError("graded item", cell.item_id, passage.grades)
+        return passage.grades[cell.item_id]
+
+
+def cell_digests(cells: Sequence[CellKey]) -> NDArray[np.uint64]:
+    """The first 64 bits of the SHA-256 of the ids of each grade."""
+    found = bytearray()
+    for cell in cells:
+        found += hashlib.sha256("\0".join(cell).encode("utf-8", "surrogatepass")).digest()[:8]
+    return np.frombuffer(bytes(found), dtype=">u8").astype(np.uint64)
+
+
+def load_material(
+    graded: str | os.PathLike[str], bank: str | os.PathLike[str], wanted: GradeFilter | None = None
+) -> Material:
+    """Reads records and bank.
+
+    Args:
+        graded: graded records; grades by people in it are not reviewed, and count as `--people override` counts them.
+        bank: the test bank.
+        wanted: which grade set is reviewed; of several that pass, the one that comes first by model and prompt.
+
+    Raises:
+        InputError: no grades of items of the bank pass; or that model graded them with that prompt in several settings.
+        FormatError: a file cannot be read.
+    """
+    name = os.fspath(graded)
+    the_bank = load_bank(bank)
+    groups = load_graded(name)
+    machine = [_by_machines(group) for group in groups]
+    wanted = wanted or GradeFilter()
+    keys = grade_sets(machine)
+    prompts = prompt_cells(keys)
+    # Sets that are taken for one have a key of their own among those that pass.
+    chosen = _first_set(machine, grade_sets(machine, wanted), wanted, name, the_bank)
+    selector = GradeSetSelector(chosen, name)
+    checked = {query.query_id: query for query in check_records(machine, selector, the_bank)}
+    if not selector.found:
+        raise InputError(f"{name}: holds no grades of items of the bank that pass the filter")
+    found = next(iter(selector.found))
+    overriding = GradeSetSelector(replace(chosen, people="override"), name)
+    queries: dict[str, QueryMaterial] = {}
+    for group, whole in zip(machine, groups, strict=True):
+        query = checked[group.query_id]
+        passages = {passage.doc_id: passage for passage in query.passages}
+        people, graded_once = _people(whole, passages, found.kind, the_bank)
+        queries[group.query_id] = QueryMaterial(
+            group.query_id,
+            query.text,
+            passages,
+            _with_people(_ratings(group.passages, prompts), people),
+            _extracted(group.passages, chosen, found),
+            select_query(whole, overriding, the_bank),
+            people,
+            graded_once,
+        )
+    if overriding.people_count.found:
+        overriding.people_count.note(name)
+    grader = grader_name(found.llm, prompts.get(found, f"{found.prompt_class} [{found.grader}]"))
+    waiting, stale = stale_items(machine, the_bank, lambda entry: chosen.key_of(entry) == found)
+    return Material(the_bank, queries, groups, grader, sorted({key.llm for key in keys}), name, waiting, stale)
+
+
+def grader_name(llm: str, prompt_class: str) -> str:
+    """How the page calls a grader: the model and the prompt."""
+    return f"{llm} {prompt_class}".strip()
+
+
+def _first_set(
+    groups: Sequence[QueryPassages], keys: Iterable[GradeSetKey], wanted: GradeFilter, name: str, bank: TestBank
+) -> GradeFilter:
+    """The filter for the first grade set that passes and has grades of the bank; the filter itself where there is none.
+
+    Raises:
+        InputError: sets of other settings are called alike.
+    """
+    passing: dict[GradeSetKey, GradeFilter] = {}
+    for key in keys:
+        exact = GradeFilter(key.llm, key.prompt_class, key.kind, wanted.question_set, key.grader or UNKNOWN_GRADER)
+        # Labels of whole passages are no grades of items.
+        may = key.kind != "direct" and (not passing or next(iter(passing))[:3] == key[:3])
+        if may and wanted.passes(key, lambda: ()) and _has_grades(groups, exact, name, bank):
+            passing[key] = exact
+    if len(passing) > 1:
+        raise InputError(f"{name}: several grade sets are left, choose one of: {choices_of(passing, _made(groups))}")
+    return next(iter(passing.values()), wanted)
+
+
+def _made(groups: Iterable[QueryPassages]) -> dict[GradeSetKey, Mapping[str, Any]]:
+    """What the first entry of each grade set says about its making."""
+    found: dict[GradeSetKey, Mapping[str, Any]] = {}
+    for group in groups:
+        for passage in group.passages:
+            for entry in passage.exam_grades or ():
+                found.setdefault(grade_set_key(entry), made_by_entry(entry))
+    return found
+
+
+def _has_grades(groups: Iterable[QueryPassages], wanted: GradeFilter, name: str, bank: TestBank) -> bool:
+    selector = GradeSetSelector(wanted, name)
+    for group in groups:
+        items = {item.item_id: item for item in bank.items.get(group.query_id, ())}
+        for passage in group.passages:
+            if selector.choose(passage, items) is not None:
+                return True
+    return False
+
+
+def _by_machines(group: QueryPassages) -> QueryPassages:
+    """The group without grades by people: those are what a review makes, not what it looks at."""
+
+    def kept(passage: GradedPassage) -> GradedPassage:
+        entries = passage.exam_grades or []
+        if not any(entry.llm.startswith(HUMAN) for entry in entries):
+            return passage
+        machine = [entry for entry in entries if not entry.llm.startswith(HUMAN)]
+        return passage.model_copy(update={"exam_grades": machine})
+
+    return QueryPassages(group.query_id, [kept(passage) for passage in group.passages], group.line)
+
+
+def _people(
+    group: QueryPassages, passages: Mapping[str, CheckedPassage], kind: str, bank: TestBank
+) -> tuple[dict[tuple[str, str], dict[str, int]], dict[tuple[str, str], set[str]]]:
+    """(doc_id, item_id) -> person -> grade: those that count in the place of the grader's; and whose are stale."""
+    items = {item.item_id: item for item in bank.items.get(group.query_id, ())}
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    once: dict[tuple[str, str], set[str]] = {}
+    for passage in group.passages:
+        # As in `GradeSetSelector`: nobody's grades count of a passage that the grader did not grade.
+        if not passages[passage.doc_id].grades:
+            continue
+        people = grades_by_people(passage, kind, items)
+        for name, grades in people.by_person.items():
+            for item_id, grade in grades.items():
+                found.setdefault((passage.doc_id, item_id), {})[name.removeprefix(HUMAN)] = grade
+        if people.stale:
+            for name, all_of_them in grades_by_people(passage, kind, None).by_person.items():
+                for item_id in all_of_them.keys() - people.by_person.get(name, {}).keys():
+                    once.setdefault((passage.doc_id, item_id), set()).add(name.removeprefix(HUMAN))
+    return found, once
+
+
+def _with_people(
+    ratings: dict[str, dict[str, dict[str, int]]], people: Mapping[tuple[str, str], Mapping[str, int]]
+) -> dict[str, dict[str, dict[str, int]]]:
+    for (doc_id, item_id), grades in people.items():
+        for person, grade in grades.items():
+            ratings.setdefault(doc_id, {}).setdefault(f"{HUMAN}{person}", {})[item_id] = grade
+    return ratings
+
+
+def _ratings(
+    passages: Iterable[GradedPassage], prompts: Mapping[GradeSetKey, str]
+) -> dict[str, dict[str, dict[str, int]]]:
+    found: dict[str, dict[str, dict[str, int]]] = {}
+    for passage in passages:
+        for entry in passage.exam_grades or ():
+            if not entry.self_ratings:
+                continue
+            grader = grader_name(entry.llm, prompts[grade_set_key(entry)])
+            of_passage = found.setdefault(passage.doc_id, {})
+            of_passage[grader] = {**of_passage.get(grader, {}), **grade_of_items(entry)}
+    return found
+
+
+def _extracted(
+    passages: Iterable[GradedPassage], chosen: GradeFilter, reviewed: GradeSetKey
+) -> dict[tuple[str, str], str]:
+    return {
+        (passage.doc_id, item_id): answer
+        for passage in passages
+        for entry in passage.exam_grades or ()
+        if not entry.self_ratings and chosen.key_of(entry) != reviewed
+        for item_id, answer in entry.answers
+        if answer.strip() and not _BARE_GRADE.fullmatch(answer)
+    }

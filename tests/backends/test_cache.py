@@ -1,0 +1,306 @@
+"""The reply cache: real files, real processes, kill -9."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import pickle
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.backends._scripted import ScriptedBackend
+from rubric_measures.backends.base import Message, Reply, Request
+from rubric_measures.backends.replies.cache import ReplyCache, messages_hash
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.signature import canonical_json, content_hash
+
+
+def request(text: str, **changes: object) -> Request:
+    return Request(**{"model": "m", "messages": (Message("user", text),), **changes})  # type: ignore[arg-type]
+
+
+def test_the_key_is_the_hash_of_the_canonical_json_of_the_request() -> None:
+    asked = Request(
+        "openai:x@http://h",
+        (Message("system", 'a "quoted"\nline \u2028 é'), Message("user", "\ud800 b")),
+        {"temperature": 0.0, "a": {"b": [1, None]}},
+        ("0", "5"),
+        3,
+        group="not in the key",
+    )
+    assert asked.key == content_hash(
+        {
+            "labels": ["0", "5"],
+            "messages": [["system", 'a "quoted"\nline \u2028 é'], ["user", "\ud800 b"]],
+            "model": "openai:x@http://h",
+            "options": {"temperature": 0.0, "a": {"b": [1, None]}},
+            "replicate": 3,
+        }
+    )
+    assert messages_hash(asked) == content_hash([[message.role, message.content] for message in asked.messages])
+
+
+def test_the_json_of_a_message_is_never_that_of_another() -> None:
+    made = Message.of_parts("user", ["a", '"b'], ['["user","', 'a\\"b"]'])
+    assert made == Message("user", 'a"b')
+    assert made.as_json() == Message("user", 'a"b').as_json() == canonical_json(["user", 'a"b'])
+    assert dataclasses.replace(made, content="c").as_json() == '["user","c"]'
+    assert pickle.loads(pickle.dumps(made)).as_json() == made.as_json()
+
+
+def test_the_json_of_options_is_never_that_of_others() -> None:
+    """An endpoint that decides how replies are constrained replaces options; the key must follow."""
+    made = Request.of_parts('{"top_p":1}', "m", (Message("user", "a"),), {"top_p": 1})
+    assert made.key == request("a", options={"top_p": 1}).key
+    for copy in (dataclasses.replace(made, options={"top_p": 2}), dataclasses.replace(made, options={})):
+        assert copy.options_json == canonical_json(dict(copy.options))
+        assert copy.key == request("a", options=copy.options).key != made.key
+    assert pickle.loads(pickle.dumps(made)).key == made.key
+    with pytest.raises(TypeError, match="options_json"):
+        Request("m", (), options_json="{}")  # type: ignore[call-arg]
+
+
+def test_everything_that_may_change_the_reply_changes_the_key() -> None:
+    asked = request("a")
+    others = [
+        request("b"),
+        request("a", model="n"),
+        request("a", options={"temperature": 1}),
+        request("a", labels=("0",)),
+        request("a", replicate=1),
+        request("a", messages=(Message("system", "a"),)),
+    ]
+    assert len({asked.key, *(other.key for other in others)}) == 7
+    assert asked.key == request("a", group="passage 7").key
+
+
+def test_a_reply_comes_back_whole_after_reopening(tmp_path: Path) -> None:
+    reply = Reply("4 – gut", prompt_tokens=7, completion_tokens=2, raw={"model": "m-2024", "scores": [0.5, 1e-7]})
+    with ReplyCache(tmp_path / "c.sqlite") as cache:
+        assert cache.put(request("a"), reply) == reply
+    with ReplyCache(tmp_path / "c.sqlite") as cache:
+        assert cache.get(request("a").key) == reply
+        assert cache.get(request("b").key) is None
+        assert len(cache) == 1
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [Reply(None), Reply(None, "truncated", "too long"), Reply("no", "refused"), Reply(None, "failed", "timeout")],
+)
+def test_only_answers_are_stored(reply: Reply) -> None:
+    assert not reply.is_answer
+    with ReplyCache(":memory:") as cache:
+        assert cache.put(request("a"), reply) is reply
+        assert cache.put_many([(request("a"), reply)]) == [reply]
+        assert len(cache) == 0
+
+
+def test_a_cut_reply_is_an_answer_and_comes_back_cut(tmp_path: Path) -> None:
+    """The same request would be cut, and paid, again: the longest reply is in its key."""
+    cut = Reply("5 because the", "truncated", "the reply was cut after 64 tokens", 30, 64, {"finish_reason": "length"})
+    nothing_yet = Reply("", "truncated", "cut", 30, 64)
+    with ReplyCache(tmp_path / "c.sqlite") as cache:
+        assert cache.put(request("a"), cut) is cut
+        assert cache.put_many([(request("b"), nothing_yet), (request("c"), Reply("4"))]) == [nothing_yet, Reply("4")]
+    with ReplyCache(tmp_path / "c.sqlite") as cache:
+        assert [cache.get(request(text).key) for text in "abc"] == [cut, nothing_yet, Reply("4")]
+        # Of another process that asked the same, the first reply wins, whatever became of it.
+        assert cache.put(request("a"), Reply("3")) == cut
+        assert [(count.replies, count.truncated) for count in cache.counts()] == [(3, 2)]
+        assert cache.export(tmp_path / "out.jsonl") == 3
+    replay = ScriptedBackend.from_file(tmp_path / "out.jsonl")
+    assert [reply for _, reply in replay.complete([request(text) for text in "abc"])] == [cut, nothing_yet, Reply("4")]
+
+
+def test_replies_of_caches_made_before_cut_ones_were_kept_are_whole(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    with ReplyCache(path) as cache:
+        cache.put(request("a"), Reply("4", prompt_tokens=7))
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT reply FROM replies").fetchall() == [('{"prompt_tokens":7,"text":"4"}',)]
+
+
+def test_a_cache_is_made_with_its_first_reply(tmp_path: Path) -> None:
+    path = tmp_path / "cache.sqlite"
+    with ReplyCache(path) as cache, ReplyCache(path) as other:
+        assert (len(cache), cache.get("00"), cache.counts(), list(cache.entries())) == (0, None, [], [])
+        assert cache.put_many([(request("a"), Reply(None, "failed"))]) == [Reply(None, "failed")]
+        assert list(tmp_path.iterdir()) == []
+        cache.put(request("a"), Reply("4"))
+        assert path.is_file()
+        # Another process sees the file as soon as it is there.
+        assert other.get(request("a").key) == Reply("4")
+
+
+def test_an_empty_reply_is_a_reply_and_none_is_none() -> None:
+    with ReplyCache(":memory:") as cache:
+        cache.put(request("a"), Reply(""))
+        assert cache.get(request("a").key) == Reply("")
+
+
+def test_the_first_of_two_replies_wins() -> None:
+    with ReplyCache(":memory:") as cache:
+        cache.put(request("a"), Reply("3"))
+        assert cache.put(request("a"), Reply("4")) == Reply("3")
+
+
+def test_many_keys_are_looked_up_at_once() -> None:
+    with ReplyCache(":memory:") as cache:
+        asked = [request(str(number)) for number in range(1000)]
+        for one in asked[::2]:
+            cache.put(one, Reply(one.messages[0].content))
+        found = cache.get_many([one.key for one in asked])
+        assert found == {one.key: Reply(one.messages[0].content) for one in asked[::2]}
+
+
+@pytest.mark.parametrize("content", [b"not a database at all" * 100, b"SQLite format 3\x00" + b"\x07" * 4000])
+def test_a_damaged_file_is_one_line_and_stays_as_it_is(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "c.sqlite"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        ReplyCache(path)
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert path.read_bytes() == content
+
+
+def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "notes.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE notes (text)")
+    connection.commit()
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="something else"):
+        ReplyCache(path)
+    assert path.read_bytes() == before
+
+
+def test_folders_and_missing_files_are_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="folder"):
+        ReplyCache(tmp_path)
+    with pytest.raises(InputError, match="folder does not exist"):
+        ReplyCache(tmp_path / "no" / "c.sqlite")
+    with pytest.raises(InputError, match="no such cache"):
+        ReplyCache(tmp_path / "c.sqlite", read_only=True)
+
+
+def test_a_later_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    with ReplyCache(path) as cache:
+        cache.put(request("a"), Reply("4"))
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(InputError, match="version 99"):
+        ReplyCache(path)
+
+
+def test_a_damaged_reply_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    with ReplyCache(path) as cache:
+        cache.put(request("a"), Reply("3"))
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE replies SET reply = '{\"text\": null}'")
+    connection.commit()
+    connection.close()
+    with ReplyCache(path) as cache, pytest.raises(FormatError, match=request("a").key):
+        cache.get(request("a").key)
+
+
+def test_a_damaged_reply_is_counted_and_can_be_pruned(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    with ReplyCache(path) as cache:
+        cache.put_many([(request("a"), Reply("4")), (request("b"), Reply("4 be", "truncated", "cut", 7, 2))])
+        cache.put(request("c", model="n"), Reply("5", "truncated", "cut"))
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            connection.execute("UPDATE replies SET reply = '{' WHERE key = ?", (bytes.fromhex(request("a").key),))
+            connection.commit()
+        assert [count[:4] for count in cache.counts()] == [("m", 2, 1, 7), ("n", 1, 1, 0)]
+        assert cache.absent([request(text).key for text in "abd"]) == [request("d").key]
+        assert cache.prune(truncated=True, model="m") == 1
+        assert cache.prune(keys=[request("a").key]) == 1
+        assert cache.prune(truncated=True) == 1
+        assert len(cache) == 0
+
+
+def test_export_merge_prune_and_counts(tmp_path: Path) -> None:
+    first, second = tmp_path / "1.sqlite", tmp_path / "2.sqlite"
+    with ReplyCache(first) as one, ReplyCache(second) as two:
+        one.put(request("a"), Reply("1", prompt_tokens=10, completion_tokens=1))
+        two.put(request("a"), Reply("2"))
+        two.put(request("b", model="n", replicate=2), Reply("5", prompt_tokens=20))
+        assert one.merge([second]) == 1
+        assert [(count.model, count.replies, count.prompt_tokens) for count in one.counts()] == [
+            ("m", 1, 10),
+            ("n", 1, 20),
+        ]
+        assert one.export(tmp_path / "out.jsonl") == 2
+        lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+        assert [(line["reply"], line["model"], line["replicate"]) for line in lines] == [("1", "m", 0), ("5", "n", 2)]
+        assert lines[0]["key"] == request("a").key
+        assert lines[0]["messages_hash"] == messages_hash(request("a"))
+        assert one.prune(model="n") == 1
+        assert one.prune(keys=[request("a").key, request("zzz").key]) == 1
+        assert len(one) == 0
+        assert len(two) == 2
+        assert one.file_bytes() > 0
+
+
+WRITER = """
+import sys
+from rubric_measures.backends.base import Message, Reply, Request
+from rubric_measures.backends.replies.cache import ReplyCache
+start, count = int(sys.argv[2]), int(sys.argv[3])
+with ReplyCache(sys.argv[1]) as cache:
+    for number in range(start, start + count):
+        cache.put(Request("m", (Message("user", str(number)),)), Reply(str(number)))
+        print(number, flush=True)
+"""
+
+
+def test_what_was_put_survives_kill_9(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    draw = random.Random(3)
+    acknowledged: set[int] = set()
+    for start in range(0, 400_000, 100_000):
+        with subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path), str(start), "100000"], stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            acknowledged.add(int(process.stdout.readline()))
+            time.sleep(draw.uniform(0.01, 0.3))
+            process.send_signal(signal.SIGKILL)
+            lines = process.stdout.read().split("\n")
+            acknowledged |= {int(line) for line in lines[:-1]}
+    with ReplyCache(path) as cache:
+        stored = {int(entry.reply.text or "") for entry in cache.entries()}
+    assert len(acknowledged) > 4
+    assert acknowledged <= stored
+
+
+def test_two_processes_write_one_cache(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path), str(start), "1500"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        for start in (0, 1000)
+    ]
+    for worker in workers:
+        _, errors = worker.communicate()
+        assert (worker.returncode, errors) == (0, b"")
+    with ReplyCache(path) as cache:
+        assert {entry.reply.text for entry in cache.entries()} == {str(number) for number in range(2500)}
+        assert len(cache) == 2500

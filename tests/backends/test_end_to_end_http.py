@@ -1,0 +1,294 @@
+"""Grading as users do it, behind HTTP: banks, grades and leaderboards by the command line, from a loopback server."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rubric_measures.base.entities import ItemKind, RubricItem, TestBank
+from rubric_measures.cli import main
+from rubric_measures.formats.bank import bank_entries, load_bank, write_bank
+from rubric_measures.records.files import (
+    GradedPassage,
+    ItemGradeSet,
+    QueryPassages,
+    grade_of_items,
+    load_graded,
+    write_graded,
+)
+from tests.fault_server import Running, running
+
+pytest.importorskip("openai")
+pytest.importorskip("aiohttp")
+
+RATING = "QuestionSelfRatedUnanswerablePromptWithChoices"
+VERIFIED = "QuestionCompleteConcisePromptWithT5VerifiedAnswerKey2"
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@contextlib.contextmanager
+def model(folder: Path, *rules: dict[str, Any], **settings: object) -> Iterator[Running]:
+    """A server whose model answers by rules."""
+    replies = folder / "replies.jsonl"
+    replies.write_text("".join(json.dumps(rule) + "\n" for rule in rules), encoding="utf-8")
+    with running(replies=replies, **settings) as server:
+        yield server
+
+
+def says(reply: str | list[str], *contains: str) -> dict[str, Any]:
+    return {"contains": list(contains), "reply": reply}
+
+
+def write_passages(folder: Path, **texts: str) -> str:
+    """Passages by id; those of q2 have a 2 in front."""
+    groups: dict[str, list[GradedPassage]] = {"q1": [], "q2": []}
+    for doc_id, text in texts.items():
+        groups["q2" if doc_id.startswith("second") else "q1"].append(GradedPassage(doc_id=doc_id, text=text))
+    path = folder / "passages.jsonl.gz"
+    write_graded(path, [QueryPassages(query_id, found) for query_id, found in groups.items() if found])
+    return str(path)
+
+
+def write_items(folder: Path, *texts: str, kind: ItemKind = "question", gold: tuple[str, ...] = ()) -> str:
+    items = [RubricItem(f"q1/{text}", "q1", text, kind, gold_answers=gold) for text in texts]
+    path = folder / "bank.jsonl"
+    write_bank(path, bank_entries(TestBank.from_items(items, {"q1": "leap years"}), test_collection="test"))
+    return str(path)
+
+
+def endpoint(server: Running, name: str = "m", **options: object) -> list[str]:
+    more = [part for key, value in options.items() for part in ("--model-option", f"{key}={value}")]
+    return ["--model", f"openai:{name}", "--base-url", server.url, *more]
+
+
+def sets(path: Path | str) -> dict[str, ItemGradeSet]:
+    """Passage -> its only grade set."""
+    found = {}
+    for group in load_graded(path):
+        for passage in group.passages:
+            [found[passage.doc_id]] = passage.exam_grades or ()
+    return found
+
+
+def grades(path: Path | str) -> dict[str, dict[str, int]]:
+    """Passage -> text of the item -> grade (the ids of the test banks here end with the text)."""
+    return {
+        doc_id: {item_id.rpartition("/")[2]: grade for item_id, grade in grade_of_items(entry).items()}
+        for doc_id, entry in sets(path).items()
+    }
+
+
+def prompts_of(server: Running) -> list[str]:
+    return list(server.stats()["order"])
+
+
+@contextlib.contextmanager
+def works_again_when_left_alone(server: Running) -> Iterator[None]:
+    """Mends a server that is down as soon as the notes say that it is out of use."""
+
+    class Mends(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "left alone" in record.getMessage():
+                server.get("/down/0")
+
+    log, mends = logging.getLogger("rubric_measures"), Mends()
+    log.addHandler(mends)
+    try:
+        yield
+    finally:
+        log.removeHandler(mends)
+
+
+def test_two_endpoints_share_passages_and_one_of_them_fails_for_a_while(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages = write_passages(tmp_path, **{f"p{number}": f"passage {number}." for number in range(300)})
+    bank = write_items(tmp_path, "How long?", "Who rules?", "Since when?", "How high?")
+    out = tmp_path / "out.jsonl.gz"
+    rules = [says("5", "How long?"), says("1", "Question:")]
+    with (
+        model(tmp_path, *rules, delay=0.005) as one,
+        model(tmp_path, *rules, delay=0.005, works_for=40) as two,
+        works_again_when_left_alone(two),
+    ):
+        command = ["grade", passages, "--bank", bank, "--prompt", RATING, "-o", str(out), "--base-url", two.url]
+        assert main([*command, *endpoint(one, concurrency=4, cooldown=0.02, backoff=0.01, attempts=20)]) == 0
+        answers = [server.stats()["answers"] for server in (one, two)]
+    errors = capsys.readouterr().err
+    assert f"{two.url} keeps failing and is left alone" in errors
+    assert f"{one.url} keeps failing" not in errors
+    expected = {"How long?": 5, "Who rules?": 1, "Since when?": 1, "How high?": 1}
+    assert grades(out) == {f"p{number}": expected for number in range(300)}
+    # Every call is answered once; the one that was down has worked again.
+    asked = [{re.search(r"passage \d+\.", text)[0]: 0 for text in found} for found in answers]  # type: ignore[index]
+    assert sum(sum(found.values()) for found in answers) == 1200
+    assert sum(answers[1].values()) > 40
+    # A passage's four calls are made at one of them, but for those on their way when it was left alone.
+    both = asked[0].keys() & asked[1].keys()
+    assert len(both) <= 4 and len(asked[0].keys() | asked[1].keys()) == 300
+
+
+def test_from_queries_to_a_leaderboard(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "queries.tsv").write_text("q1\twhy leap years\nq2\twhy tides\n", encoding="utf-8")
+    passages = write_passages(tmp_path, sun="about the sun", pope="about a pope", second_moon="about the moon")
+    (tmp_path / "one.run").write_text("q1 Q0 sun 1 2.0 one\nq2 Q0 second_moon 1 1.0 one\n")
+    (tmp_path / "two.run").write_text("q1 Q0 pope 1 2.0 two\n")
+    rules = [
+        says(
+            '```json\n{"questions": ["How long?", "Who rules?", "how LONG"]}\n```', "Break the query 'why leap years'"
+        ),
+        says("Here they are:\n1. Which force?\n2. How high?", "Break the query 'why tides'"),
+        says("5", "How long?", "about the sun"),
+        says("Rating: 4", "Who rules?", "about a pope"),
+        says("4: The answer is mostly there.", "Which force?"),
+        says("1", "Question:"),
+    ]
+    bank, out = str(tmp_path / "bank.jsonl.gz"), str(tmp_path / "graded.jsonl.gz")
+    with model(tmp_path, *rules) as server:
+        made = ["generate", str(tmp_path / "queries.tsv"), *endpoint(server), "-o", bank]
+        assert main(made) == 0
+        assert "1 generated questions left out: the same text was there already" in capsys.readouterr().err
+        texts = {item.text for item in load_bank(bank)}
+        assert texts == {"How long?", "Who rules?", "Which force?", "How high?"}
+        assert main(["grade", passages, "--bank", bank, *endpoint(server), "-o", out]) == 0
+        calls = server.stats()["calls"]
+    # 2 queries, then 2 passages × 2 items and 1 × 2.
+    assert calls == 2 + 6
+    runs = [str(tmp_path / "one.run"), str(tmp_path / "two.run")]
+    capsys.readouterr()
+    assert main(["leaderboard", out, *runs, "--bank", bank, "-m", "RubricCover(rel=4)@20", "-o", "json"]) == 0
+    rows = {row["run_id"]: row["measures"] for row in json.loads(capsys.readouterr().out)["runs"]}
+    # one: q1 covers "How long?" of two, q2 "Which force?" of two; two: q1 covers "Who rules?", q2 is not answered.
+    means = {run: rows[run]["RubricCover(rel=4)@20"]["mean"] for run in ("one", "two")}
+    assert means == {"one": 0.5, "two": 0.25}
+
+
+def test_nuggets_about_the_facets_of_a_query(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    queries = {"query_id": "q1", "text": "Earth", "facets": [{"facet_id": "f1", "text": "Leap days"}]}
+    (tmp_path / "queries.jsonl").write_text(json.dumps(queries) + "\n", encoding="utf-8")
+    passages = write_passages(tmp_path, sun="about the sun")
+    rules = [
+        says('{"nuggets": ["every fourth year", "February 29"]}', "between 'Earth'", "the subtopic 'Leap days'"),
+        says("3", "every fourth year"),
+        says("0", "February 29"),
+    ]
+    bank, out = str(tmp_path / "bank.jsonl.gz"), str(tmp_path / "graded.jsonl.gz")
+    with model(tmp_path, *rules) as server:
+        made = ["generate", str(tmp_path / "queries.jsonl"), "--target", "nuggets", *endpoint(server), "-o", bank]
+        assert main(made) == 0
+        assert main(["grade", passages, "--bank", bank, *endpoint(server), "-o", out]) == 0
+    items = {item.text: item for item in load_bank(bank)}
+    assert {(item.facet_id, item.kind) for item in items.values()} == {("f1", "nugget")}
+    [entry] = sets(out).values()
+    assert entry.prompt_info is not None and entry.prompt_info.prompt_class == "NuggetSelfRatedPrompt"
+    assert grade_of_items(entry) == {items["every fourth year"].item_id: 3, items["February 29"].item_id: 0}
+
+
+def test_answers_are_checked_by_the_model(tmp_path: Path) -> None:
+    check = "an equally correct response"
+    rules = [
+        says("Yes.", check, "366 days"),
+        says("no", check),
+        says("366 days", "How long?", "about the sun"),
+        says("not long", "How long?"),
+        says("unanswerable", "Who rules?"),
+    ]
+    passages = write_passages(tmp_path, sun="about the sun", pope="about a pope")
+    bank = write_items(tmp_path, "How long?", "Who rules?", gold=("366",))
+    out = tmp_path / "graded.jsonl"
+    with model(tmp_path, *rules) as server:
+        command = ["grade", passages, "--bank", bank, *endpoint(server), "--prompt", VERIFIED, "-o", str(out)]
+        assert main(command) == 0
+        # Four extractions; "unanswerable" needs no check.
+        assert server.stats()["calls"] == 4 + 2
+    assert grades(out) == {"sun": {"How long?": 1, "Who rules?": 0}, "pope": {"How long?": 0, "Who rules?": 0}}
+    entry = sets(out)["sun"]
+    assert dict(entry.answers) == {"q1/How long?": "366 days", "q1/Who rules?": "unanswerable"}
+    assert (entry.model_extra or {})["details"] == {"q1/How long?": {"checks": [["366", "Yes."]]}}
+
+
+OWN = """
+name = "Coverage4"
+target = "question"
+parser = "rating"
+scale = [0, 4]
+citation = "ours, 2026"
+system = "You grade passages."
+template = '''
+How much of the answer is there? 0 is nothing, 4 is all.
+Question: {question}
+Passage: {context}
+End with one line "Grade: N".'''
+"""
+
+
+def test_a_prompt_of_the_users_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prompt = tmp_path / "own.toml"
+    prompt.write_text(OWN, encoding="utf-8")
+    passages = write_passages(tmp_path, sun="about the sun", pope="about a pope")
+    bank, out = write_items(tmp_path, "How long?"), tmp_path / "graded.jsonl"
+    rules = [says("It says so.\nGrade: 4", "about the sun"), says("Grade: 5", "about a pope")]
+    with model(tmp_path, *rules) as server:
+        command = ["grade", passages, "--bank", bank, *endpoint(server), "--prompt", str(prompt), "-o", str(out)]
+        assert main(command) == 1
+        shown = prompts_of(server)
+    assert "1 of 2 are not graded: 1 unparsed" in (said := capsys.readouterr().err)
+    assert "unparsed: 5 is no grade of the scale 0 to 4 (1)" in said
+    # The reply that is on no scale was drawn once more.
+    assert len(shown) == 3 and all(text.startswith("\nHow much") or text.startswith("How much") for text in shown)
+    assert grades(out) == {"sun": {"How long?": 4}, "pope": {}}
+    entry = sets(out)["sun"]
+    assert entry.prompt_info is not None and entry.prompt_info.prompt_class == "Coverage4"
+    manifest = json.loads(Path(f"{out}.manifest.json").read_text())
+    assert manifest["prompts"]["Coverage4"]["citation"] == "ours, 2026"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("scale = [0, 4]", "", "parser rating needs a scale"),
+        ("scale = [0, 4]", "scale = [4, 0]", "scale must be [lowest, highest]"),
+        ("scale = [0, 4]", "scale = [1, 10]", "scale [1, 10] has grades that no record holds"),
+        ('"rating"\nscale = [0, 4]', '"yes_no"\nlabels = ["nein", "ja"]', "parser yes_no can never read 'nein', 'ja'"),
+        ('parser = "rating"', 'parser = "stars"', "unknown parser 'stars'"),
+        ("{context}", "{text}", "the text lacks {context}"),
+        ('target = "question"', "target = question", "is no TOML"),
+        ('citation = "ours, 2026"', "citation = 5", "citation must be a str"),
+        ('name = "Coverage4"', 'nom = "x"', "unknown key nom"),
+        ('name = "Coverage4"', 'name = "Thomas"', "Thomas is the name of a published prompt"),
+    ],
+)
+def test_what_is_wrong_with_a_prompt_is_one_line_and_costs_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, expected: str
+) -> None:
+    prompt = tmp_path / "own.toml"
+    prompt.write_text(OWN.replace(old, new), encoding="utf-8")
+    passages, bank = write_passages(tmp_path, sun="about the sun"), write_items(tmp_path, "How long?")
+    command = ["grade", passages, "--bank", bank, "--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1"]
+    assert main([*command, "--prompt", str(prompt), "-o", str(tmp_path / "o.jsonl")]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"rubric_measures: {prompt}:") and expected in said
+    assert said.count("\n") == 1
+    assert not list(tmp_path.glob("o.jsonl*"))
+
+
+def test_two_prompts_of_one_name_cannot_be_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("one.toml", "two.toml"):
+        (tmp_path / name).write_text(OWN, encoding="utf-8")
+    passages, bank = write_passages(tmp_path, sun="about the sun"), write_items(tmp_path, "How long?")
+    command = ["grade", passages, "--bank", bank, "--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1"]
+    both = ["--prompt", str(tmp_path / "one.toml"), "--prompt", str(tmp_path / "two.toml")]
+    assert main([*command, *both, "-o", str(tmp_path / "o.jsonl")]) == 2
+    assert "two prompts are called Coverage4" in capsys.readouterr().err

@@ -1,0 +1,141 @@
+"""Grading as users do it, with models: tiny ones that were taught a few replies make banks, grades and leaderboards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.cli import main
+from rubric_measures.formats.bank import load_bank
+from rubric_measures.prompts import load_prompt
+from tests.backends.test_end_to_end_http import RATING, VERIFIED, grades, sets, write_items, write_passages
+from tests.hf_models import CHAT_TEMPLATE, save_llama, save_t5
+
+for _module in ("torch", "transformers"):
+    pytest.importorskip(_module)
+
+# The prompts' own names of the parts of a tiny chat template.
+CHAT = "<|user|>{}<|end|><|assistant|>"
+assert "<|assistant|>" in CHAT_TEMPLATE
+
+
+def shown(name: str, **fields: str) -> str:
+    """What a model without a chat template is shown."""
+    return "\n\n".join(message.content for message in load_prompt(name).render(**fields))
+
+
+def in_chat(taught: Mapping[str, str]) -> dict[str, str]:
+    return {CHAT.format(prompt): reply for prompt, reply in taught.items()}
+
+
+def graded(
+    folder: Path, passages: str, bank: str, model: Path, *more: str, code: int = 0, out: str = "o.jsonl"
+) -> Path:
+    command = ["grade", passages, "--bank", bank, "--model", f"hf:{model}", "-o", str(folder / out), *more]
+    assert main(command) == 0
+    return folder / out
+
+
+def test_a_model_makes_a_bank_and_grades_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "queries.tsv").write_text("q1\ttea\n", encoding="utf-8")
+    (tmp_path / "one.run").write_text("q1 Q0 hot 1 2.0 one\n")
+    texts = {"hot": "Boil it.", "cold": "Frost."}
+    rates = {("hot", "How hot?"): "5", ("cold", "How hot?"): "1", ("hot", "Which?"): "0", ("cold", "Which?"): "0"}
+    taught = {shown("bank.question.dl", query_text="tea"): '["How hot?", "Which?", "how hot"]'}
+    taught |= {shown(RATING, question=item, context=texts[doc]): rate for (doc, item), rate in rates.items()}
+    model = save_llama(tmp_path / "llama", taught=in_chat(taught))
+    bank = str(tmp_path / "bank.jsonl")
+    queries = str(tmp_path / "queries.tsv")
+    assert main(["generate", queries, "--model", f"hf:{model}", "--max-tokens", "40", "-o", bank]) == 0
+    assert [item.text for item in load_bank(bank)] == ["How hot?", "Which?"]
+    out = graded(tmp_path, write_passages(tmp_path, **texts), bank, model)
+    ids = {item.text: item.item_id.rpartition("/")[2] for item in load_bank(bank)}
+    assert grades(out) == {doc: {ids[item]: int(rates[doc, item]) for item in ids} for doc in texts}
+    capsys.readouterr()
+    measure = "RubricCover(rel=4)@20"
+    assert main(["leaderboard", str(out), str(tmp_path / "one.run"), "--bank", bank, "-m", measure, "-o", "json"]) == 0
+    rows = {row["run_id"]: row["measures"] for row in json.loads(capsys.readouterr().out)["runs"]}
+    assert rows["one"][measure]["mean"] == 0.5
+
+
+def verifying() -> dict[str, str]:
+    """Prompt -> reply: two passages, from one of which the right answer is extracted."""
+    question, gold = "How long?", "366"
+    check = load_prompt(VERIFIED).verify
+    return {
+        shown(VERIFIED, question=question, context="A leap year."): "366 days",
+        shown(VERIFIED, question=question, context="A week."): "seven days",
+        shown(check, question=question, correct_answer=gold, answer="366 days"): "Yes",
+        shown(check, question=question, correct_answer=gold, answer="seven days"): "No",
+    }
+
+
+@pytest.mark.parametrize("kind", ["seq2seq", "decoder"])
+def test_a_model_checks_what_it_extracted(tmp_path: Path, kind: str) -> None:
+    taught = verifying()
+    folder = tmp_path / kind
+    model = save_t5(folder, taught=taught) if kind == "seq2seq" else save_llama(folder, taught=in_chat(taught))
+    passages = write_passages(tmp_path, leap="A leap year.", week="A week.")
+    out = graded(tmp_path, passages, write_items(tmp_path, "How long?", gold=("366",)), model, "--prompt", VERIFIED)
+    assert grades(out) == {"leap": {"How long?": 1}, "week": {"How long?": 0}}
+    entry = sets(out)["leap"]
+    assert dict(entry.answers) == {"q1/How long?": "366 days"}
+    assert (entry.model_extra or {})["details"]["q1/How long?"]["checks"] == [["366", "Yes"]]
+    # The same answers against another key, by their words and without a model.
+    words = graded(
+        tmp_path,
+        passages,
+        write_items(tmp_path, "How long?", gold=("366 days.",)),
+        model,
+        "--prompt",
+        "QuestionCompleteConcisePromptWithAnswerKey2",
+        out="words.jsonl",
+    )
+    assert grades(words) == {"leap": {"How long?": 1}, "week": {"How long?": 0}}
+
+
+def test_draws_of_a_model_differ_and_their_median_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = {f"p{number}": f"Passage {number}." for number in range(4)}
+    prompt = tmp_path / "short.toml"
+    prompt.write_text('target="question"\nparser="rating"\nscale=[0, 5]\ntext="{question} {context} Grade:"\n')
+    # Each reply as often as the others: whoever draws, draws one of them.
+    taught = {shown(str(prompt), question="Why?", context=text): ("5", "3", "1") for text in texts.values()}
+    model = save_t5(tmp_path / "t5", taught=taught)
+    passages, bank = write_passages(tmp_path, **texts), write_items(tmp_path, "Why?")
+    draws = ["--prompt", str(prompt), "--replicates", "5", "--temperature", "0.9", "--max-tokens", "8"]
+    out = graded(tmp_path, passages, bank, model, *draws)
+    said = capsys.readouterr().err
+    flips = []
+    for doc_id, entry in sets(out).items():
+        drawn = [grade for grade, _ in (entry.model_extra or {})["details"]["q1/Why?"]["replicates"]]
+        read = sorted(grade for grade in drawn if grade is not None)
+        assert len(drawn) == 5 and len(read) > 2
+        median = read[(len(read) - 1) // 2]
+        assert grades(out)[doc_id] == {"Why?": median}
+        flips.append(sum(grade != median for grade in drawn) / 5)
+    assert sum(flips) > 0
+    assert f"flip rate of the replicates: {sum(flips) / 4:.4f}" in said
+    # A draw follows from the request alone: another cache, another batch, the same draws.
+    again = graded(tmp_path, passages, bank, model, *draws, "--model-option", "batch_tokens=1", out="again.jsonl")
+    assert again.read_bytes() == out.read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["seq2seq", "decoder"])
+def test_a_dry_run_counts_the_calls_that_are_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    model = save_t5(tmp_path / kind) if kind == "seq2seq" else save_llama(tmp_path / kind)
+    # Of 512 tokens a decoder keeps 100 for the reply, an encoder-decoder none: the chunks are of different lengths.
+    texts = {"long": "The epidermis is the outer layer of the skin. " * 40, "short": "A leap year."}
+    passages, bank = write_passages(tmp_path, **texts), write_items(tmp_path, "How long?")
+    out = tmp_path / "o.jsonl"
+    command = ["grade", passages, "--bank", bank, "--model", f"hf:{model}", "--max-tokens", "100", "-o", str(out)]
+    assert main([*command, "--dry-run"]) == 0
+    header, row = capsys.readouterr().out.splitlines()
+    planned = dict(zip(header.split("\t"), row.split("\t"), strict=True))
+    assert main(command) == 1
+    made = json.loads(Path(f"{out}.manifest.json").read_text())["calls"]["made"]
+    assert int(planned["calls"]) == made > 2

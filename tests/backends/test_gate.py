@@ -1,0 +1,231 @@
+"""The gate, in virtual time: rate limits are met and kept, random rejections let pass, no slot is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from dataclasses import dataclass
+from math import inf
+
+import pytest
+
+from rubric_measures.backends.openai._gate import Gate
+from tests.virtual_time import clock, run
+
+
+@dataclass
+class Limits:
+    """What an endpoint lets pass: calls per second after a burst, calls at once, calls a minute, all but a share."""
+
+    delay: float = 0.05
+    rate: float = 0.0
+    burst: float = 5.0
+    at_once: int = 0
+    a_minute: int = 0
+    random: float = 0.0
+    asks: float = 0.0
+
+
+class Endpoint:
+    """Turns calls away, and says so within 2 ms; other calls take about `delay` seconds."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits, self.draw = limits, random.Random(1)
+        self.tokens, self.refilled = limits.burst, clock()
+        self.rejected = self.answered = self.busy = self.minute = self.used = 0
+
+    def turns_away(self) -> bool:
+        limits = self.limits
+        if (limits.random and self.draw.random() < limits.random) or (limits.at_once and self.busy >= limits.at_once):
+            return True
+        now = clock()
+        if limits.a_minute:
+            self.used = self.used if now // 60 == self.minute else 0
+            self.minute = int(now // 60)
+            if self.used == limits.a_minute:
+                return True
+            self.used += 1
+        if limits.rate:
+            self.tokens = min(limits.burst, self.tokens + (now - self.refilled) * limits.rate)
+            self.refilled = now
+            if self.tokens < 1 - 1e-9:
+                return True
+            self.tokens -= 1
+        return False
+
+    async def call(self) -> bool:
+        if self.turns_away():
+            self.rejected += 1
+            await asyncio.sleep(0.002)
+            return False
+        self.busy += 1
+        await asyncio.sleep(self.limits.delay * self.draw.uniform(0.8, 1.2))
+        self.busy -= 1
+        self.answered += 1
+        return True
+
+
+async def grade(calls: int, limits: Limits, ceiling: int = 64) -> tuple[float, int]:
+    """Makes so many calls as the engine does: seconds and rejections."""
+    endpoint, gate, loop = Endpoint(limits), Gate(ceiling, clock), asyncio.get_running_loop()
+    line, some = deque([0] * calls), asyncio.Event()
+
+    def again(attempt: int) -> None:
+        line.appendleft(attempt)
+        some.set()
+
+    async def work() -> None:
+        while endpoint.answered < calls:
+            window = await gate.enter()
+            if not line:
+                gate.abandon(window)
+                some.clear()
+                if endpoint.answered < calls:
+                    await some.wait()
+                continue
+            attempt = line.popleft()
+            if await endpoint.call():
+                gate.leave(window, False)
+                continue
+            rest = 60 - clock() % 60 if limits.a_minute and limits.asks else 0.0
+            wait = rest or limits.asks or 0.5 * 2 ** min(attempt, 4)
+            wait *= endpoint.draw.uniform(1.0, 1.05) if limits.asks else endpoint.draw.uniform(0.5, 1.0)
+            gate.leave(window, True, wait, asked=bool(limits.asks))
+            loop.call_later(wait, again, attempt + 1)
+        some.set()
+
+    await asyncio.gather(*(work() for _ in range(ceiling)))
+    assert gate.in_flight == 0
+    return clock(), endpoint.rejected
+
+
+@pytest.mark.parametrize(
+    ("calls", "limits", "share"),
+    [
+        (2000, Limits(rate=100, asks=1), 0.85),
+        (2000, Limits(rate=100), 0.85),
+        (1000, Limits(rate=20, delay=0.5, burst=20, asks=2), 0.8),
+        (600, Limits(rate=10, delay=0.2, burst=10, asks=5), 0.8),
+        (1000, Limits(rate=5, delay=3, asks=10), 0.75),
+        (1000, Limits(rate=8, delay=5, burst=60, asks=20), 0.7),
+        (10000, Limits(rate=1000, burst=100, asks=1), 0.8),
+        (2000, Limits(rate=100, burst=20, asks=1, random=0.1), 0.7),
+        # One by one and no faster: a call that comes a little too early is turned away, and the pace with it halved.
+        (200, Limits(rate=1, burst=1), 0.85),
+        (200, Limits(rate=1, burst=1, delay=1, asks=5), 0.8),
+        (100, Limits(rate=0.5, burst=1, asks=1), 0.7),
+        (1000, Limits(rate=5, burst=1), 0.8),
+        # What is saved up at the beginning is no reason to take rejections for random ones.
+        (1000, Limits(rate=5), 0.9),
+    ],
+)
+def test_a_rate_limit_is_met_and_kept(calls: int, limits: Limits, share: float) -> None:
+    seconds, rejected = run(grade(calls, limits))
+    assert seconds < (calls - limits.burst) / limits.rate / share
+    # Beside what comes at once before anything is known, few calls are made in vain.
+    assert rejected < 300 + 0.2 * calls / (1 - limits.random)
+
+
+@pytest.mark.parametrize("asks", [1.0, 0.0])
+def test_after_a_minute_without_capacity_calls_begin_at_once(asks: float) -> None:
+    # 600 calls a minute, then none until the next one begins: 2,000 are done early in the fourth minute. Where the
+    # endpoint says how long it takes (`asks`), nobody tries before; else by pauses that grow.
+    seconds, rejected = run(grade(2000, Limits(a_minute=600, delay=0.5, asks=asks)))
+    assert 180 < seconds < 240
+    assert rejected < 800
+
+
+def test_a_limit_on_calls_at_once_is_met(calls: int = 2000) -> None:
+    seconds, rejected = run(grade(calls, Limits(at_once=8, delay=0.5)))
+    # 8 at once, half a second each: 16 a second at best.
+    assert seconds < calls / 16 / 0.7
+    assert rejected < 0.4 * calls
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.2])
+def test_random_rejections_slow_nobody_down(share: float) -> None:
+    seconds, _ = run(grade(8000, Limits(random=share, asks=1)))
+    # At best 64 calls a 50 ms; besides, a second for each time that an unlucky call is turned away.
+    assert seconds < 8000 / (1 - share) * 0.05 / 64 * 1.5 + 8
+
+
+def test_without_rejections_there_is_no_pace() -> None:
+    seconds, _ = run(grade(6400, Limits()))
+    assert seconds == pytest.approx(6400 * 0.05 / 64, rel=0.05)
+
+
+def test_everyone_pauses_for_as_long_as_the_endpoint_asked() -> None:
+    async def scenario() -> list[float]:
+        gate = Gate(4, clock)
+        windows = [await gate.enter() for _ in range(4)]
+        for window in windows:
+            gate.leave(window, True, 7.0, asked=True)
+        began = []
+        for _ in range(3):
+            await gate.enter()
+            began.append(clock())
+        return began
+
+    # Nothing was accepted, so calls begin again at an eighth of the ceiling a second: at 7, 9 and 11 s.
+    assert run(scenario()) == pytest.approx([7.0, 9.0, 11.0], abs=0.1)
+
+
+def test_pauses_that_nobody_asked_for_grow() -> None:
+    async def scenario() -> list[float]:
+        gate, ends = Gate(4, clock), []
+        for _ in range(3):
+            for window in [await gate.enter() for _ in range(4)]:
+                gate.leave(window, True, 10.0)
+            before = clock()
+            window = await gate.enter()
+            ends.append(clock() - before)
+            gate.abandon(window)
+        return ends
+
+    assert run(scenario()) == pytest.approx([10, 20, 40], abs=6)
+
+
+def test_an_endpoint_on_trial_gets_one_call_at_first() -> None:
+    async def scenario() -> list[float]:
+        gate = Gate(8, clock)
+        gate.restart()
+        limits = [gate.limit]
+        for _ in range(9):
+            gate.leave(await gate.enter(), False)
+            limits.append(gate.limit)
+        return limits
+
+    assert run(scenario()) == [1, 2, 3, 4, 5, 6, 7, 8, 8, 8]
+
+
+def test_slots_are_bounded_and_none_is_lost() -> None:
+    async def scenario() -> tuple[int, int, int]:
+        gate, most, done = Gate(5, clock), 0, 0
+
+        async def call(number: int) -> None:
+            nonlocal most, done
+            window = await gate.enter()
+            most = max(most, gate.in_flight)
+            await asyncio.sleep(0.01)
+            if number % 7 == 0:
+                gate.abandon(window)
+            else:
+                gate.leave(window, number % 3 == 0, 0.1)
+            done += 1
+
+        tasks = [asyncio.create_task(call(number)) for number in range(500)]
+        await asyncio.sleep(0.05)
+        # Those who go while they wait, for a slot or for their turn, must not take it with them.
+        gone = sum(task.cancel() for task in tasks[100:200])
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert gate.in_flight == 0
+        return most, done, gone
+
+    most, done, gone = run(scenario())
+    assert most == 5
+    assert (done, gone) == (400, 100)
+
+
+def test_no_pace_before_the_first_rejection() -> None:
+    assert Gate(4).pace == inf

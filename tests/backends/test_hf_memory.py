@@ -1,0 +1,177 @@
+"""Decoders of many families against their plain forward pass: windows, padding and positions change no reply."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from rubric_measures.backends import Message, Reply, Request, make_backend  # noqa: E402
+from rubric_measures.backends.hf._decoder import DecoderBackend  # noqa: E402
+from rubric_measures.backends.hf._memory import memory_of  # noqa: E402
+from rubric_measures.base.errors import BackendError  # noqa: E402
+from tests import hf_models  # noqa: E402
+
+LABELS = tuple("012345")
+PASSAGES = ["rivers carry water to the sea " * times for times in (3, 5, 8)]
+QUESTIONS = [
+    "Which?",
+    "What is the outer layer of the skin, and how long is it named a leap year by the sea?",
+    "A leap year has 366 days an ordinary one 365 " * 2,
+    "Yes?",
+]
+WINDOWED = ("Cohere2", "GPTNeo", "Gemma2", "Gemma3", "GptOss", "Mistral", "Mixtral", "Phi3")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def backend_of(folder: Path, **options: Any) -> DecoderBackend:
+    backend = make_backend(f"hf:{folder}", label_mass=0.0, dtype="float32", device="cpu", **options)
+    assert isinstance(backend, DecoderBackend)
+    return backend
+
+
+def requests(backend: DecoderBackend, **options: Any) -> list[Request]:
+    """Each passage with each question; a passage's are a group."""
+    settings = {"temperature": 0, "max_tokens": 6, **backend.options, **options}
+    shown = [
+        (f"g{group}", f"Context: {text}\nQuestion: {question}")
+        for (group, text), question in itertools.product(enumerate(PASSAGES), QUESTIONS)
+    ]
+    return [Request(backend.model, (Message("user", text),), settings, LABELS, 0, group) for group, text in shown]
+
+
+def answered(backend: DecoderBackend, asked: Sequence[Request]) -> list[Reply]:
+    found = {request.key: reply for request, reply in backend.complete(iter(asked))}
+    return [found[request.key] for request in asked]
+
+
+def plainly(backend: DecoderBackend, request: Request) -> dict[str, float]:
+    """The probability of each label by one forward pass over the bare prompt, without padding, mask or cache."""
+    ids = backend._tokens(request.messages)
+    with torch.inference_mode():
+        first = backend.network(torch.tensor([ids])).logits[0, -1].float().softmax(-1)
+    return {label: sum(float(first[path[0]]) for path in backend._spellings(label)) for label in request.labels}
+
+
+@pytest.mark.parametrize(
+    ("name", "window"),
+    [(name, None) for name in hf_models.DECODERS]
+    + [(name, 24) for name in hf_models.DECODERS if name.startswith(WINDOWED)],
+)
+def test_replies_are_those_of_the_plain_forward_pass(tmp_path: Path, name: str, window: int | None) -> None:
+    # Windows of 24 tokens, prompts of 34 to 150: what the padding pushed out of the window changed labels.
+    backend = backend_of(hf_models.save_decoder(tmp_path, name, window=window))
+    asked = requests(backend)
+    expected = [plainly(backend, request) for request in asked]
+    found = answered(backend, asked)
+    assert [reply.error for reply in found] == [""] * len(asked)
+    assert [reply.text for reply in found] == [max(one, key=lambda label: one[label]) for one in expected]
+    for reply, one in zip(found, expected, strict=True):
+        shown = reply.raw["label_probabilities"]
+        assert isinstance(shown, dict)
+        assert shown == pytest.approx({label: one[label] for label in shown}, rel=1e-3, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["MistralForCausalLM", "Gemma3ForCausalLM", "BartForCausalLM", "LlamaForCausalLM"])
+def test_generated_replies_are_those_of_single_prompts(tmp_path: Path, name: str) -> None:
+    window = None if name.startswith(("Bart", "Llama")) else 24
+    backend = backend_of(hf_models.save_decoder(tmp_path, name, window=window), mode="generate")
+    asked = requests(backend)
+    alone = [answered(backend, [request])[0] for request in asked]
+    assert [reply.text for reply in answered(backend, asked)] == [reply.text for reply in alone]
+    for request, reply in zip(asked, alone, strict=True):
+        ids = torch.tensor([backend._tokens(request.messages)])
+        out = backend.network.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=6, do_sample=False)
+        assert backend._text(out[0, ids.shape[1] :].tolist()).strip() == reply.text
+
+
+def computed(backend: DecoderBackend, asked: Sequence[Request]) -> int:
+    """How many tokens (padding included) are computed for some requests."""
+    shown: list[int] = []
+    backend._memory  # noqa: B018 - read from the real forward
+    forward = backend.network.forward
+    backend.network.forward = lambda **given: shown.append(given["input_ids"].numel()) or forward(**given)
+    answered(backend, asked)
+    return sum(shown)
+
+
+def test_prefixes_are_shared_as_far_as_the_window_reaches(tmp_path: Path) -> None:
+    folders = {window: tmp_path / str(window) for window in (24, 400)}
+    for window, folder in folders.items():
+        folder.mkdir()
+        hf_models.save_decoder(folder, "MistralForCausalLM", window=window)
+    far, near = (backend_of(folders[window]) for window in (400, 24))
+    assert far._memory.reach == 400
+    assert near._memory.reach == 24
+    assert computed(far, requests(far)) < computed(near, requests(near)) / 1.5
+
+
+def test_full_attention_shares_whatever_the_length(tmp_path: Path) -> None:
+    backend = backend_of(hf_models.save_decoder(tmp_path, "LlamaForCausalLM"))
+    memory = backend._memory
+    assert (memory.paddable, memory.reach, memory.edge) == (True, None, None)
+
+
+def test_rows_with_other_positions_make_batches_of_their_own(tmp_path: Path) -> None:
+    # longrope: above 64 tokens the factors of the positions are others, for all rows that are computed together.
+    rope = {
+        "rope_type": "longrope", "rope_theta": 10000.0, "short_factor": [1.0] * 4, "long_factor": [3.0] * 4,
+        "original_max_position_embeddings": 64,
+    }  # fmt: skip
+    settings = {"rope_parameters": rope, "original_max_position_embeddings": 64}
+    backend = backend_of(hf_models.save_decoder(tmp_path, "Phi3ForCausalLM", **settings))
+    assert backend._memory.edge == 64
+    asked = requests(backend)
+    lengths = [len(backend._tokens(request.messages)) for request in asked]
+    assert min(lengths) < 64 < max(lengths)
+    for request, reply in zip(asked, answered(backend, asked), strict=True):
+        expected = plainly(backend, request)
+        assert reply.text == max(expected, key=lambda label: expected[label])
+
+
+def test_recurrent_models_are_refused(tmp_path: Path) -> None:
+    tokenizer = hf_models.save_tokenizer(tmp_path, chat=True)
+    config = transformers.MambaConfig(
+        vocab_size=len(tokenizer), hidden_size=16, state_size=4, num_hidden_layers=1, pad_token_id=0, expand=2
+    )
+    transformers.MambaForCausalLM(config).save_pretrained(tmp_path)
+    backend = backend_of(tmp_path)
+    with pytest.raises(BackendError, match="recurrent models are not supported"):
+        list(backend.complete(requests(backend)))
+
+
+@pytest.mark.parametrize(
+    ("kept", "expected"),
+    [
+        # Beside keys and values a state, as in Falcon-H1: copies of the cache would share it.
+        ({"recurrent_states": {}, "keys": None}, "recurrent models are not supported here; serve it"),
+        ({"keys": None, "compressed": None}, "attention that keeps Layer is not supported here; serve it"),
+    ],
+)
+def test_other_states_than_keys_and_values_are_refused(kept: dict[str, Any], expected: str) -> None:
+    layer = type("Layer", (), kept)()
+
+    class Network(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one = torch.nn.Linear(1, 1)
+
+        def forward(self, **given: Any) -> Any:
+            return SimpleNamespace(past_key_values=SimpleNamespace(layers=[layer]))
+
+    with pytest.raises(BackendError, match=expected):
+        memory_of(Network(), frozenset({"position_ids"}), "hf:m")

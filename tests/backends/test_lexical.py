@@ -1,0 +1,111 @@
+"""The embedded lexical grader: the share of content words, in fifths."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rubric_measures.backends import make_backend
+from rubric_measures.backends._lexical import LexicalBackend, lexical_grade
+from rubric_measures.backends.base import Message, Reply, Request
+from rubric_measures.backends.words import STOPWORDS, content_stems
+from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.prompts import load_prompt
+
+
+@pytest.mark.parametrize(
+    ("item", "passage", "grade"),
+    [
+        # content words of the item: outer, layer, skin
+        ("What is the outer layer of the skin?", "The epidermis is the outer layer of skin.", 5),  # 3 of 3
+        ("What is the outer layer of the skin?", "Skins have layers.", 3),  # 2 of 3: ⌊10/3⌋
+        ("What is the outer layer of the skin?", "A skin.", 1),  # 1 of 3: ⌊5/3⌋
+        ("What is the outer layer of the skin?", "Money.", 0),
+        ("What is the outer layer of the skin?", "", 0),
+        ("Founded in 1912", "It was founded 1912", 5),  # numbers count: found, 1912
+        ("Founded in 1912", "It was founded 1913", 2),  # 1 of 2: ⌊5/2⌋
+        ("What is it?", "It is what it is", 0),  # no content words
+        ("Not toxic", "It is toxic", 2),  # negations are content: 1 of 2
+        ("skin skin skin layer", "skin", 2),  # sets: 1 of 2
+        # gold answers: the better of {outer, layer, skin, dermi} 3 of 4 and {outer, layer, skin, epidermi} 4 of 4
+        ("Outer layer of the skin?\ndermis\nepidermis", "The epidermis is the outer layer of skin.", 5),
+        ("Outer layer of the skin?\ndermis", "The epidermis is the outer layer of skin.", 3),  # ⌊15/4⌋
+    ],
+)
+def test_the_grade_is_the_share_of_content_words_in_fifths(item: str, passage: str, grade: int) -> None:
+    assert lexical_grade(item, passage) == grade
+
+
+@given(
+    st.lists(st.sampled_from(["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta"]), min_size=1), st.randoms()
+)
+def test_order_and_repetition_change_nothing(words: list[str], draw: object) -> None:
+    passage = "beta gamma zeta"
+    shuffled = list(words)
+    draw.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert lexical_grade(" ".join(words), passage) == lexical_grade(" ".join(shuffled + words), passage + " " + passage)
+
+
+@given(st.text(), st.text())
+def test_any_text_gets_a_grade_of_the_scale_and_more_text_never_less(item: str, passage: str) -> None:
+    grade = lexical_grade(item, passage)
+    assert 0 <= grade <= 5
+    assert lexical_grade(item, f"{passage} {item}") >= grade
+
+
+def test_stems_fold_case_plural_width_and_apostrophes() -> None:
+    assert content_stems("The SKINS’ Earth's ｌａｙｅｒｓ, 3.5") == ("skin", "earth", "layer", "3", "5")
+    assert all(word == word.lower() for word in STOPWORDS)
+
+
+def test_it_reads_the_rendered_prompt_and_nothing_else() -> None:
+    prompt = load_prompt("LexicalCoverage")
+    backend = LexicalBackend()
+    good = Request(backend.model, prompt.render(item='a "skin"', passage="Skin."))
+    bad = Request(backend.model, (Message("user", "Question: skin?"),))
+    replies = dict(zip("gb", [reply for _, reply in backend.complete([good, bad])], strict=True))
+    assert replies["g"] == Reply("5")
+    assert (replies["b"].status, replies["b"].text) == ("failed", None)
+
+
+def test_the_grade_does_not_depend_on_the_hash_seed() -> None:
+    code = (
+        "from rubric_measures.backends._lexical import lexical_grade as g; print(g('a b c d e f g h x y', 'x y b c'))"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "77")
+    }
+    assert len(outputs) == 1
+
+
+@pytest.mark.parametrize("spec", ["lexica", "gpt-4o", "", "llama:x"])
+def test_unknown_models_name_the_known_ones(spec: str) -> None:
+    with pytest.raises(UnknownNameError, match="lexical"):
+        make_backend(spec)
+
+
+@pytest.mark.parametrize("spec", ["lexical:x", "scripted:", "hf:", "openai"])
+def test_a_model_without_its_name_is_said(spec: str) -> None:
+    with pytest.raises(InputError, match="expected"):
+        make_backend(spec)
+
+
+def test_an_option_that_the_model_does_not_have_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^unknown option 'base_url': there are none \(of the model 'lexical'\)$"):
+        make_backend("lexical", base_url="http://localhost")
+    table = tmp_path / "t.jsonl"
+    table.write_text('{"reply": "4"}')
+    with pytest.raises(InputError, match=r"^unknown option 'contxt': did you mean context\? \(of the model 'scripted:"):
+        make_backend(f"scripted:{table}", name="x", contxt=3)

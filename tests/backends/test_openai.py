@@ -1,0 +1,469 @@
+"""The backend for OpenAI-compatible endpoints against a real server process that misbehaves."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rubric_measures.backends import Backend, Message, Reply, Request, make_backend
+from rubric_measures.backends.openai._backend import OpenAICompatible
+from rubric_measures.backends.replies.cache import ReplyCache
+from rubric_measures.base.errors import BackendError, InputError, RejectedError
+from rubric_measures.grading import Grader
+from rubric_measures.runners import LocalRunner
+from tests.fault_server import Running, running
+from tests.grading_data import make_bank, make_groups
+
+pytest.importorskip("openai")
+pytest.importorskip("aiohttp")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    with running() as started:
+        yield started
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def backend(*urls: str, model: str = "m", **options: Any) -> OpenAICompatible:
+    return OpenAICompatible(model, urls, **{"backoff": 0.02, "timeout": 20, **options})
+
+
+def request(text: str, made_by: Backend, group: str = "", labels: tuple[str, ...] = (), **options: Any) -> Request:
+    return Request(made_by.model, (Message("user", text),), {**made_by.options, **options}, labels, group=group)
+
+
+def ask(made_by: Backend, *texts: str, **options: Any) -> dict[str, Reply]:
+    """Text -> reply; asserts that every request is answered exactly once."""
+    asked = [request(text, made_by, **options) for text in texts]
+    answered = list(made_by.complete(iter(asked)))
+    assert Counter(one.key for one in asked) == Counter(one.key for one, _ in answered)
+    return {one.messages[0].content: reply for one, reply in answered}
+
+
+def test_a_reply_carries_text_tokens_and_origin(server: Running) -> None:
+    assert ask(backend(server.url), "id=1")["id=1"] == Reply(
+        "echo 1", "ok", "", 11, 3, {"finish_reason": "stop", "model": "m-2026", "system_fingerprint": "fp_1"}
+    )
+
+
+def test_completions_api(server: Running) -> None:
+    plain = backend(server.url, api="completions")
+    assert ask(plain, "id=2")["id=2"].text == "echo 2"
+    assert request("x", plain).key != request("x", backend(server.url)).key
+
+
+def test_no_requests_start_nothing() -> None:
+    assert list(backend("http://127.0.0.1:9/v1").complete([])) == []
+
+
+def test_named_as_on_the_command_line(server: Running) -> None:
+    made = make_backend("openai:m", base_url=[server.url + "/"], concurrency=3)
+    assert isinstance(made, Backend)
+    assert made.model == f"openai:m@{server.url}"
+    assert (made.count_tokens("a" * 9), made.context_tokens) == (3, None)
+    # Where nobody knows the model's own tokenizer, too many tokens are better than too few: the prompt must fit.
+    assert [made.count_tokens(text) for text in ("月" * 9, "ж" * 8, "ab月", "")] == [9, 4, 2, 0]
+    assert make_backend("openai:gpt-4o").model == "openai:gpt-4o@https://api.openai.com/v1"
+
+
+def test_base_url_from_the_environment_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://ada:secret@host:8000/v1/?token=secret")
+    assert make_backend("openai:m").model == "openai:m@https://host:8000/v1/"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"base_url": "localhost:8000"}, "expected http://HOST"),
+        ({"base_url": ["http://a/v1", "http://a/v1/"]}, "given twice"),
+        ({"structured": "maybe"}, "expected one of off"),
+        ({"concurrency": 0}, "more than 0"),
+        ({"timeout": 9, "colour": 1}, r"unknown option 'colour': known: api, attempts, .*timeout \(of the model"),
+        ({"concurency": 1}, "did you mean concurrency"),
+    ],
+)
+def test_settings_that_make_no_sense(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        make_backend("openai:m", **options)
+
+
+def test_the_official_endpoint_needs_a_key() -> None:
+    official = OpenAICompatible("gpt-4o")
+    with pytest.raises(InputError, match="OPENAI_API_KEY"):
+        list(official.complete([request("x", official)]))
+
+
+# ---- faults of single calls
+@pytest.mark.parametrize(
+    ("faults", "status", "text", "error"),
+    [
+        ("429,429,500", "ok", "echo 1", ""),
+        ("reset,cut,garbage,list,empty", "ok", "echo 1", ""),
+        ("503,502,inner:500,inner:429", "ok", "echo 1", ""),
+        ("hang:2,hang:2", "ok", "echo 1", ""),
+        ("reset,always", "failed", None, "no answer"),
+        ("cut,always", "failed", None, "no answer"),
+        ("garbage,always", "failed", None, "not JSON"),
+        ("empty,always", "failed", None, "no choices"),
+        ("500,always", "failed", None, "HTTP 500: something broke"),
+        ("hang:2,always", "failed", None, "no answer within 1 s"),
+        ("400:context", "truncated", None, "maximum context length"),
+        ("400:room,always", "truncated", None, "4050 input tokens"),
+        ("400:filter", "refused", None, "content filter"),
+        ("403:filter", "refused", None, "content filter"),
+        ("403,always", "failed", None, "HTTP 403"),
+        ("400,always", "failed", None, "HTTP 400"),
+        ("refusal", "refused", "I cannot help with that.", "the model refused"),
+        ("filtered", "refused", None, "content filter"),
+        ("length", "truncated", "4 because of", "cut"),
+        ("null", "failed", None, "no text"),
+        ("parts", "ok", "in parts", ""),
+        ("400:tokens,always", "ok", "echo renamed", ""),
+    ],
+)
+def test_one_fault(server: Running, faults: str, status: str, text: str | None, error: str) -> None:
+    asked = f"faults={faults} id=1 {time.time_ns()}"
+    # Only where the server hangs is the time to wait short: a busy machine may be slow to give any other answer.
+    seconds = 1.0 if "hang" in faults else 60.0
+    reply = ask(backend(server.url, timeout=seconds, attempts=6), asked, "id=other", max_tokens=5)[asked]
+    assert (reply.status, reply.text) == (status, text)
+    assert error in reply.error and "\n" not in reply.error
+    assert reply.error or status == "ok"
+    final = faults.startswith(("400", "403", "refusal", "filtered", "length", "null"))
+    attempts = 2 if "tokens" in faults else 1 if final else 6 if "always" in faults else None
+    assert attempts in (None, server.stats()["attempts"][asked])
+
+
+def test_calls_in_flight_find_out_together_what_the_longest_reply_is_called() -> None:
+    """The first refusal renames the field for calls to come; those under way by then were sent with the old name."""
+    with running(renamed=8) as newer:
+        texts = [f"id={number}" for number in range(40)]
+        found = ask(backend(newer.url, concurrency=8), *texts, max_tokens=5)
+        assert [found[text].text for text in texts] == [f"echo {number}" for number in range(40)]
+        assert newer.stats()["calls"] == 8 + 40
+
+
+@pytest.mark.parametrize("header", ["1", "date"])
+def test_retry_after_is_honoured(server: Running, header: str) -> None:
+    asked = f"faults=429:{header} id=5 {time.time_ns()}"
+    assert ask(backend(server.url), asked)[asked].text == "echo 5"
+    stats = server.stats()
+    first, second = [when for when, text in zip(stats["times"], stats["order"], strict=True) if text == asked]
+    # A date has whole seconds, so "in one second" may be much less.
+    assert second - first >= (1.0 if header == "1" else 0.0)
+
+
+def test_a_storm_of_faults_loses_and_doubles_nothing(server: Running) -> None:
+    kinds = ("429", "429:0.01", "500", "reset", "cut", "garbage", "empty", "503")
+    faults = [",".join(kinds[(number + step) % 8] for step in range(number % 4)) for number in range(300)]
+    texts = [f"faults={kind} id={number} storm" if kind else f"id={number} storm" for number, kind in enumerate(faults)]
+    replies = ask(backend(server.url, attempts=12), *texts)
+    assert {text: reply.text for text, reply in replies.items()} == {
+        text: f"echo {number}" for number, text in enumerate(texts)
+    }
+    answers = server.stats()["answers"]
+    assert [answers[text] for text in texts] == [1] * 300
+
+
+@pytest.mark.parametrize("retry_after", ["", "0.2"])
+def test_a_rate_limit_loses_nothing(retry_after: str) -> None:
+    with running(rate=300, burst=20, delay=0.02, retry_after=retry_after) as limited:
+        replies = ask(backend(limited.url, backoff=0.05), *(f"id={number}" for number in range(400)))
+        assert Counter(reply.text for reply in replies.values()) == Counter(f"echo {n}" for n in range(400))
+        # The gate meets the limiter instead of knocking at random: without it most knocks would be in vain.
+        assert limited.stats()["rejected"] < 400
+
+
+def test_random_rejections_do_not_close_the_gate() -> None:
+    with running(random_429=0.2, delay=0.05) as moody:
+        replies = ask(backend(moody.url, backoff=0.01), *(f"id={number}" for number in range(500)))
+        assert {reply.status for reply in replies.values()} == {"ok"}
+        # In flight on average: each call has 0.05 s, so calls a second times 0.05.
+        times = moody.stats()["times"]
+        assert len(times) / (times[-1] - times[0]) * 0.05 > 2
+
+
+# ---- what ends a run
+def test_a_wrong_key_ends_the_run_at_once_and_is_not_repeated(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "wrong-key")
+    before = server.stats()["calls"]
+    with pytest.raises(BackendError, match="HTTP 401") as caught:
+        ask(backend(server.url, concurrency=4), *(f"id={number}" for number in range(500)))
+    assert "wrong-key" not in str(caught.value) and "\n" not in str(caught.value)
+    assert server.stats()["calls"] - before <= 8
+
+
+def test_an_unknown_model_ends_the_run(server: Running) -> None:
+    with pytest.raises(BackendError, match="'nobody' cannot be used: HTTP 404"):
+        ask(backend(server.url, model="nobody"), *(f"id={number}" for number in range(200)))
+
+
+def test_no_server() -> None:
+    with pytest.raises(BackendError, match="is the server running"):
+        ask(backend("http://127.0.0.1:9/v1", attempts=2), "id=1")
+
+
+def test_an_endpoint_that_accepts_no_call_ends_the_run() -> None:
+    with running(accepts_for=0) as closed:
+        with pytest.raises(RejectedError, match="no call is accepted at all: HTTP 403: Forbidden"):
+            ask(backend(closed.url, concurrency=4), *(f"id={number}" for number in range(500)))
+        # Twenty calls, those in flight beside them, and one that no filter could mind; also where a passage has many.
+        assert closed.stats()["calls"] <= 20 + 3 + 1
+        with pytest.raises(RejectedError):
+            ask(backend(closed.url, concurrency=4), *(f"id={number}" for number in range(500)), group="passage")
+        assert closed.stats()["calls"] <= 2 * (20 + 3 + 1)
+        # It is known, too, where all replies are there before the last one is asked for.
+        with pytest.raises(RejectedError):
+            ask(backend(closed.url, concurrency=64), *(f"id={number}" for number in range(24)))
+
+
+def test_an_endpoint_that_accepts_no_call_any_more_ends_the_run() -> None:
+    with running(accepts_for=40) as closing:
+        made = backend(closing.url, concurrency=4)
+        statuses: list[str] = []
+        with pytest.raises(RejectedError, match="no call is accepted any more: HTTP 403: Forbidden"):
+            for _, reply in made.complete(request(f"id={number}", made) for number in range(500)):
+                statuses.append(reply.status)
+        assert statuses.count("ok") == 40
+        assert closing.stats()["calls"] <= 40 + 20 + 3 + 1
+
+
+@pytest.mark.parametrize("fault", ["400", "403"])
+@pytest.mark.parametrize("first", [0, 100, 300])
+def test_forbidden_passages_fail_alone_however_many_there_are(server: Running, fault: str, first: int) -> None:
+    """A filter may dislike all passages of a query; those before and behind it are asked all the same."""
+    forbidden = range(first, first + 100)
+    texts = [f"faults={fault},always id={n} {first}" if n in forbidden else f"id={n} {first}" for n in range(400)]
+    found = ask(backend(server.url, concurrency=4), *texts, max_tokens=7)
+    assert [number for number, text in enumerate(texts) if found[text].status == "failed"] == list(forbidden)
+    assert {reply.status for reply in found.values()} == {"ok", "failed"}
+
+
+def test_an_option_that_an_endpoint_does_not_take_ends_the_run_at_once() -> None:
+    """Nothing is cut and nothing fails passage by passage: no call could be right."""
+    with running(most_tokens=100) as short:
+        made = backend(short.url, concurrency=4)
+        with pytest.raises(
+            RejectedError, match=r"at all: HTTP 400: max_tokens is too large: 101\. .*; say a lower --max-"
+        ):
+            ask(made, *(f"id={number}" for number in range(500)), max_tokens=101)
+        assert short.stats()["calls"] <= 4 + 1
+        assert ask(made, "id=1", max_tokens=100)["id=1"].status == "ok"
+
+
+def test_a_passage_that_seems_to_need_another_option_fails_alone(server: Running) -> None:
+    texts = [f"faults=400:setting,always id={n} alone" if n % 50 == 0 else f"id={n} alone" for n in range(100)]
+    found = ask(backend(server.url, concurrency=1), *texts)
+    assert [number for number, text in enumerate(texts) if found[text].status == "failed"] == [0, 50]
+    assert found[texts[0]].error == "HTTP 400: temperature exceeds the maximum of 2; say another temperature"
+
+
+def test_calls_in_flight_may_show_that_an_endpoint_accepts_some() -> None:
+    """Rejections come at once, replies later: nothing is known before the calls in flight are answered."""
+    with running(delay=1.0) as slow:
+        texts = [f"faults=403,always id={number}" if number % 2 else f"id={number}" for number in range(60)]
+        found = ask(backend(slow.url, concurrency=60), *texts)
+        assert [found[text].status for text in texts] == ["ok", "failed"] * 30
+        # Those in flight answered the question; nothing else was asked.
+        assert slow.stats()["calls"] == 60
+
+
+def test_calls_in_flight_are_kept_when_an_endpoint_accepts_no_further_one() -> None:
+    with running(delay=1.0, accepts_for=10) as closing:
+        made = backend(closing.url, concurrency=64)
+        found: list[Reply] = []
+        with pytest.raises(RejectedError):
+            for _, reply in made.complete(request(f"id={number}", made) for number in range(500)):
+                found.append(reply)
+        assert sum(reply.status == "ok" for reply in found) == 10
+
+
+def test_an_endpoint_that_accepts_no_call_is_left_out_where_there_are_others(
+    server: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    with running(accepts_for=0) as closed:
+        texts = [f"id={number} beside a closed one" for number in range(400)]
+        found = ask(backend(server.url, closed.url, concurrency=4), *texts)
+        calls = closed.stats()["calls"]
+    assert sum(reply.status == "failed" for reply in found.values()) == calls - 1 <= 20 + 3
+    assert f"{closed.url} is not used any more: HTTP 403: Forbidden" in caplog.text
+
+
+def test_a_wait_beyond_patience_ends_the_run(server: Running) -> None:
+    with pytest.raises(BackendError, match="asks to wait"):
+        ask(backend(server.url), "faults=429:86400 quota")
+
+
+def test_an_outage_ends_the_run_and_keeps_what_was_answered() -> None:
+    with running() as failing:
+        made = backend(failing.url, concurrency=4, attempts=2)
+        answered = 0
+        with pytest.raises(BackendError, match="100 calls in a row failed"):
+            for _, reply in made.complete(request(f"id={number}", made) for number in range(1000)):
+                answered += reply.status == "ok"
+                if answered == 50:
+                    failing.get("/down/1")
+        assert 50 <= answered <= 70
+
+
+# ---- how requests are pulled and started
+def test_requests_are_pulled_lazily(server: Running) -> None:
+    made, pulled = backend(server.url, concurrency=4), itertools.count()
+    stream = made.complete(request(f"id={next(pulled)}", made) for _ in range(10**9))
+    for number, _ in enumerate(stream):
+        if number == 50:
+            break
+    stream.close()  # type: ignore[attr-defined]
+    assert next(pulled) <= 51 + 2 * 8
+
+
+def test_an_error_of_the_source_comes_through(server: Running) -> None:
+    made = backend(server.url)
+
+    def source() -> Iterator[Request]:
+        yield request("id=1", made)
+        raise ValueError("broken source")
+
+    with pytest.raises(ValueError, match="broken source"):
+        list(made.complete(source()))
+
+
+def test_concurrency_is_bounded() -> None:
+    with running(delay=0.02) as slow:
+        ask(backend(slow.url, concurrency=5), *(f"id={number}" for number in range(60)))
+        assert slow.stats()["most_in_flight"] == 5
+
+
+def test_groups_are_started_together(server: Running) -> None:
+    made = backend(server.url, concurrency=8)
+    # Groups come interleaved, four at a time.
+    asked = [
+        request(f"g{block}{member} i{item} together", made, group=f"{block}{member}")
+        for block in range(4)
+        for item in range(3)
+        for member in "abcd"
+    ]
+    list(made.complete(asked))
+    order = [text.split()[0] for text in server.stats()["order"] if text.endswith("together")]
+    runs = [name for name, _ in itertools.groupby(order)]
+    assert len(order) == 48
+    # As they came there would be 48 runs; what is pulled together starts together.
+    assert len(runs) <= 32
+
+
+def test_grading_asks_a_server_passage_by_passage(tmp_path: Path) -> None:
+    """All items and all prompts of a passage one after the other, in the order of the file: prefixes stay cached."""
+    replies = tmp_path / "replies.jsonl"
+    replies.write_text('{"contains": "", "reply": "1"}\n')
+    bank, groups = make_bank(queries=2, items=5), make_groups(queries=2, passages=6)
+    with running(replies=replies) as started, ReplyCache(":memory:") as cache:
+        # One call at a time: with more, those in flight may overtake each other on their way.
+        runner = LocalRunner(backend(started.url, concurrency=1), cache)
+        grader = Grader(runner, ("QuestionSelfRatedUnanswerablePromptWithChoices", "Thomas"))
+        graded = list(grader.grade_records(groups, bank))
+        order = started.stats()["order"]
+    assert [group.query_id for group in graded] == ["q0", "q1"]
+    passages = [passage.text for group in groups for passage in group.passages]
+    found = [next(number for number, text in enumerate(passages) if text in shown) for shown in order]
+    # 12 passages, with 5 items and one label each.
+    assert found == [number for number in range(12) for _ in range(6)]
+
+
+# ---- constraints
+def test_auto_finds_what_an_endpoint_obeys(server: Running) -> None:
+    modes = {name: backend(server.url, model=name, structured="auto") for name in ("m", "plain", "obedient")}
+    found = {name: made.structured_mode for name, made in modes.items()}
+    assert found == {"m": "off", "plain": "json_schema", "obedient": "choice+logprobs"}
+    replies = {name: ask(made, "rate it", labels=("4", "5"))["rate it"] for name, made in modes.items()}
+    assert {name: reply.text for name, reply in replies.items()} == {"m": "echo rate it", "plain": "4", "obedient": "4"}
+    assert replies["obedient"].raw["first_token_logprobs"] == [["4", -0.1], ["5", -2.5]]
+    assert {name: reply.raw["structured"] for name, reply in replies.items()} == found
+    # One that rejects every attempt, for whatever reason, obeys nothing, and is asked all the same.
+    assert backend(server.url, model="warm", structured="auto").structured_mode == "off"
+    assert backend(server.url, model="warm", structured="auto", concurrency=1).structured_mode == "off"
+
+
+def test_auto_asks_before_the_first_closed_list_and_not_before(server: Running) -> None:
+    before = server.stats()["calls"]
+    made = backend(server.url, model="obedient", structured="auto")
+    assert made.options == {"api": "chat", "structured": "auto"}
+    assert "structured" not in ask(made, "write freely")["write freely"].raw
+    assert server.stats()["calls"] == before + 1
+    replies = ask(made, "rate 1", "rate 2", labels=("4", "5"))
+    assert {reply.text for reply in replies.values()} == {"4"}
+    # Six questions find out, then two calls.
+    assert server.stats()["calls"] == before + 1 + 6 + 2
+
+
+def test_off_asks_nothing(server: Running) -> None:
+    before = server.stats()["calls"]
+    assert backend(server.url).options == {"api": "chat", "structured": "off"}
+    assert server.stats()["calls"] == before
+
+
+# ---- several endpoints
+def test_groups_stay_on_one_of_several_endpoints() -> None:
+    with running(delay=0.01) as one, running(delay=0.01) as two:
+        made = backend(one.url, two.url, concurrency=4)
+        asked = [request(f"g{group} i{item}", made, group=f"g{group}") for group in range(60) for item in range(4)]
+        replies = {request.key: reply for request, reply in made.complete(asked)}
+        assert {reply.status for reply in replies.values()} == {"ok"} and len(replies) == 240
+        assert {reply.raw["endpoint"] for reply in replies.values()} == {one.url, two.url}
+        groups = [{text.split()[0] for text in endpoint.stats()["order"]} for endpoint in (one, two)]
+        assert not groups[0] & groups[1] and len(groups[0] | groups[1]) == 60
+        assert min(len(part) for part in groups) >= 20
+        assert made.model == f"openai:m@{one.url}"
+
+
+def test_an_endpoint_that_fails_for_a_while_is_dropped_and_taken_back(caplog: pytest.LogCaptureFixture) -> None:
+    with running(delay=0.005) as one, running(delay=0.005) as two:
+        made = backend(one.url, two.url, concurrency=4, cooldown=0.3)
+        replies: list[Reply] = []
+        where: list[object] = []
+        with caplog.at_level(logging.INFO, "rubric_measures"):
+            for _, reply in made.complete(request(f"id={number}", made) for number in range(1600)):
+                replies.append(reply)
+                where.append(reply.raw["endpoint"])
+                if len(replies) == 200:
+                    two.get("/down/1")
+                if len(replies) == 600:
+                    two.get("/down/0")
+        assert len(replies) == 1600 and {reply.status for reply in replies} == {"ok"}
+        assert "left alone" in caplog.text
+        assert two.url not in where[350:550]
+        assert two.url in where[1000:]
+
+
+def test_an_endpoint_that_asks_for_a_day_is_left_alone_while_another_works(caplog: pytest.LogCaptureFixture) -> None:
+    with running(delay=0.005) as one, running(rate=0.001, burst=0.5, retry_after=86400) as spent:
+        replies = ask(backend(one.url, spent.url, concurrency=4), *(f"id={number}" for number in range(100)))
+        assert {reply.status for reply in replies.values()} == {"ok"}
+        assert {reply.raw["endpoint"] for reply in replies.values()} == {one.url}
+        # Only the calls that were on their way went there.
+        assert 1 <= spent.stats()["calls"] <= 4
+        assert caplog.text.count("; until then the others do its work") == 1
+        # A second one that asks for it, or that is unusable, leaves none.
+        with pytest.raises(BackendError, match=r"asks to wait \d+ s .* run again to continue"):
+            ask(backend(spent.url, one.url, concurrency=4), *(f"faults=429:86400,always id={n}" for n in range(20)))
+        with pytest.raises(BackendError, match=r"HTTP 404|asks to wait"):
+            ask(backend(spent.url, one.root + "/nowhere"), *(f"id={number}" for number in range(20)))
+
+
+def test_an_endpoint_without_the_model_is_left_out(server: Running, caplog: pytest.LogCaptureFixture) -> None:
+    replies = ask(backend(server.url, server.root + "/nowhere"), *(f"id={number}" for number in range(50)))
+    assert {reply.status for reply in replies.values()} == {"ok"}
+    assert {reply.raw["endpoint"] for reply in replies.values()} == {server.url}
+    assert f"{server.root}/nowhere is not used any more: HTTP 404" in caplog.text

@@ -1,0 +1,145 @@
+"""Settings of models: unknown ones are named, and none passes for a generation option, which would change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.backends import Reply, Request
+from rubric_measures.backends.counting import CountingBackend
+from rubric_measures.backends.options import check_options, refuse_settings
+from rubric_measures.base.entities import RubricItem, TestBank
+from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.cli import main
+from rubric_measures.grading import Grader, GradingSettings
+from rubric_measures.runners import LocalRunner
+from rubric_measures.test_bank.calls import Caller
+
+SELF_RATING = "QuestionSelfRatedUnanswerablePromptWithChoices"
+
+
+class Precise:
+    """A model with a setting that is part of every request (dtype), and one that is not (batch_tokens)."""
+
+    model = "precise"
+    context_tokens = None
+
+    def __init__(self, dtype: str = "float32", *, batch_tokens: int = 64) -> None:
+        self.dtype, self.batch_tokens = dtype, batch_tokens
+
+    @property
+    def options(self) -> Mapping[str, object]:
+        return {"dtype": self.dtype}
+
+    def count_tokens(self, text: str) -> int:
+        return len(text)
+
+    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        for request in requests:
+            yield request, Reply("4")
+
+
+def test_unknown_settings_are_named_with_those_that_exist() -> None:
+    check_options("precise", Precise, ["dtype", "batch_tokens"])
+    with pytest.raises(UnknownNameError, match="unknown option 'dtyp': did you mean dtype"):
+        check_options("precise", Precise, ["dtyp"])
+
+
+@pytest.mark.parametrize("name", ["dtype", "batch_tokens"])
+def test_settings_are_no_generation_options(name: str) -> None:
+    refuse_settings(Precise(), ["seed", "top_p"])
+    expected = f"--option {name}: is a setting of the model, not of a reply; say --model-option {name}=VALUE"
+    for backend in (Precise(), CountingBackend(Precise())):
+        with pytest.raises(InputError) as caught:
+            refuse_settings(backend, ["seed", name])
+        assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["model", "messages", "prompt", "stream", "n", "max_completion_tokens", "best_of", "echo", "extra_body"],
+)
+def test_what_a_request_says_by_itself_is_no_option(name: str) -> None:
+    """Sent along, it would take the place of the model or the prompt that the records name."""
+    with pytest.raises(InputError, match=f"--option {name}: is no generation option"):
+        refuse_settings(Precise(), ["seed", name])
+
+
+@pytest.mark.parametrize("name", ["temperature ", "  ", " seed", "", "top p", "2"])
+def test_what_is_no_name_is_no_option(name: str) -> None:
+    with pytest.raises(InputError, match="is no name; expected NAME=VALUE without blanks"):
+        refuse_settings(Precise(), ["seed", name])
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("MAX_TOKENS", "max_tokens"),
+        ("Temperature", "temperature"),
+        ("temprature", "temperature"),
+        ("top-p", "top_p"),
+        ("logprob", "logprobs"),
+        ("presense_penalty", "presence_penalty"),
+        ("seeds", "seed"),
+        ("topp", "top_p"),
+        ("tempearture", "temperature"),
+        ("grammra", "grammar"),
+        ("presens_penalty", "presence_penalty"),
+        ("Reasoning-Format", "reasoning_format"),
+    ],
+)
+def test_misspelt_options_are_refused(name: str, meant: str) -> None:
+    """Endpoints ignore them in silence, and the records would name them all the same."""
+    with pytest.raises(UnknownNameError, match=f"did you mean .*{meant}"):
+        refuse_settings(Precise(), ["seed", name])
+
+
+def test_options_that_only_some_endpoint_knows_are_let_through() -> None:
+    refuse_settings(
+        Precise(), ["top_k", "min_tokens", "chat_template_kwargs", "dry_multiplier", "cfg_scale", "num_predict"]
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("reasoning_format", "repetition_penalty_range", "typical", "typ_p", "rep_pen_range", "min_length", "temp"),
+        # Of no endpoint that is known here: longer than a known one, or short.
+        *("repetition_penalty_window", "logprobs_mode", "reasoning_details", "top_probs", "sampler_top", "step"),
+    ],
+)
+def test_names_that_only_begin_like_a_known_one_are_no_misspellings(name: str) -> None:
+    refuse_settings(Precise(), [name])
+
+
+def test_graders_and_makers_of_banks_refuse_them() -> None:
+    bank = TestBank.from_items([RubricItem("q/1", "q", "Which?")])
+    runner = LocalRunner(Precise())
+    settings = GradingSettings(options={"dtype": "bfloat16"})
+    with pytest.raises(InputError, match="say --model-option dtype"):
+        Grader(runner, (SELF_RATING,), settings).makers(bank)
+    with pytest.raises(InputError, match="say --model-option dtype"):
+        Caller(runner, {"dtype": "bfloat16"})
+    assert Caller(runner, {"seed": 3}).request((), 0).options == {"dtype": "float32", "seed": 3}
+
+
+def test_the_command_line_says_so_before_any_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("openai")
+    (tmp_path / "bank.jsonl").write_text(
+        '{"query_id": "q", "query_text": "", "test_collection": "", "items": [{"query_id": "q", "question_id": "q/1", '
+        '"question_text": "Which?"}]}\n'
+    )
+    (tmp_path / "passages.jsonl").write_text('["q", [{"paragraph_id": "d", "text": "x"}]]\n')
+    files = [str(tmp_path / "passages.jsonl"), "--bank", str(tmp_path / "bank.jsonl"), "-o", str(tmp_path / "o.jsonl")]
+    model = ["--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--option", "concurrency=2"]
+    for option in ("temperature =0.4", "temperatur=0.4", "extra_body={}"):
+        assert main(["grade", *files, *model[:4], "--option", option]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+    for extra in ([], ["--dry-run"]):
+        assert main(["grade", *files, *model, *extra]) == 2
+        said = capsys.readouterr().err
+        assert "say --model-option concurrency=VALUE" in said
+        assert said.count("\n") == 1
+    assert not list(tmp_path.glob("o.jsonl*"))

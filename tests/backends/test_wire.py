@@ -1,0 +1,302 @@
+"""Bodies, replies and kinds of trouble of OpenAI-compatible endpoints, without a server."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rubric_measures.backends import Message, Reply, Request
+from rubric_measures.backends.openai._wire import (
+    Trouble,
+    reply_of,
+    request_body,
+    retry_after,
+    trouble_of_status,
+    without_key,
+)
+from rubric_measures.base.signature import canonical_json
+
+MESSAGES = (Message("system", "You grade."), Message("user", "Rate it."))
+
+
+def request(labels: tuple[str, ...] = (), replicate: int = 0, **options: object) -> Request:
+    return Request("openai:m@u", MESSAGES, options, labels, replicate)
+
+
+def test_options_become_fields() -> None:
+    body = request_body(request(temperature=0, max_tokens=5, api="chat", structured="off", stop=None), "m")
+    assert body == {
+        "model": "m",
+        "messages": [{"role": "system", "content": "You grade."}, {"role": "user", "content": "Rate it."}],
+        "temperature": 0,
+        "max_tokens": 5,
+    }
+    assert request_body(request(max_tokens=5), "m", token_field="max_completion_tokens")["max_completion_tokens"] == 5
+
+
+def test_completions_join_the_messages() -> None:
+    assert request_body(request(api="completions"), "m") == {"model": "m", "prompt": "You grade.\n\nRate it."}
+
+
+def test_another_replicate_draws_with_another_seed() -> None:
+    assert request_body(request(seed=40, replicate=2), "m")["seed"] == 42
+    assert "seed" not in request_body(request(replicate=2), "m")
+
+
+@pytest.mark.parametrize(
+    ("mode", "field", "value"),
+    [
+        ("choice", "structured_outputs", {"choice": ["0", "1"]}),
+        ("guided_choice", "guided_choice", ["0", "1"]),
+        ("choice+logprobs", "top_logprobs", 20),
+        ("off+logprobs", "logprobs", True),
+    ],
+)
+def test_labels_constrain(mode: str, field: str, value: object) -> None:
+    assert request_body(request(("0", "1"), structured=mode), "m")[field] == value
+    # Without a closed list nothing is constrained.
+    assert field not in request_body(request((), structured=mode), "m")
+
+
+@pytest.mark.parametrize(
+    ("finish", "expected"),
+    [
+        *((finish, "ok") for finish in ("stop", "eos_token", "stop_sequence", "end_turn", None)),
+        *((finish, "truncated") for finish in ("length", "max_tokens", "MAX_TOKENS", "model_length")),
+        *((finish, "refused") for finish in ("content_filter", "SAFETY", "RECITATION", "PROHIBITED_CONTENT")),
+        *((finish, "failure") for finish in ("abort", "error", "cancelled", "timeout")),
+    ],
+)
+def test_only_a_reply_that_ended_by_itself_is_ok(finish: str | None, expected: str) -> None:
+    """Servers that stop, run out of time or break off say so in this field; half a reply must not be cached."""
+    body = {"choices": [{"message": {"content": "4 of"}, "finish_reason": finish}]}
+    found = reply_of(json.dumps(body), request())
+    assert (found.status if isinstance(found, Reply) else found.kind) == expected
+    if isinstance(found, Trouble):
+        assert found.error == f"the endpoint broke the reply off (finish_reason {finish!r})"
+
+
+def test_a_reply_that_was_cut_before_its_text_began_was_paid_for() -> None:
+    """Models that think first may use up the longest reply on it; `content` is null then, and asking again no use."""
+    body = {"choices": [{"message": {"content": None}, "finish_reason": "length"}], "usage": {"completion_tokens": 64}}
+    found = reply_of(json.dumps(body), request())
+    assert isinstance(found, Reply)
+    assert (found.text, found.status, found.is_answer, found.completion_tokens) == ("", "truncated", True, 64)
+    assert found.error == "the reply was cut at the longest length allowed before its text began"
+
+
+def test_a_label_is_taken_out_of_its_object() -> None:
+    asked = request(("0", "1"), structured="json_schema")
+    schema = request_body(asked, "m")["response_format"]["json_schema"]["schema"]
+    assert schema["properties"]["reply"]["enum"] == ["0", "1"]
+
+    def read(content: str) -> str | None:
+        found = reply_of(json.dumps({"choices": [{"message": {"content": content}}]}), asked)
+        assert isinstance(found, Reply)
+        return found.text
+
+    assert read('{"reply": "1"}') == "1"
+    # What does not follow the schema is for the parser of the prompt.
+    assert [read(text) for text in ('{"reply": "7"}', "1", '{"reply": ["1"]}')] == [
+        '{"reply": "7"}',
+        "1",
+        '{"reply": ["1"]}',
+    ]
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(
+        st.sampled_from(
+            ["choices", "message", "content", "text", "refusal", "finish_reason", "usage", "prompt_tokens", "error",
+             "code", "logprobs", "top_logprobs", "token", "logprob", "type", "model"]
+        ),
+        inner,
+        max_size=4,
+    ),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@given(st.binary(max_size=60) | json_values.map(lambda value: json.dumps(value).encode()))
+def test_no_body_breaks_the_reader(content: bytes) -> None:
+    assert isinstance(reply_of(content, request(("1",), structured="json_schema")), (Reply, Trouble))
+
+
+@given(json_values, json_values, json_values)
+def test_no_choice_breaks_the_reader_or_the_cache(message: Any, logprobs: Any, usage: Any) -> None:
+    body = {"choices": [{"message": message, "logprobs": logprobs, "finish_reason": "stop"}], "usage": usage}
+    found = reply_of(json.dumps(body), request(("1",)))
+    assert isinstance(found, Reply)
+    assert found.text != "None" or (isinstance(message, dict) and message.get("content") == "None")
+    assert min(found.prompt_tokens, found.completion_tokens) >= 0
+    canonical_json([found.text, dict(found.raw)]).encode()
+
+
+@pytest.mark.parametrize(
+    ("api", "stop", "text", "status"),
+    [
+        ("completions", ["\n"], " Yes", "ok"),
+        ("completions", "No", " Yes\nAnswer: ", "ok"),
+        ("completions", ["\nQ:", "", 3], " Yes\nAnswer: No\nQ", "truncated"),
+        ("completions", None, " Yes\nAnswer: No\nQ", "truncated"),
+        ("chat", ["\n"], " Yes\nAnswer: No\nQ", "truncated"),
+    ],
+)
+def test_a_text_ends_where_it_was_to_end_whatever_the_server_does(api: str, stop: Any, text: str, status: str) -> None:
+    body = {"choices": [{"text": " Yes\nAnswer: No\nQ", "finish_reason": "length"}]}
+    found = reply_of(json.dumps(body), request(api=api, stop=stop))
+    assert isinstance(found, Reply) and (found.text, found.status) == (text, status)
+    assert found.raw["finish_reason"] == "length"
+
+
+def test_half_a_surrogate_pair_is_replaced() -> None:
+    found = reply_of('{"choices": [{"text": "é\\ud83d"}]}', request())
+    assert isinstance(found, Reply) and found.text == "é?"
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "kind", "of_reply"),
+    [
+        (429, {"message": "slow down", "code": "rate_limit_exceeded"}, "busy", "failed"),
+        (429, {"message": "no money", "code": "insufficient_quota"}, "hopeless", "failed"),
+        (429, {"message": "Request too large for m"}, "final", "truncated"),
+        (503, {}, "busy", "failed"),
+        (500, {"message": "oh"}, "failure", "failed"),
+        (401, {"message": "who?"}, "hopeless", "failed"),
+        (404, {"message": "no such model"}, "hopeless", "failed"),
+        (422, {"message": "`inputs` tokens + `max_new_tokens` must be <= 2048. Given: 2040"}, "final", "truncated"),
+        (422, {"message": "`inputs` must have less than 1024 tokens. Given: 1100"}, "final", "truncated"),
+        (400, {"message": "Invalid prompt: your prompt was flagged", "code": "invalid_prompt"}, "final", "refused"),
+        (403, {"message": "Your chosen model requires moderation and your input was flagged"}, "final", "refused"),
+        (403, {"message": "request blocked"}, "final", "failed"),
+        (403, {"message": "m", "code": "content_filter"}, "final", "refused"),
+        (400, {"message": "This model's maximum context length is 4096 tokens"}, "final", "truncated"),
+        (400, {"message": "the request exceeds the available context size"}, "final", "truncated"),
+        (422, {"message": "`inputs` must have less than 1024 tokens; input is longer"}, "final", "truncated"),
+        # The endpoint worked the length of the reply out: what the prompt leaves, which is less than nothing.
+        (400, {"message": "max_tokens must be at least 1, got -200."}, "final", "truncated"),
+        (400, {"message": "max_tokens must be at least 1, got 0."}, "final", "truncated"),
+        (400, {"message": "Range of input length should be [1, 30720]"}, "final", "truncated"),
+        (400, {"message": "m", "code": "content_policy_violation"}, "final", "refused"),
+        (400, {"message": "temperature must be 1"}, "final", "failed"),
+        (400, {"message": "temperature exceeds the maximum of 2"}, "final", "failed"),
+        (400, {"message": "logit_bias exceeds the maximum of 300"}, "final", "failed"),
+    ],
+)
+def test_kinds_of_trouble(status: int, error: dict[str, str], kind: str, of_reply: str) -> None:
+    found = trouble_of_status(status, {"error": error}, None)
+    assert (found.kind, found.status) == (kind, of_reply)
+    # Some servers leave the outer object out, or send text.
+    assert trouble_of_status(status, error, None) == found
+    assert trouble_of_status(500, "<html>", None).error == "HTTP 500: <html>"
+
+
+OVERFLOW = "This model's maximum context length is 4096 tokens. However, you requested "
+
+
+@pytest.mark.parametrize(
+    ("message", "status"),
+    [
+        # The prompt is the longer part.
+        (OVERFLOW + "5064 tokens (5000 in the messages, 64 in the completion).", "truncated"),
+        (OVERFLOW + "100 output tokens and your prompt contains at least 3997 input tokens.", "truncated"),
+        ("'max_tokens' is too large: 64. The limit is 4096 and your request has 4090 input tokens.", "truncated"),
+        ("input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000", "truncated"),
+        (
+            "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens and 64 `max_new_tokens`",
+            "truncated",
+        ),
+        ("prompt is too long: 210000 tokens > 200000 maximum", "truncated"),
+        (OVERFLOW + "about 33000 tokens (32936 of text input, 64 in the output).", "truncated"),
+        ("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", "truncated"),
+        (
+            "'max_tokens' or 'max_completion_tokens' is too large: 64. This model's maximum context length is 4096 "
+            "tokens and your request has 4050 input tokens (64 > 4096 - 4050).",
+            "truncated",
+        ),
+        # The reply that is asked for is.
+        (
+            "'max_tokens' or 'max_completion_tokens' is too large: 5000. This model's maximum context length is 4096 "
+            "tokens and your request has 150 input tokens (5000 > 4096 - 150).",
+            "--max-tokens",
+        ),
+        (OVERFLOW + "4246 tokens (150 in the messages, 4096 in the completion).", "--max-tokens"),
+        (OVERFLOW + "4246 tokens (150 in your prompt; 4096 for the completion).", "--max-tokens"),
+        ("'max_tokens' is too large: 4000. The limit is 4096 and your request has 150 input tokens.", "--max-tokens"),
+        (
+            "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5 `inputs` tokens and 4096 `max_new_tokens`",
+            "--max-tokens",
+        ),
+        ("max_tokens is too large: 50000. This model supports at most 16384 completion tokens.", "--max-tokens"),
+        ("max_tokens: 50000 > 8192, which is the maximum allowed number of output tokens", "--max-tokens"),
+        ("`max_tokens` must be less than or equal to `8192`, less than the `context_window`", "--max-tokens"),
+        ("it has a maxOutputTokens value of 50000 but the supported range is from 1 to 8193", "--max-tokens"),
+        (OVERFLOW + "about 50100 tokens (100 of text input, 50000 in the output).", "--max-tokens"),
+        ("Range of max_tokens should be [1, 8192]", "--max-tokens"),
+        # Another option.
+        ("Range of top_p should be (0.0, 1.0]", "top_p"),
+        ("temperature exceeds the maximum of 2", "temperature"),
+        ("Invalid 'top_p': decimal above maximum value.", "top_p"),
+        ("Unsupported value: 'temperature' does not support 0 with this model.", "temperature"),
+    ],
+)
+def test_too_long_is_a_prompt_and_no_option(message: str, status: str) -> None:
+    """A prompt that is too long is one passage's matter; an option that is wrong is everybody's."""
+    found = trouble_of_status(400, {"error": {"message": message, "code": "context_length_exceeded"}}, None)
+    if status == "truncated":
+        assert (found.kind, found.status, found.setting) == ("final", "truncated", False)
+    else:
+        advice = f"say a lower {status}" if status.startswith("--") else f"say another {status}"
+        assert (found.kind, found.status, found.setting) == ("final", "failed", True)
+        assert found.error == f"HTTP 400: {message}; {advice}"
+
+
+@pytest.mark.parametrize(
+    ("message", "advice"),
+    [
+        (
+            "Unsupported parameter: 'temperature' is not supported with this model.",
+            "say another temperature, or another model",
+        ),
+        ("Unsupported value: 'temperature' does not support 0 with this model.", "say another temperature"),
+        ("Unsupported parameter: 'top_p' is not supported with this model.", "leave top_p out"),
+        ("Unsupported parameter: 'logprobs'.", "leave logprobs out"),
+        ("Unsupported parameter: 'max_tokens' is not supported with this model.", ""),
+    ],
+)
+def test_an_option_that_a_model_does_not_have(message: str, advice: str) -> None:
+    found = trouble_of_status(400, {"error": {"message": message, "code": "unsupported_parameter"}}, None)
+    assert (found.kind, found.status, found.setting) == ("final", "failed", bool(advice))
+    assert found.error == f"HTTP 400: {message}" + (f"; {advice}" if advice else "")
+
+
+def test_keys_are_left_out_of_messages() -> None:
+    found = trouble_of_status(
+        401, {"error": {"message": "key topsecret is wrong\nBearer abc123def"}}, None, ("topsecret", "")
+    )
+    assert found.error == "HTTP 401: key *** is wrong ***"
+    assert without_key("GET https://ada:pw@host/v1") == "GET https://***@host/v1"
+    assert len(without_key("x" * 1000)) == 301
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "7", "retry-after-ms": "250"}, 0.25),
+        ({"retry-after": "Sat, 21 Nov 2026 12:00:30 GMT"}, 30.0),
+        ({"retry-after": "Sat, 21 Nov 2026 11:00:00 GMT"}, 0.0),
+        ({"retry-after": "-3"}, None),
+        ({"retry-after": "nan"}, None),
+        ({}, None),
+    ],
+)
+def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers, datetime.datetime(2026, 11, 21, 12, tzinfo=datetime.UTC)) == seconds

@@ -1,0 +1,51 @@
+"""Tests of the records: ids, banks, and what they refuse."""
+
+import hashlib
+
+import pytest
+
+from rubric_measures.base.entities import RubricItem, TestBank, facet_of, make_item_id
+from rubric_measures.base.errors import InputError, UnknownNameError
+
+
+def test_item_id_is_the_md5_of_the_stripped_text() -> None:
+    digest = hashlib.md5("Où est-ce?".encode()).hexdigest()
+    assert make_item_id("q1", "  Où est-ce?\n") == f"q1/{digest}"
+    assert make_item_id("tqa2:L_0002", "Où est-ce?", "T_1") == f"tqa2:L_0002/T_1/{digest}"
+    assert make_item_id("q1", "Where?") != make_item_id("q1", "where?")
+
+
+def test_facet_of_is_everything_before_the_last_slash() -> None:
+    assert facet_of("q/1/abc") == "q/1"
+    assert facet_of("q/abc") == "q"
+
+
+def test_bank_refuses_an_item_twice_and_a_foreign_item() -> None:
+    item = RubricItem("q1/a", "q1", "What?")
+    with pytest.raises(InputError, match="occurs twice"):
+        TestBank({"q1": (item, item)})
+    with pytest.raises(InputError, match="listed under query"):
+        TestBank({"q2": (item,)})
+
+
+def test_bank_names_near_queries() -> None:
+    bank = TestBank.from_items([RubricItem("query1/a", "query1", "What?")])
+    assert len(bank) == 1
+    with pytest.raises(UnknownNameError, match="did you mean query1"):
+        bank.for_query("query2")
+
+
+def test_the_facet_of_an_item_is_in_its_record_or_in_its_id() -> None:
+    # (item id, query, facet_id) -> facet, part
+    expected = {
+        ("q/abc", "q", None): (None, "q"),
+        ("q/f/abc", "q", None): ("f", "q/f"),
+        ("q/f/abc", "q", "g"): ("g", "q/g"),
+        ("q/f/g/abc", "q", None): ("f/g", "q/f/g"),
+        ("q/r/abc", "q/r", None): (None, "q/r"),
+        ("NDQ_1", "q", None): (None, "q"),
+        ("other/f/abc", "q", None): (None, "q"),
+        ("q", "q", None): (None, "q"),
+    }
+    items = [RubricItem(item_id, query_id, "", facet_id=facet_id) for item_id, query_id, facet_id in expected]
+    assert [(item.facet, item.part) for item in items] == list(expected.values())

@@ -1,0 +1,571 @@
+"""Tests of the commands `correlate`, `agreement` and `compare`: tables, notes, exit codes, documented JSON."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rubric_measures.cli import main
+from rubric_measures.formats.leaderboards import read_leaderboard
+from rubric_measures.meta_evaluation.correlation import correlate
+
+SCHEMAS = dict(
+    re.findall(
+        r"^```json schema=(\S+)\n(.*?)^```",
+        (Path(__file__).parents[2] / "docs" / "json.md").read_text(encoding="utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
+)
+
+
+def call(capsys, *arguments: object) -> tuple[int, str, str]:
+    status = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def checked(name: str, text: str):
+    """The JSON, held to the documented schema where jsonschema is installed."""
+    content = json.loads(text)
+    assert content["format"] == f"rubric_measures {name} 1"
+    try:
+        import jsonschema
+    except ImportError:
+        return content
+    jsonschema.Draft202012Validator(json.loads(SCHEMAS[name])).validate(content)
+    return content
+
+
+@pytest.fixture
+def boards(tmp_path):
+    official = tmp_path / "official.json"
+    official.write_text(json.dumps({"a": 1, "b": 2, "c": 3, "d": 4, "lost": 5}))
+    generator = np.random.default_rng(0)
+    lines = []
+    for run, quality in zip("abcd", (0.7, 0.6, 0.5, 0.4), strict=True):
+        for measure in ("cover", "nugget"):
+            values = np.round(np.clip(quality + generator.normal(0, 0.1, 8), 0, 1), 4)
+            lines += [f"{run} q{i} {measure} {value}" for i, value in enumerate(values)]
+            lines.append(f"{run} all {measure} {values.mean():.4f}")
+    scores = tmp_path / "scores.txt"
+    scores.write_text("\n".join(lines) + "\n")
+    wide = tmp_path / "wide.tsv"
+    wide.write_text("run_id\tm\nextra\t0.9\na\t0.8\nb\t0.85\nc\t0.4\nd\t0.4\nlost\t0.1\n")
+    return official, scores, wide
+
+
+def test_correlate_text_and_missing_runs(boards, capsys) -> None:
+    official, scores, wide = boards
+    status, out, err = call(capsys, "correlate", official, scores, "-c", "kendall", "spearman", "--rounds", 100)
+    assert status == 1
+    assert "1 official runs are missing and left out (lost) (in 2 leaderboards)" in err
+    rows = [line.split() for line in out.splitlines()]
+    assert rows[0] == ["measure", "runs", "kendall", "spearman"]
+    assert [row[:2] for row in rows[1:]] == [["cover", "4"], ["nugget", "4"]]
+    status, out, err = call(capsys, "correlate", official, wide, "-c", "kendall", "--rounds", 0, "-p", -1)
+    assert status == 0
+    assert "1 runs are not in the official leaderboard and left out (extra)" in err
+    expected = correlate([-1, -2, -3, -4, -5], [0.8, 0.85, 0.4, 0.4, 0.1], "kendall").value
+    assert out.splitlines()[1].split() == ["m", "5", repr(expected)]
+
+
+def test_correlate_formats(boards, capsys) -> None:
+    official, scores, wide = boards
+    _, out, _ = call(capsys, "correlate", official, scores, wide, "-o", "tsv", "--rounds", 20, "-c", "kendall@3")
+    header, *rows = [line.split("\t") for line in out.splitlines()]
+    assert header == ["leaderboard", "measure", "runs", "kendall@3", "low:kendall@3", "high:kendall@3", "p:kendall@3"]
+    assert {len(row) for row in rows} == {7}
+    _, out, _ = call(capsys, "correlate", official, scores, "-o", "latex", "--rounds", 0)
+    assert out.startswith("\\begin{tabular}") and "tau\\_ap\\_b" in out
+    _, out, _ = call(capsys, "correlate", official, scores, "-m", "cover", "-o", "json", "--rounds", 50)
+    content = checked("correlate", out)
+    (board,) = content["leaderboards"]
+    assert (board["measure"], board["missing"], content["official"]["ranks"]) == ("cover", ["lost"], True)
+    assert {one["resampled"] for one in board["coefficients"]} == {"topic"}
+    status, out, _ = call(
+        capsys, "correlate", scores, scores, "--official-measure", "cover", "-m", "nugget", "-o", "json", "--rounds", 50
+    )
+    (board,) = checked("correlate", out)["leaderboards"]
+    assert (status, board["topic_kendall"]["topics"], board["pooled_kendall"]["topics"]) == (0, 8, 8)
+    assert board["significant_pairs"]["reference_significant"] >= 0
+    both = ("correlate", scores, scores, "--official-measure", "cover", "-m", "cover", "-c", "kendall", "--rounds", 50)
+    header, row = (line.split("\t") for line in call(capsys, *both, "-o", "tsv")[1].splitlines())
+    found = dict(zip(header, row, strict=True))
+    assert (found["topic_kendall"], found["low:topic_kendall"], found["high:pooled_kendall"]) == ("1.0000",) * 3
+    assert found["pairs:official"] == found["pairs:found"] != "0" and found["pairs:agreement of both"] == "1.0000"
+    assert "significantly different pairs & official & found" in call(capsys, *both, "-o", "latex")[1]
+
+
+def test_correlate_refuses(boards, capsys) -> None:
+    official, scores, wide = boards
+    assert call(capsys, "correlate", scores, wide)[2].count("--official-measure cover|nugget") == 1
+    for arguments in (
+        ("correlate", official, wide, "-c", "kendal"),
+        ("correlate", official, wide, "-m", "nothing"),
+        ("correlate", official, wide, "--rounds", -1),
+        ("correlate", official, wide, "--best-by", "rbo", "-c", "kendall"),
+        ("correlate", official, scores, "--compat", "workbench"),
+        ("correlate", official, wide, "-c", "kendall@0"),
+        ("correlate", official, wide, "--seed", -1),
+        ("correlate", official, scores, "--level", 95),
+        (
+            "correlate",
+            official,
+            scores,
+            "-m",
+            "cover",
+            "--plot-kind",
+            "scatter",
+            "--plot",
+            official.with_suffix(".png"),
+        ),
+        ("compare", scores, "-m", "cover", "--seed", -1, "--test", "permutation", "--correction", "max-t"),
+        ("compare", scores, "-m", "cover", "--alpha", 5),
+    ):
+        status, out, err = call(capsys, *arguments)
+        assert (status, out) == (2, "")
+        assert len(err.splitlines()) == 1
+
+
+def test_ranks_or_scores_is_said(tmp_path, capsys) -> None:
+    """A dict of the numbers 1 to n could be either: what it was taken for is said, and can be said otherwise."""
+    numbers, wide = tmp_path / "official.json", tmp_path / "wide.tsv"
+    numbers.write_text('{"a": 3, "b": 2, "c": 1}')
+    wide.write_text("run_id\tm\na\t0.9\nb\t0.5\nc\t0.1\n")
+    arguments = ("correlate", numbers, wide, "-c", "kendall", "--rounds", 0)
+    _, out, err = call(capsys, *arguments)
+    assert out.split()[-1] == "-1.0000" and "read as ranks, 1 best (--official-scores reads scores)" in err
+    for option, value in (("--official-scores", "1.0000"), ("--official-ranks", "-1.0000")):
+        _, out, err = call(capsys, *arguments, option)
+        assert out.split()[-1] == value and "read as ranks" not in err
+    numbers.write_text('{"a": 3, "b": 2, "c": 9}')
+    assert "read as ranks" not in call(capsys, *arguments)[2]
+
+
+def test_all_tied_is_said(tmp_path, capsys) -> None:
+    for name, values in (("x", "3 2 1"), ("y", "5 5 5")):
+        rows = "".join(f"{run}\t{value}.0\n" for run, value in zip("abc", values.split(), strict=True))
+        (tmp_path / name).write_text(f"run_id\tm\n{rows}")
+    status, out, err = call(capsys, "correlate", tmp_path / "x", tmp_path / "y", "-c", "kendall")
+    assert status == 1
+    assert out.splitlines()[1].split() == ["m", "3", "undefined"]
+    assert "kendall undefined: all runs are tied in the second leaderboard" in err
+    # A leaderboard without an order drops nobody: nothing is named in the place of the undefined drop.
+    assert "rank drop" not in err
+    status, out, err = call(capsys, "correlate", tmp_path / "x", tmp_path / "y", "-c", "max_rank_drop", "-o", "json")
+    (board,) = checked("correlate", out)["leaderboards"]
+    assert (board["worst_run"], board["worst_drop"], board["coefficients"][0]["value"]) == (None, None, None)
+
+
+def test_a_missing_interval_is_said(boards, tmp_path, capsys) -> None:
+    """Over runs τ_AP has no interval (drawn twice, a run is tied with itself); two runs have none at all."""
+    _, _, wide = boards
+    other = tmp_path / "other.tsv"
+    other.write_text("run_id\tm\nextra\t0.5\na\t0.8\nb\t0.7\nc\t0.4\nd\t0.3\nlost\t0.1\n")
+    status, out, err = call(capsys, "correlate", other, wide, "-c", "tau_ap", "kendall", "kendall@2", "--rounds", 50)
+    assert status == 0
+    line = out.splitlines()[1]
+    assert re.fullmatch(r"m +6 +0\.\d+ \[no interval\] +0\.\d+ \[.*, .*\] +-?\d\.\d+ \[no interval\]", line)
+    assert "tau_ap without an interval: runs drawn twice tie in the official ranking; use tau_ap_b" in err
+    assert "kendall@2 without an interval: 2 runs only; an interval needs three" in err
+    assert "no interval" not in "".join(call(capsys, "correlate", other, wide, "-c", "tau_ap", "--rounds", 0)[1:])
+
+
+def test_lines_without_all_are_read_with_the_official_runs(boards, tmp_path, capsys) -> None:
+    official, scores, _ = boards
+    lines = [line.split() for line in scores.read_text().splitlines()]
+    swapped = tmp_path / "tot.txt"
+    swapped.write_text(
+        "".join(f"{run} {name} {topic} {value}\n" for run, topic, name, value in lines if topic != "all")
+    )
+    arguments = ("correlate", official, swapped, "-c", "kendall", "--rounds", 0)
+    assert "name the form or the topics" in call(capsys, *arguments)[2]
+    out = call(capsys, *arguments, "-m", "nugget", "cover")[1]
+    assert [line.split()[:2] for line in out.splitlines()[1:]] == [["nugget", "4"], ["cover", "4"]]
+
+
+def write_records(path, judged: bool = True) -> None:
+    """Two queries with four passages each, graded by two prompts; three systems."""
+    lines = []
+    for number, query in enumerate(("q1", "q2")):
+        passages = []
+        for index in range(4):
+            ratings = {"A": [index + 1, 0], "B": [min(5, index + 2 - number), 1]}
+            passages.append(
+                {
+                    "paragraph_id": f"{query}-p{index}",
+                    "text": "text",
+                    "paragraph_data": {
+                        "judgments": [
+                            {"paragraphId": f"{query}-p{index}", "query": query, "relevance": index, "titleQuery": ""}
+                        ]
+                        if judged
+                        else [],
+                        "rankings": [
+                            {
+                                "method": method,
+                                "paragraphId": f"{query}-p{index}",
+                                "queryId": query,
+                                "rank": 1 + (index + shift) % 4,
+                                "score": 4.0 - (index + shift) % 4,
+                            }
+                            for shift, method in enumerate(("s1", "s2", "s3"))
+                        ],
+                    },
+                    "exam_grades": [
+                        {
+                            "correctAnswered": [],
+                            "wrongAnswered": [],
+                            "answers": [],
+                            "llm": "toy",
+                            "llm_options": {},
+                            "prompt_info": {
+                                "prompt_class": prompt, "prompt_style": "", "context_first": False,
+                                "check_unanswerable": True, "check_answer_key": False, "is_self_rated": True,
+                            },
+                            "exam_ratio": 0.5,
+                            "self_ratings": [
+                                {"question_id": f"{query}/{item}", "self_rating": rating}
+                                for item, rating in enumerate(values)
+                            ],
+                        }
+                        for prompt, values in ratings.items()
+                    ],
+                }
+            )  # fmt: skip
+        lines.append(json.dumps([query, passages]))
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_grid_over_grade_sets(tmp_path, capsys) -> None:
+    records, official = tmp_path / "graded.jsonl", tmp_path / "official.json"
+    write_records(records)
+    official.write_text(json.dumps({"s1": 0.3, "s2": 0.9, "s3": 0.5}))
+    status, out, _ = call(
+        capsys, "correlate", official, records, "-m", "RubricCover@1", "NuggetV", "-c", "kendall", "--rel", 1, 3,
+        "-o", "json", "--rounds", 20,
+    )  # fmt: skip
+    grid = checked("correlate", out)["grid"]
+    assert [(cell["prompt_class"], cell["measure"]) for cell in grid] == [
+        (prompt, measure)
+        for prompt in "AB"
+        for measure in ("RubricCover@1", "RubricCover(rel=3)@1", *(cell["measure"] for cell in grid[2:4]))
+    ]
+    assert any(cell["best"] for cell in grid)
+    status, out, _ = call(capsys, "correlate", official, records, "-m", "RubricCover@1", "-c", "kendall", "--rounds", 0)
+    assert out.count("*") >= 1
+    one = call(capsys, "correlate", official, records, "--prompt-class", "A", "-m", "RubricCover@1", "-c", "kendall")[1]
+    assert {line.split()[2] for line in one.splitlines()[1:]} == {"A"}
+    status, _, err = call(capsys, "correlate", official, records, "--prompt-class", "Z")
+    assert status == 2
+    assert "no grade set passes" in err
+
+
+def test_agreement_of_qrels(tmp_path, capsys) -> None:
+    first, second = tmp_path / "people.qrels", tmp_path / "model.qrels"
+    first.write_text("".join(f"q{i // 4} 0 d{i} {label}\n" for i, label in enumerate([0, 1, 2, 3, 0, 1, 2, 3, 1])))
+    second.write_text("".join(f"q{i // 4} 0 d{i} {label}\n" for i, label in enumerate([0, 1, 2, 2, 0, 0, 2, 2])))
+    status, out, err = call(capsys, "agreement", first, second, "--cutoff", 2, 2, "--rounds", 50)
+    assert status == 0
+    assert "1 documents are labelled by people.qrels only" in err
+    assert "model.qrels never uses the label 3" in err
+    assert re.search(r"exact match +0\.6250", out)
+    assert re.search(r">= 2 / >= 2 +4 +0 +0 +4 +1\.0000 +1\.0000", out)
+    status, out, _ = call(capsys, "agreement", first, second, "--cutoff", 2, 2, "-o", "json", "--rounds", 50)
+    content = checked("agreement", out)
+    assert content["agreement"]["pairs"] == 8
+    assert content["only_in"] == [1, 0]
+    assert len(content["all_cutoffs"]) == 6
+    third = tmp_path / "third.qrels"
+    third.write_text("q0 0 d0 0\nq0 0 d3 3\n")
+    status, out, _ = call(capsys, "agreement", first, second, third, "-o", "text", "--rounds", 0)
+    assert "alpha of all 3 sources" in out
+    for style in ("tsv", "latex"):
+        assert call(capsys, "agreement", first, second, "-o", style, "--rounds", 0)[0] == 0
+
+
+def test_agreement_of_records(tmp_path, capsys) -> None:
+    records = tmp_path / "graded.jsonl"
+    write_records(records)
+    status, out, _ = call(capsys, "agreement", records, "--prompt-class", "A", "--cutoff", 4, 2, "-o", "json")
+    content = checked("agreement", out)
+    assert status == 0
+    # Labels are 1 2 3 4 against judgments 0 1 2 3 on both queries.
+    assert content["agreement"]["mean_difference"] == 1.0
+    assert content["cutoffs"][0]["both"] == 2
+    arguments = ("agreement", records, records, "--prompt-class", "A", "--prompt-class-b", "B", "--items", "-o", "json")
+    content = checked("agreement", call(capsys, *arguments)[1])
+    assert content["agreement"]["pairs"] == 16
+    status, out, _ = call(capsys, "agreement", records, "--prompt-class", "A", "--tables", "-o", "json")
+    tables = checked("agreement-tables", out)["tables"]
+    assert (len(tables), tables[0]["totals"]) == (12, [0, 2, 2, 2, 2, 0])
+    for style in ("text", "tsv", "latex"):
+        assert call(capsys, "agreement", records, "--prompt-class", "A", "--tables", "-o", style)[0] == 0
+    bare = tmp_path / "bare.jsonl"
+    write_records(bare, judged=False)
+    status, _, err = call(capsys, "agreement", bare, "--prompt-class", "A")
+    assert status == 2
+    assert "holds no judgments" in err
+
+
+def test_agreement_refuses(tmp_path, capsys) -> None:
+    first, second = tmp_path / "a.qrels", tmp_path / "b.qrels"
+    first.write_text("q1 0 d1 1\n")
+    second.write_text("q1 0 d2 1\n")
+    assert "label no common document" in call(capsys, "agreement", first, second)[2]
+    assert "two sources" in call(capsys, "agreement", first)[2]
+    assert "--tables takes one" in call(capsys, "agreement", first, "--tables")[2]
+    assert "the lowest grade, then the highest" in call(capsys, "agreement", first, second, "--scale", 3, 0)[2]
+    second.write_text("q1 0 d1 1\n")
+    status, out, err = call(capsys, "agreement", first, second)
+    assert status == 1
+    assert "undefined" in out and "one and the same label" in err
+
+
+def test_compare(boards, tmp_path, capsys) -> None:
+    _, scores, _ = boards
+    status, out, _ = call(capsys, "compare", scores, "-m", "cover")
+    assert status == 0
+    # b and c, and c and d, do not differ (pairs below); who stands alone has no letter.
+    groups = [(line.split()[0], line.split()[-1]) for line in out.splitlines()[1:5]]
+    assert groups == [("a", "-"), ("b", "a"), ("c", "ab"), ("d", "b")]
+    status, out, _ = call(capsys, "compare", scores, "-m", "cover", "--baseline", "d", "-o", "json")
+    comparison = checked("compare", out)["comparison"]
+    assert [(pair["first"], pair["second"]) for pair in comparison["pairs"]] == [("a", "d"), ("b", "d"), ("c", "d")]
+    status, out, _ = call(capsys, "compare", scores, "-m", "cover", "--runs", "a", "b", "-o", "tsv")
+    header, row = [line.split("\t") for line in out.splitlines()]
+    assert len(header) == len(row) == 10
+    for procedure in ("bh", "none", "tukey", "randomised-tukey", "max-t"):
+        assert call(capsys, "compare", scores, "-m", "nugget", "--correction", procedure, "--rounds", 99)[0] == 0
+    less = tmp_path / "less.txt"
+    less.write_text("".join(line + "\n" for line in scores.read_text().splitlines() if "a q3" not in line))
+    status, _, err = call(capsys, "compare", less, "-m", "cover")
+    assert status == 1
+    assert "1 topics that some run lacks are left out (such as q3); 7 are compared" in err
+
+
+def test_compare_refuses(boards, capsys) -> None:
+    _, scores, wide = boards
+    assert "choose one with -m" in call(capsys, "compare", scores)[2]
+    assert "no per-topic scores" in call(capsys, "compare", wide)[2]
+    assert "unknown run" in call(capsys, "compare", scores, "-m", "cover", "--baseline", "zz")[2]
+    assert "in another file" in call(capsys, "compare", scores, scores, "-m", "cover")[2]
+    assert "unknown measure" in call(capsys, "compare", scores, "-m", "covr")[2]
+    # Columns are measures: their quotes and the order of their parameters do not matter.
+    scores.write_text("a q1 RubricCover(rel=4,judged_only=True)@5 1\na all RubricCover(rel=4,judged_only=True)@5 1\n")
+    for name in ("RubricCover(judged_only=True, rel=4)@5", "RubricCover(rel=4,judged_only=True)@5"):
+        assert "a comparison needs two" in call(capsys, "compare", scores, "-m", name)[2]
+    assert "1 or more" in call(capsys, "compare", scores, "-m", "cover", "--rounds", 0)[2]
+
+
+def test_figures_are_written(boards, tmp_path, capsys) -> None:
+    pytest.importorskip("matplotlib")
+    official, scores, wide = boards
+    call(capsys, "correlate", official, scores, "--plot", tmp_path / "1.png", "--rounds", 0)
+    call(
+        capsys, "correlate", scores, scores, "--official-measure", "cover", "-m", "nugget", "--plot-kind", "scatter",
+        "--plot", tmp_path / "2.svg", "--rounds", 0,
+    )  # fmt: skip
+    call(capsys, "correlate", wide, wide, "--plot-kind", "length", "--plot", tmp_path / "3.pdf", "--rounds", 0)
+    call(capsys, "compare", scores, "-m", "cover", "--plot", tmp_path / "4.png")
+    records = tmp_path / "graded.jsonl"
+    write_records(records)
+    call(capsys, "agreement", records, "--prompt-class", "A", "--plot", tmp_path / "5.png", "--rounds", 0)
+    assert all((tmp_path / name).stat().st_size > 1000 for name in ("1.png", "2.svg", "3.pdf", "4.png", "5.png"))
+    assert (
+        "choose it with -m"
+        in call(capsys, "correlate", official, scores, "--plot-kind", "scatter", "--plot", tmp_path / "6.png")[2]
+    )
+
+
+@pytest.fixture
+def scored(tmp_path):
+    """Item qrels and three runs; `tied` has one score for everything, in an order that file and id disagree on."""
+    qrels = tmp_path / "items.qrels"
+    grades = {("d1", "i1"): 5, ("d1", "i2"): 0, ("d2", "i1"): 0, ("d2", "i2"): 4, ("d3", "i1"): 0, ("d3", "i2"): 0}
+    qrels.write_text("".join(f"q{q} {item} {doc} {grade}\n" for q in range(4) for (doc, item), grade in grades.items()))
+    orders = {
+        "good": ["d1", "d2", "d3"],
+        "mixed": ["d3", "d1", "d2"],
+    }
+    for name, docs in orders.items():
+        (tmp_path / f"{name}.run").write_text(
+            "".join(f"q{q} Q0 {doc} {i + 1} {9 - i} {name}\n" for q in range(4) for i, doc in enumerate(docs))
+        )
+    (tmp_path / "tied.run").write_text(
+        "".join(f"q{q} Q0 {doc} {i + 1} 1 tied\n" for q in range(3) for i, doc in enumerate(["d1", "d2", "d3", "d9"]))
+    )
+    return qrels, [tmp_path / f"{name}.run" for name in ("good", "mixed", "tied")]
+
+
+def test_json_of_a_leaderboard_has_all_digits_unless_told(scored, capsys) -> None:
+    qrels, runs = scored
+    command = ("leaderboard", qrels, *runs, "-m", "ERR_IA(rel=4)@3", "-o", "json")
+    means = []
+    for places in ((), ("-p", "2")):
+        content = json.loads(call(capsys, *command, *places)[1])
+        means.append([cell["mean"] for row in content["runs"] for cell in row["measures"].values()])
+    assert [round(mean, 2) for mean in means[0]] == means[1] != means[0]
+
+
+def test_leaderboard_is_unchanged_without_options_and_extended_with_them(scored, capsys) -> None:
+    qrels, runs = scored
+    measures = ("-m", "RubricCover(rel=4)@2", "RubricCover(rel=4)@1")
+    _, bare, _ = call(capsys, "leaderboard", qrels, *runs, *measures)
+    assert bare.splitlines()[0].count("\t") == 6
+    _, out, err = call(
+        capsys, "leaderboard", qrels, *runs, *measures, "--intervals", "--checks", "--baseline", "good", "--rounds", 99
+    )
+    header, *rows = [line.split("\t") for line in out.splitlines()]
+    assert [line[:7] for line in (header, *rows)] == [line.split("\t") for line in bare.splitlines()]
+    assert {len(row) for row in rows} == {len(header)}
+    cells = {row[0]: dict(zip(header, row, strict=True)) for row in rows}
+    assert cells["tied"]["check:missing"] == "1"
+    # In id order d9 comes first, unjudged, then d3: half of the first two are judged; all scores are tied.
+    assert (cells["tied"]["check:judged@2"], cells["tied"]["check:tied@2"]) == ("0.5000", "1.0000")
+    assert (cells["good"]["check:judged@2"], cells["good"]["check:tied@2"]) == ("1.0000", "0.0000")
+    assert cells["tied"]["topics:RubricCover(rel=4)@2"] == "4"
+    assert cells["mixed"]["difference:RubricCover(rel=4)@2"] == "-0.5000"
+    assert "1 of 3 runs have tied scores" in err
+    _, out, _ = call(
+        capsys, "leaderboard", qrels, *runs, *measures, "--groups", "--checks", "-o", "text", "--rounds", 9
+    )
+    assert "judged@2" in out
+    for style in ("markdown", "latex", "trec_eval"):
+        assert call(capsys, "leaderboard", qrels, *runs, *measures, "--intervals", "-o", style, "--rounds", 9)[1]
+
+
+def test_leaderboard_json_and_reading_it_back(scored, tmp_path, capsys) -> None:
+    qrels, runs = scored
+    arguments = ("leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "--intervals", "--checks", "--rounds", 99)
+    _, out, _ = call(capsys, *arguments, "-o", "json")
+    content = checked("leaderboard", out)
+    cells = {run["run_id"]: run["measures"]["RubricCover(rel=4)@1"] for run in content["runs"]}
+    assert cells["good"]["interval"]["low"] == cells["good"]["mean"] == 0.5
+    # File order puts d1 first in `tied`, which then covers an item on three of four topics: not yet the winner.
+    assert content["checks"]["top"][0]["by_file_order"] == ["good"]
+    assert not content["checks"]["top"][0]["changed"]
+    table = tmp_path / "board.tsv"
+    table.write_text(call(capsys, *arguments, "--baseline", "good")[1])
+    assert read_leaderboard(table).measures == ("RubricCover(rel=4)@1",)
+
+
+def test_a_winner_that_the_tie_rule_decides_is_said(scored, capsys) -> None:
+    qrels, runs = scored
+    runs[2].write_text(runs[2].read_text() + "q3 Q0 d1 1 1 tied\nq3 Q0 d3 2 1 tied\n")
+    _, _, err = call(capsys, "leaderboard", qrels, *runs[1:], "-m", "RubricCover(rel=4)@1", "--checks", "--rounds", 9)
+    assert "ties decide the winner: mixed and tied by document id, tied in file order" in err
+
+
+def test_leaderboard_checks_of_records_and_refusals(tmp_path, scored, capsys) -> None:
+    records = tmp_path / "graded.jsonl"
+    write_records(records)
+    measures = ("-m", "RubricCover(rel=3)@2", "--prompt-class", "A")
+    _, out, _ = call(capsys, "leaderboard", records, *measures, "--checks", "-o", "json")
+    content = checked("leaderboard", out)
+    assert [(run["run_id"], run["judged"], run["tied"]) for run in content["checks"]["runs"]] == [
+        ("s1", 1.0, 0.0),
+        ("s2", 1.0, 0.0),
+        ("s3", 1.0, 0.0),
+    ]
+    qrels, runs = scored
+    assert "choose one" in call(capsys, "leaderboard", qrels, *runs, "--baseline", "good", "--groups")[2]
+    assert "unknown run" in call(capsys, "leaderboard", qrels, *runs, "--baseline", "goood")[2]
+    pytest.importorskip("matplotlib")
+    call(capsys, "leaderboard", qrels, *runs, "--plot", tmp_path / "board.png")
+    assert (tmp_path / "board.png").stat().st_size > 1000
+
+
+def test_people_and_model_together(scored, tmp_path, capsys) -> None:
+    qrels, runs = scored
+    human = tmp_path / "human.txt"
+    # The model scores `good` 0.5 on all four topics; people 0.5 and 0.25 on two of them.
+    human.write_text("good q0 cover 0.5\ngood q1 cover 0.25\ngood all cover 0.375\n")
+    arguments = ("leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "--human", human)
+    content = checked("leaderboard", call(capsys, *arguments, "-o", "json")[1])
+    one = content["prediction_powered"]["good"]["RubricCover(rel=4)@1"]
+    # A model that always says the same has no power: the estimate is people's mean.
+    assert (one["power"], one["mean"], one["naive_mean"], one["labelled"], one["unlabelled"]) == (0, 0.375, 0.5, 2, 2)
+    assert "model as truth" in call(capsys, *arguments, "-o", "text")[1]
+    header, *rows = [line.split("\t") for line in call(capsys, *arguments)[1].splitlines()]
+    good = next(dict(zip(header, row, strict=True)) for row in rows if row[0] == "good")
+    shown = [
+        good[f"{kind}{end}:RubricCover(rel=4)@1"]
+        for kind in ("powered", "human", "naive")
+        for end in ("", "_low", "_high")
+    ]
+    # People: 0.375 ± 12.706 · 0.125; the naive interval of a model that always says 0.5 is a point.
+    assert shown == ["0.3750", "-1.2133", "1.9633", "0.3750", "-1.2133", "1.9633", "0.5000", "0.5000", "0.5000"]
+    board = tmp_path / "powered.tsv"
+    board.write_text(call(capsys, *arguments)[1])
+    assert read_leaderboard(board).measures == ("RubricCover(rel=4)@1",)
+    known = [("good", "q0", 0.5), ("good", "q1", 0.25)]
+    # Lines without `all`, in any order of columns: the leaderboard's own names say which column is which.
+    for order in ("{run} {measure} {topic}", "{topic} {run} {measure}", "{run} {topic} {measure}"):
+        human.write_text(
+            "".join(
+                order.format(run=run, measure="RubricCover(rel=4)@1", topic=topic) + f" {value}\n"
+                for run, topic, value in [*known, ("good", "q9", 1), ("elsewhere", "q7", 1)]
+            )
+        )
+        _, out, err = call(capsys, *arguments, "-o", "json")
+        content = checked("leaderboard", out)
+        assert content["prediction_powered"]["good"]["RubricCover(rel=4)@1"]["mean"] == 0.375
+        assert "1 runs with human scores are not on the leaderboard and left out (elsewhere)" in err
+        assert "2 runs have no human scores (mixed, tied)" in err
+        assert "1 human scores left out" in err and "(such as good on q9)" in err
+    human.write_text("x t7 m 0.5\nx t8 m 0.25\n")
+    status, _, err = call(capsys, *arguments)
+    assert (status, "--human-form" in err, len(err.splitlines())) == (2, True, 1)
+    assert "the same runs" in call(capsys, *arguments, "--human-form", "ir_measures")[2]
+    assert "name its file" in call(capsys, *arguments[:-2], "--human-form", "ir_measures")[2]
+    human.write_text("run_id\tcover\ngood\t0.5\n")
+    assert "holds no per-topic scores" in call(capsys, *arguments)[2]
+    human.write_text("good q0 cover 0.5\nbad q0 cover 0.5\ngood all cover 0.5\n")
+    assert "two units a side" in call(capsys, *arguments)[2]
+    human.write_text("other q0 cover 0.5\nother all cover 0.5\n")
+    assert "the same runs" in call(capsys, *arguments)[2]
+
+
+def test_corrections_of_the_options_are_those_of_the_library() -> None:
+    from rubric_measures.cli import report_options
+    from rubric_measures.meta_evaluation import system_comparison
+
+    assert report_options.CORRECTIONS == system_comparison.CORRECTIONS
+
+
+def test_grid_with_a_bank(tmp_path, capsys) -> None:
+    """Sets over other items are left out and named, labels of whole passages count, extracted texts are no set."""
+    records, official, bank = tmp_path / "graded.jsonl", tmp_path / "official.json", tmp_path / "bank.jsonl"
+    write_records(records)
+    lines = [json.loads(line) for line in records.read_text().splitlines()]
+    for query, passages in lines:
+        for place, passage in enumerate(passages):
+            first = passage["exam_grades"][0]
+            outside, texts = json.loads(json.dumps(first)), json.loads(json.dumps(first))
+            outside["prompt_info"]["prompt_class"], texts["prompt_info"]["prompt_class"] = "Z", "Extract"
+            outside["self_ratings"] = [{"question_id": f"{query}/other", "self_rating": 3}]
+            texts["self_ratings"] = None
+            passage["exam_grades"] += [outside, texts]
+            passage["grades"] = [
+                {
+                    "correctAnswered": place > 1, "answer": "2", "self_ratings": place, "llm": "toy", "llm_options": {},
+                    "prompt_info": {**first["prompt_info"], "prompt_class": "Labels"},
+                }
+            ]  # fmt: skip
+    records.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    items = {query: [{"question_id": f"{query}/{n}", "question_text": str(n)} for n in range(3)] for query, _ in lines}
+    bank.write_text("".join(json.dumps({"query_id": query, "items": some}) + "\n" for query, some in items.items()))
+    official.write_text(json.dumps({"s1": 0.3, "s2": 0.9, "s3": 0.5}))
+    arguments = ("correlate", official, records, "-m", "RubricCover@2", "--rel", 3, "-c", "kendall", "--rounds", 0)
+    _, out, err = call(capsys, *arguments, "--bank", bank, "-o", "json")
+    assert [cell["prompt_class"] for cell in checked("correlate", out)["grid"]] == ["A", "B", "Labels"]
+    assert "1 grade sets have no grade of an item in the bank and were left out" in err
+    assert "--prompt-class Z" in err and "Extract" not in err
+    status, _, err = call(capsys, *arguments, "--bank", bank, "--prompt-class", "Z")
+    assert (status, len(err.splitlines())) == (2, 1)
+    assert "no grade set has grades of items in the bank: --llm toy --prompt-class Z" in err
+    _, out, err = call(capsys, *arguments, "-o", "json")
+    assert [cell["prompt_class"] for cell in checked("correlate", out)["grid"]] == ["A", "B", "Labels", "Z"]

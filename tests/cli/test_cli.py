@@ -1,0 +1,55 @@
+"""Tests of the command line as a whole: every command is documented, and light to ask for."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.cli import COMMANDS, main, one_line
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_has_help_with_an_example_and_stands_in_the_readme(name: str) -> None:
+    module_name, text = COMMANDS[name]
+    module = importlib.import_module(module_name)
+    parser = argparse.ArgumentParser()
+    module.add_arguments(parser)
+    assert parser.epilog is not None
+    assert f"rubric_measures {name}" in parser.epilog
+    assert text == module.HELP
+    assert f"`{name}`" in README.read_text(encoding="utf-8")
+    undocumented = [action.dest for action in parser._actions if not action.help]
+    assert undocumented == []
+
+
+def test_help_loads_nothing_heavy() -> None:
+    program = """
+import contextlib, sys
+from rubric_measures.cli import main
+with contextlib.suppress(SystemExit):
+    main(["--help"])
+heavy = {"pydantic", "numpy", "scipy", "pandas", "ir_datasets", "torch", "openai"} & set(sys.modules)
+print(sorted(heavy), file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+
+
+def test_ids_cannot_break_or_forge_a_line() -> None:
+    assert one_line("query 'a\x0b\x1b[31m\nb' · ü") == "query 'a\\x0b\\x1b[31m\\nb' · ü"
+
+
+@pytest.mark.parametrize("arguments", [["--places", "x"], ["--nonsense"], ["--output"], ["a", "-o", "no\nformat"]])
+def test_wrong_arguments_are_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["leaderboard", *arguments])
+    said = capsys.readouterr().err
+    assert stopped.value.code == 2
+    assert said.startswith("rubric_measures leaderboard: error: ") and said.count("\n") == 1 and "--help" in said

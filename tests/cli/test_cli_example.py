@@ -1,0 +1,56 @@
+"""Tests of the main job from start to end on the example collection, as the README's first command runs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.cli import main
+from rubric_measures.corpora.collections import example_folder
+from rubric_measures.formats.bank import load_bank
+from rubric_measures.grades.loading import load_records
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "example-leaderboard.tsv"
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("example")
+    assert main(["example", "--output", str(folder)]) == 0
+    return folder
+
+
+def test_the_leaderboard_is_the_golden_one(output: Path) -> None:
+    assert (output / "leaderboard.tsv").read_text() == GOLDEN.read_text()
+
+
+@pytest.mark.parametrize("bank", ["questions.jsonl", "nuggets.jsonl"])
+def test_the_grades_are_those_that_the_collection_ships(output: Path, bank: str) -> None:
+    items = load_bank(example_folder() / bank)
+    ours = load_records(output / "graded.jsonl.gz", items)
+    shipped = load_records(example_folder() / "graded.jsonl.gz", items)
+    assert ours.queries == shipped.queries
+    assert sum(len(query.levels) for query in ours.queries.values()) == 338
+
+
+def test_qrels_have_a_label_for_every_passage(output: Path) -> None:
+    lines = (output / "rubric.qrels").read_text().splitlines()
+    assert len(lines) == 338
+    assert {line.split()[3] for line in lines} <= set("012345")
+
+
+def test_a_second_run_makes_no_call_and_the_same_bytes(output: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = (output / "graded.jsonl.gz").read_bytes()
+    capsys.readouterr()
+    assert main(["example", "--output", str(output)]) == 0
+    captured = capsys.readouterr()
+    assert captured.err.count("no calls, 3380 replies from the cache") == 2
+    assert "thorough" in captured.out
+    assert (output / "graded.jsonl.gz").read_bytes() == before
+
+
+def test_an_output_that_is_a_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    assert main(["example", "--output", str(tmp_path / "file")]) == 2
+    assert "cannot be made" in capsys.readouterr().err

@@ -1,0 +1,590 @@
+"""The commands `grade` and `cache`: real processes, killed and interrupted; exit codes; what is printed where."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import importlib.util
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rubric_measures.backends.replies.cache import ReplyCache
+from rubric_measures.base.errors import InputError
+from rubric_measures.cli import main
+from rubric_measures.records.files import grade_of_items, load_graded
+from tests.grading_data import write_inputs
+
+RATING = "QuestionSelfRatedUnanswerablePromptWithChoices"
+
+
+def arguments(passages: Path, bank: Path, out: Path | str, *more: str, model: str = "lexical") -> list[str]:
+    return ["grade", str(passages), "--bank", str(bank), "--model", model, "-o", str(out), *more]
+
+
+def start(arguments: list[str], **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "rubric_measures", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+
+
+def stored(cache: Path) -> int:
+    with contextlib.suppress(InputError), ReplyCache(cache, read_only=True) as opened:
+        return len(opened)
+    return 0
+
+
+def wait_for(process: subprocess.Popen[str], cache: Path, replies: int) -> None:
+    """Until the cache holds so many replies, or the process is at its end."""
+    while process.poll() is None and stored(cache) < replies:
+        time.sleep(0.01)
+
+
+def table(path: Path, *lines: object) -> str:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return f"scripted:{path}"
+
+
+def test_a_second_run_makes_no_call_and_writes_the_same_bytes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages, bank = write_inputs(tmp_path)
+    before = passages.read_bytes(), bank.read_bytes()
+    assert main(arguments(passages, bank, tmp_path / "1.jsonl.gz", "--cache", str(tmp_path / "c"))) == 0
+    assert "24 grades of 8 passages: 24 calls, 0 replies from the cache" in capsys.readouterr().err
+    assert main(arguments(passages, bank, tmp_path / "2.jsonl.gz", "--cache", str(tmp_path / "c"))) == 0
+    captured = capsys.readouterr()
+    assert "24 grades of 8 passages: no calls, 24 replies from the cache" in captured.err
+    assert captured.out == ""
+    assert (tmp_path / "1.jsonl.gz").read_bytes() == (tmp_path / "2.jsonl.gz").read_bytes()
+    assert (passages.read_bytes(), bank.read_bytes()) == before
+    groups = load_graded(tmp_path / "1.jsonl.gz")
+    assert [(group.query_id, len(group.passages)) for group in groups] == [("q0", 4), ("q1", 4)]
+    assert all(
+        len(grade_of_items(entry)) == 3 for group in groups for p in group.passages for entry in p.exam_grades or ()
+    )
+
+
+def test_killed_at_random_moments_it_goes_on_and_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    passages, bank = write_inputs(tmp_path, queries=3, passages=100, items=10)
+    whole, out = tmp_path / "whole.jsonl.gz", tmp_path / "out.jsonl.gz"
+    assert main(arguments(passages, bank, whole)) == 0
+    cache = Path(f"{out}.cache.sqlite")
+    draw = random.Random(5)
+    kept = 0
+    for _ in range(5):
+        with start(arguments(passages, bank, out)) as process:
+            wait_for(process, cache, kept + draw.randrange(1, 600))
+            process.send_signal(signal.SIGKILL)
+        assert stored(cache) >= kept
+        kept = stored(cache)
+    with start(arguments(passages, bank, out)) as process:
+        _, errors = process.communicate()
+    assert process.returncode == 0
+    assert f"{3000 - kept} calls, {kept} replies from the cache" in errors.replace("no calls", "0 calls")
+    assert out.read_bytes() == whole.read_bytes()
+    leftovers = [path.name for path in tmp_path.iterdir() if path.suffix == ".part"]
+    assert len(leftovers) <= 5
+
+
+def test_two_processes_share_a_cache(tmp_path: Path) -> None:
+    passages, bank = write_inputs(tmp_path, queries=2, passages=60, items=10)
+    outs = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    both = [start(arguments(passages, bank, out, "--cache", str(tmp_path / "c"))) for out in outs]
+    ends = [process.communicate() for process in both]
+    assert [process.returncode for process in both] == [0, 0], ends
+    assert outs[0].read_bytes() == outs[1].read_bytes()
+    assert stored(tmp_path / "c") == 1200
+
+
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> None:
+    passages, bank = write_inputs(tmp_path, queries=3, passages=400, items=10)
+    out = tmp_path / "out.jsonl.gz"
+    cache = Path(f"{out}.cache.sqlite")
+    with start(arguments(passages, bank, out)) as process:
+        wait_for(process, cache, 50)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate()
+    assert process.returncode == 130
+    assert f"{stored(cache)} calls of this run are in the cache: run again to continue" in errors
+    assert "Traceback" not in errors
+    assert not out.exists()
+    assert not [path for path in tmp_path.iterdir() if path.suffix == ".part"]
+
+
+def test_the_output_does_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
+    passages, bank = write_inputs(tmp_path)
+    outputs = []
+    for seed in ("0", "1", "2"):
+        out = tmp_path / f"{seed}.jsonl"
+        with start(arguments(passages, bank, out), PYTHONHASHSEED=seed) as process:
+            process.communicate()
+        outputs.append(out.read_bytes())
+    assert len(set(outputs)) == 1
+
+
+def test_missing_grades_are_counted_by_status_and_the_code_is_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages, bank = write_inputs(tmp_path, queries=1, passages=3, items=1)
+    model = table(
+        tmp_path / "t.jsonl", {"contains": " 0.", "reply": "3"}, {"contains": " 1.", "reply": "hm"}, {"reply": None}
+    )
+    assert main(arguments(passages, bank, tmp_path / "o.jsonl", model=model)) == 1
+    assert "2 of 3 are not graded: 1 failed, 1 unparsed" in capsys.readouterr().err
+    manifest = json.loads((tmp_path / "o.jsonl.manifest.json").read_text())
+    assert manifest["statuses"] == {"failed": 1, "graded": 1, "unparsed": 1}
+    assert manifest["prompts"][RATING]["statuses"] == manifest["statuses"]
+    assert manifest["calls"]["made"] == 3
+    [passage, *_] = load_graded(tmp_path / "o.jsonl")[0].passages
+    [entry] = passage.exam_grades or []
+    assert (entry.model_extra or {})["provenance"]["signature"] == manifest["prompts"][RATING]["signature"]
+
+
+def test_the_manifest_keeps_what_earlier_runs_paid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    passages, bank = write_inputs(tmp_path)
+    model = table(tmp_path / "t.jsonl", {"reply": "4", "prompt_tokens": 100, "completion_tokens": 2})
+    (tmp_path / "p.json").write_text('{"scripted:t.jsonl": {"input": 1000, "output": 10000}}')
+    out = tmp_path / "o.jsonl"
+    command = arguments(passages, bank, out, "--prompt", RATING, "--prices", str(tmp_path / "p.json"), model=model)
+
+    def manifest() -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(Path(f"{out}.manifest.json").read_text())
+        return found
+
+    assert main([*command, "--max-calls", "10"]) == 1
+    assert manifest()["earlier_runs"] == []
+    assert manifest()["calls"]["limit"] == "the limit of 10 calls was reached"
+    assert main(command) == 0
+    for _ in range(3):
+        assert main(command) == 0
+    found = manifest()
+    # A call costs 100 / 1000 + 2 / 100 = 0.12; 10 and then 14 of them were made, the other runs were answered from the
+    # cache: the first of these is kept, the others are like it.
+    assert [run["calls"]["made"] for run in found["earlier_runs"]] == [10, 14]
+    assert found["calls"]["made"] == 0
+    assert (found["calls"]["cached_prompt_tokens"], found["calls"]["cached_completion_tokens"]) == (2400, 48)
+    assert found["paid"] == {
+        "made": 24,
+        "failed": 0,
+        "prompt_tokens": 2400,
+        "completion_tokens": 48,
+        "cost": pytest.approx(24 * 0.12),
+    }
+    assert found["earlier_runs"][0]["statuses"] == {"failed": 14, "graded": 10}
+    # Another model in the same file: its run is added, and its price is unknown.
+    assert main(arguments(passages, bank, out)) == 0
+    assert [run["model"][:8] for run in manifest()["earlier_runs"]] == ["scripted"] * 3
+    assert manifest()["paid"]["made"] == 48 and manifest()["paid"]["cost"] is None
+    capsys.readouterr()
+    Path(f"{out}.manifest.json").write_text("[1]")
+    assert main(command) == 0
+    assert "was no manifest of a run, and is replaced" in capsys.readouterr().err
+    assert manifest()["earlier_runs"] == []
+
+
+def test_beside_standard_output_the_manifest_lies_where_it_is_wished(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages, bank = write_inputs(tmp_path)
+    lost = (
+        "the records go to standard output; nothing keeps what made the grades (--manifest), nor the replies (--cache)"
+    )
+    assert main(arguments(passages, bank, "-")) == 0
+    printed = capsys.readouterr()
+    assert lost in printed.err
+    assert main(arguments(passages, bank, "-", "--cache", str(tmp_path / "c"))) == 0
+    assert "nothing keeps what made the grades (--manifest)\n" in capsys.readouterr().err
+    manifest = tmp_path / "m.json"
+    for _ in range(2):
+        assert main(arguments(passages, bank, "-", "--cache", str(tmp_path / "c"), "--manifest", str(manifest))) == 0
+        again = capsys.readouterr()
+        assert again.out == printed.out
+        assert "nothing keeps" not in again.err
+    found = json.loads(manifest.read_text())
+    assert (found["calls"]["made"], found["files"]["output"]) == (0, "-")
+    assert main(arguments(passages, bank, tmp_path / "o.jsonl", "--manifest", str(tmp_path / "other.json"))) == 0
+    assert not (tmp_path / "o.jsonl.manifest.json").exists()
+    assert json.loads((tmp_path / "other.json").read_text())["statuses"] == found["statuses"]
+    assert (tmp_path / "o.jsonl").read_text() == printed.out
+    capsys.readouterr()
+    for nowhere in (tmp_path, tmp_path / "no" / "m.json"):
+        assert main(arguments(passages, bank, tmp_path / "o.jsonl", "--manifest", str(nowhere))) == 2
+        assert "cannot be written; name a file in a folder that exists" in capsys.readouterr().err
+
+
+def test_several_prompts_in_one_call_and_a_second_bank(tmp_path: Path) -> None:
+    passages, bank = write_inputs(tmp_path)
+    model = table(tmp_path / "t.jsonl", {"contains": "0 to 2", "reply": "2"}, {"reply": "4"})
+    more = ["--prompt", RATING, "--prompt", "Thomas"]
+    assert main(arguments(passages, bank, tmp_path / "1.jsonl", *more, model=model)) == 0
+    assert main(arguments(tmp_path / "1.jsonl", bank, tmp_path / "2.jsonl")) == 0
+    passage = load_graded(tmp_path / "2.jsonl")[1].passages[3]
+    assert [entry.llm for entry in passage.exam_grades or ()] == ["scripted:t.jsonl", "lexical:1"]
+    assert [entry.self_rating for entry in passage.grades or ()] == [2]
+
+
+def test_direct_labels_need_no_bank(tmp_path: Path) -> None:
+    passages, _ = write_inputs(tmp_path)
+    (tmp_path / "queries.tsv").write_text("q0\twhy leap years\nq1\twhy tides\n")
+    model = table(tmp_path / "t.jsonl", {"contains": "why leap", "reply": "1"}, {"reply": "0"})
+    command = ["grade", str(passages), "--query-texts", str(tmp_path / "queries.tsv"), "--model", model]
+    assert main([*command, "--prompt", "Thomas", "-o", str(tmp_path / "o.jsonl")]) == 0
+    groups = load_graded(tmp_path / "o.jsonl")
+    assert [[entry.self_rating for p in group.passages for entry in p.grades or ()] for group in groups] == [
+        [1] * 4,
+        [0] * 4,
+    ]
+
+
+def test_dry_run_counts_and_prices_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    passages, bank = write_inputs(tmp_path)
+    model = table(tmp_path / "t.jsonl", {"reply": "4", "prompt_tokens": 100, "completion_tokens": 1})
+    cache = str(tmp_path / "c")
+    more = ["--cache", cache, "--prompt", RATING]
+    assert main(arguments(passages, bank, tmp_path / "o.jsonl", *more, "--limit", "1", model=model)) == 0
+    before = sorted(path.name for path in tmp_path.iterdir())
+    capsys.readouterr()
+    (tmp_path / "p.json").write_text('{"scripted:t.jsonl": {"input": 1000000, "output": 0}}')
+    assert main(arguments(passages, bank, tmp_path / "x.jsonl", *more, "--dry-run", model=model)) == 0
+    header, row = capsys.readouterr().out.splitlines()
+    cells = dict(zip(header.split("\t"), row.split("\t"), strict=True))
+    assert (cells["calls"], cells["cached"], cells["cached_share"]) == ("18", "6", "0.250")
+    assert cells["cost_at_most"] == "unknown"
+    prices = ["--prices", str(tmp_path / "p.json")]
+    assert main(arguments(passages, bank, tmp_path / "x.jsonl", *more, "--dry-run", *prices, model=model)) == 0
+    cells = dict(zip(header.split("\t"), capsys.readouterr().out.splitlines()[1].split("\t"), strict=True))
+    # The replies of a table are always the same: none is drawn again.
+    assert float(cells["cost_at_most"]) == float(cells["cost_of_calls"]) == float(cells["prompt_tokens"]) > 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*before, "p.json"])
+
+
+def test_a_dry_run_counts_what_prompts_share_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two styles that extract by the same prompt and check the answer in different ways ask once for it."""
+    passages, bank = write_inputs(tmp_path)
+    classes = ["QuestionCompleteConcisePromptWithAnswerKey2", "QuestionCompleteConcisePromptWithT5VerifiedAnswerKey2"]
+    entries = [json.loads(line) for line in bank.read_text().splitlines()]
+    for entry in entries:
+        for item in entry["items"]:
+            item["gold_answers"] = ["the skin"]
+    bank.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    model = table(tmp_path / "t.jsonl", {"reply": "unanswerable"})
+    prompts = [part for name in classes for part in ("--prompt", name)]
+    command = arguments(passages, bank, tmp_path / "o.jsonl", *prompts, model=model)
+    assert main([*command, "--dry-run"]) == 0
+    rows = [line.split("\t")[:4] for line in capsys.readouterr().out.splitlines()]
+    assert rows == [
+        ["prompt", "calls", "cached", "shared"],
+        [classes[0], "24", "0", "0"],
+        [classes[1], "0", "0", "24"],
+        ["all", "24", "", ""],
+    ]
+    assert main(command) == 0
+    assert "48 grades of 8 passages: 24 calls, " in capsys.readouterr().err
+
+
+def test_cut_replies_say_what_helps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    passages, bank = write_inputs(tmp_path)
+    model = table(tmp_path / "t.jsonl", {"reply": "the", "status": "truncated"})
+    assert main(arguments(passages, bank, tmp_path / "o.jsonl", "--prompt", RATING, model=model)) == 1
+    assert "24 truncated; replies that were cut need a higher --max-tokens" in capsys.readouterr().err
+
+
+def test_cut_replies_are_paid_for_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    passages, bank = write_inputs(tmp_path)
+    model = table(tmp_path / "t.jsonl", {"reply": "4 because", "status": "truncated", "error": "cut after 2 tokens"})
+    cache = tmp_path / "c"
+    more = ["--prompt", RATING, "--cache", str(cache)]
+    assert main(arguments(passages, bank, tmp_path / "1.jsonl", *more, model=model)) == 0
+    captured = capsys.readouterr().err
+    assert "24 grades of 8 passages: 24 calls (24 truncated), 0 replies from the cache" in captured
+    assert "24 grades are of passages or replies that were cut" in captured
+    calls = json.loads((tmp_path / "1.jsonl.manifest.json").read_text())["calls"]
+    assert (calls["made"], calls["failed"], calls["truncated"]) == (24, 0, 24)
+    for name, extra in (("2.jsonl", []), ("3.jsonl", ["--cache-only"])):
+        assert main(arguments(passages, bank, tmp_path / name, *more, *extra, model=model)) == 0
+        assert "no calls, 24 replies from the cache" in capsys.readouterr().err
+        assert (tmp_path / name).read_bytes() == (tmp_path / "1.jsonl").read_bytes()
+    # Another longest reply is another request.
+    assert main(arguments(passages, bank, tmp_path / "4.jsonl", *more, "--max-tokens", "9", model=model)) == 0
+    assert "24 calls (24 truncated)" in capsys.readouterr().err
+    assert main(["cache", "list", str(cache)]) == 0
+    assert [line.split("\t")[2:] for line in capsys.readouterr().out.splitlines()] == [["truncated", "4 because"]] * 48
+    assert main(["cache", "size", str(cache)]) == 0
+    header, row, _ = (line.split("\t") for line in capsys.readouterr().out.splitlines())
+    assert dict(zip(header, row, strict=True))["truncated"] == "48"
+    assert main(["cache", "prune", str(cache), "--truncated", "--model", row[0]]) == 0
+    assert "48 replies deleted (48 of them truncated), 0 left" in capsys.readouterr().err
+
+
+def test_a_dry_run_of_the_embedded_grader(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    passages, bank = write_inputs(tmp_path)
+    assert main(arguments(passages, bank, tmp_path / "o.jsonl", "--dry-run")) == 0
+    assert capsys.readouterr().out.splitlines()[1].split("\t")[:2] == ["LexicalCoverage", "24"]
+
+
+def test_limits_stop_with_code_1_and_running_again_continues(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages, bank = write_inputs(tmp_path)
+    out = tmp_path / "o.jsonl"
+    for made in (10, 20):
+        assert main(arguments(passages, bank, out, "--max-calls", "10")) == 1
+        errors = capsys.readouterr().err
+        assert f"the limit of 10 calls was reached, {24 - made} requests were not made" in errors
+        assert f"{24 - made} of 24 are not graded: {24 - made} failed" in errors
+        assert f"failed: not asked: the limit of 10 calls was reached ({24 - made})" in errors
+        # All passages are there; what was not asked is a record without a grade.
+        entries = [entry for group in load_graded(out) for p in group.passages for entry in p.exam_grades or ()]
+        assert len(entries) == 8
+        assert sum(len(grade_of_items(entry)) for entry in entries) == made
+        assert sum(len(entry.item_status or {}) for entry in entries) == 24 - made
+    assert main(arguments(passages, bank, out, "--max-calls", "10")) == 0
+    assert "4 calls, 20 replies from the cache" in capsys.readouterr().err
+    whole = tmp_path / "whole.jsonl"
+    assert main(arguments(passages, bank, whole)) == 0
+    assert out.read_bytes() == whole.read_bytes()
+    (tmp_path / "p.json").write_text('{"scripted:t.jsonl": {"input": 1000000, "output": 0}}')
+    model = table(tmp_path / "t.jsonl", {"reply": "4", "prompt_tokens": 1})
+    more = ["--prices", str(tmp_path / "p.json"), "--max-cost", "5"]
+    assert main(arguments(passages, bank, tmp_path / "p.jsonl", *more, model=model)) == 1
+    assert "limit of 5 on the cost" in capsys.readouterr().err
+    assert stored(tmp_path / "p.jsonl.cache.sqlite") == 4
+
+
+def test_cache_only_reproduces_without_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    passages, bank = write_inputs(tmp_path)
+    cache = ["--cache", str(tmp_path / "c")]
+    assert main(arguments(passages, bank, tmp_path / "1.jsonl", *cache, "--queries", "q0")) == 0
+    assert main(arguments(passages, bank, tmp_path / "2.jsonl", *cache, "--queries", "q0", "--cache-only")) == 0
+    assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
+    assert main(arguments(passages, bank, tmp_path / "3.jsonl", *cache, "--cache-only")) == 1
+    assert "12 of 24 are not graded: 12 failed" in capsys.readouterr().err
+
+
+def test_exported_replies_are_replayed(tmp_path: Path) -> None:
+    passages, bank = write_inputs(tmp_path)
+    model = table(tmp_path / "t.jsonl", {"matches": "moon|sun", "reply": "4"}, {"reply": "1"})
+    assert main(arguments(passages, bank, tmp_path / "1.jsonl", model=model)) == 0
+    assert main(["cache", "export", str(tmp_path / "1.jsonl.cache.sqlite"), "-o", str(tmp_path / "r.jsonl")]) == 0
+    assert main(arguments(passages, bank, tmp_path / "2.jsonl", model=f"scripted:{tmp_path / 'r.jsonl'}")) == 0
+    grades = [
+        [grade_of_items(entry) for group in load_graded(path) for p in group.passages for entry in p.exam_grades or ()]
+        for path in (tmp_path / "1.jsonl", tmp_path / "2.jsonl")
+    ]
+    assert grades[0] == grades[1]
+    assert {grade for one in grades[0] for grade in one.values()} == {1, 4}
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (["--queries", "q7"], "unknown query 'q7'"),
+        (["--queries", ","], "--queries must name a query"),
+        (["--limit", "0"], "--limit"),
+        (["--replicates", "3"], "--temperature"),
+        (["--max-cost", "3"], "--max-cost needs a price"),
+        (["--prices", "nosuch.json"], "rubric_measures: nosuch.json: cannot be read (No such file or directory)\n"),
+        (["--option", "x"], "NAME=VALUE"),
+        (["--option", "x=[1, NaN]"], "no number"),
+        (["--option", "max_tokens=200"], "--max-tokens"),
+        (["--model-option", "dtype=bf16"], "dtype"),
+        (["--prompt", "Thoma"], "did you mean Thomas"),
+        (["--prompt", "Thomas"], "LexicalCoverage"),
+        (["--cache", "/dev/null/x"], "folder does not exist"),
+        (["--actors", "2"], "--actors has no effect without --runner ray"),
+        (["--ray-address", "auto"], "--ray-address has no effect without --runner ray"),
+    ],
+)
+def test_wrong_options_are_one_line_and_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], expected: str
+) -> None:
+    passages, bank = write_inputs(tmp_path)
+    out = tmp_path / "o.jsonl"
+    assert main(arguments(passages, bank, out, *more)) == 2
+    errors = capsys.readouterr().err
+    assert expected in errors
+    assert errors.count("\n") == 1
+    assert not out.exists()
+
+
+def test_without_ray_its_runner_says_what_to_install(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passages, bank = write_inputs(tmp_path)
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ray" else find(name))
+    assert main(arguments(passages, bank, tmp_path / "o.jsonl", "--runner", "ray")) == 2
+    assert capsys.readouterr().err == (
+        "rubric_measures: --runner ray needs an optional dependency; install it with: "
+        "pip install 'rubric_measures[ray]'\n"
+    )
+
+
+def test_nothing_but_its_runner_imports_ray(tmp_path: Path) -> None:
+    passages, bank = write_inputs(tmp_path)
+    program = f"""
+import sys
+from rubric_measures.cli import main
+import rubric_measures.runners.ray_runner
+assert main({arguments(passages, bank, tmp_path / "o.jsonl")!r}) == 0
+print(sorted({{"ray", "pyarrow"}} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n\n", b"[]", b'["q", 5]', b"\x1f\x8b\x08\x00", gzip.compress(b'["q0", []]', mtime=0)[:-9]]
+)
+def test_wrong_passages_are_one_line_and_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    _, bank = write_inputs(tmp_path)
+    bad = tmp_path / "bad.jsonl"
+    bad.write_bytes(content)
+    assert main(arguments(bad, bank, tmp_path / "o.jsonl")) == 2
+    errors = capsys.readouterr().err
+    assert errors.startswith(f"rubric_measures: {bad}")
+    assert errors.count("\n") == 1
+    assert not list(tmp_path.glob("o.jsonl*"))
+
+
+def test_a_query_that_the_bank_lacks_is_named_unless_it_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages, _ = write_inputs(tmp_path, queries=3)
+    other = tmp_path / "other"
+    other.mkdir()
+    _, bank = write_inputs(other, queries=2)
+    assert main(arguments(passages, bank, tmp_path / "o.jsonl")) == 2
+    assert "'q2'" in capsys.readouterr().err
+    assert main(arguments(passages, bank, tmp_path / "o.jsonl", "--queries", "q0,q1")) == 0
+
+
+def test_what_is_wrong_in_the_last_line_is_found_before_the_first_call(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The night is not lost, and neither is what it cost: nothing was asked."""
+    passages, bank = write_inputs(tmp_path, queries=3)
+    lines = gzip.decompress(passages.read_bytes()) if passages.suffix == ".gz" else passages.read_bytes()
+    bad = tmp_path / "bad.jsonl"
+    bad.write_bytes(lines + b'["q2", [{"paragraph_id": 5, "text": "x"}]]\n')
+    unknown = tmp_path / "unknown.jsonl"
+    unknown.write_bytes(lines + b'["nobody", [{"paragraph_id": "a", "text": "x"}]]\n')
+    model = table(tmp_path / "replies.jsonl", {"reply": "4"})
+    for path, line in ((bad, "bad.jsonl:4"), (unknown, "unknown.jsonl:4")):
+        assert main(arguments(path, bank, tmp_path / "o.jsonl", model=model)) == 2
+        assert line in capsys.readouterr().err
+    assert not list(tmp_path.glob("o.jsonl*"))
+
+
+def test_the_text_that_a_prompt_shows_of_the_query_is_looked_for_before_the_first_call(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages, bank = write_inputs(tmp_path, queries=3)
+    without = tmp_path / "without.jsonl"
+    entries = [json.loads(line) for line in bank.read_text().splitlines()]
+    for entry in entries:
+        if entry["query_id"] == "q2":
+            entry["query_text"] = ""
+    without.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    model = table(tmp_path / "replies.jsonl", {"reply": "1"})
+    assert main(arguments(passages, without, tmp_path / "o.jsonl", "--prompt", "FagB", model=model)) == 2
+    assert "'q2' has no text" in capsys.readouterr().err
+    assert not list(tmp_path.glob("o.jsonl*"))
+
+
+def test_queries_that_come_back_are_graded_in_one_piece(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    passages, bank = write_inputs(tmp_path, queries=2)
+    lines = [json.loads(line) for line in gzip.decompress(passages.read_bytes()).splitlines()]
+    mixed = tmp_path / "mixed.jsonl"
+    parts = [[query_id, found[part]] for part in (slice(1), slice(1, None)) for query_id, found in lines]
+    mixed.write_text("".join(json.dumps(part) + "\n" for part in parts))
+    assert main(arguments(passages, bank, tmp_path / "whole.jsonl")) == 0
+    capsys.readouterr()
+    assert main(arguments(mixed, bank, tmp_path / "mixed.out.jsonl")) == 0
+    assert "sorted on disk" in capsys.readouterr().err
+    assert (tmp_path / "mixed.out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+
+
+def test_the_cache_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    passages, bank = write_inputs(tmp_path)
+    one, two = str(tmp_path / "1.sqlite"), str(tmp_path / "2.sqlite")
+    assert main(arguments(passages, bank, tmp_path / "1.jsonl", "--cache", one, "--queries", "q0")) == 0
+    assert main(arguments(passages, bank, tmp_path / "2.jsonl", "--cache", two)) == 0
+    capsys.readouterr()
+    assert main(["cache", "merge", one, two]) == 0
+    assert "12 replies added, 24 in" in capsys.readouterr().err
+    assert main(["cache", "size", one]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split("\t")[:2] == ["lexical:1", "24"]
+    assert main(["cache", "list", one]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert len(listed) == 24
+    assert main(["cache", "prune", one, "--key", listed[0].split("\t")[0]]) == 0
+    assert "1 replies deleted, 23 left" in capsys.readouterr().err
+    for action in ("prune", "list", "export"):
+        assert main(["cache", action, one, "--model", "lexical:2"]) == 2
+        said = capsys.readouterr()
+        assert (said.out, said.err) == (
+            "",
+            f"rubric_measures: unknown model 'lexical:2': did you mean lexical:1? (in {one})\n",
+        )
+    assert main(["cache", "prune", one, "--key", "00", "--key", listed[1].split("\t")[0]]) == 2
+    assert "--key 00" in capsys.readouterr().err
+    assert main(["cache", "prune", one, "--all"]) == 0
+    assert "23 replies deleted, 0 left" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "more", [["size", "no.sqlite"], ["prune", "c"], ["prune", "c", "--key", "xyz"], ["merge", "c"], ["size", "c", "d"]]
+)
+def test_the_cache_command_says_what_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ReplyCache("c").close()
+    assert main(["cache", *more]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_bank_that_fits_nothing_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    passages, bank = write_inputs(tmp_path)
+    bank.write_text(bank.read_text().replace("q0", "other"))
+    before = sorted(tmp_path.iterdir())
+    assert main(arguments(passages, bank, tmp_path / "out.jsonl.gz")) == 2
+    assert "unknown query 'q0'" in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_progress_is_shown_on_a_terminal_and_nowhere_else(tmp_path: Path) -> None:
+    passages, bank = write_inputs(tmp_path)
+    terminal, end = os.openpty()
+    termios.tcsetwinsize(end, (24, 200))
+    command = [sys.executable, "-m", "rubric_measures", *arguments(passages, bank, tmp_path / "o.jsonl")]
+    shown = b""
+    with subprocess.Popen(command, stderr=end) as process:
+        os.close(end)
+        with contextlib.suppress(OSError):  # the terminal is gone when the process is
+            while part := os.read(terminal, 65536):
+                shown += part
+    os.close(terminal)
+    assert process.returncode == 0
+    assert b"24/24" in shown
+    assert b"calls=24" in shown
+    with start(arguments(passages, bank, tmp_path / "o.jsonl")) as process_in_pipe:
+        _, errors = process_in_pipe.communicate()
+    assert errors.count("\n") == 1

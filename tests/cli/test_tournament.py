@@ -1,0 +1,214 @@
+"""The command `tournament` as a user runs it: rating games, playing them, going on, adding an agent, bad input."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.base.entities import Preference
+from rubric_measures.cli import main
+from rubric_measures.formats.leaderboards import read_leaderboard
+from rubric_measures.formats.preferences import read_preferences, write_preferences
+from rubric_measures.formats.ragelo import write_ragelo_games
+
+EXAMPLE = Path(__file__).parents[2] / "resources" / "example"
+CYCLE = [
+    Preference(f"q{number:02}", first, second, verdict, grader="g")  # type: ignore[arg-type]
+    for number in range(12)
+    for first, second, verdict in [
+        ("x", "y", "a"), ("y", "x", "a"), ("y", "z", "a"), ("z", "y", "tie"), ("z", "x", "a"), ("x", "z", "a"),
+    ]
+]  # fmt: skip
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    status = main(["tournament", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+@pytest.fixture
+def games(tmp_path: Path) -> Path:
+    write_preferences(tmp_path / "games.jsonl", CYCLE)
+    return tmp_path / "games.jsonl"
+
+
+def test_games_to_ratings(games: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = run(capsys, games, "--rounds", 50, "--replays", 10)
+    assert (status, err) == (0, "")
+    # Points of 48: y 12 of 24 against x and 12 + 6 of 24 against z; x 12 and 12; z 6 and 12.
+    assert [line.split()[0] for line in out.splitlines()[1:4]] == ["y", "x", "z"]
+    assert "the first answer won 1.000 of 60 games with a winner" in out
+    assert "0.000 of 36 pairs judged in both orders agree" in out
+
+
+def test_formats_are_read_back(games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = ["--rounds", 50, "--replays", 10]
+    _, out, _ = run(capsys, games, "-o", "json", "-p", -1, *small)
+    (tmp_path / "board.json").write_text(out)
+    _, out, _ = run(capsys, games, "-o", "tsv", "-p", -1, *small)
+    (tmp_path / "board.tsv").write_text(out)
+    both = [read_leaderboard(tmp_path / f"board.{name}").column("Elo") for name in ("json", "tsv")]
+    assert both[0] == both[1]
+    assert sum(both[0].values()) == pytest.approx(3000)
+    settings = json.loads((tmp_path / "board.json").read_text())["signature"]
+    assert '"replays":10' in settings
+
+
+def test_json_is_as_documented(games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    page = (Path(__file__).parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
+    schemas = dict(re.findall(r"^```json schema=(\S+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
+    apart = [Preference("q1", "v", "w", "a"), Preference("q1", "w", "v", None, "failed")]
+    write_preferences(tmp_path / "apart.jsonl", [*CYCLE, *apart])
+    for path in (games, tmp_path / "apart.jsonl"):
+        content = json.loads(run(capsys, path, "-o", "json", "--rounds", 20, "--replays", 5)[1])
+        for name in ("leaderboard", "tournament"):
+            jsonschema.Draft202012Validator(json.loads(schemas[name])).validate(content)
+
+
+def test_csv_games_and_people(games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_ragelo_games(tmp_path / "g.csv", [game._replace(grader="") for game in CYCLE])
+    status, out, err = run(capsys, tmp_path / "g.csv", "--human", games, "--rounds", 20, "--replays", 5)
+    assert status == 0
+    assert "144 games" in out
+    assert "72 of 144 games were judged by people" in err
+
+
+def test_people_judge_agents_that_are_there(games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    human = tmp_path / "human.jsonl"
+    write_preferences(human, [Preference("q01", "x", "thorugh", "a")])
+    status, out, err = run(capsys, games, "--human", human)
+    assert (status, out) == (2, "")
+    assert err == (f"rubric_measures: unknown agent 'thorugh': known: x, y, z ({human}: a verdict on query 'q01')\n")
+    # With answers, their runs are the agents; nothing is played, asked or saved before.
+    status, out, err = run(capsys, *play(tmp_path, "concise", "thorough"), "--human", human)
+    assert (status, out, (tmp_path / "games.jsonl.cache.sqlite").exists()) == (2, "", False)
+    assert "unknown agent 'x'" in err
+    # Verdicts of people alone are games like any.
+    assert run(capsys, "--human", human, "--rounds", 5)[0] == 0
+
+
+def test_compat_and_agents(games: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = run(capsys, games, "--agents", "x,y", "--compat", "ragelo", "-o", "json")
+    assert status == 0
+    assert "48 of 72 games left out: of other agents" in err
+    content = json.loads(out)
+    assert sorted(run["run_id"] for run in content["runs"]) == ["x", "y"]
+    assert '"integers":true' in content["signature"] and '"replays":10' in content["signature"]
+
+
+def play(tmp_path: Path, *answers: str, more: tuple[object, ...] = ()) -> list[object]:
+    paths = [EXAMPLE / "answers" / f"{name}.jsonl" for name in answers]
+    small = ["--rounds", 20, "--replays", 5, "--seed", 1]
+    base = ["--answers", *paths, "--queries", EXAMPLE / "queries.tsv", "--save", tmp_path / "games.jsonl", *small]
+    return [*base, *(more or ("--model", "lexical"))]
+
+
+def test_an_added_agent_plays_its_new_games_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = run(capsys, *play(tmp_path, "concise", "thorough"))
+    # concise has no answer to q06: eight queries, one pair, both orders.
+    assert "1 answers are missing, their games are not played (concise has none to q06)" in err
+    assert "16 games (16 new): 16 calls, 0 replies from the cache" in err
+    status, out, err = run(capsys, *play(tmp_path, "concise", "thorough", "fluent-but-empty"))
+    # Two more pairs: eight and nine queries.
+    assert "50 games (34 new): 34 calls, 16 replies from the cache" in err
+    assert status == 0
+    assert out.splitlines()[1].startswith("thorough")
+    assert len(read_preferences(tmp_path / "games.jsonl")) == 50
+
+
+def test_games_of_others_stay_in_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    human = Preference("q01", "concise", "thorough", "a", grader="human:ada")
+    write_preferences(tmp_path / "games.jsonl", [human])
+    _, _, err = run(capsys, *play(tmp_path, "concise", "thorough"))
+    assert "1 games of other graders" in err and "1 of 17 games were judged by people" in err
+    assert read_preferences(tmp_path / "games.jsonl")[0] == human
+
+
+def test_failed_games_are_said_and_played_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    replies = tmp_path / "replies.jsonl"
+    replies.write_text('{"contains": "why do leaves change colour", "reply": "[[A]]"}\n{"reply": "no idea"}\n')
+    more = ("--model", f"scripted:{replies}", "--retries", 0, "--documents", EXAMPLE, "--per-query", 1, "--one-order")
+    status, out, err = run(capsys, *play(tmp_path, "concise", "thorough", more=more))
+    assert status == 1
+    assert "7 games without a verdict count for nobody: 7 unparsed" in err
+    assert "no intervals: the games are about one query" in err
+    assert "thorough" in out
+    replies.write_text('{"contains": "why do leaves change colour", "reply": "[[A]]"}\n{"reply": "[[C]]"}\n')
+    status, _, err = run(capsys, *play(tmp_path, "concise", "thorough", more=more))
+    # The other table is another model: its games come beside those of the first.
+    assert status == 1 and "8 games of other graders" in err
+
+
+def test_an_interrupted_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    more = ("--model", "lexical", "--max-calls", 5)
+    status, _, err = run(capsys, *play(tmp_path, "concise", "thorough", more=more))
+    assert status == 1 and "limit of 5 calls" in err
+    assert "11 games without a verdict count for nobody: 11 failed" in err
+    # The games that were not asked are in the file, and are played now.
+    assert len((tmp_path / "games.jsonl").read_text().splitlines()) == 16
+    status, _, err = run(capsys, *play(tmp_path, "concise", "thorough"))
+    assert "11 calls, 5 replies from the cache" in err and "without a verdict" not in err
+
+
+BAD = {
+    "nothing": ([], "name the games"),
+    "not all": (["--model", "lexical", "--answers", "a.jsonl"], "playing games needs --queries, --save"),
+    "without effect": (["{games}", "--one-order", "--save", "x"], "--save, --one-order would have no effect"),
+    "no file": (["none.jsonl"], "none.jsonl: cannot be read"),
+    "agent": (["{games}", "--agents", "x,w"], "unknown agent 'w'"),
+    "itself": (["{itself}"], "itself.jsonl:1: query 'q': agent 'x' plays against itself"),
+    "twice": (["{games}", "{games}"], "comes twice"),
+    "level": (["{games}", "--level", "95"], "level is between 0 and 1"),
+    "seed": (["{games}", "--seed", "-1"], "a seed is 0 or more"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(BAD))
+def test_bad_input_is_one_line(name: str, games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    itself = tmp_path / "itself.jsonl"
+    itself.write_text('{"query_id": "q", "agent_a": "x", "agent_b": "x", "verdict": "a"}\n')
+    arguments, message = BAD[name]
+    status, out, err = run(capsys, *(one.format(games=games, itself=itself) for one in arguments))
+    assert (status, out) == (2, "")
+    assert message in err and len(err.splitlines()) == 1
+
+
+def test_documents_without_labels_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    more = ("--model", "lexical", "--documents", EXAMPLE, "--level-shown", 7)
+    status, _, err = run(capsys, *play(tmp_path, "concise", "thorough", more=more))
+    assert status == 2
+    assert "no document has a label of 7 or more" in err
+
+
+def test_documents_of_graded_records_come_with_the_reasons_of_their_labels(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = {"p1": (2, "It answers."), "p2": (1, "It touches on it.")}
+    passages = [
+        {
+            "paragraph_id": doc_id,
+            "text": f"Text of {doc_id}.",
+            "grades": [{"correctAnswered": True, "answer": why, "self_ratings": label, "llm": "m", "llm_options": {}}],
+        }
+        for doc_id, (label, why) in labels.items()
+    ]
+    (tmp_path / "docs.jsonl").write_text(json.dumps(["q01", passages]) + "\n")
+    rules = [
+        {"contains": "[p1] Text of p1.\nRelevance: It answers.\n[The Start", "reply": "[[A]]"},
+        {"contains": "[p1] Text of p1.\n[The Start", "reply": "[[B]]"},
+        {"contains": "(no documents are shown)", "reply": "[[C]]"},
+    ]
+    replies = tmp_path / "replies.jsonl"
+    replies.write_text("".join(json.dumps(rule) + "\n" for rule in rules))
+    more = ("--model", f"scripted:{replies}", "--documents", tmp_path / "docs.jsonl")
+    for options, verdict in (((), "a"), (("--no-annotations",), "b")):
+        status, _, _ = run(capsys, *play(tmp_path, "concise", "thorough", more=(*more, *options)))
+        assert status == 0
+        found = read_preferences(tmp_path / "games.jsonl")
+        assert {game.verdict for game in found if game.query_id == "q01"} == {verdict}
+        assert {game.verdict for game in found if game.query_id != "q01"} == {"tie"}

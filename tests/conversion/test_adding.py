@@ -1,0 +1,97 @@
+"""Tests of runs, judgments and item grades that are added to records."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.conversion._adding import add_judgments, add_runs, records_of_item_grades
+from rubric_measures.formats.trec import Qrel, make_run
+from rubric_measures.records.files import GradedPassage, QueryPassages, grade_of_items
+from rubric_measures.records.merging import merge_records
+
+
+def passage(doc_id: str = "d", **fields: Any) -> GradedPassage:
+    return GradedPassage.model_validate({"paragraph_id": doc_id, "text": f"text of {doc_id}", **fields})
+
+
+def test_runs_are_added(caplog: pytest.LogCaptureFixture) -> None:
+    groups = [QueryPassages("q", [passage("d"), passage("e")])]
+    run = make_run("new", [("q", "e", 2.0), ("q", "x", 1.5), ("q", "d", 1.0), ("q9", "d", 1.0)])
+    with caplog.at_level(logging.WARNING, "rubric_measures"):
+        (group,) = add_runs(groups, [run])
+    assert [[(place.method, place.rank, place.score) for place in one.rankings] for one in group.passages] == [
+        [("new", 3, 1.0)],
+        [("new", 1, 2.0)],
+    ]
+    assert caplog.messages == ["2 ranked documents of new have no record and are left out (such as x of query q)"]
+    assert add_runs([group], [run]) == [group]
+    with pytest.raises(InputError, match="another ranking of the run 'new'"):
+        add_runs([group], [make_run("new", [("q", "e", 2.0)])])
+    (short,) = add_runs(groups, [run], depth=1)
+    assert [len(one.rankings) for one in short.passages] == [0, 1]
+
+
+def at_rank_1(doc_id: str) -> dict[str, Any]:
+    return {"rankings": [{"method": "t", "paragraphId": doc_id, "queryId": "q", "rank": 1, "score": 1.0}]}
+
+
+def test_two_runs_of_one_name_are_not_made_one() -> None:
+    groups = [QueryPassages("q", [passage("d"), passage("e")])]
+    one, other = make_run("t", [("q", "d", 1.0)]), make_run("t", [("q", "e", 1.0)])
+    with pytest.raises(InputError, match="two runs are called 't'; give one of them another name"):
+        add_runs(groups, [one, other])
+    # The same in files that are merged: each has another passage first.
+    with pytest.raises(InputError, match="query 'q': the run 't' has 'd' at rank 1 in one file and 'e' in another"):
+        merge_records(
+            [add_runs([QueryPassages("q", [passage(doc_id)])], [run]) for doc_id, run in (("d", one), ("e", other))]
+        )
+    # Parts of one run are its parts; a passage that shares a rank in the whole may be missing in a part.
+    whole = make_run("t", [("q", "d", 2.0), ("q", "e", 1.0)])
+    parts = [add_runs([QueryPassages("q", [passage(doc_id)])], [whole]) for doc_id in "de"]
+    assert merge_records(parts) == add_runs(groups, [whole])
+    tied = [QueryPassages("q", [passage(doc_id, paragraph_data=at_rank_1(doc_id)) for doc_id in "de"])]
+    for order in (
+        [tied, [QueryPassages("q", tied[0].passages[:1])]],
+        [[QueryPassages("q", tied[0].passages[:1])], tied],
+    ):
+        assert merge_records(order) == tied
+
+
+@pytest.mark.parametrize("depth", [0, -1])
+def test_rankings_without_documents_are_not_added(depth: int) -> None:
+    run = make_run("t", [("q", "d", 1.0), ("q", "e", 0.5)])
+    with pytest.raises(InputError, match=f"depth {depth} are empty; ask for 1 or more"):
+        add_runs([QueryPassages("q", [passage("d"), passage("e")])], [run], depth)
+
+
+def test_judgments_are_added(caplog: pytest.LogCaptureFixture) -> None:
+    groups = [QueryPassages("q", [passage("d"), passage("e")])]
+    with caplog.at_level(logging.WARNING, "rubric_measures"):
+        (group,) = add_judgments(groups, [Qrel("q", "d", 3), Qrel("q", "x", 1)])
+    assert [[one.relevance for one in found.judgments] for found in group.passages] == [[3], []]
+    assert caplog.messages == ["1 judged documents have no record and are left out (such as x of query q)"]
+    with pytest.raises(InputError, match="the judgment is 3 in"):
+        add_judgments([group], [Qrel("q", "d", 0)])
+    with pytest.raises(InputError, match="judged 1 and 2"):
+        add_judgments(groups, [Qrel("q", "d", 1, "a"), Qrel("q", "d", 2, "b")])
+
+
+def test_records_of_item_grades() -> None:
+    rows = [Qrel("q", "d", 4, "q/a"), Qrel("q", "*", 0, "q/z"), Qrel("q", "d", 0, "q/b"), Qrel("q", "e", 1, "q/a")]
+    (group,) = records_of_item_grades(rows, {"d": "D", "e": "E"}, grader="human:ada", kind="nugget")
+    assert [(one.doc_id, one.text) for one in group.passages] == [("d", "D"), ("e", "E")]
+    entries = [entry for one in group.passages for entry in one.exam_grades or ()]
+    assert [(entry.llm, entry.prompt_type, grade_of_items(entry)) for entry in entries] == [
+        ("human:ada", "nugget", {"q/a": 4, "q/b": 0}),
+        ("human:ada", "nugget", {"q/a": 1}),
+    ]
+    with pytest.raises(InputError, match="'x' is not in the collection"):
+        records_of_item_grades([Qrel("q", "x", 1, "a")], {}, grader="g")
+    with pytest.raises(InputError, match="document 'd': item 'q/a' is graded 4 and 3; keep one"):
+        records_of_item_grades([rows[0], rows[0]._replace(relevance=3)], {"d": "D"}, grader="g")
+    with pytest.raises(InputError, match="grade 6 is outside"):
+        records_of_item_grades([Qrel("q", "d", 6, "a")], {"d": ""}, grader="g")

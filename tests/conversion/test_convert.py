@@ -1,0 +1,620 @@
+"""Tests of conversions, through the command line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.cli import main
+from rubric_measures.conversion import FORMATS, convert, detect_format
+from rubric_measures.corpora.collections import load_collection
+from rubric_measures.formats.bank import load_bank, read_bank
+from rubric_measures.formats.queries import read_queries
+from rubric_measures.formats.trec import Qrel, read_qrels, read_run
+from rubric_measures.grading.pairwise import references_of_records
+from rubric_measures.records.files import ItemGradeSet, grade_of_items, load_graded
+from rubric_measures.test_bank.documents import related_segments
+
+SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
+
+
+def record(doc_id: str, grades: dict[str, int], rank: int, llm: str = "m") -> dict[str, Any]:
+    entry = ItemGradeSet.build(grades, answers=[], llm=llm)
+    return {
+        "paragraph_id": doc_id,
+        "text": f"text {doc_id}",
+        "paragraph_data": {
+            "judgments": [{"paragraphId": doc_id, "query": "q1", "relevance": rank, "titleQuery": "q1"}],
+            "rankings": [
+                {"method": f"s{number}", "paragraphId": doc_id, "queryId": "q1", "rank": rank, "score": 10.0 - rank}
+                for number in (1, 2)
+            ],
+        },
+        "exam_grades": [entry.model_dump(by_alias=True, exclude_unset=True)],
+        "kept": ["x"],
+    }
+
+
+BANK = [
+    {
+        "query_id": "q1",
+        "query_text": "skin",
+        "items": [{"question_id": f"q1/{name}", "question_text": f"{name}?"} for name in "abc"],
+        "kept": 1,
+    }
+]
+TQA = [
+    {
+        "globalID": "L_1",
+        "lessonName": "skin",
+        "questions": {
+            "nonDiagramQuestions": {
+                "NDQ_1": {
+                    "beingAsked": {"processedText": "Outer layer?"},
+                    "answerChoices": {"a": {"processedText": "epidermis"}},
+                    "correctAnswer": {"processedText": "a"},
+                }
+            }
+        },
+    }
+]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """One file of each kind."""
+    records = ["q1", [record("d1", {"q1/a": 4, "q1/b": 0}, 1), record("d2", {"q1/a": 1, "q1/b": 2}, 2)]]
+    with gzip.open(tmp_path / "records.jsonl.gz", "wt") as stream:
+        stream.write(json.dumps(records) + "\n")
+    (tmp_path / "bank.jsonl").write_text("".join(json.dumps(line) + "\n" for line in BANK))
+    (tmp_path / "tqa.json").write_text(json.dumps(TQA, indent=1))
+    (tmp_path / "queries.json").write_text(json.dumps({"q1": "skin"}))
+    (tmp_path / "queries.tsv").write_text("q1\tskin of 1\n")
+    (tmp_path / "one.run").write_text("q1 Q0 d2 1 3.5 one\nq1 Q0 d1 2 2.5 one\n")
+    (tmp_path / "labels.qrels").write_text("q1 0 d1 1\nq1 0 d2 2\n")
+    (tmp_path / "items.qrels").write_text("q1 q1/a d1 4\nq1 q1/b d1 0\nq1 q1/a d2 1\n")
+    docs = [json.dumps({"doc_id": doc_id, "text": f"text {doc_id}"}) for doc_id in ("d1", "d2")]
+    (tmp_path / "docs.jsonl").write_text("\n".join(docs) + "\n")
+    report = {"metadata": {"run_id": "gpt", "topic_id": "q1"}, "responses": [{"text": "An answer."}]}
+    (tmp_path / "answers.jsonl").write_text(json.dumps(report) + "\n")
+    return tmp_path
+
+
+def run(files: Path, *arguments: str) -> int:
+    return main(["convert", *(str(files / part) if (files / part).exists() else part for part in arguments)])
+
+
+def test_formats_are_told_by_content(files: Path) -> None:
+    expected = {
+        "records.jsonl.gz": "records",
+        "bank.jsonl": "bank",
+        "tqa.json": "tqa",
+        "queries.json": "queries",
+        "queries.tsv": "queries",
+        "one.run": "run",
+        "labels.qrels": "qrels",
+        "items.qrels": "item-qrels",
+        "answers.jsonl": "reports",
+    }
+    assert {name: detect_format(files / name) for name in expected} == expected
+    (files / "board").write_text("one\tSCORE\t7\t0.5\n")
+    (files / "texts").write_text("7\ta text\twith tabs\tin it\n")
+    assert [detect_format(files / name) for name in ("board", "texts")] == ["leaderboard", "queries"]
+    boards = {
+        "wide": "run_id\tElo\na b\t1002.5\n",
+        "workbench": "method\tcover\t+/-\tstd-err\na\t0.5\t+/-\t0.1\n",
+        "long": "r1 all P@5 0.5\n",
+        "trec_eval": "runid\tall\tr1\nP_5\tall\t0.5\n",
+        "lines": '{"run_id": "r1", "topic_id": "all", "measure": "P@5", "value": 0.5}\n',
+        "ours": '{\n "format": "rubric_measures leaderboard 1",\n "measures": [], "runs": []}\n',
+    }
+    for name, text in boards.items():
+        (files / name).write_text(text)
+        assert detect_format(files / name) == "leaderboard", name
+    for text in ("run\twhat is a run\nmethod\twhat is a method\n", "7\tis pi 3.14\n"):
+        (files / "no-board").write_text(text)
+        assert detect_format(files / "no-board") == "queries"
+    with pytest.raises(InputError, match="standard input"):
+        detect_format("-")
+
+
+def test_records_are_rewritten_unchanged(files: Path) -> None:
+    assert run(files, "records.jsonl.gz", "-o", str(files / "out.jsonl")) == 0
+    written = json.loads((files / "out.jsonl").read_text())
+    assert written == json.loads(gzip.decompress((files / "records.jsonl.gz").read_bytes()))
+
+
+def test_merging_and_adding(files: Path) -> None:
+    (files / "more.jsonl").write_text(json.dumps(["q1", [record("d1", {"q1/a": 5}, 1, llm="n")]]) + "\n")
+    out = files / "out.jsonl.gz"
+    arguments = [
+        "records.jsonl.gz",
+        "more.jsonl",
+        "--add-run",
+        "one.run",
+        "--add-qrels",
+        "labels.qrels",
+        "-o",
+        str(out),
+    ]
+    assert run(files, *arguments) == 0
+    ((_, passages, _),) = load_graded(out)
+    assert [[entry.llm for entry in one.exam_grades or ()] for one in passages] == [["m", "n"], ["m"]]
+    assert [[(place.method, place.rank) for place in one.rankings] for one in passages] == [
+        [("s1", 1), ("s2", 1), ("one", 2)],
+        [("s1", 2), ("s2", 2), ("one", 1)],
+    ]
+
+
+def test_added_runs_that_share_a_tag_are_called_after_their_files(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "ta.run").write_text("q1 Q0 d1 1 1.0 t\n")
+    (files / "tb.run").write_text("q1 Q0 d2 1 1.0 t\n")
+    out = files / "two.jsonl"
+    assert run(files, "records.jsonl.gz", "--add-run", "ta.run", "--add-run", "tb.run", "-o", str(out)) == 0
+    assert "2 runs share the tag t; runs that share a tag are called after their files" in capsys.readouterr().err
+    added = [
+        (place.method, one.doc_id, place.rank)
+        for one in load_graded(out)[0].passages
+        for place in one.rankings
+        if place.method[0] == "t"
+    ]
+    assert added == [("ta", "d1", 1), ("tb", "d2", 1)]
+
+
+@pytest.mark.parametrize("depth", ["0", "-1"])
+@pytest.mark.parametrize(
+    "arguments", [["records.jsonl.gz", "--add-run", "one.run"], ["one.run", "--to", "records", "-c", "docs.jsonl"]]
+)
+def test_a_depth_without_documents_is_refused(
+    files: Path, arguments: list[str], depth: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if "-c" in arguments:
+        (files / "coll").mkdir()
+        (files / "docs.jsonl").rename(files / "coll" / "docs.jsonl")
+        arguments = [*arguments[:-1], "coll"]
+    assert run(files, *arguments, "-k", depth, "-o", str(files / "out.jsonl")) == 2
+    assert f"of depth {depth}" in capsys.readouterr().err
+    assert not (files / "out.jsonl").exists()
+
+
+def test_records_to_qrels_of_every_kind(files: Path) -> None:
+    out = files / "out.qrels"
+    assert run(files, "records.jsonl.gz", "--to", "qrels", "-o", str(out)) == 0
+    assert out.read_text() == "q1 0 d1 4\nq1 0 d2 2\n"
+    assert run(files, "records.jsonl.gz", "--to", "qrels", "--label", "count", "-o", str(out)) == 0
+    assert out.read_text() == "q1 0 d1 1\nq1 0 d2 2\n"
+    assert run(files, "records.jsonl.gz", "--to", "judgments", "-o", str(out)) == 0
+    assert out.read_text() == "q1 0 d1 1\nq1 0 d2 2\n"
+    assert run(files, "records.jsonl.gz", "--to", "item-qrels", "--bank", "bank.jsonl", "-o", str(out)) == 0
+    assert sorted(tuple(row) for row in read_qrels(out)) == [
+        ("q1", "*", 0, "q1/a"),
+        ("q1", "*", 0, "q1/b"),
+        ("q1", "*", 0, "q1/c"),
+        ("q1", "d1", 0, "q1/b"),
+        ("q1", "d1", 4, "q1/a"),
+        ("q1", "d2", 1, "q1/a"),
+        ("q1", "d2", 2, "q1/b"),
+    ]
+
+
+def test_judgments_are_one_label_a_passage(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = record("d1", {"q1/a": 4}, 1)
+    more = [
+        {"paragraphId": "d1", "query": query, "relevance": label} for query, label in (("q1", 3), ("q1", 0), ("x", 5))
+    ]
+    first["paragraph_data"]["judgments"] += more
+    (files / "twice.jsonl").write_text(json.dumps(["q1", [first, record("d2", {}, 2)]]) + "\n")
+    assert run(files, "twice.jsonl", "--to", "judgments", "-o", str(files / "judged.qrels")) == 0
+    # The passage's judgments for the query are 1, 3 and 0: the label is 3 everywhere. That of another stays apart.
+    assert (files / "judged.qrels").read_text() == "q1 0 d1 3\nx 0 d1 5\nq1 0 d2 2\n"
+    assert (
+        "1 passages have several judgments; the highest is written (such as d1 of query q1)" in capsys.readouterr().err
+    )
+    # What we write, we read; and the records as a collection have the same labels.
+    collection = load_collection(files / "twice.jsonl")
+    assert collection.judgments == [Qrel("q1", "d1", 3), Qrel("q1", "d2", 2)]
+    rows = read_qrels(files / "judged.qrels")
+    assert [row for row in rows if row.query_id == "q1"] == collection.judgments
+    (group,) = load_graded(files / "twice.jsonl")
+    assert [one.judged("q1") for one in group.passages] == [3, 2]
+    references = references_of_records([group], 2)["q1"]
+    assert [(one.doc_id, one.label) for one in references] == [("d1", 3), ("d2", 2)]
+    assert [one.doc_id for one in related_segments([group], level=3)["q1"]] == ["d1"]
+    assert main(["pool", "-c", str(files / "twice.jsonl"), "-o", str(files / "pooled.jsonl")]) == 0
+    assert [one.judged("q1") for one in load_graded(files / "pooled.jsonl")[0].passages] == [3, 2]
+
+
+def test_item_qrels_and_back(files: Path) -> None:
+    items, out, again = files / "out.qrels", files / "out.jsonl.gz", files / "again.qrels"
+    assert run(files, "records.jsonl.gz", "--to", "item-qrels", "-o", str(items)) == 0
+    assert run(files, str(items), "--to", "records", "-c", "docs.jsonl", "--grader", "g", "-o", str(out)) == 0
+    ((_, passages, _),) = load_graded(out)
+    assert [(one.text, [grade_of_items(entry) for entry in one.exam_grades or ()]) for one in passages] == [
+        ("text d1", [{"q1/a": 4, "q1/b": 0}]),
+        ("text d2", [{"q1/a": 1, "q1/b": 2}]),
+    ]
+    assert run(files, str(out), "--to", "item-qrels", "-o", str(again)) == 0
+    assert again.read_text() == items.read_text()
+    assert run(files, str(items), "--to", "qrels", "-o", str(again)) == 0
+    assert again.read_text() == "q1 0 d1 4\nq1 0 d2 2\n"
+
+
+def test_qrels_runs_and_answers_to_records(files: Path) -> None:
+    out = files / "out.jsonl"
+    assert run(files, "labels.qrels", "--to", "records", "-c", "docs.jsonl", "-o", str(out)) == 0
+    assert [[one.relevance for one in found.judgments] for found in load_graded(out)[0].passages] == [[1], [2]]
+    assert run(files, "one.run", "--to", "records", "-c", "docs.jsonl", "-o", str(out)) == 0
+    assert [found.doc_id for found in load_graded(out)[0].passages] == ["d2", "d1"]
+    assert run(files, "answers.jsonl", "--to", "records", "-o", str(out)) == 0
+    assert [found.text for found in load_graded(out)[0].passages] == ["An answer."]
+
+
+def test_records_to_runs(files: Path) -> None:
+    folder = files / "runs"
+    folder.mkdir()
+    assert run(files, "records.jsonl.gz", "--to", "run", "-o", str(folder)) == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["s1.run", "s2.run"]
+    assert read_run(folder / "s1.run").rankings["q1"].doc_ids == ["d1", "d2"]
+    assert run(files, "records.jsonl.gz", "--to", "run", "--run", "s2", "-o", str(files / "out.run")) == 0
+    assert read_run(files / "out.run").run_id == "s2"
+
+
+def test_banks_and_queries(files: Path) -> None:
+    out = files / "out.jsonl.gz"
+    assert run(files, "bank.jsonl", "-o", str(out)) == 0
+    assert read_bank(out) == read_bank(files / "bank.jsonl")
+    assert run(files, "bank.jsonl", "tqa.json", "--to", "bank", "-o", str(out)) == 0
+    bank = load_bank(out)
+    assert [(query_id, len(items)) for query_id, items in bank.items.items()] == [("q1", 3), ("tqa2:L_1", 1)]
+    assert bank.for_query("tqa2:L_1")[0].gold_answers == ("epidermis",)
+    assert run(files, "bank.jsonl", "--to", "queries", "-o", str(files / "q.tsv")) == 0
+    assert read_queries(files / "q.tsv") == {"q1": "skin"}
+
+
+def test_facets_of_queries_stay(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    car = {"tqa2:L_2": {"text": "skin", "facets": {"f1": "Layers"}, "domain": "biology"}, "q2": "hair"}
+    (files / "car.json").write_text(json.dumps(car))
+    assert run(files, "car.json", "--to", "queries", "-o", str(files / "out.json")) == 0
+    assert json.loads((files / "out.json").read_text()) == car
+    (files / "more.jsonl").write_text('{"query_id": "q2", "text": "hair", "facets": {"f2": "Colour"}}\n')
+    assert run(files, "out.json", "more.jsonl", "-o", str(files / "both.json")) == 0
+    assert json.loads((files / "both.json").read_text()) == {**car, "q2": {"text": "hair", "facets": {"f2": "Colour"}}}
+    assert capsys.readouterr().err == ""
+    assert run(files, "car.json", "--to", "ragelo:queries", "-o", str(files / "q.csv")) == 0
+    assert "facets of 1 queries, further fields of 1 queries left out" in capsys.readouterr().err
+    # A bank knows its facets.
+    item = {"question_id": "q1/f/a", "question_text": "a?"}
+    entry = {"query_id": "q1", "query_text": "skin", "facet_id": "f", "facet_text": "Layers", "items": [item]}
+    (files / "faceted.jsonl").write_text(json.dumps(entry) + "\n")
+    assert run(files, "faceted.jsonl", "--to", "queries", "-o", str(files / "out.json")) == 0
+    assert json.loads((files / "out.json").read_text()) == {"q1": {"text": "skin", "facets": {"f": "Layers"}}}
+
+
+def test_a_tab_separated_leaderboard_becomes_ragelo_s_ranking(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "t.tsv").write_text("run_id\tBradleyTerry\tElo\tstderr:Elo\nx\t990\t1010.5\t1\ny\t1010\t1020\t2\n")
+    assert run(files, "t.tsv", "--to", "ragelo:ranking", "-o", str(files / "r.csv")) == 0
+    assert (files / "r.csv").read_text() == "agent,score\ny,1020.0\nx,1010.5\n"
+    # Without a header it could be anything; the message says what it was taken for, and how to say otherwise.
+    (files / "t.tsv").write_text("x\t990\n")
+    assert run(files, "t.tsv", "--to", "ragelo:ranking", "-o", str(files / "r.csv")) == 2
+    assert "told by its content; --from names another format" in capsys.readouterr().err
+
+
+def test_labels_of_records_become_ragelo_s_evaluations(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def label(prompt: str, value: int | None, answer: str, status: str = "graded") -> dict[str, Any]:
+        entry = {"correctAnswered": bool(value), "answer": answer, "self_ratings": value, "llm": "m", "llm_options": {}}
+        return {**entry, "prompt_info": {"prompt_class": prompt}, "status": status}
+
+    labels = {"d1": [("A", 2, "It answers, all of it."), ("B", 1, "b")], "d2": [("A", None, "Hm.", "unparsed")]}
+    passages = [
+        {"paragraph_id": doc_id, "text": doc_id, "grades": [label(*one) for one in of_doc]}
+        for doc_id, of_doc in labels.items()
+    ]
+    (files / "labelled.jsonl").write_text(json.dumps(["q1", passages]) + "\n")
+    arguments = ("labelled.jsonl", "--to", "ragelo:evaluations", "-o", str(files / "e.csv"))
+    assert run(files, *arguments) == 2
+    assert "several grade sets are left, choose one of: --llm m --prompt-class A" in capsys.readouterr().err
+    assert run(files, *arguments, "--prompt-class", "A") == 0
+    assert (files / "e.csv").read_text() == 'qid,did,raw_answer,answer\nq1,d1,"It answers, all of it.",2\nq1,d2,Hm.,\n'
+    # Grades of items imply labels; their reasons belong to items.
+    assert run(files, "records.jsonl.gz", "--to", "ragelo:evaluations", "-o", str(files / "e.csv")) == 0
+    assert (files / "e.csv").read_text() == "qid,did,raw_answer,answer\nq1,d1,,4\nq1,d2,,2\n"
+    assert "what item grades imply" in capsys.readouterr().err
+
+
+def test_leaderboards(files: Path) -> None:
+    (files / "board.txt").write_text("r1 all P@5 0.5\nr1 t1 P@5 0.5\n")
+    assert (
+        run(files, "board.txt", "--from", "leaderboard", "--to", "leaderboard:tot", "-o", str(files / "out.txt")) == 0
+    )
+    assert [line.split() for line in (files / "out.txt").read_text().splitlines()] == [
+        ["r1", "P@5", "all", "0.5"],
+        ["r1", "P@5", "t1", "0.5"],
+    ]
+
+
+NUGGETS = {"query": "skin", "qid": "q1", "nuggets": [{"text": "epidermis", "importance": "vital"}], "kept": 1}
+ASSIGNED = {
+    "query": "skin",
+    "qid": "q1",
+    "nuggets": [{"text": "epidermis", "importance": "vital", "assignment": "partial_support"}],
+    "run_id": "gpt",
+    "answer_text": "An answer.",
+    "response_length": 2,
+}
+RUBRICS = {"qid": "q1", "rubrics": [{"criterion": "names it", "weight": -2, "axis": "x"}]}
+REPORT = {"metadata": {"run_id": "gpt", "topic_id": "q1"}, "responses": [{"text": "An answer.", "citations": []}]}
+TOPIC = {"request_id": "q1", "title": "skin", "limit": 100}
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("nuggets", NUGGETS),
+        ("assignments", ASSIGNED),
+        ("rubrics", RUBRICS),
+        ("reports", REPORT),
+        ("topics", TOPIC),
+        ("answers", {"query_id": "q1", "run_id": "gpt", "text": "An answer."}),
+        ("requests", {"query": {"qid": "q1", "text": "skin"}, "candidates": [{"docid": "d", "doc": {"segment": "s"}}]}),
+        ("nugget-bank", {"query_id": "q1", "format_version": "v3", "nugget_bank": {"a?": {"question": "a?"}}}),
+    ],
+)
+def test_foreign_formats_are_told_and_rewritten(tmp_path: Path, name: str, line: dict[str, Any]) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_text(json.dumps(line) + "\n")
+    assert detect_format(path) == name
+    assert main(["convert", str(path), "-o", str(tmp_path / "out.jsonl")]) == 0
+    assert json.loads((tmp_path / "out.jsonl").read_text()) == line
+    assert main(["convert", str(path), str(path), "-o", str(tmp_path / "two.jsonl")]) == 2
+    assert not (tmp_path / "two.jsonl").exists()
+
+
+def converted(tmp_path: Path, line: dict[str, Any], to: str, *more: str) -> Any:
+    (tmp_path / "in.jsonl").write_text(json.dumps(line) + "\n")
+    assert main(["convert", str(tmp_path / "in.jsonl"), "--to", to, *more, "-o", str(tmp_path / "out.jsonl")]) == 0
+    return json.loads((tmp_path / "out.jsonl").read_text())
+
+
+def test_banks_of_every_make(tmp_path: Path) -> None:
+    bank = converted(tmp_path, NUGGETS, "bank")
+    assert [(item["nugget_text"], item["importance"]) for item in bank["items"]] == [("epidermis", "vital")]
+    assert converted(tmp_path, bank, "nuggets") == {key: NUGGETS[key] for key in ("query", "qid", "nuggets")}
+    # Over the test bank, which all of them can become.
+    assert list(converted(tmp_path, NUGGETS, "nugget-bank")["claim_bank"]) == ["epidermis"]
+    assert [item["weight"] for item in converted(tmp_path, RUBRICS, "bank")["items"]] == [-2.0]
+    full = {**TOPIC, "problem_statement": "All of it.", "language": "en"}
+    assert converted(tmp_path, full, "queries") == {
+        "query_id": "q1",
+        "text": "skin",
+        "limit": 100,
+        "problem_statement": "All of it.",
+        "language": "en",
+    }
+    assert detect_format(tmp_path / "out.jsonl") == "queries"
+
+
+def test_what_a_form_of_nuggets_cannot_hold_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    items: list[dict[str, Any]] = [
+        {"nugget_id": f"q1/{name}", "nugget_text": name, "importance": "vital", "weight": weight, "gold_answers": gold}
+        for name, weight, gold in (("a", 3, ["x"]), ("b", 1, []))
+    ]
+    bank = {"query_id": "q1", "query_text": "skin", "items": [*items, items[0]]}
+    nuggets = [{"text": name, "importance": "vital"} for name in "ab"]
+    assert converted(tmp_path, bank, "nuggets")["nuggets"] == nuggets
+    # The ids q1/a and q1/b are not those that the texts give; the item that comes twice is said once.
+    lost = "nuggets cannot hold all of the bank: ids of 2 items, gold answers of 1 items, weights of 2 items\n"
+    said = capsys.readouterr().err
+    assert said.count(lost) == said.count("1 items come twice") == 1
+    assert [one["weight"] for one in converted(tmp_path, bank, "rubrics")["rubrics"]] == [3, 1]
+    assert "ids of 2 items, gold answers of 1 items, importance of 2 items\n" in capsys.readouterr().err
+    # Over the bank, too; and nothing is said where nothing is lost.
+    criteria = {"qid": "q1", "rubrics": [{"criterion": "a", "weight": 3.0}]}
+    assert converted(tmp_path, criteria, "nuggets")["nuggets"] == [{"text": "a"}]
+    assert "nuggets cannot hold all of the bank: weights of 1 items\n" in capsys.readouterr().err
+    converted(tmp_path, NUGGETS, "nugget-bank")
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        RUBRICS,
+        {"query_id": "q1", "query_text": "", "items": [{"question_id": "q1/a", "question_text": "a", "weight": -2}]},
+    ],
+)
+def test_a_penalty_is_no_nugget(tmp_path: Path, line: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "in.jsonl").write_text(json.dumps(line) + "\n")
+    assert main(["convert", str(tmp_path / "in.jsonl"), "--to", "nuggets", "-o", str(tmp_path / "out.jsonl")]) == 2
+    assert "is a penalty (weight -2), and a nugget counts for an answer that has it" in capsys.readouterr().err
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+@pytest.mark.parametrize("to", ["answers", "ragelo:answers"])
+def test_plain_answers_have_no_place_for_citations(tmp_path: Path, to: str, capsys: pytest.CaptureFixture[str]) -> None:
+    metadata = {"run_id": "gpt", "topic_id": "q1"}
+    for citations, said in (([0], "citations of 1 answers left out: only reports have a place"), ([], "")):
+        report = {"metadata": metadata, "answer": [{"text": "Yes.", "citations": citations}], "references": ["d"]}
+        (tmp_path / "in.jsonl").write_text(json.dumps(report) + "\n")
+        assert main(["convert", str(tmp_path / "in.jsonl"), "--to", to, "-o", str(tmp_path / "out")]) == 0
+        err = capsys.readouterr().err
+        assert said in err and bool(said) == bool(err)
+
+
+def test_reports_to_records(tmp_path: Path) -> None:
+    assert converted(tmp_path, REPORT, "answers") == {"query_id": "q1", "run_id": "gpt", "text": "An answer."}
+    query_id, (found,) = converted(tmp_path, REPORT, "records")
+    assert (query_id, found["text"], found["paragraph_data"]["rankings"][0]["method"]) == ("q1", "An answer.", "gpt")
+
+
+def test_assignments_to_records_and_back(tmp_path: Path) -> None:
+    records = converted(tmp_path, ASSIGNED, "records")
+    assert [rating["self_rating"] for rating in records[1][0]["exam_grades"][0]["self_ratings"]] == [1]
+    bank = tmp_path / "bank.jsonl"
+    bank.write_text(json.dumps(converted(tmp_path, ASSIGNED, "bank")) + "\n")
+    again = tmp_path / "again.jsonl"
+    again.write_text(json.dumps(records) + "\n")
+    out = tmp_path / "assignments.jsonl"
+    assert main(["convert", str(again), "--to", "assignments", "--bank", str(bank), "-o", str(out)]) == 0
+    assert json.loads(out.read_text()) == ASSIGNED
+
+
+def test_files_of_different_kinds_meet_in_the_target(files: Path) -> None:
+    (files / "nuggets.jsonl").write_text(json.dumps({**NUGGETS, "qid": "q2"}) + "\n")
+    assert run(files, "bank.jsonl", "nuggets.jsonl", "--to", "bank", "-o", str(files / "out.jsonl")) == 0
+    assert [(query_id, len(items)) for query_id, items in load_bank(files / "out.jsonl").items.items()] == [
+        ("q1", 3),
+        ("q2", 1),
+    ]
+
+
+def test_every_format_is_listed_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["convert", "--help"])
+    assert stop.value.code == 0
+    text = capsys.readouterr().out
+    assert [name for name in FORMATS if name not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.jsonl"], "cannot be read"),
+        (["records.jsonl.gz", "--to", "recrods"], "unknown format 'recrods': did you mean records"),
+        (["records.jsonl.gz", "--to", "tqa"], "tqa is only read"),
+        (["records.jsonl.gz", "--from", "judgments"], "judgments is only written"),
+        (["records.jsonl.gz", "bank.jsonl"], "bank cannot become records; it can become: bank, "),
+        (["bank.jsonl", "--to", "run"], "bank cannot become run; it can become: bank, "),
+        (["labels.qrels", "--to", "records"], "name a collection"),
+        (["items.qrels", "--from", "qrels"], "judges items"),
+        (["records.jsonl.gz", "--to", "run"], "a run file holds one run, not 2 (s1, s2, …)"),
+        (["records.jsonl.gz", "--to", "run", "--run", "s3"], "unknown run 's3'"),
+        (["bank.jsonl", "--add-run", "one.run"], "can be added to records only"),
+        (["records.jsonl.gz", "--to", "qrels", "--llm", "gpt"], "holds no grades for {'llm': 'gpt'}"),
+        (["labels.qrels", "other.qrels", "--to", "qrels"], "has different labels in the files"),
+    ],
+)
+def test_what_cannot_be_converted(
+    files: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "other.qrels").write_text("q1 0 d1 0\n")
+    before = {path: path.read_bytes() for path in files.iterdir()}
+    assert run(files, *arguments, "-o", str(files / "out")) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1 and message in lines[0]
+    assert {path: path.read_bytes() for path in files.iterdir()} == before
+
+
+GOOD = json.dumps(["q1", [record("d1", {"q1/a": 4}, 1)]])
+BAD_RECORDS = {
+    "empty": b"",
+    "truncated gzip": gzip.compress(GOOD.encode())[:-20],
+    "wrong JSON": GOOD.encode()[:-5],
+    "not JSON at all": b"hello\n",
+    "a passage twice": json.dumps(["q1", [{"paragraph_id": "d", "text": t} for t in "ab"]]).encode(),
+    "NaN score": GOOD.replace('"score": 9.0', '"score": NaN', 1).encode(),
+    "a score of words": GOOD.replace('"score": 9.0', '"score": "high"', 1).encode(),
+    "a negative rank": GOOD.replace('"rank": 1', '"rank": -1', 1).encode(),
+    "a rating of 99": GOOD.replace('"self_rating": 4', '"self_rating": 99').encode(),
+    "not UTF-8": GOOD.encode().replace(b"text d1", b"text \xff"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_RECORDS)
+def test_bad_records_are_one_line_and_leave_nothing(
+    tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bad.jsonl.gz"
+    path.write_bytes(BAD_RECORDS[what])
+    for target in ("records", "qrels"):
+        assert main(["convert", str(path), "--to", target, "-o", str(tmp_path / "out")]) == 2
+        lines = capsys.readouterr().err.splitlines()
+        assert len(lines) == 1 and "bad.jsonl.gz" in lines[0]
+    assert list(tmp_path.iterdir()) == [path] and path.read_bytes() == BAD_RECORDS[what]
+
+
+def test_a_query_that_the_bank_lacks(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "other.jsonl").write_text(json.dumps({"query_id": "q9", "items": []}) + "\n")
+    arguments = ["records.jsonl.gz", "--to", "item-qrels", "--bank", "other.jsonl", "-o", str(files / "out")]
+    assert run(files, *arguments) == 2
+    assert "unknown query 'q1'" in capsys.readouterr().err
+
+
+REAL = {
+    "workbench/graded-q0.jsonl.gz": "records",
+    "workbench-golden/dl20-scale-questions.jsonl.gz": "bank",
+    "workbench-golden/rated.qrels.gz": "qrels",
+    "rag26dev/rag25-dev-nuggets.jsonl.gz": "nuggets",
+    "rag26dev/research-rubrics-dev-rubrics.jsonl.gz": "rubrics",
+    "kiddie/kiddie.nuggets.jsonl": "nugget-bank",
+    "kiddie/kiddie-topics.jsonl": "topics",
+    "kiddie/kiddie.run1.jsonl": "reports",
+    "kiddie/kiddie.qrels.txt": "qrels",
+    "dl19/dl19.BM25.run.gz": "run",
+    "dl19/qrels.dl19-passage.txt.gz": "qrels",
+    "ragtime/ragtime-nuggets_300.preload.json": "preload",
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_files_are_told_and_read(tmp_path: Path, name: str) -> None:
+    path = SHARED / name
+    if not path.exists():
+        pytest.skip("the shared data folder is absent")
+    assert detect_format(path) == REAL[name]
+    target = "bank" if REAL[name] in ("nuggets", "rubrics", "nugget-bank", "preload") else None
+    convert([path], tmp_path / "out.jsonl", to=target)
+    assert detect_format(tmp_path / "out.jsonl") == (target or REAL[name])
+
+
+def test_the_workbench_s_own_qrels(tmp_path: Path) -> None:
+    golden = SHARED / "workbench-golden"
+    if not golden.exists():
+        pytest.skip("the shared data folder is absent")
+    convert([golden / "dl20-scale.jsonl.gz"], tmp_path / "out.qrels", to="qrels")
+    assert sorted(read_qrels(tmp_path / "out.qrels")) == sorted(read_qrels(golden / "rated.qrels.gz"))
+
+
+def test_windows_line_ends_bom_and_odd_ids(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["q/1 %é", [{"paragraph_id": "d 1/é%", "text": "t", "exam_grades": None}]]
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(line, ensure_ascii=False).encode() + b"\r\n")
+    (tmp_path / "x.qrels").write_bytes("\ufeffq/1%20%é 0 d_1 1\r\n".encode())
+    assert main(["convert", str(path), "-o", str(tmp_path / "b.jsonl")]) == 0
+    assert json.loads((tmp_path / "b.jsonl").read_text("utf-8")) == line
+    convert([path], tmp_path / "c.jsonl", qrels=[tmp_path / "x.qrels"])
+    assert json.loads((tmp_path / "c.jsonl").read_text("utf-8")) == line
+    assert main(["convert", str(tmp_path / "x.qrels"), "-o", str(tmp_path / "y.qrels")]) == 0
+    assert (tmp_path / "y.qrels").read_text("utf-8") == "q/1%20%é 0 d_1 1\n"
+
+
+def test_judgments_with_spaces_in_ids_are_encoded_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = {"judgments": [{"paragraphId": "d 1", "query": "q 1", "relevance": 1}]}
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(["q 1", [{"paragraph_id": "d 1", "text": "t", "paragraph_data": found}]]) + "\n")
+    assert main(["convert", str(path), "--to", "judgments", "-o", str(tmp_path / "q")]) == 0
+    assert (tmp_path / "q").read_text() == "q%201 0 d%201 1\n"
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_grades_in_reports_become_item_qrels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    grades = {"7/x": {"grade": 3, "reasoning": "r"}, "7/y": {"grade": None}}
+    report = {"metadata": {"run_id": "B", "topic_id": "7"}, "references": [], "responses": [{"text": "One."}]}
+    source, plain, out = tmp_path / "r.jsonl", tmp_path / "p.jsonl", tmp_path / "o"
+    source.write_text(json.dumps({**report, "evaldata": {"nugget_grades": grades}}) + "\n")
+    plain.write_text(json.dumps(report) + "\n")
+    assert main(["convert", str(source), "--to", "item-qrels", "-o", str(out)]) == 0
+    assert out.read_text().split() == ["7", "7/x", "B", "3"]
+    assert "1 entries of evaldata.nugget_grades left out" in capsys.readouterr().err
+    assert main(["convert", str(source), "--to", "records", "-o", str(out)]) == 0
+    assert "2 grades of evaldata.nugget_grades left out; --to item-qrels takes them" in capsys.readouterr().err
+    assert main(["convert", str(plain), "--to", "item-qrels", "-o", str(out)]) == 2
+    assert "hold no evaldata.nugget_grades" in capsys.readouterr().err

@@ -1,0 +1,222 @@
+"""Tests of cutting answers into passages, of what is counted about them, and of pooling them."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.corpora.answers import (
+    Answer,
+    AnswerCheck,
+    AnswerSegment,
+    TooLong,
+    answer_lengths,
+    answer_segments,
+    check_answers,
+    say_answer_check,
+    split_answer,
+)
+from rubric_measures.corpora.pooling import pool, pool_files
+from rubric_measures.formats.topics import Topic
+
+
+@pytest.mark.parametrize(
+    ("text", "max_words", "passages"),
+    [
+        ("One two. Three four five. Six.", 5, ["One two. Three four five.", "Six."]),
+        ("One two. Three four five. Six.", 4, ["One two.", "Three four five. Six."]),
+        ("One two. Three four five. Six.", 400, ["One two. Three four five. Six."]),
+        ("One two? Three!\n\nFour five", 3, ["One two? Three!", "Four five"]),
+        # Neither abbreviations nor a stop before a small letter end a sentence.
+        ("Ask Dr. Who now. Not J. Smith.", 4, ["Ask Dr. Who now.", "Not J. Smith."]),
+        ("See e.g. this one. Then stop.", 4, ["See e.g. this one.", "Then stop."]),
+        ('He said "stop." Then he left.', 3, ['He said "stop."', "Then he left."]),
+        ("a heading\n\nand text below", 3, ["a heading", "and text below"]),
+        # A sentence that is too long is cut at words, and the rest of it stays with what follows.
+        ("a b c d e f g. H i.", 3, ["a b c", "d e f", "g. H i."]),
+        ("Go. a b c d. E.", 3, ["Go. a b", "c d. E."]),
+        # Names of countries, times and authors go on; a list's numbers begin what follows.
+        ("He led the U.S. Navy then. He left.", 5, ["He led the U.S. Navy", "then. He left."]),
+        ("He led the U.S. Navy then. He left.", 6, ["He led the U.S. Navy then.", "He left."]),
+        ("As Smith et al. Said it. Good.", 6, ["As Smith et al. Said it.", "Good."]),
+        ("Open until 5 p.m. Monday to Friday. Good.", 7, ["Open until 5 p.m. Monday to Friday.", "Good."]),
+        ("Two kinds:\n1. First one.\n2. Second one.", 5, ["Two kinds:\n1. First one.", "2. Second one."]),
+        # Hindi, Urdu, Arabic, and Chinese, which has no blanks: two characters are a word.
+        ("एक दो तीन। चार पाँच छह॥ सात।", 5, ["एक दो तीन।", "चार पाँच छह॥ सात।"]),
+        ("ایک دو تین۔ چار پانچ چھ۔", 5, ["ایک دو تین۔", "چار پانچ چھ۔"]),
+        ("ما هذا الشيء؟ هو كتاب كبير.", 5, ["ما هذا الشيء؟", "هو كتاب كبير."]),
+        ("天地玄黄。宇宙洪荒！「日月盈昃？」", 4, ["天地玄黄。", "宇宙洪荒！", "「日月盈昃？」"]),
+        # An abbreviation in the line before is not at the end of this one.
+        ("Ask Mr.\nBo. Then go.", 3, ["Ask Mr.\nBo.", "Then go."]),
+        # No end in sight: cut at blanks, and inside of what alone is too long.
+        ("天地玄黄宇宙洪荒", 3, ["天地玄黄宇宙", "洪荒"]),
+        ("a b c 天地玄黄宇宙洪荒 d", 3, ["a b c", "天地玄黄宇宙", "洪荒 d"]),
+        ("a b 天地玄黄 c", 3, ["a b", "天地玄黄 c"]),
+        ("กขคงจฉชซฌญฎฏ", 2, ["กขคงจฉชซฌญ", "ฎฏ"]),
+        ("x" * 120, 2, ["x" * 100, "x" * 20]),
+        ("  \n ", 3, []),
+        ("", 3, []),
+    ],
+)
+def test_split(text: str, max_words: int, passages: list[str]) -> None:
+    assert split_answer(text, max_words) == passages
+
+
+@given(st.text("abA .!?…\n。।؟\"'”天กี1", max_size=80), st.integers(1, 6))
+def test_no_word_is_lost_and_none_is_too_long(text: str, max_words: int) -> None:
+    passages = split_answer(text, max_words)
+    assert "".join("".join(passages).split()) == "".join(text.split())
+    assert all(0 < len(passage.split()) <= max_words for passage in passages)
+
+
+def test_a_chinese_answer_without_blanks_is_cut_at_sentence_ends() -> None:
+    sentence = "皮肤的最外层叫做表皮，它保护我们的身体。"
+    passages = split_answer(sentence * 240)
+    # 20 characters are 10 words: forty sentences are a passage of 400.
+    assert passages == [sentence * 40] * 6
+
+
+@pytest.mark.parametrize("mark", [".", "!", "…", "。", "॥", '."', "\n", " ", "\n ", "U.", "天", "1.\n", "[", "x"])
+def test_answers_of_models_that_loop_are_cut_in_linear_time(mark: str) -> None:
+    # Quadratic time would be an hour; whatever white space there is, nothing else is lost.
+    text = "It loops" + mark * 100_000
+    passages = split_answer(text)
+    assert "".join("".join(passages).split()) == "".join(text.split())
+    assert max(map(len, passages)) <= 400 * 51
+
+
+def test_no_passages_of_no_words() -> None:
+    with pytest.raises(InputError, match="passages of 0 words"):
+        split_answer("a", 0)
+
+
+def test_segments_keep_the_order() -> None:
+    answers = [Answer("q1", "r", "A b. C d."), Answer("q2", "r", "")]
+    assert list(answer_segments(answers, 2)) == [
+        AnswerSegment("q1", "r", 1, "A b."),
+        AnswerSegment("q1", "r", 2, "C d."),
+    ]
+
+
+def test_answers_in_sentences_are_cut_between_them_and_keep_their_citations() -> None:
+    answer = Answer("q", "r", "A b. c D. E f g h.", ("A b.", "c D.", "E f g h."), (("d1",), (), ("d2", "d3")))
+    assert list(answer_segments([answer], 4)) == [
+        AnswerSegment("q", "r", 1, "A b. c D.", ("A b.", "c D."), (("d1",), ())),
+        AnswerSegment("q", "r", 2, "E f g h.", ("E f g h.",), (("d2", "d3"),)),
+    ]
+    # A sentence that is too long is cut, and then nobody can say what cites what.
+    assert list(answer_segments([answer], 3)) == [
+        AnswerSegment("q", "r", 1, "A b.", ("A b.",), (("d1",),)),
+        AnswerSegment("q", "r", 2, "c D.", ("c D.",), ((),)),
+        AnswerSegment("q", "r", 3, "E f g"),
+        AnswerSegment("q", "r", 4, "h."),
+    ]
+    with pytest.raises(InputError, match="passages of 0 words"):
+        list(answer_segments([answer], 0))
+
+
+def test_whole_answers_are_one_passage() -> None:
+    answers = [
+        Answer("q1", "r", "A. B.", ("A.", "B."), (("d",), ())),
+        Answer("q2", "r", " A.  "),
+        Answer("q3", "r", " ", (" ",), ((),)),
+    ]
+    assert list(answer_segments(answers, None)) == [
+        AnswerSegment("q1", "r", 1, "A. B.", ("A.", "B."), (("d",), ())),
+        AnswerSegment("q2", "r", 1, "A."),
+    ]
+
+
+@given(st.lists(st.text("ab .!?\n", max_size=20), max_size=6), st.integers(1, 6))
+def test_no_word_of_sentences_is_lost_and_no_passage_too_long(sentences: list[str], max_words: int) -> None:
+    answer = Answer("q", "r", " ".join(sentences), tuple(sentences), ((),) * len(sentences))
+    passages = [segment.text for segment in answer_segments([answer], max_words)]
+    assert " ".join(passages).split() == answer.text.split()
+    assert all(0 < len(passage.split()) <= max_words for passage in passages)
+
+
+def test_lengths_are_whitespace_words() -> None:
+    answers = [Answer("q1", "r", "a  b\nc"), Answer("q2", "r", ""), Answer("q1", "s", "a")]
+    assert answer_lengths(answers) == {"r": {"q1": 3, "q2": 0}, "s": {"q1": 1}}
+
+
+def test_empty_missing_unknown_and_too_long_answers_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+    answers = [
+        Answer("q1", "r", "w " * 401),
+        Answer("q2", "r", " "),
+        Answer("q1", "s", "w " * 400),
+        Answer("q9", "s", "w"),
+    ]
+    check = check_answers(answers, ["q1", "q2"], track="rag25")
+    assert check == AnswerCheck(
+        answers=4,
+        empty=(("r", "q2"),),
+        missing=(("s", "q2"),),
+        unknown=(("s", "q9"),),
+        too_long=(TooLong("q1", "r", 401, 400, "words"),),
+    )
+    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
+        say_answer_check(check)
+    assert [record.getMessage() for record in caplog.records] == [
+        "1 answers are empty and score 0 (such as that of run r to query q2)",
+        "1 answers are missing and score 0 (such as that of run s to query q2)",
+        "1 answers of 1 runs are longer than allowed (run r has 401 of 400 words for query q1); they are kept whole",
+    ]
+    topic = Topic(request_id="q9", title="t", limit=1)
+    assert check_answers(answers[3:], topics={"q9": topic}).too_long == ()
+    assert check_answers([Answer("q9", "s", "ab")], topics={"q9": topic}).too_long == (
+        TooLong("q9", "s", 2, 1, "characters"),
+    )
+    with pytest.raises(UnknownNameError, match="unknown track"):
+        check_answers([], track="rag99")
+
+
+def test_pooled_answers_keep_sentences_and_citations_and_are_stored_once() -> None:
+    answers = [
+        Answer("q", "r2", "A. B.", ("A.", "B."), (("d1",), ())),
+        Answer("q", "r1", "A. B.", ("A.", "B."), (("d2",), ("d3",))),
+    ]
+    (group,) = pool(answers=answers, max_words=None)
+    (passage,) = group.passages
+    assert (passage.doc_id, passage.text) == ("r1/q/1", "A. B.")
+    assert [place.method for place in passage.rankings] == ["r1", "r2"]
+    assert passage.paragraph == {
+        "answers": {
+            "r1": {"sentences": ["A.", "B."], "citations": [["d2"], ["d3"]]},
+            "r2": {"sentences": ["A.", "B."], "citations": [["d1"], []]},
+        }
+    }
+
+
+def test_files_of_plain_answers_are_pooled(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "answers.tsv").write_text("q1\tr\tA b.\nq2\tr\t\n")
+    (tmp_path / "topics.jsonl").write_text(
+        '{"qid": "q1", "query": "x", "word_limit": 1}\n{"qid": "q2", "query": "y"}\n'
+    )
+    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
+        (group,) = pool_files([tmp_path / "answers.tsv"], topics=tmp_path / "topics.jsonl", max_words=None)
+    assert [(passage.doc_id, passage.text) for passage in group.passages] == [("r/q1/1", "A b.")]
+    assert "1 answers are empty" in caplog.text
+    assert "run r has 2 of 1 words for query q1" in caplog.text
+
+
+def test_a_run_that_never_says_anything_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    answers = [Answer("q1", "a", "words"), Answer("q2", "a", ""), Answer("q1", "b", " "), Answer("q2", "b", "")]
+    check = check_answers(answers)
+    assert check.silent == ("b",)
+    say_answer_check(check)
+    assert "1 runs have no answer with words: they are kept with empty passages, and score 0: b" in caplog.messages
+    # Its answers are passages, and a second silent run shares them; the empty answer of a run with others is none.
+    groups = list(pool(answers=[*answers, Answer("q2", "c", "")]))
+    found = [(p.doc_id, p.text, [place.method for place in p.rankings]) for group in groups for p in group.passages]
+    assert found == [
+        ("a/q1/1", "words", ["a"]),
+        ("b/q1/1", "", ["b"]),
+        ("b/q2/1", "", ["b", "c"]),
+    ]
+    assert groups == list(pool(answers=[Answer("q2", "c", ""), *answers[::-1]]))

@@ -1,0 +1,287 @@
+"""Tests of collections as ir_datasets Datasets: folders, records, ids, export."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import ir_datasets
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import rubric_measures.corpora.collections as collection_module
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.corpora.collections import UnknownCollectionError, example_folder, load_collection, main, register
+from rubric_measures.formats.bank import BankEntry, BankItem, write_bank
+from rubric_measures.grades.grade_sets import GradeFilter
+from rubric_measures.records.files import GradedPassage, ItemGradeSet, QueryPassages, write_graded
+
+
+def graded(tmp_path: Path) -> list[QueryPassages]:
+    """Two passages: d1 has grades 4 and 0, d2 has 1 (and one failure)."""
+    entries = [
+        ItemGradeSet.build({"q1/a": 4, "q1/b": 0}, answers=[], llm="m"),
+        ItemGradeSet.build({"q1/a": 1}, answers=[], llm="m", item_status={"q1/b": "failed"}),
+    ]
+    passages = [
+        GradedPassage.model_validate(
+            {
+                "paragraph_id": f"d{number}",
+                "text": f"text {number}",
+                "exam_grades": [entry],
+                "paragraph_data": {
+                    "judgments": [
+                        {"paragraphId": f"d{number}", "query": "q1", "relevance": number, "titleQuery": "first"}
+                    ],
+                    "rankings": [
+                        {
+                            "method": "s",
+                            "paragraphId": f"d{number}",
+                            "queryId": "q1",
+                            "rank": number,
+                            "score": -number,
+                        }
+                    ],
+                },
+            }
+        )
+        for number, entry in enumerate(entries, 1)
+    ]
+    return [QueryPassages("q1", passages)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A collection with every kind of file; its records are written by `with_grades`."""
+    root = tmp_path / "made"
+    (root / "runs").mkdir(parents=True)
+    docs = [{"doc_id": f"d{number}", "text": f"text {number}", "extra": 1} for number in (1, 2, 3)]
+    (root / "docs.jsonl").write_text("".join(json.dumps(doc) + "\n" for doc in docs))
+    (root / "queries.tsv").write_text("q1\tfirst query\nq2\tsecond query\n")
+    (root / "qrels.txt").write_text("q1 0 d1 2\nq1 0 d3 0\n")
+    for name in ("bm25", "dense"):
+        (root / "runs" / f"{name}.run").write_text(f"q1 Q0 d1 1 2.5 {name}\nq1 Q0 d2 2 1.5 {name}\n")
+    items = [BankItem(question_id=f"q1/{name}", question_text=f"{name}?") for name in "abc"]
+    write_bank(root / "questions.jsonl", [BankEntry(query_id="q1", items=items)])
+    nuggets = [BankItem(nugget_id="q1/n", nugget_text="n", importance="vital")]
+    write_bank(root / "nuggets.jsonl", [BankEntry(query_id="q1", items=nuggets)])
+    return root
+
+
+@pytest.fixture
+def with_grades(folder: Path, tmp_path: Path) -> Path:
+    """The same with graded records."""
+    write_graded(folder / "graded.jsonl.gz", graded(tmp_path))
+    return folder
+
+
+def test_a_folder(folder: Path) -> None:
+    made = load_collection(folder)
+    assert isinstance(made, ir_datasets.Dataset)
+    assert [doc.doc_id for doc in made.docs_iter()] == ["d1", "d2", "d3"]
+    assert made.docs_iter()[1].text == "text 2" and [doc.doc_id for doc in made.docs_iter()[1:]] == ["d2", "d3"]
+    store = made.docs_store()
+    assert store.get("d2").text == "text 2" and set(store.get_many(["d3", "d9"])) == {"d3"}
+    assert [tuple(query) for query in made.queries_iter()] == [("q1", "first query"), ("q2", "second query")]
+    assert [tuple(qrel) for qrel in made.qrels_iter()] == [("q1", "d1", 2), ("q1", "d3", 0)]
+    assert [tuple(row) for row in made.scoreddocs_iter()] == [("q1", "d1", 2.5), ("q1", "d2", 1.5)]
+    assert (len(made.docs), len(made.queries), len(made.qrels), len(made.scoreddocs)) == (3, 2, 2, 2)
+    assert sorted(made.banks) == ["nuggets", "questions"] and sorted(made.runs) == ["bm25", "dense"]
+    assert made.grades is None and made.query_texts == {"q1": "first query", "q2": "second query"}
+    assert not load_collection(folder, unit="item").has_qrels()
+
+
+def test_labels_and_items_of_a_graded_folder(with_grades: Path) -> None:
+    # Maximum grade: d1 has 4 and 0, d2 has 1.
+    assert [tuple(row) for row in load_collection(with_grades).qrels_iter()] == [("q1", "d1", 4), ("q1", "d2", 1)]
+    rows = list(load_collection(with_grades, unit="item").qrels_iter())
+    assert sorted(tuple(row) for row in rows) == [
+        ("q1", "*", 0, "q1/a"),
+        ("q1", "*", 0, "q1/b"),
+        ("q1", "*", 0, "q1/c"),
+        ("q1", "d1", 0, "q1/b"),
+        ("q1", "d1", 4, "q1/a"),
+        ("q1", "d2", 1, "q1/a"),
+    ]
+    judged = load_collection(with_grades, unit="judgment")
+    assert [tuple(row) for row in judged.qrels_iter()] == [("q1", "d1", 2), ("q1", "d3", 0)]
+    assert rows[0]._fields == ("query_id", "doc_id", "relevance", "iteration")
+    assert tuple(load_collection(with_grades).judgments[0]) == ("q1", "d1", 2, "0")
+
+
+def test_the_measures_take_items_and_labels(with_grades: Path) -> None:
+    ir_measures = pytest.importorskip("ir_measures")
+    from rubric_measures.measures import RubricCover
+
+    items = list(load_collection(with_grades, unit="item").qrels_iter())
+    run = list(load_collection(with_grades).scoreddocs_iter())
+    # One of the three items of the bank is graded 4 or better.
+    measure = RubricCover(rel=4) @ 20
+    assert ir_measures.calc_aggregate([measure], items, run)[measure] == pytest.approx(1 / 3)
+
+
+def test_records_as_a_collection(with_grades: Path) -> None:
+    made = load_collection(with_grades / "graded.jsonl.gz")
+    assert [tuple(doc) for doc in made.docs_iter()] == [("d1", "text 1"), ("d2", "text 2")]
+    assert [tuple(query) for query in made.queries_iter()] == [("q1", "first")]
+    assert [tuple(row) for row in made.qrels_iter()] == [("q1", "d1", 4), ("q1", "d2", 1)]
+    assert [tuple(row) for row in made.scoreddocs_iter()] == [("q1", "d1", -1.0), ("q1", "d2", -2.0)]
+    assert [row.relevance for row in made.judgments] == [1, 2]
+
+
+def test_an_id_in_the_place_of_a_title_is_no_text(with_grades: Path) -> None:
+    # Records made without query texts have the id there, which the workbench reads.
+    lines = gzip.decompress((with_grades / "graded.jsonl.gz").read_bytes()).replace(b'"first"', b'"q1"')
+    (with_grades / "untitled.jsonl").write_bytes(lines)
+    assert [tuple(query) for query in load_collection(with_grades / "untitled.jsonl").queries_iter()] == [("q1", "")]
+
+
+def test_two_grade_sets_need_a_choice(folder: Path, tmp_path: Path) -> None:
+    (group,) = graded(tmp_path)
+    twice = [
+        one.model_copy(
+            update={"exam_grades": [*(one.exam_grades or []), ItemGradeSet.build({"q1/a": 2}, answers=[], llm="n")]}
+        )
+        for one in group.passages
+    ]
+    write_graded(folder / "graded.jsonl", [QueryPassages("q1", twice)])
+    with pytest.raises(InputError, match="several grade sets"):
+        list(load_collection(folder).qrels_iter())
+    chosen = load_collection(folder, wanted=GradeFilter(llm="n"))
+    assert [tuple(row) for row in chosen.qrels_iter()] == [("q1", "d1", 2), ("q1", "d2", 2)]
+
+
+def test_ids(with_grades: Path) -> None:
+    name = f"rubric-measures/{with_grades}"
+    assert ir_datasets.load(name).has_docs()
+    assert ir_datasets.load(name).docs_count() == 3
+    assert len(list(ir_datasets.load(f"{name}/items").qrels_iter())) == 6
+    assert [row.score for row in ir_datasets.load(f"{name}/runs/dense").scoreddocs_iter()] == [2.5, 1.5]
+    assert ir_datasets.load(f"{name}/graded.jsonl.gz").has_scoreddocs()
+    assert [row.relevance for row in ir_datasets.load(f"{name}/judgments").qrels_iter()] == [2, 0]
+    assert [row.relevance for row in ir_datasets.load(f"{name}/questions").qrels_iter()] == [4, 1]
+    assert len(list(ir_datasets.load(f"{name}/questions/items").qrels_iter())) == 6
+    with pytest.raises(KeyError):
+        ir_datasets.load(f"{name}/views")
+    assert ir_datasets.load(name).banks["nuggets"].for_query("q1")[0].importance == "vital"
+    assert load_collection(name).source == str(with_grades)
+
+
+def test_unknown_names(tmp_path: Path, folder: Path) -> None:
+    with pytest.raises(KeyError):
+        ir_datasets.load(f"rubric-measures/{tmp_path}/none")
+    with pytest.raises(UnknownCollectionError, match="no such folder, file or ir_datasets id"):
+        load_collection("no-such-thing")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UnknownCollectionError, match=r"holds no docs\.jsonl"):
+        load_collection(tmp_path / "empty")
+    with pytest.raises(InputError, match="unknown run 'bm26'"):
+        list(load_collection(folder, run="bm26").scoreddocs_iter())
+    with pytest.raises(InputError, match="expected passage, item or judgment"):
+        load_collection(folder, unit="facet")
+
+
+def exported(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    assert main(["export", *arguments]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_export(with_grades: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = f"rubric-measures/{with_grades}"
+    assert exported(capsys, name, "docs")[0] == "d1\ttext 1"
+    assert exported(capsys, name, "queries") == ["q1\tfirst query", "q2\tsecond query"]
+    assert exported(capsys, name, "qrels") == ["q1 0 d1 4", "q1 0 d2 1"]
+    assert "q1 q1/a d1 4" in exported(capsys, f"{name}/items", "qrels")
+    assert exported(capsys, name, "scoreddocs", "--format", "tsv")[0] == "q1\td1\t2.5"
+    assert json.loads(exported(capsys, name, "docs", "--format", "jsonl")[0]) == {"doc_id": "d1", "text": "text 1"}
+
+
+def test_export_of_a_damaged_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "docs.jsonl").write_text("{")
+    assert main(["export", f"rubric-measures/{folder}", "docs"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_documents_with_titles(folder: Path) -> None:
+    (folder / "docs.jsonl").write_text('{"doc_id": "d1", "title": "T", "text": "x"}\n{"doc_id": "d2", "text": "y"}\n')
+    docs = list(load_collection(folder).docs_iter())
+    assert [(tuple(doc), doc.default_text()) for doc in docs] == [(("d1", "T", "x"), "T\nx"), (("d2", "", "y"), "y")]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    name=st.sampled_from(["docs.jsonl", "queries.tsv", "qrels.txt", "runs/bm25.run", "questions.jsonl"]),
+    position=st.integers(0, 10**6),
+    new=st.binary(max_size=3),
+)
+def test_mutated_folders(folder: Path, name: str, position: int, new: bytes) -> None:
+    path = folder / name
+    data = path.read_bytes()
+    position %= len(data)
+    path.write_bytes(data[:position] + new + data[position + 1 :])
+    made = load_collection(folder)
+    try:
+        list(made.docs_iter()), list(made.queries_iter()), list(made.qrels_iter()), list(made.scoreddocs_iter())
+        _ = made.banks
+    except InputError as error:
+        assert len(str(error).splitlines()) == 1
+    finally:
+        path.write_bytes(data)
+
+
+def test_a_damaged_bank_says_so_when_it_is_read(folder: Path) -> None:
+    (folder / "questions.jsonl").write_text("[]\n")
+    made = load_collection(folder)
+    with pytest.raises(FormatError, match=r"questions\.jsonl:1"):
+        _ = made.banks
+
+
+def test_other_peoples_collections() -> None:
+    made = load_collection("vaswani")
+    assert made.has_docs() and made.has_qrels() and made.banks == {} and made.grades is None
+
+
+def test_registering_twice_is_fine() -> None:
+    register()
+    register()
+
+
+def test_the_example_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(collection_module, "__file__", str(tmp_path / "package" / "corpora" / "collections.py"))
+    with pytest.raises(InputError, match="not installed"):
+        example_folder()
+    source = tmp_path / "resources" / "example"
+    source.mkdir(parents=True)
+    assert example_folder() == source
+    installed = tmp_path / "package" / "resources" / "example"
+    installed.mkdir(parents=True)
+    assert example_folder() == installed
+
+
+def test_the_example_is_registered() -> None:
+    try:
+        folder = example_folder()
+    except InputError:
+        pytest.skip("the example collection is not there yet")
+    dataset: Any = ir_datasets.load("rubric-measures/example")
+    assert "rubric-measures/example/items" in ir_datasets.registry
+    assert dataset.docs_count() == len((folder / "docs.jsonl").read_text("utf-8").splitlines())
+    assert {query.query_id for query in dataset.queries_iter()} == set(dataset.banks["questions"].items)
+    assert dataset.dataset_id() == "rubric-measures/example"
+    # Both banks are graded; each has its own items, ten a query.
+    for view, bank in (("items", "questions"), ("nuggets/items", "nuggets")):
+        rows = list(ir_datasets.load(f"rubric-measures/example/{view}").qrels_iter())
+        assert {row.iteration for row in rows} == {item.item_id for item in dataset.banks[bank]}
+    people = [tuple(row) for row in ir_datasets.load("rubric-measures/example/judgments").qrels_iter()]
+    assert people == [tuple(row[:3]) for row in dataset.judgments]
+
+
+def test_importing_the_package_does_not_load_ir_datasets() -> None:
+    import subprocess
+
+    code = "import rubric_measures, sys; sys.exit('ir_datasets' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -1,0 +1,290 @@
+"""Tests of pooling: depth, rankings, judgments, shared answers, missing documents."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.cli import main
+from rubric_measures.corpora.pooling import pool
+from rubric_measures.formats.reports import Answer
+from rubric_measures.formats.trec import Qrel, make_run
+from rubric_measures.records.files import QueryPassages, load_graded, write_graded
+
+TEXTS = {"d1": "one", "d2": "two", "d3": "three", "d4": "four"}
+BM25 = make_run("bm25", [("q1", "d1", 3.0), ("q1", "d2", 2.0), ("q1", "d3", 1.0), ("q2", "d1", 1.0)])
+DENSE = make_run("dense", [("q1", "d2", 0.9), ("q1", "d1", 0.8), ("q1", "d4", 0.7)])
+
+
+def places(group: QueryPassages) -> dict[str, list[tuple[str, int, float]]]:
+    return {
+        passage.doc_id: [(place.method, place.rank, place.score) for place in passage.rankings]
+        for passage in group.passages
+    }
+
+
+def test_depth_rankings_and_order() -> None:
+    groups = list(pool([DENSE, BM25], 2, TEXTS))
+    # d1 and d2 are both first in one run: then the id decides. d3 and d4 are third.
+    assert [(group.query_id, places(group)) for group in groups] == [
+        ("q1", {"d1": [("bm25", 1, 3.0), ("dense", 2, 0.8)], "d2": [("bm25", 2, 2.0), ("dense", 1, 0.9)]}),
+        ("q2", {"d1": [("bm25", 1, 1.0)]}),
+    ]
+    assert groups == list(pool([BM25, DENSE], 2, TEXTS))
+    assert [passage.text for passage in groups[0].passages] == ["one", "two"]
+
+
+def test_judgments_stay_with_the_pool_or_extend_it() -> None:
+    judgments = [Qrel("q1", "d2", 3), Qrel("q1", "d3", 0), Qrel("q3", "d4", 2)]
+    (first, _) = pool([BM25], 2, TEXTS, judgments=judgments)
+    assert [[one.relevance for one in passage.judgments] for passage in first.passages] == [[], [3]]
+    # The workbench wants a title: the query's text, or its id where nobody knows one.
+    assert [one.title_query for one in first.passages[1].judgments] == ["q1"]
+    for queries, title in (({"q1": "What is tea?"}, "What is tea?"), ({"q1": ""}, "q1"), (["q1"], "q1")):
+        (first,) = pool([BM25], 2, TEXTS, judgments=judgments, queries=queries)
+        assert [one.title_query for one in first.passages[1].judgments] == [title]
+    groups = list(pool([BM25], 2, TEXTS, judgments=judgments, judged=True))
+    assert [(group.query_id, [passage.doc_id for passage in group.passages]) for group in groups] == [
+        ("q1", ["d1", "d2", "d3"]),
+        ("q2", ["d1"]),
+        ("q3", ["d4"]),
+    ]
+
+
+def test_answers_become_passages() -> None:
+    answers = [Answer("q1", "gpt", "A b. C d."), Answer("q1", "bard", "C d. E f."), Answer("q1", "again", "A b. A b.")]
+    (group,) = pool(answers=answers, max_words=2)
+    # "A b." is said by again (twice: once is enough) and gpt; the id is that of the run whose name sorts first.
+    assert places(group) == {
+        "again/q1/1": [("again", 1, 1.0), ("gpt", 1, 1.0)],
+        "bard/q1/1": [("bard", 1, 1.0), ("gpt", 2, 0.5)],
+        "bard/q1/2": [("bard", 2, 0.5)],
+    }
+    assert [passage.text for passage in group.passages] == ["A b.", "C d.", "E f."]
+    assert [group] == list(pool(answers=answers[::-1], max_words=2))
+
+
+def test_parts_that_an_answer_repeats_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+    answers = [Answer("q1", "again", "A b. A b. C d. A b."), Answer("q2", "again", "A b."), Answer("q1", "gpt", "A b.")]
+    with caplog.at_level(logging.WARNING, "rubric_measures"):
+        groups = list(pool(answers=answers, max_words=2))
+    assert places(groups[0]) == {
+        "again/q1/1": [("again", 1, 1.0), ("gpt", 1, 1.0)],
+        "again/q1/3": [("again", 3, 1 / 3)],
+    }
+    assert [record.getMessage() for record in caplog.records if "repeat" in record.getMessage()] == [
+        "2 parts of answers repeat an earlier part of the same answer; only the first is ranked (such as part 2 of run "
+        "again for query q1)"
+    ]
+
+
+def test_queries_choose_and_order(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "rubric_measures"):
+        groups = list(pool([BM25], 1, TEXTS, queries=["q9", "q2"]))
+    assert [group.query_id for group in groups] == ["q2"]
+    assert caplog.messages == [
+        "1 queries of the runs are unknown and left out (such as q1)",
+        "1 of 2 queries have no passages",
+    ]
+
+
+def test_missing_documents(caplog: pytest.LogCaptureFixture) -> None:
+    texts = {"d1": "one"}
+    with pytest.raises(InputError, match=r"query 'q1': 2 of 3 pooled documents are not in the collection \(d2, d3\)"):
+        list(pool([BM25], 3, texts))
+    with caplog.at_level(logging.WARNING, "rubric_measures"):
+        groups = list(pool([BM25], 3, texts, missing="skip"))
+    assert [[passage.doc_id for passage in group.passages] for group in groups] == [["d1"], ["d1"]]
+    assert caplog.messages == ["2 pooled documents are not in the collection and are left out (such as d2)"]
+
+
+def test_what_cannot_be_pooled() -> None:
+    with pytest.raises(InputError, match="depth 0 is empty"):
+        pool([BM25], 0, TEXTS)
+    with pytest.raises(InputError, match="two runs are called 'bm25'"):
+        pool([BM25, BM25], 5, TEXTS)
+    with pytest.raises(InputError, match="two runs are called 'bm25'"):
+        pool([BM25], 5, TEXTS, answers=[Answer("q1", "bm25", "A.")])
+    with pytest.raises(InputError, match="need a collection"):
+        pool([BM25], 5)
+    with pytest.raises(InputError, match="the pool is empty"):
+        pool([BM25], 5, TEXTS, queries=["q7"])
+    with pytest.raises(InputError, match="'d1' has two judgments for query 'q1'"):
+        pool([BM25], 5, TEXTS, judgments=[Qrel("q1", "d1", 1, "a"), Qrel("q1", "d1", 0, "b")])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A small collection."""
+    root = tmp_path / "made"
+    (root / "runs").mkdir(parents=True)
+    (root / "answers").mkdir()
+    lines = [json.dumps({"doc_id": doc_id, "text": text}) for doc_id, text in TEXTS.items()]
+    (root / "docs.jsonl").write_text("\n".join(lines) + "\n")
+    (root / "queries.tsv").write_text("q1\tfirst query\nq2\tsecond query\n")
+    (root / "qrels.txt").write_text("q1 0 d1 2\nq1 0 d4 0\n")
+    (root / "runs" / "bm25.run").write_text("q1 Q0 d1 1 2.0 bm25\nq1 Q0 d2 2 1.0 bm25\nq2 Q0 d3 1 1.0 bm25\n")
+    report = {"metadata": {"run_id": "gpt", "topic_id": "q1"}, "answer": [{"text": "An answer."}]}
+    (root / "answers" / "gpt.jsonl").write_text(json.dumps(report) + "\n")
+    return root
+
+
+def test_the_command_pools_a_folder(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "pool.jsonl.gz"
+    assert main(["pool", "-c", str(folder), "-o", str(out)]) == 0
+    groups = load_graded(out)
+    assert [(group.query_id, places(group)) for group in groups] == [
+        ("q1", {"d1": [("bm25", 1, 2.0)], "gpt/q1/1": [("gpt", 1, 1.0)], "d2": [("bm25", 2, 1.0)]}),
+        ("q2", {"d3": [("bm25", 1, 1.0)]}),
+    ]
+    # The title is the text of the query.
+    assert [(one.relevance, one.title_query) for one in groups[0].passages[0].judgments] == [(2, "first query")]
+
+
+def test_the_command_takes_files(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "pool.jsonl"
+    run, answers = folder / "runs" / "bm25.run", folder / "answers" / "gpt.jsonl"
+    arguments = ["pool", str(run), str(answers), "-c", str(folder / "docs.jsonl"), "-k", "1", "-o", str(out)]
+    assert main([*arguments, "--judgments", str(folder / "qrels.txt"), "--queries", str(folder / "queries.tsv")]) == 0
+    assert [list(places(group)) for group in load_graded(out)] == [["d1", "gpt/q1/1"], ["d3"]]
+    assert main(["pool", str(answers), "-o", str(out)]) == 0
+    assert [list(places(group)) for group in load_graded(out)] == [["gpt/q1/1"]]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_run_on_standard_input(folder: Path, tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    data = pack((folder / "runs" / "bm25.run").read_bytes())
+    command = [
+        sys.executable,
+        "-m",
+        "rubric_measures",
+        "pool",
+        "-",
+        "-c",
+        str(folder),
+        "-o",
+        str(tmp_path / "out.jsonl"),
+    ]
+    done = subprocess.run(command, input=data, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert [list(places(group)) for group in load_graded(tmp_path / "out.jsonl")] == [["d1", "d2"], ["d3"]]
+
+
+def test_a_pipe_with_a_name_is_refused(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert main(["pool", str(tmp_path / "pipe"), "-c", str(folder), "-o", str(tmp_path / "out.jsonl")]) == 2
+    assert "is no regular file" in capsys.readouterr().err
+
+
+def test_records_are_a_collection_of_texts(folder: Path, tmp_path: Path) -> None:
+    records = tmp_path / "records.jsonl"
+    write_graded(records, pool([BM25], 3, TEXTS))
+    run = tmp_path / "x.run"
+    run.write_text("q1 Q0 d3 1 2.0 x\n")
+    assert main(["pool", str(run), "-c", str(records), "-o", str(tmp_path / "out.jsonl")]) == 0
+    assert [passage.text for group in load_graded(tmp_path / "out.jsonl") for passage in group.passages] == ["three"]
+
+
+BAD_RUNS = {
+    "empty": "",
+    "a score that is no number": "q1 Q0 d1 1 high x\n",
+    "NaN": "q1 Q0 d1 1 nan x\n",
+    "a negative rank": "q1 Q0 d1 -1 2.0 x\n",
+    "a line twice": "q1 Q0 d1 1 2.0 x\nq1 Q0 d1 1 2.0 x\n",
+    "a space in an id": "q1 Q0 d 1 1 2.0 x\n",
+    "an unknown document": "q1 Q0 d9 1 2.0 x\n",
+    "an unknown query": "q9 Q0 d1 1 2.0 x\n",
+    "wrong JSON": '{"metadata": ',
+}
+
+
+@pytest.mark.parametrize("what", BAD_RUNS)
+def test_bad_runs_are_one_line_and_leave_nothing(
+    folder: Path, tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "x.run"
+    run.write_text(BAD_RUNS[what])
+    before = sorted(tmp_path.rglob("*"))
+    assert main(["pool", str(run), "-c", str(folder), "-o", str(tmp_path / "out.jsonl.gz")]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert [line for line in lines if not line.startswith("rubric_measures: warning: ")] == lines[-1:] != []
+    assert sorted(tmp_path.rglob("*")) == before and run.read_text() == BAD_RUNS[what]
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("docs.jsonl", ""),
+        ("docs.jsonl", '{"doc_id": "d1"'),
+        ("docs.jsonl", '{"doc_id": "d1", "text": 3}\n'),
+        ("docs.jsonl", '{"doc_id": "d1", "text": "a"}\n{"doc_id": "d1", "text": "b"}\n'),
+        ("docs.jsonl.gz", "\x1f\x8b\x08\x00"),
+        ("queries.tsv", "q1 no tab\n"),
+        ("qrels.txt", "q1 0 d1 high\n"),
+        ("answers/gpt.jsonl", "{}\n"),
+    ],
+)
+def test_bad_collections_are_one_line_and_leave_nothing(
+    folder: Path, tmp_path: Path, file: str, content: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if file.endswith(".gz"):
+        (folder / "docs.jsonl").unlink()
+    (folder / file).write_bytes(content.encode("latin-1"))
+    before = sorted(tmp_path.rglob("*"))
+    assert main(["pool", "-c", str(folder), "-o", str(tmp_path / "out.jsonl.gz")]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1 and Path(file).name in lines[0]
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    name=st.sampled_from(["docs.jsonl", "queries.tsv", "qrels.txt", "runs/bm25.run", "answers/gpt.jsonl"]),
+    position=st.integers(0, 10**6),
+    new=st.binary(max_size=3),
+)
+def test_mutated_files_pool_or_stop_in_one_line(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, position: int, new: bytes
+) -> None:
+    path, out = folder / name, tmp_path / "out.jsonl"
+    data = path.read_bytes()
+    position %= len(data)
+    path.write_bytes(data[:position] + new + data[position + 1 :])
+    try:
+        status = main(["pool", "-c", str(folder), "-o", str(out)])
+        lines = capsys.readouterr().err.splitlines()
+        errors = [line for line in lines if not line.startswith("rubric_measures: warning: ")]
+        assert (status, len(errors), out.exists()) in {(0, 0, True), (2, 1, False)}
+    finally:
+        path.write_bytes(data)
+        out.unlink(missing_ok=True)
+
+
+def test_no_such_collection(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pool", "-c", str(tmp_path / "none"), "-o", str(tmp_path / "out.jsonl")]) == 2
+    assert "no such folder, file or ir_datasets id" in capsys.readouterr().err
+
+
+def test_windows_line_ends_bom_and_odd_ids(folder: Path, tmp_path: Path) -> None:
+    odd = "d/é%20#"
+    (folder / "docs.jsonl").write_bytes(
+        b"\xef\xbb\xbf" + json.dumps({"doc_id": odd, "text": "t"}, ensure_ascii=False).encode() + b"\r\n"
+    )
+    (folder / "queries.tsv").write_bytes("\ufeffq/1 ü\ttext\r\n".encode())
+    run = tmp_path / "x.run"
+    run.write_bytes(f"q/1%C2%A0ü Q0 {odd} 1 1.0 x\r\n".replace("%C2%A0", "_").encode())
+    (folder / "queries.tsv").write_bytes("\ufeffq/1_ü\ttext\r\n".encode())
+    out = tmp_path / "out.jsonl.gz"
+    assert main(["pool", str(run), "-c", str(folder), "-o", str(out)]) == 0
+    assert [(group.query_id, list(places(group))) for group in load_graded(out)] == [("q/1_ü", [odd])]

@@ -1,0 +1,132 @@
+"""The commands of docs/answers.md, run as they stand there with a scripted model; scores worked out by hand."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.cli import main
+from rubric_measures.formats.leaderboards import read_leaderboard
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "answers.md"
+ANSWERS = {
+    "a": {"tea": ["Boil water.", "Pour it over the leaves."], "frost": ["Ice crystals form."]},
+    "b": {"tea": ["Ships sail."], "frost": []},
+}
+NUGGETS = {"tea": [("boil water", "vital"), ("pour over leaves", "okay")], "frost": [("ice crystals", "vital")]}
+RULES: list[tuple[list[str], str]] = [
+    (["Passage: Boil water. Pour", "boil water"], '["support", "partial_support"]'),
+    (["Passage: Ice", "ice crystals"], '["support"]'),
+    (["boil water"], '["not_support", "not_support"]'),
+]
+
+
+def _lines(path: Path, rows: list[object]) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def _files() -> None:
+    for run_id, topics in ANSWERS.items():
+        reports: list[object] = [
+            {
+                "metadata": {"run_id": run_id, "narrative_id": topic},
+                "references": ["d1"],
+                "answer": [{"text": text, "citations": [0]} for text in texts],
+            }
+            for topic, texts in topics.items()
+        ]
+        _lines(Path("runs", f"{run_id}.jsonl"), reports)
+    _lines(
+        Path("topics.jsonl"),
+        [{"qid": "tea", "query": "how is tea made", "word_limit": 6}, {"qid": "frost", "query": "x"}],
+    )
+    bank: list[object] = [
+        {
+            "query_id": topic,
+            "query_text": topic,
+            "items": [{"nugget_text": t, "importance": i, "facet_id": "all"} for t, i in nuggets],
+        }
+        for topic, nuggets in NUGGETS.items()
+    ]
+    _lines(Path("nuggets.jsonl"), bank)
+    _lines(Path("model.jsonl"), [{"contains": contains, "reply": reply} for contains, reply in RULES])
+
+
+def _commands(block: int) -> list[list[str]]:
+    text = PAGE.read_text(encoding="utf-8").split("```sh\n")[block].split("```")[0]
+    commands = [
+        shlex.split(line.replace("runs/*.jsonl", "runs/a.jsonl runs/b.jsonl")) for line in text.strip().split("\n")
+    ]
+    return [[part.replace("$MODEL", "scripted:model.jsonl") for part in command[1:]] for command in commands]
+
+
+def test_from_answers_to_scores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _files()
+    pool, grade, leaderboard = _commands(1)
+    assert main(pool) == 0
+    said = capsys.readouterr().err
+    assert "1 answers are empty and score 0 (such as that of run b to query frost)" in said
+    # "Boil water. Pour it over the leaves." has seven words.
+    assert "run a has 7 of 6 words for query tea" in said
+    assert main(grade) == 0
+    assert main([*leaderboard[:-2], "-o", "trec_eval", "--no-overall"]) == 0
+    Path("board.txt").write_text(capsys.readouterr().out, encoding="utf-8")
+    table = read_leaderboard("board.txt")
+    # a: tea: vital 1, okay 0.5; frost: vital 1. V = 1; W = ((1 + 0.25) / 1.5 + 1) / 2; A = (1.5 / 2 + 1) / 2.
+    assert table.column("NuggetV(strict=True)") == {"a": 1.0, "b": 0.0, "_max_": 1.0, "_median_": 0.5, "_min_": 0.0}
+    assert table.column("NuggetW")["a"] == 0.9167
+    assert table.column("NuggetA")["a"] == 0.875
+    # L: a has 7 and 3 words, b 2 and none.
+    assert table.column("L") == {"a": 5.0, "b": 1.0, "_max_": 5.0, "_median_": 3.0, "_min_": 1.0}
+    assert table.per_query("L")["b"] == {"tea": 2.0, "frost": 0.0}
+    assert main(leaderboard) == 0
+    for command in _commands(3):
+        assert main(command) == 0
+
+
+def test_a_run_of_empty_answers_has_its_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _files()
+    silent = [{"query_id": topic, "run_id": "silent", "text": " "} for topic in ("tea", "frost")]
+    _lines(Path("runs/silent.jsonl"), list(silent))
+    pool, grade, leaderboard = _commands(1)
+    pool.insert(1, "runs/silent.jsonl")
+    assert main(pool) == 0
+    assert "kept with empty passages, and score 0: silent" in capsys.readouterr().err
+    # The scripted model has a reply for every passage with words; nobody asks it about the empty one.
+    assert main(grade) == 0
+    capsys.readouterr()
+    assert main([*leaderboard[:-2], "-o", "json", "--no-overall"]) == 0
+    board = json.loads(capsys.readouterr().out)
+    (row,) = [run["measures"] for run in board["runs"] if run["run_id"] == "silent"]
+    for measure in ("NuggetV(strict=True)", "NuggetV", "NuggetW", "NuggetA"):
+        assert (row[measure]["mean"], row[measure]["queries"], row[measure]["coverage"]) == (0.0, 2, 1.0)
+    assert row["L"]["mean"] == 0.0
+
+
+def test_assignments_need_no_grading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    nuggets = [
+        {"text": "x", "importance": "vital", "assignment": "failed"},
+        {"text": "y", "importance": "okay", "assignment": "support"},
+    ]
+    _lines(Path("assignments.jsonl"), [{"qid": "q", "run_id": "a", "answer_text": "w w", "nuggets": nuggets}])
+    (command,) = _commands(2)
+    # V: its only nugget failed, so it cannot be scored; the command says so.
+    assert main([*command, "-o", "trec_eval", "--no-overall"]) == 1
+    assert "NuggetV\t" not in capsys.readouterr().out
+    assert main([*command, "-o", "trec_eval", "--no-overall", "--on-failed", "zero"]) in (0, 1)
+    Path("board.txt").write_text(capsys.readouterr().out, encoding="utf-8")
+    assert read_leaderboard("board.txt").column("NuggetV") == {"a": 0.0}
+    assert read_leaderboard("board.txt").column("NuggetA") == {"a": 0.5}

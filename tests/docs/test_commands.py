@@ -1,0 +1,65 @@
+"""Every command that README and guides show is one that the program takes; those of the README run on the example."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.cli import _command_parser, main
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md"))]
+# A line of a code block, fenced or indented, with or without prompt; a comment or another program may follow.
+COMMAND = re.compile(r"^(?: {4})?(?:\$ )?rubric_measures (?P<line>[a-z].*?)(?:\s+#\s.*|\s+&&.*)?$", re.MULTILINE)
+
+
+def commands(page: str) -> list[list[str]]:
+    # A backslash at the end of a line goes on with the next one.
+    text = re.sub(r"\\\n\s*", " ", (ROOT / page).read_text(encoding="utf-8"))
+    return [shlex.split(match["line"]) for match in COMMAND.finditer(text)]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_are_taken(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, *arguments in commands(page):
+        parser, _ = _command_parser(name)
+        try:
+            parser.parse_intermixed_args(arguments)
+        except SystemExit:
+            pytest.fail(f"{page}: {name} {' '.join(arguments)}: {capsys.readouterr().err}")
+
+
+def test_pages_with_commands_are_run_by_a_test() -> None:
+    """A page that shows commands has its test; what needs a real model or a browser is left to the tests of those."""
+    tested = {f"docs/{path.stem.removeprefix('test_').replace('_', '-')}.md" for path in
+              (ROOT / "tests" / "docs").glob("test_*.py")}  # fmt: skip
+    shown = {page for page in PAGES for command in commands(page) if not {"hf", "openai"} & _models(command)}
+    assert shown - {"README.md", "docs/review.md"} <= tested
+
+
+def _models(command: list[str]) -> set[str]:
+    return {part.partition(":")[0] for part in command}
+
+
+def test_the_readme_s_main_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    example = ROOT / "resources" / "example"
+    shutil.copytree(example, "docs", ignore=shutil.ignore_patterns("graded*", "answers", "runs"))
+    shutil.copy(example / "questions.jsonl", "questions.jsonl")
+    shutil.copy(example / "runs" / "bm25.run", "bm25.run")
+    shutil.copy(example / "runs" / "fusion.run", "dense.run")
+    shown = [command for command in commands("README.md") if command[0] != "review"]
+    assert [command[0] for command in shown] == ["pool", "grade", "leaderboard", "evaluate", "qrels"]
+    outputs = []
+    for command in shown:
+        assert main(command) == 0, (command, capsys.readouterr().err)
+        outputs.append(capsys.readouterr().out)
+    assert [line.split()[0] for line in outputs[2].splitlines()[:4]] == ["run", "_overall_", "bm25", "fusion"]
+    assert outputs[3].splitlines()[0].startswith("q01\tRubricCover(rel=4)@20\t")
+    assert Path("rubric.qrels").read_text(encoding="utf-8").startswith("q01 ")

@@ -1,0 +1,46 @@
+"""The commands of docs/tournament.md, run as they stand there; the numbers that the page prints."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.cli import main
+from rubric_measures.formats.leaderboards import read_leaderboard
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "tournament.md").read_text(encoding="utf-8")
+
+
+def test_the_walkthrough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(ROOT / "resources" / "example", "example")
+    blocks = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+    commands = [shlex.split(line) for block in blocks for line in block.splitlines()]
+    names = ["tournament", "pool", "grade", "leaderboard", "tournament", "correlate"]
+    assert [command[:2] for command in commands] == [["rubric_measures", name] for name in names]
+    outputs = []
+    for command in commands:
+        assert main(command[1:]) == 0
+        outputs.append(capsys.readouterr())
+    printed = re.findall(r"```text\n(.*?)```", PAGE, re.S)
+    assert outputs[0].out == printed[0]
+    notes = outputs[0].err
+    for said in ("concise has none to q06", "50 games (50 new)", "thorough won every game", "only 9 queries"):
+        assert said in notes
+    nuggets, games = (read_leaderboard(name) for name in ("nuggets.tsv", "tournament.tsv"))
+    rows = [
+        f"| {run_id} | {value:.4f} | {games.column('BradleyTerry')[run_id]} | {games.column('WinRate')[run_id]} |"
+        for run_id, value in nuggets.column("NuggetV(rel=3)@20").items()
+    ]
+    assert [row for row in rows if row not in PAGE] == []
+    scores = dict(line.split()[:3:2] for line in outputs[-1].out.splitlines())
+    assert scores == {"measure": "kendall", "BradleyTerry": "1.0000", "WinRate": "1.0000"}
+
+
+def test_the_page_names_every_measure_of_a_tournament() -> None:
+    assert all(f"**{name}**" in PAGE for name in ("BradleyTerry", "Elo", "order noise", "interval", "group"))

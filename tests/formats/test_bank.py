@@ -1,0 +1,202 @@
+"""Tests of test bank files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rubric_measures.base.entities import RubricItem, TestBank, make_item_id
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.formats.bank import BankEntry, bank_entries, bank_of_entries, load_bank, read_bank, write_bank
+
+SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
+
+QUESTION = {
+    "query_id": "q1",
+    "question_id": "q1/x",
+    "question_text": "What is skin?",
+    "gold_answers": ["an organ"],
+    "info": {"by": "ada"},
+    "importance": "vital",
+    "weight": -2,
+    "mine": [1],
+}
+NUGGET = {"nugget_id": "q1/T/y", "nugget_text": "Skin is an organ."}
+LINES = [
+    {"query_id": "q1", "query_text": "skin", "test_collection": "t", "hash": "2025", "items": [QUESTION]},
+    {"query_id": "q1", "facet_id": "T", "facet_text": "Layers", "query_text": "skin", "items": [NUGGET], "more": {}},
+    {"query_id": "q/2 é", "items": []},
+]
+
+
+def write_lines(path: Path, *values: Any) -> Path:
+    """Writes JSON lines; gzipped by name."""
+    data = "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values).encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+def test_bank_of_a_file_with_facets(tmp_path: Path) -> None:
+    bank = load_bank(write_lines(tmp_path / "b.jsonl.gz", *LINES))
+    assert dict(bank.items) == {
+        "q1": (
+            RubricItem("q1/x", "q1", "What is skin?", "question", None, ("an organ",), "vital", -2.0),
+            RubricItem("q1/T/y", "q1", "Skin is an organ.", "nugget", "T"),
+        ),
+        "q/2 é": (),
+    }
+    assert (dict(bank.query_texts), dict(bank.facet_texts)) == ({"q1": "skin"}, {("q1", "T"): "Layers"})
+
+
+def test_identity(tmp_path: Path) -> None:
+    entries = read_bank(write_lines(tmp_path / "a.jsonl", *LINES))
+    write_bank(tmp_path / "b.jsonl.gz", entries)
+    assert [json.loads(line) for line in gzip.decompress((tmp_path / "b.jsonl.gz").read_bytes()).splitlines()] == LINES
+    assert read_bank(tmp_path / "b.jsonl.gz") == entries
+
+
+TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8).filter(lambda text: text.strip())
+
+
+@given(
+    st.dictionaries(
+        TEXT,
+        st.lists(
+            st.builds(
+                lambda text, kind, gold, importance, weight: (text, kind, tuple(gold), importance, weight),
+                TEXT,
+                st.sampled_from(["question", "nugget"]),
+                st.lists(st.text(st.characters(codec="utf-8")), max_size=2),
+                st.sampled_from(["vital", "okay", None]),
+                st.none() | st.floats(allow_nan=False, allow_infinity=False),
+            ),
+            max_size=4,
+            unique_by=lambda row: row[0].strip(),
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_a_bank_survives_its_entries(content: dict[str, list[Any]]) -> None:
+    bank = TestBank(
+        {
+            query_id: tuple(
+                RubricItem(make_item_id(query_id, text), query_id, text, kind, None, gold, importance, weight)
+                for text, kind, gold, importance, weight in rows
+            )
+            for query_id, rows in content.items()
+        }
+    )
+    assert bank_of_entries(bank_entries(bank)).items == bank.items
+
+
+def test_entries_of_a_bank_with_facets(tmp_path: Path) -> None:
+    bank = load_bank(write_lines(tmp_path / "b.jsonl", *LINES))
+    write_bank(tmp_path / "c.jsonl", bank_entries(bank, test_collection="mine", info={"by": "ada"}))
+    written = [json.loads(line) for line in (tmp_path / "c.jsonl").read_text().splitlines()]
+    assert [(line["query_id"], line.get("facet_id"), line.get("facet_text")) for line in written] == [
+        ("q1", None, None),
+        ("q1", "T", "Layers"),
+        ("q/2 é", None, None),
+    ]
+    assert all(line["test_collection"] == "mine" and line["info"] == {"by": "ada"} for line in written)
+    assert load_bank(tmp_path / "c.jsonl") == bank
+
+
+def test_edited_banks(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    line = {
+        "query_id": 5,
+        "items": [
+            {"question_text": "No id?"},
+            {"question_id": "5/old-md5", "question_text": "Changed text?"},
+            {"question_id": "5/old-md5", "question_text": "Changed text? "},
+        ],
+    }
+    with caplog.at_level(logging.WARNING, "rubric_measures"):
+        bank = load_bank(write_lines(tmp_path / "b.jsonl", line))
+    assert [item.item_id for item in bank] == [make_item_id("5", "No id?"), "5/old-md5"]
+    assert [message.rpartition(".jsonl: ")[2] for message in caplog.messages] == [
+        "query ids of 1 lines are numbers; read as text",
+        "1 items come twice in their query; the first is kept",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([], "holds no test bank entries"),
+        ([["q1", []]], "b.jsonl:1: expected a test bank entry"),
+        ([{"query_id": "q1"}], "b.jsonl:1: items: required field is missing"),
+        ([{"query_id": "q1", "items": [{}]}], "b.jsonl:1: items[0]: an item is either a question"),
+        ([{"query_id": "q1", "items": [{**QUESTION, **NUGGET}]}], "b.jsonl:1: items[0]: an item is either"),
+        ([{"query_id": "q1", "items": [{"question_id": "x"}]}], "b.jsonl:1: items[0]: the item has no question_text"),
+        ([{"query_id": "q1", "items": [{**QUESTION, "importance": "huge"}]}], "b.jsonl:1: items[0].importance: Input"),
+        ([{"query_id": "q1", "items": [{**QUESTION, "weight": "3"}]}], "b.jsonl:1: items[0].weight: Input should be"),
+        ([{"query_id": "q2", "items": [QUESTION]}], "b.jsonl:1: items[0].query_id: the item belongs to query 'q1'"),
+        ([LINES[0], {**LINES[0], "query_text": "hair"}], "b.jsonl:2: query 'q1' has two texts"),
+        (
+            [LINES[0], {**LINES[0], "items": [{**QUESTION, "question_text": "Other?"}]}],
+            "b.jsonl:2: item 'q1/x' has two texts",
+        ),
+    ],
+)
+def test_wrong_banks(tmp_path: Path, lines: list[Any], message: str) -> None:
+    with pytest.raises(FormatError) as caught:
+        load_bank(write_lines(tmp_path / "b.jsonl", *lines))
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_nothing_to_write(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no test bank entries"):
+        write_bank(tmp_path / "b.jsonl", [])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_our_names_make_an_entry() -> None:
+    entry = BankEntry(query_id="q", items=[])
+    assert entry.model_dump(by_alias=True, exclude_unset=True) == {"query_id": "q", "items": []}
+
+
+VALID = "".join(json.dumps(line) + "\n" for line in LINES).encode()
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.integers(0, len(VALID) - 1), st.binary(max_size=3)), min_size=1, max_size=3))
+def test_mutated_banks(tmp_path: Path, edits: list[tuple[int, bytes]]) -> None:
+    data = VALID
+    for position, new in edits:
+        position %= len(data)
+        data = data[:position] + new + data[position + 1 :]
+    path = tmp_path / "b.jsonl"
+    path.write_bytes(data)
+    try:
+        load_bank(path)
+    except InputError as error:
+        assert len(str(error).splitlines()) == 1 and str(path) in str(error)
+
+
+def test_real_bank(tmp_path: Path) -> None:
+    source = SHARED / "workbench-golden" / "dl20-scale-questions.jsonl.gz"
+    if not source.exists():
+        pytest.skip("the shared data folder is absent")
+    bank = load_bank(source)
+    assert (len(bank.items), len(bank)) == (54, 540)
+    write_bank(tmp_path / "b.jsonl", read_bank(source))
+    with gzip.open(source) as before, (tmp_path / "b.jsonl").open() as after:
+        assert [json.loads(line) for line in before] == [json.loads(line) for line in after]
+
+
+def test_a_key_that_comes_twice_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "bank.jsonl"
+    item = '{"question_id": "i", "question_text": "a?"}'
+    path.write_text(f'{{"query_id": "q1", "items": [{item}]}}\n{{"query_id": "q2", "items": [], "items": [{item}]}}\n')
+    with pytest.raises(FormatError, match=r"bank.jsonl:2: the key 'items' comes twice in one object; keep one"):
+        load_bank(path)

@@ -1,0 +1,229 @@
+"""Tests of leaderboard files: every form, how it is told, what is refused, identity after writing."""
+
+import json
+import logging
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
+from rubric_measures.formats.leaderboard_forms import COLUMNS
+from rubric_measures.formats.leaderboard_writers import write_leaderboard
+from rubric_measures.formats.leaderboards import FORMS, Form, LeaderboardTable, Score, read_leaderboard
+
+ROWS = (
+    Score("r1", "V", "t1", 0.5),
+    Score("r1", "V", "all", 0.5),
+    Score("r2", "V", "t1", 1 / 3),
+    Score("r2", "V", "all", 1 / 3),
+)
+TABLE = LeaderboardTable(ROWS)
+
+
+def _write(folder: Path, text: str, name: str = "board.txt") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("form", ["ir_measures", "tot", "rag4reports", "ranking", "jsonl", "json"])
+def test_forms_of_several_runs_are_told_by_their_content(tmp_path: Path, form: Form) -> None:
+    write_leaderboard(tmp_path / "a", TABLE, form)
+    assert read_leaderboard(tmp_path / "a") == TABLE
+    write_leaderboard(tmp_path / "b", read_leaderboard(tmp_path / "a"), form)
+    assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text()
+
+
+@pytest.mark.parametrize("form", ["trec_eval", "query"])
+def test_forms_of_one_run(tmp_path: Path, form: Form) -> None:
+    table = LeaderboardTable(ROWS[:2])
+    write_leaderboard(tmp_path / "r1.txt", table, form)
+    assert read_leaderboard(tmp_path / "r1.txt") == table
+    with pytest.raises(InputError, match="holds one run a file; the table has 2"):
+        write_leaderboard(tmp_path / "both", TABLE, form)
+    assert not (tmp_path / "both").exists()
+
+
+def test_every_long_form_without_all_needs_the_topics(tmp_path: Path) -> None:
+    for form in COLUMNS:
+        rows = ROWS[:1] if "run" not in COLUMNS[form] else ROWS[::2]
+        write_leaderboard(tmp_path / "r1", LeaderboardTable(rows), form)
+        if form != "ranking":
+            with pytest.raises(FormatError, match=r"could be any of .*; name the form or the topics"):
+                read_leaderboard(tmp_path / "r1")
+        assert read_leaderboard(tmp_path / "r1", topics=["t1", "t2"]).rows == rows
+        assert read_leaderboard(tmp_path / "r1", form=form).rows == rows
+
+
+def test_known_names_tell_the_columns_where_not_all_are_known(tmp_path: Path) -> None:
+    path = _write(tmp_path, "a V t1 0.5\nb V t9 0.25\n")
+    for known in ({"runs": ["a"]}, {"measures": ["V"], "runs": ["b", "z"]}, {"topics": ["t1", "t2"]}):
+        # Runs alone leave `run topic measure` and `run measure topic`.
+        if set(known) == {"runs"}:
+            with pytest.raises(FormatError, match="could be any of"):
+                read_leaderboard(path, **known)
+        else:
+            assert read_leaderboard(path, **known).per_query("V") == {"a": {"t1": 0.5}, "b": {"t9": 0.25}}
+
+
+def test_trec_eval_names_its_run_and_its_text_values_are_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = _write(tmp_path, "runid          \tall\tbm25\nmap            \tall\t0.25\ncomment\tall\tgood\n")
+    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
+        table = read_leaderboard(path)
+    assert table.rows == (Score("bm25", "map", "all", 0.25),)
+    assert "1 lines of 1 text measures were left out" in caplog.text
+    assert read_leaderboard(path, run_id="mine").run_ids == ("mine",)
+
+
+def test_wide_keeps_errors_and_coverage_and_counts_text_and_empty_cells(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = "run_id\tV\tstderr:V\tcoverage:V\tnote\tW\nmy run\t0.5\t0.1\t1.0\tgood\t-\nr2\t0.25\t-\t0.5\tbad\t1\n"
+    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
+        table = read_leaderboard(_write(tmp_path, text))
+    assert table.rows == (
+        Score("my run", "V", "all", 0.5, 0.1, 1.0),
+        Score("r2", "V", "all", 0.25, None, 0.5),
+        Score("r2", "W", "all", 1.0),
+    )
+    assert "1 columns without any number" in caplog.text
+    assert "1 empty cells" in caplog.text
+    write_leaderboard(tmp_path / "again.tsv", table, "wide")
+    assert read_leaderboard(tmp_path / "again.tsv") == table
+    assert table.column("V") == {"my run": 0.5, "r2": 0.25}
+    assert table.errors("V") == {"my run": 0.1}
+
+
+def test_workbench_table_and_official_ranks(tmp_path: Path) -> None:
+    path = _write(tmp_path, "method\tExamCover\t+/-\tstd-err\n_overall_\t1.000\t+/-\t0.000\ns1\t0.5\t+/-\t0.1\n")
+    table = read_leaderboard(path)
+    assert table.rows == (
+        Score("_overall_", "ExamCover", "all", 1.0, 0.0),
+        Score("s1", "ExamCover", "all", 0.5, 0.1),
+    )
+    write_leaderboard(tmp_path / "b.tsv", table, "workbench")
+    assert read_leaderboard(tmp_path / "b.tsv") == table
+    ranks = read_leaderboard(_write(tmp_path, json.dumps({"a": 1, "b": 2}), "ranks.json"))
+    assert ranks.rows == (Score("a", "rank", "all", 1.0), Score("b", "rank", "all", 2.0))
+    write_leaderboard(tmp_path / "c.json", ranks, "dict")
+    assert json.loads((tmp_path / "c.json").read_text()) == {"a": 1, "b": 2}
+    assert read_leaderboard(_write(tmp_path, json.dumps({"a": 0.5}), "scores.json")).measures == ("score",)
+    assert read_leaderboard(_write(tmp_path, json.dumps({"a": 3}), "x.json"), measure="P@5").measures == ("P@5",)
+
+
+def test_own_json_keeps_everything(tmp_path: Path) -> None:
+    rows = (Score("r1", "V", "t1", 0.5), Score("r1", "V", "all", 0.5, 0.1, 0.9, 1, 2))
+    table = LeaderboardTable(rows, "measure:V", {"r1": ("t9",)})
+    write_leaderboard(tmp_path / "a.json", table, "json")
+    assert read_leaderboard(tmp_path / "a.json") == table
+    assert table.per_query("V") == {"r1": {"t1": 0.5}}
+    assert (table.query_ids, table.measures, table.run_ids) == (("t1",), ("V",), ("r1",))
+    with pytest.raises(UnknownNameError, match="unknown measure 'W'"):
+        table.column("W")
+
+
+def test_what_a_form_cannot_hold_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
+        write_leaderboard(tmp_path / "a.tsv", TABLE, "wide")
+        write_leaderboard(tmp_path / "b.txt", LeaderboardTable((Score("r 1", "V", "all", 1.0, 0.1),)))
+    assert "no place for 2 values of single topics" in caplog.text
+    assert "no place for 1 standard errors" in caplog.text
+    assert (tmp_path / "b.txt").read_text() == "r%201\tall\tV\t1.0\n"
+    with pytest.raises(InputError, match="aggregates of one measure; the table has 2"):
+        write_leaderboard(tmp_path / "c", LeaderboardTable((*ROWS, Score("r1", "W", "all", 1.0))), "dict")
+    with pytest.raises(UnknownNameError, match="unknown leaderboard form"):
+        write_leaderboard(tmp_path / "c", TABLE, "widest")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", ": is empty"),
+        ("r1 all V nan\n", ":1: value: 'nan' is not a finite number"),
+        ("r1 all V 1\nr1 t1 V x\n", ":2: value: 'x' is not a finite number"),
+        ("r1 all V 1\nr1 all V\n", ":2: has 3 columns; expected 4: run topic measure value"),
+        ("r1 all V 1\nr1 all V 2\n", ":2: r1 V all was 1.0 before, now 2.0"),
+        ("all V\n", ":1: has 2 columns"),
+        ("t1 X r1 1 0.5 V\n", ":1: has six columns, but is not"),
+        ("run_id\tV\nr1\n", ":2: has 1 cells, the header 2"),
+        ("run_id\tV\tV\nr1\t1\t1\n", ":1: names a column twice"),
+        ("run_id\tV\nr1\t1\nr2\thigh\n", ":3: V: 'high' is not a finite number"),
+        ('{"run_id": "a", "measure": "V", "value": 1}\n', ":1: topic_id: is missing"),
+        ('{"run_id": "a"\n', ":1: is not JSON"),
+        (f'{{"run_id": "a", "measure": "V", "value": {"9" * 5000}}}', ":1: is not JSON (a number is too long)"),
+        ('{"a": true}', ": a: 'True' is not a finite number"),
+        ("[1]", ": is a JSON list"),
+        ('{"format": "rubric_measures leaderboard 1"}', ": is not a 'rubric_measures leaderboard 1' file"),
+    ],
+)
+def test_bad_files_are_refused_with_file_and_line(tmp_path: Path, text: str, message: str) -> None:
+    path = _write(tmp_path, text)
+    with pytest.raises(FormatError) as error:
+        read_leaderboard(path)
+    assert str(error.value).startswith(f"{path}{message}")
+
+
+def test_repeated_lines_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
+        assert len(read_leaderboard(_write(tmp_path, "r1 all V 1\nr1 all V 1.0\n")).rows) == 1
+    assert "1 lines repeat" in caplog.text
+
+
+_NAMES = st.text(st.characters(exclude_categories=("Cs", "Cc", "Z")), min_size=1, max_size=6).filter(
+    lambda name: name.split() == [name]
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    values=st.dictionaries(
+        st.tuples(_NAMES, _NAMES, st.one_of(st.just("all"), _NAMES)), st.floats(-1e9, 1e9), min_size=1, max_size=8
+    ),
+    form=st.sampled_from(["ir_measures", "tot", "rag4reports", "ranking", "jsonl"]),
+)
+def test_any_table_is_the_same_after_writing(
+    tmp_path_factory: pytest.TempPathFactory, values: dict[tuple[str, str, str], float], form: Form
+) -> None:
+    table = LeaderboardTable(tuple(Score(*key, value) for key, value in values.items()))
+    path = tmp_path_factory.mktemp("board") / "board"
+    write_leaderboard(path, table, form)
+    assert read_leaderboard(path, form=form) == table
+
+
+_PIECES = st.sampled_from(
+    ["r1", "all", "V", "0.5", "nan", "\n", "\t", " ", "{", "}", '"a"', ":", ",", "[", "run_id", "+/-", "Q0", "é"]
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(text=st.lists(_PIECES, max_size=30).map("".join), form=st.sampled_from([None, *FORMS]))
+def test_mutated_files_are_read_or_refused_in_one_line(
+    tmp_path_factory: pytest.TempPathFactory, text: str, form: Form | None
+) -> None:
+    path = tmp_path_factory.mktemp("mutated") / "board"
+    path.write_text(text)
+    try:
+        read_leaderboard(path, form=form)
+    except InputError as error:
+        assert "\n" not in str(error)
+
+
+def test_real_files() -> None:
+    data = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
+    if not (data / "kiddie").is_dir():
+        pytest.skip("the public data are not here")
+    path = data / "kiddie" / "kiddie.eval.txt"
+    with pytest.raises(FormatError, match="could be any of"):
+        read_leaderboard(path)
+    table = read_leaderboard(path, topics=[str(topic) for topic in range(1001, 1123)])
+    assert (table.run_ids, table.measures) == (("berry", "ewe"), ("SCORE", "HAS_KEYWORDS"))
+    assert len(table.rows) == 400
+    ranks = read_leaderboard(data / "workbench-golden" / "dl20-scale-official-leaderboard.json")
+    assert ranks.column("rank")["sys00"] == 1
+    cover = read_leaderboard(data / "workbench-golden" / "cover-tau4.tsv")
+    assert len(cover.run_ids) == len(cover.errors("ExamCover")) == 61

@@ -1,0 +1,117 @@
+"""Tests of weighted criteria and preloads: banks of them, identity after writing, real files."""
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rubric_measures.base.entities import RubricItem, TestBank
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.formats import nugget_sets
+from rubric_measures.formats.nugget_sets import (
+    bank_of_preload,
+    bank_of_rubrics,
+    facet_ids,
+    preload_of_bank,
+    read_preload,
+    read_rubrics,
+    rubric_lines,
+    write_preload,
+    write_rubrics,
+)
+
+SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
+RUBRICS = {
+    "qid": "q1",
+    "domain": "STEM",
+    "rubrics": [
+        {"criterion": "Says what it is.", "weight": 5.0, "axis": "Explicit Criteria"},
+        {"criterion": "Rambles.", "weight": -3.0, "axis": "Communication Quality", "note": None},
+    ],
+}
+
+
+def test_facet_ids_are_words_and_never_the_same() -> None:
+    assert facet_ids([" A b? ", None, "a B!", "", "A b?", "???"]) == {"A b?": "a-b", "a B!": "a-b-2", "???": "facet"}
+
+
+@given(st.lists(st.text(max_size=80)))
+def test_every_facet_text_has_an_id_of_its_own(texts: list[str]) -> None:
+    ids = facet_ids(texts)
+    assert set(ids) == {text.strip() for text in texts if text.strip()}
+    assert len(set(ids.values())) == len(ids)
+    assert all("/" not in facet_id and not any(map(str.isspace, facet_id)) for facet_id in ids.values())
+
+
+def test_criteria_are_the_same_after_writing(tmp_path: Path) -> None:
+    path = tmp_path / "rubrics.jsonl"
+    path.write_text(json.dumps(RUBRICS) + "\n")
+    lines = read_rubrics(path)
+    write_rubrics(tmp_path / "again.jsonl", lines)
+    assert json.loads((tmp_path / "again.jsonl").read_text()) == RUBRICS
+    bank = bank_of_rubrics(lines)
+    assert [(item.text, item.weight, item.facet_id, item.kind) for item in bank] == [
+        ("Says what it is.", 5.0, "explicit-criteria", "nugget"),
+        ("Rambles.", -3.0, "communication-quality", "nugget"),
+    ]
+    assert bank_of_rubrics(rubric_lines(bank)) == bank
+    with pytest.raises(InputError, match="two lines of criteria"):
+        bank_of_rubrics([*lines, *lines])
+    with pytest.raises(InputError, match="has no weight"):
+        rubric_lines(TestBank.from_items([RubricItem("q/a", "q", "a")]))
+
+
+def test_a_preload_is_the_same_after_writing(tmp_path: Path) -> None:
+    content = {
+        "nugget_dict": {"Who?": {"Ada": ["d1"], "Lovelace": []}, "When?": {}},
+        "group_assignment": {"Who?": "UK"},
+    }
+    path = tmp_path / "nuggets_300.preload.json"
+    path.write_text(json.dumps(content))
+    preload = read_preload(path)
+    write_preload(tmp_path / "again.json", preload)
+    assert json.loads((tmp_path / "again.json").read_text()) == content
+    bank = bank_of_preload(preload, path=path)
+    assert [(item.query_id, item.text, item.facet_id, item.gold_answers) for item in bank] == [
+        ("300", "Who?", "uk", ("Ada", "Lovelace")),
+        ("300", "When?", None, ()),
+    ]
+    assert bank_of_preload(preload_of_bank(bank, "300"), "300") == bank
+    with pytest.raises(InputError, match="which query is it"):
+        bank_of_preload(preload)
+
+
+def test_bad_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text('{"nugget_dict": {"Who?": {}}, "group_assignment": {"When?": "UK"}}')
+    with pytest.raises(FormatError, match=r"bad.json: group_assignment: 'When\?' is no question"):
+        read_preload(path)
+    path.write_text('{"nugget_dict": []}')
+    with pytest.raises(FormatError, match=r"bad.json: nugget_dict: "):
+        read_preload(path)
+    path.write_text('{"qid": "1", "rubrics": [{"criterion": "x", "weight": "5"}]}')
+    with pytest.raises(FormatError, match=r"bad.json:1: rubrics\[0\].weight: "):
+        read_rubrics(path)
+
+
+def test_real_files() -> None:
+    if not (SHARED / "rag26dev").is_dir():
+        pytest.skip("the public data are not here")
+    path = SHARED / "rag26dev" / "research-rubrics-dev-rubrics.jsonl.gz"
+    lines = read_rubrics(path)
+    with gzip.open(path, "rt", encoding="utf-8") as stream:
+        rows = [json.loads(line) for line in stream]
+    assert [nugget_sets._RUBRICS.dump_python(line, exclude_unset=True) for line in lines] == rows
+    bank = bank_of_rubrics(lines)
+    assert (len(bank.items), len(bank)) == (30, 755)
+    # Penalties: 34 of −3, 25 of −5, 19 of −4, 16 of −2, 3 of −1.
+    assert sum((item.weight or 0) < 0 for item in bank) == 97
+    preload = SHARED / "ragtime" / "ragtime-nuggets_300.preload.json"
+    assert nugget_sets._PRELOAD.dump_python(read_preload(preload), exclude_unset=True) == json.loads(
+        preload.read_text()
+    )
+    assert len(bank_of_preload(read_preload(preload), path=preload).for_query("300")) == 6

@@ -1,0 +1,267 @@
+"""Tests of nuggetizer's files: labels of older files, what is refused, grades and records, identity after writing."""
+
+import gzip
+import json
+import logging
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rubric_measures.base.entities import Grade, make_item_id
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.cli import main
+from rubric_measures.formats import nuggetizer, nuggetizer_records
+from rubric_measures.formats.nuggetizer import read_assignments, read_metrics, read_nuggets, read_requests
+from rubric_measures.formats.nuggetizer_records import (
+    assignment_lines,
+    bank_of_nuggets,
+    grades_of_assignments,
+    nugget_lines,
+    records_of_assignments,
+)
+from rubric_measures.records.models import grade_of_items
+
+ASSIGNMENTS = [
+    {
+        "query": "who?",
+        "qid": "1",
+        "run_id": "a",
+        "answer_text": "Ada did.",
+        "response_length": 2,
+        "nuggets": [
+            {"text": "Ada", "importance": "vital", "assignment": "support", "reasoning": "it says so"},
+            {"text": "1843", "importance": "okay", "assignment": "partial_support"},
+            {"text": "notes", "importance": "okay", "assignment": "failed"},
+        ],
+        "own": {"x": [1, 2.5, None]},
+    },
+    {
+        "query": "who?",
+        "qid": "1",
+        "run_id": "b",
+        "answer_text": "",
+        "response_length": 0,
+        "nuggets": [{"text": "Ada", "importance": "vital", "assignment": "not_support"}],
+    },
+]
+
+
+def _write(folder: Path, rows: list[object], name: str = "file.jsonl") -> Path:
+    path = folder / name
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def _rows(path: Path) -> list[object]:
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8") as stream:
+        return [json.loads(line) for line in stream]
+
+
+def test_assignments_are_the_same_after_writing_unknown_fields_included(tmp_path: Path) -> None:
+    lines = read_assignments(_write(tmp_path, ASSIGNMENTS))
+    nuggetizer.write_assignments(tmp_path / "again.jsonl.gz", lines)
+    assert _rows(tmp_path / "again.jsonl.gz") == ASSIGNMENTS
+    assert read_assignments(tmp_path / "again.jsonl.gz") == lines
+
+
+def test_labels_of_older_files_are_read_and_written_canonically(tmp_path: Path) -> None:
+    old = [
+        {
+            "qid": 7,
+            "run_id": "r",
+            "nuggets": [{"text": "a", "importance": " Okey ", "assignment": "Partial Support"}],
+        }
+    ]
+    lines = read_assignments(_write(tmp_path, old))
+    assert (lines[0].qid, lines[0].nuggets[0].importance, lines[0].nuggets[0].assignment) == (
+        "7",
+        "okay",
+        "partial_support",
+    )
+    nuggetizer.write_assignments(tmp_path / "new.jsonl", lines)
+    assert _rows(tmp_path / "new.jsonl") == [
+        {
+            "qid": "7",
+            "run_id": "r",
+            "nuggets": [{"text": "a", "importance": "okay", "assignment": "partial_support"}],
+        }
+    ]
+
+
+def test_a_line_without_a_run_needs_one(tmp_path: Path) -> None:
+    path = _write(tmp_path, [{"qid": "1", "nuggets": []}])
+    with pytest.raises(FormatError, match=r"file.jsonl:1: run_id: names no run"):
+        read_assignments(path)
+    assert read_assignments(path, run_id="mine")[0].run_id == "mine"
+
+
+def test_assignments_are_grades_and_failed_is_a_status(tmp_path: Path) -> None:
+    lines = read_assignments(_write(tmp_path, ASSIGNMENTS))
+    ids = {text: make_item_id("1", text) for text in ("Ada", "1843", "notes")}
+    assert grades_of_assignments(lines, "g") == [
+        Grade("1", "a", 2, ids["Ada"], "graded", "support", "g"),
+        Grade("1", "a", 1, ids["1843"], "graded", "partial_support", "g"),
+        Grade("1", "a", None, ids["notes"], "failed", "failed", "g"),
+        Grade("1", "b", 0, ids["Ada"], "graded", "not_support", "g"),
+    ]
+    bank = bank_of_nuggets(lines)
+    assert [(item.item_id, item.importance) for item in bank.for_query("1")] == [
+        (ids["Ada"], "vital"),
+        (ids["1843"], "okay"),
+        (ids["notes"], "okay"),
+    ]
+    assert bank.query_texts == {"1": "who?"}
+
+
+def test_records_rank_each_answer_for_its_run(tmp_path: Path) -> None:
+    (group,) = records_of_assignments(read_assignments(_write(tmp_path, ASSIGNMENTS)))
+    assert group.query_id == "1"
+    assert [(passage.doc_id, passage.text) for passage in group.passages] == [("a", "Ada did."), ("b", "")]
+    assert [(ranking.method, ranking.rank) for ranking in group.passages[0].rankings] == [("a", 1)]
+    (entry,) = group.passages[0].exam_grades or []
+    assert grade_of_items(entry) == {make_item_id("1", "Ada"): 2, make_item_id("1", "1843"): 1}
+    assert entry.item_status == {make_item_id("1", "notes"): "failed"}
+    assert entry.prompt_info is not None and entry.prompt_info.prompt_class == "nuggets.assign"
+
+
+def test_grades_are_written_back_as_the_same_assignments(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rows = [{key: value for key, value in ASSIGNMENTS[0].items() if key != "own"}]
+    for nugget in rows[0]["nuggets"]:
+        nugget.pop("reasoning", None)
+    lines = read_assignments(_write(tmp_path, rows))
+    bank = bank_of_nuggets(lines)
+    grades = grades_of_assignments(lines)
+    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
+        again = assignment_lines(bank, grades, {("1", "a"): "Ada did."}, {("1", "a"): "a"})
+    assert again == lines
+    assert "1 nuggets have no grade and were written as failed" in caplog.text
+    with pytest.raises(InputError, match="grade 5 is no assignment"):
+        assignment_lines(bank, [Grade("1", "a", 5, "x")], {}, {})
+
+
+def test_the_better_of_two_assignments_of_one_nugget_counts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    nuggets = [{"text": "a", "assignment": "not_support"}, {"text": "a ", "assignment": "support"}]
+    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
+        grades = grades_of_assignments(
+            read_assignments(_write(tmp_path, [{"qid": "1", "run_id": "r", "nuggets": nuggets}]))
+        )
+    assert [grade.relevance for grade in grades] == [2]
+    assert "1 nuggets come twice" in caplog.text
+
+
+def test_bank_and_nuggets_are_the_same_after_writing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rows = [
+        {
+            "qid": "1",
+            "query": "who?",
+            "nuggets": [
+                {"text": "Ada", "importance": "vital", "mapped_sub_narrative": '"The person"'},
+                {"text": "1843", "mapped_sub_narrative": "The year?"},
+            ],
+        }
+    ]
+    lines = read_nuggets(_write(tmp_path, rows))
+    bank = bank_of_nuggets(lines)
+    assert [item.facet_id for item in bank] == ["the-person", "the-year"]
+    nuggetizer.write_nuggets(tmp_path / "again.jsonl", nugget_lines(bank))
+    assert _rows(tmp_path / "again.jsonl") == rows
+    assert bank_of_nuggets(read_nuggets(tmp_path / "again.jsonl")) == bank
+    rows[0]["nuggets"][1]["importance"] = "failed"
+    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
+        assert bank_of_nuggets(read_nuggets(_write(tmp_path, rows))) == bank
+    assert "1 nuggets have no importance (failed)" in caplog.text
+
+
+def test_requests_and_metrics_are_the_same_after_writing(tmp_path: Path) -> None:
+    requests = [
+        {
+            "query": {"qid": "1", "text": "who?"},
+            "candidates": [{"docid": "d", "score": 0.5, "doc": {"segment": "t", "title": "x"}, "judgment": 2}, "plain"],
+        },
+        {"query": "who?", "candidates": []},
+    ]
+    nuggetizer.write_requests(tmp_path / "r", read_requests(_write(tmp_path, requests)))
+    assert _rows(tmp_path / "r") == requests
+    scores = {"strict_vital_score": 0.5, "strict_all_score": 0.25, "vital_score": 1.0, "all_score": 0.0}
+    metrics = [{"qid": "1", **scores}, {"qid": "all", **scores}]
+    nuggetizer.write_metrics(tmp_path / "m", read_metrics(_write(tmp_path, metrics)))
+    assert _rows(tmp_path / "m") == metrics
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "is empty; expected assignments"),
+        ([{"qid": "1", "run_id": "a"}], ":1: nuggets: required field is missing"),
+        ([{"qid": "1", "run_id": "a", "nuggets": [{"text": "t", "assignment": "maybe"}]}], ":1: nuggets[0].assignment"),
+        ([{"qid": "1", "run_id": "a", "nuggets": [{"text": " ", "assignment": "failed"}]}], ":1: nuggets[0].text"),
+        ([ASSIGNMENTS[1], ASSIGNMENTS[1]], ":2: 'b 1' is already in line 1"),
+        ([[1]], ":1: "),
+    ],
+)
+def test_bad_assignments_are_refused_with_file_line_and_field(tmp_path: Path, rows: list[object], message: str) -> None:
+    with pytest.raises(FormatError) as error:
+        read_assignments(_write(tmp_path, rows))
+    assert message in str(error.value)
+    assert str(error.value).startswith(str(tmp_path))
+
+
+def test_a_query_with_two_lines_or_a_nugget_with_two_importances_is_refused(tmp_path: Path) -> None:
+    line = {"qid": "1", "nuggets": [{"text": "a", "importance": "vital"}]}
+    with pytest.raises(FormatError, match="already in line 1"):
+        read_nuggets(_write(tmp_path, [line, line]))
+    twice = {"qid": "1", "nuggets": [{"text": "a", "importance": "vital"}, {"text": "a", "importance": "okay"}]}
+    with pytest.raises(InputError, match="comes twice with different importance"):
+        bank_of_nuggets(read_nuggets(_write(tmp_path, [twice])))
+
+
+_JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.floats(-2, 2), st.sampled_from(["", "a", "vital"])),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from(["qid", "query", "nuggets", "text", "assignment", "run_id"]), inner),
+    ),
+    max_leaves=8,
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(rows=st.lists(_JSON, max_size=3), tail=st.binary(max_size=4))
+def test_mutated_files_are_read_or_refused_in_one_line(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[object], tail: bytes
+) -> None:
+    path = _write(tmp_path_factory.mktemp("mutated"), rows)
+    path.write_bytes(path.read_bytes() + tail)
+    for read in (read_nuggets, read_assignments, read_requests, read_metrics):
+        try:
+            read(path)
+        except InputError as error:
+            assert "\n" not in str(error)
+
+
+def test_the_nuggets_of_trec_rag_2025() -> None:
+    data = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "rag26dev"
+    if not data.is_dir():
+        pytest.skip("the public data are not here")
+    lines = read_nuggets(data / "rag25-dev-nuggets.jsonl.gz")
+    rows = [nuggetizer._NUGGETS.dump_python(line, exclude_unset=True) for line in lines]
+    assert rows == _rows(data / "rag25-dev-nuggets.jsonl.gz")
+    bank = bank_of_nuggets(lines)
+    assert (len(bank.items), len(bank)) == (22, 1255)
+    assert sum(item.importance == "vital" for item in bank) == 925
+    assert bank_of_nuggets(nugget_lines(bank)) == nuggetizer_records.bank_of_items(bank.items, {}, bank.facet_texts)
+
+
+@pytest.mark.parametrize("command", ["convert", "leaderboard"])
+def test_an_empty_run_id_names_no_run(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nugget = {"text": "a", "importance": "vital", "assignment": "support"}
+    line = {"qid": "q1", "query": "x", "run_id": "", "answer_text": "t", "response_length": 1, "nuggets": [nugget]}
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(line) + "\n")
+    options = ["--to", "records", "-o", str(tmp_path / "r.jsonl")] if command == "convert" else ["-m", "NuggetV"]
+    assert main([command, str(path), *options]) == 2
+    assert capsys.readouterr().err.endswith("a.jsonl:1: run_id: names no run; say which one it is\n")

@@ -1,0 +1,228 @@
+"""Tests of query files in all their forms."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.formats.queries import QueryFile, join_queries, read_queries, read_query_file, write_queries
+
+
+def put(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "q"
+    path.write_bytes(text.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"q1": "skin", "q/2 é": "a\\tb"}',
+        '{\n "q1": "skin",\n "q/2 é": "a\\tb"\n}\n',
+        '{"q1": {"title": "skin"}, "q/2 é": {"text": "a\\tb"}}',
+        '[{"id": "q1", "query": "skin"}, {"qid": "q/2 é", "text": "a\\tb"}]',
+        '{"query_id": "q1", "title": "skin"}\n{"query_id": "q/2 é", "text": "a\\tb"}\n',
+        "\ufeffq1\tskin\r\n\r\nq/2 é\ta\tb\r\n",
+    ],
+)
+def test_forms(tmp_path: Path, text: str) -> None:
+    assert read_queries(put(tmp_path, text)) == {"q1": "skin", "q/2 é": "a\tb"}
+
+
+def test_one_json_line_is_a_record(tmp_path: Path) -> None:
+    assert read_queries(put(tmp_path, '{"qid": "1", "query": "skin"}\n')) == {"1": "skin"}
+
+
+@pytest.mark.parametrize(
+    "facets",
+    ['{"T1": "Layers"}', '[{"heading_id": "T1", "heading": "Layers"}]', '[{"facet_id": "T1", "text": "Layers"}]'],
+)
+@pytest.mark.parametrize(
+    "form",
+    ['{{"squid": "tqa2:L_2", "title": "skin", "facets": {0}}}', '{{"tqa2:L_2": {{"title": "skin", "facets": {0}}}}}'],
+)
+def test_facets(tmp_path: Path, form: str, facets: str) -> None:
+    found = read_query_file(put(tmp_path, form.format(facets)))
+    assert (found.texts, found.facets) == ({"tqa2:L_2": "skin"}, {("tqa2:L_2", "T1"): "Layers"})
+
+
+def test_numbers_and_repetitions_are_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    text = '{"qid": 1, "query": "a"}\n{"qid": 2, "query": "b"}\n{"qid": "1", "query": "a"}\n'
+    with caplog.at_level(logging.WARNING, "rubric_measures"):
+        assert read_queries(put(tmp_path, text)) == {"1": "a", "2": "b"}
+    assert [message.partition(": ")[2] for message in caplog.messages] == [
+        "2 query ids are numbers; read as text",
+        "1 queries come twice with the same text",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "holds no queries"),
+        ("{}", "holds no queries"),
+        ("[]", "holds no queries"),
+        ("q1 skin", "q:1: expected `query_id<TAB>text`"),
+        ("q1\tskin\nq1\thair", "q:2: query 'q1' comes twice with different texts"),
+        ('{"q1": "skin", "q1": "hair"}', "query 'q1' comes twice with different texts"),
+        ("\tskin", "q:1: the query id is empty"),
+        ('{"q1": 3}', "q1: expected text in one of"),
+        ('{"qid": "1", "query": "a"}\n{"qid": "2"}', "q:2: expected text"),
+        ('{"qid": "1", "query": "a"}\n{"query": "2"}', "q:2: expected a query id"),
+        ('{"qid": true, "query": "a"}', "expected a query id"),
+        ('{"q1": "skin"', "is not JSON"),
+        ('{"q1": {"title": "skin", "facets": 3}}', "q1.facets: expected facets"),
+        ("[3]", "[0]: expected an object"),
+        ('{"q1": "\\ud800"}', "is not JSON"),
+        ('{"qid": "1", "query": "a"}\n{"qid": "2", "query": "a", "qid": "3"}', "q:2: the key 'qid' comes twice"),
+        ('[{"qid": "1", "query": "a", "query": "b"}]', "the key 'query' comes twice in one object"),
+        ('{"q1": {"text": "a", "text": "b"}}', "q1: the key 'text' comes twice in one object"),
+        ('{"q1": {"text": "a", "facets": {"f": "x", "f": "x"}}}', "q1: the key 'f' comes twice"),
+        ('{"q1": {"query_id": "q2", "text": "a"}}', "q1: is called 'q2' inside"),
+        ('{"qid": "1", "query": "a", "n": 1}\n{"qid": "1", "query": "a", "n": 2}', "different values of n"),
+        ('{"q1": [3]}', "q1: expected text"),
+    ],
+)
+def test_wrong_files(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(FormatError) as caught:
+        read_queries(put(tmp_path, text))
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["q.json", "q.jsonl", "q.tsv", "q.tsv.gz", "q.json.gz"])
+def test_written_queries_are_read(tmp_path: Path, name: str) -> None:
+    queries = {"q1": "skin", "q/2 é %": "“two”"}
+    write_queries(tmp_path / name, queries)
+    assert read_queries(tmp_path / name) == queries
+
+
+CAR = {
+    "tqa2:L_0002": {"text": "earth science", "facets": {"f1": "heading one", "f/2": "heading two"}},
+    "tqa2:L_0003": "plain",
+    "tqa2:L_0004": {"title": "rocks", "id": 7, "note": {"by": [{"who": "ann"}]}, "text": None},
+    "tqa2:L_0005": {
+        "query": "sky",
+        "facets": [{"id": "f1", "heading": "blue", "level": 2}, {"id": "f2", "text": "red"}],
+    },
+}
+
+
+@pytest.mark.parametrize("name", ["q.json", "q.jsonl", "q.json.gz"])
+def test_facets_and_unknown_fields_are_kept(tmp_path: Path, name: str) -> None:
+    (tmp_path / "in.json").write_text(json.dumps(CAR))
+    found = read_query_file(tmp_path / "in.json")
+    assert found.facets["tqa2:L_0002", "f/2"] == "heading two"
+    assert found.further == {"tqa2:L_0004": {"id": 7, "note": {"by": [{"who": "ann"}]}}}
+    assert found.further_of_facets == {("tqa2:L_0005", "f1"): {"level": 2}}
+    write_queries(tmp_path / name, found)
+    assert read_query_file(tmp_path / name) == found
+    # What is written once is written the same again.
+    write_queries(tmp_path / f"again-{name}", read_query_file(tmp_path / name))
+    assert (tmp_path / f"again-{name}").read_bytes() == (tmp_path / name).read_bytes()
+
+
+def test_a_table_says_what_it_cannot_hold(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "in.json").write_text(json.dumps(CAR))
+    with caplog.at_level(logging.WARNING, "rubric_measures"):
+        write_queries(tmp_path / "q.tsv", read_query_file(tmp_path / "in.json"))
+    assert [message.partition(": ")[2] for message in caplog.messages] == [
+        "facets of 2 queries, further fields of 1 queries left out: it holds ids and texts only; write .json or .jsonl"
+    ]
+    with pytest.raises(InputError, match="blanks at its ends"):
+        write_queries(tmp_path / "q.tsv", {"q": " a"})
+
+
+def test_queries_of_several_files_are_joined() -> None:
+    one = QueryFile({"q": "a"}, {("q", "f"): "x"}, {"q": {"n": 1}})
+    other = QueryFile({"q": "a", "r": "b"}, {("q", "g"): "y"}, {"q": {"m": 2}}, {("q", "g"): {"k": 0}})
+    joined = join_queries([one, other])
+    assert joined == QueryFile(
+        {"q": "a", "r": "b"}, {("q", "f"): "x", ("q", "g"): "y"}, {"q": {"n": 1, "m": 2}}, {("q", "g"): {"k": 0}}
+    )
+    for wrong, what in (
+        (QueryFile({"q": "b"}), "texts"),
+        (QueryFile({"q": "a"}, {("q", "f"): "z"}), "headings of facet 'f'"),
+        (QueryFile({"q": "a"}, {}, {"q": {"n": 2}}), "values of n"),
+    ):
+        with pytest.raises(InputError, match=f"query 'q' has different {what} in the files"):
+            join_queries([one, wrong])
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text("ab\t\n", max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["id", "text", "x"]), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+FURTHER = st.dictionaries(st.sampled_from(["note", "n", "meta"]), JSON, max_size=2)
+FACETS = st.dictionaries(
+    st.text("fg/ ", min_size=1, max_size=2), st.tuples(st.text("hé", max_size=2), FURTHER), max_size=2
+)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.dictionaries(
+        st.text("q1é/ %", min_size=1, max_size=3).filter(lambda text: text.strip() != ""),
+        st.tuples(st.text("skin \t", max_size=4), FACETS, FURTHER),
+        min_size=1,
+        max_size=3,
+    ),
+    st.sampled_from(["q.json", "q.jsonl"]),
+)
+def test_what_is_written_is_read(
+    tmp_path: Path,
+    queries: dict[str, tuple[str, dict[str, tuple[str, dict[str, object]]], dict[str, object]]],
+    name: str,
+) -> None:
+    made = QueryFile(
+        {query_id: text for query_id, (text, _, _) in queries.items()},
+        {(query_id, facet): text for query_id, (_, own, _) in queries.items() for facet, (text, _) in own.items()},
+        {query_id: more for query_id, (_, _, more) in queries.items() if more},
+        {
+            (query_id, facet): more
+            for query_id, (_, own, _) in queries.items()
+            for facet, (_, more) in own.items()
+            if more
+        },
+    )
+    write_queries(tmp_path / name, made)
+    assert read_query_file(tmp_path / name) == made
+
+
+def test_what_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="holds a tab"):
+        write_queries(tmp_path / "q.tsv", {"q": "a\tb"})
+    with pytest.raises(InputError, match="no queries"):
+        write_queries(tmp_path / "q.json", {})
+    assert list(tmp_path.iterdir()) == []
+
+
+VALID = [
+    json.dumps({"q1": "skin", "q2": {"title": "hair", "facets": {"a": "b"}}}).encode(),
+    b'{"qid": 1, "query": "a"}\n{"qid": "2", "title": "b", "facets": [{"id": "x", "heading": "y"}]}\n',
+    b"1\ta\n2\tb\n",
+]
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from(VALID), st.lists(st.tuples(st.integers(0, 10**6), st.binary(max_size=3)), min_size=1, max_size=3)
+)
+def test_mutated_files(tmp_path: Path, data: bytes, edits: list[tuple[int, bytes]]) -> None:
+    for position, new in edits:
+        position %= len(data)
+        data = (data[:position] + new + data[position + 1 :]) or b" "
+    path = tmp_path / "q"
+    path.write_bytes(data)
+    try:
+        read_queries(path)
+    except InputError as error:
+        assert len(str(error).splitlines()) == 1 and str(path) in str(error)

@@ -1,0 +1,196 @@
+"""RAGElo's CSV files: read, written, read again; and what is wrong with one, in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rubric_measures.base.entities import Grade, Preference
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.cli import main
+from rubric_measures.formats.leaderboards import LeaderboardTable, Score
+from rubric_measures.formats.ragelo import (
+    detect_kind,
+    read_ragelo_answers,
+    read_ragelo_documents,
+    read_ragelo_evaluations,
+    read_ragelo_games,
+    read_ragelo_queries,
+    read_ragelo_ranking,
+    read_rows,
+    write_ragelo_answers,
+    write_ragelo_documents,
+    write_ragelo_evaluations,
+    write_ragelo_games,
+    write_ragelo_queries,
+    write_ragelo_ranking,
+    write_rows,
+)
+from rubric_measures.formats.reports import Answer
+
+LONG = 'She said: "yes",\nthen left. ' + "word " * 40_000
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_bytes(text.encode())
+    return path
+
+
+def test_files_with_spaces_bom_and_windows_lines(tmp_path: Path) -> None:
+    path = write(tmp_path / "q.csv", '\ufeffqid, query\r\n1, What is a leap year?\r\n2, "Why, then?"\r\n')
+    assert read_ragelo_queries(path) == {"1": "What is a leap year?", "2": "Why, then?"}
+    path = write(tmp_path / "g.csv", "qid,agent_a,agent_b,raw_answer,answer\n1, x, y, long [[A]], A\n1,y,x,none,\n")
+    assert read_ragelo_games(path) == [
+        Preference("1", "x", "y", "a", answer="long [[A]]"),
+        Preference("1", "y", "x", None, "unparsed", "none"),
+    ]
+
+
+def test_what_is_written_is_read_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "x.csv.gz"
+    queries = {"q1": "a, b", "q2": ' "quoted"\n'}
+    write_ragelo_queries(path, queries)
+    assert read_ragelo_queries(path) == queries
+    answers = [Answer("q1", "x", LONG), Answer("q1", "y", "")]
+    write_ragelo_answers(path, answers)
+    assert read_ragelo_answers(path) == answers
+    grades = [Grade("q1", "d1", 2, answer=LONG), Grade("q1", "d2", None, status="unparsed", answer="?")]
+    write_ragelo_evaluations(path, grades)
+    assert read_ragelo_evaluations(path) == grades
+    games = [Preference("q1", "x", "y", "tie", answer="[[C]]"), Preference("q1", "y", "x", None, "unparsed", "?")]
+    write_ragelo_games(path, games)
+    assert read_ragelo_games(path) == games
+    table = LeaderboardTable((Score("y", "score", "all", 1017.25), Score("x", "score", "all", 998.0)))
+    write_ragelo_ranking(path, table)
+    assert read_ragelo_ranking(path) == table
+    assert caplog.messages == []
+
+
+def test_documents_are_passages_to_grade(tmp_path: Path) -> None:
+    text = 'qid,did,document\nq2,d1,"One, two"\nq1,d1,Three\nq2,d2,Four\n'
+    groups = read_ragelo_documents(write(tmp_path / "d.csv", text))
+    assert [(group.query_id, [(one.doc_id, one.text) for one in group.passages]) for group in groups] == [
+        ("q2", [("d1", "One, two"), ("d2", "Four")]),
+        ("q1", [("d1", "Three")]),
+    ]
+    write_ragelo_documents(tmp_path / "again.csv", groups)
+    assert read_ragelo_documents(tmp_path / "again.csv") == groups
+
+
+def test_further_columns_are_kept_in_rows_and_said_by_readers(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = write(tmp_path / "q.csv", "qid,lang,query\n1,en,What?\n")
+    rows = [row.fields for row in read_rows(path, "queries")]
+    write_rows(path, "queries", rows)
+    assert [row.fields for row in read_rows(path, "queries")] == rows
+    assert read_ragelo_queries(path) == {"1": "What?"}
+    assert caplog.messages == [f"{path}: 1 further columns left out: lang"]
+
+
+def test_what_has_no_place_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    games = [Preference("1", "x", "y", "a", grader="human:ada"), Preference("1", "y", "x", None, "failed", note="?")]
+    write_ragelo_games(tmp_path / "g.csv", games)
+    assert len(caplog.messages) == 1 and "1 graders and 1 notes or statuses" in caplog.messages[0]
+    assert [game.verdict for game in read_ragelo_games(tmp_path / "g.csv")] == ["a", None]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\0")), min_size=1, max_size=5))
+def test_any_text_survives(tmp_path: Path, texts: list[str]) -> None:
+    answers = [Answer(f"q{number}", "x", text) for number, text in enumerate(texts)]
+    write_ragelo_answers(tmp_path / "a.csv", answers)
+    assert read_ragelo_answers(tmp_path / "a.csv") == answers
+
+
+WRONG = {
+    "column": ("games", "qid,agent_a,agent_b,answer\n1,x,y,A\n", "x.csv:1: the header lacks raw_answer"),
+    "fields": ("queries", "qid,query\n1,What, then?\n", "x.csv:2: 3 fields; the header has 2"),
+    "verdict": ("games", "qid,agent_a,agent_b,raw_answer,answer\n1,x,y,,D\n", "x.csv:2: answer: expected A, B or C"),
+    "itself": ("games", "qid,agent_a,agent_b,raw_answer,answer\n1,x,x,,A\n", "x.csv:2: query '1': agent 'x' plays"),
+    "twice": ("games", "qid,agent_a,agent_b,raw_answer,answer\n1,x,y,,A\n1,x,y,,B\n", "x.csv:3: .*line 2 already"),
+    "answer twice": ("answers", "qid,agent,answer\n1,x,a\n1,x,b\n", "x.csv:3: the answer of x / 1 stands in line 2"),
+    "long label": (
+        "evaluations",
+        f"qid,did,raw_answer,answer\n1,d,r,{'9' * 5000}\n",
+        "x.csv:2: answer: expected a whole number",
+    ),
+    "label": ("evaluations", "qid,did,raw_answer,answer\n1,d,r,high\n", "x.csv:2: answer: expected a whole number"),
+    "score": ("ranking", "agent,score\nx,nan\n", "x.csv:2: score: expected a number; found 'nan'"),
+    "id": ("answers", "qid,agent,answer\n1,,a\n", "x.csv:2: agent: is empty"),
+    "empty": ("queries", "qid,query\n", "x.csv: holds no rows"),
+    "nothing": ("queries", "", "x.csv:1: the header lacks qid, query"),
+    "quote": ("queries", 'qid,query\n1,"open\n', "is no CSV"),
+}
+READERS = {
+    "queries": read_ragelo_queries,
+    "answers": read_ragelo_answers,
+    "evaluations": read_ragelo_evaluations,
+    "games": read_ragelo_games,
+    "ranking": read_ragelo_ranking,
+}
+
+
+@pytest.mark.parametrize("name", sorted(WRONG))
+def test_wrong_files_are_one_line(name: str, tmp_path: Path) -> None:
+    kind, text, message = WRONG[name]
+    with pytest.raises(FormatError, match=message) as caught:
+        READERS[kind](write(tmp_path / "x.csv", text))
+    assert "\n" not in str(caught.value)
+
+
+def test_kinds_are_told_by_their_header() -> None:
+    assert detect_kind("qid,did,raw_answer,answer") == "evaluations"
+    assert detect_kind("agent, score") == "ranking"
+    assert detect_kind("qid,agent,answer,extra") == "answers"
+    assert detect_kind("query_id,text") is None
+
+
+def test_a_ranking_needs_one_measure(tmp_path: Path) -> None:
+    scores = (Score("x", "V", "all", 1.0), Score("x", "W", "all", 2.0))
+    with pytest.raises(InputError, match="V, W"):
+        write_ragelo_ranking(tmp_path / "r.csv", LeaderboardTable(scores))
+    with pytest.raises(InputError, match="there are no games"):
+        write_ragelo_games(tmp_path / "g.csv", [])
+
+
+FILES = {
+    "queries": "qid,query\n1,What?\n",
+    "documents": "qid,did,document\n1,d,Text\n",
+    "answers": "qid,agent,answer\n1,x,Yes\n",
+    "evaluations": "qid,did,raw_answer,answer\n1,d,It is. 2,2\n1,e,?,\n",
+    "games": "qid,agent_a,agent_b,raw_answer,answer\n1,x,y,So [[A]],A\n1,y,x,So,\n",
+    "ranking": "agent,score\nx,1017.5\n",
+}
+OTHERS = {
+    "queries": "queries",
+    "documents": "records",
+    "answers": "answers",
+    "evaluations": "qrels",
+    "games": "games",
+    "ranking": "leaderboard:json",
+}
+
+
+@pytest.mark.parametrize("kind", sorted(FILES))
+def test_convert_reads_and_writes_each_file(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "x.csv", FILES[kind])
+    assert main(["convert", str(path), "-o", str(tmp_path / "same.csv")]) == 0
+    assert (tmp_path / "same.csv").read_text() == FILES[kind]
+    other = tmp_path / "other.jsonl"
+    assert main(["convert", str(path), "--to", OTHERS[kind], "-o", str(other)]) == 0
+    back = tmp_path / "back.csv"
+    source = ["--from", "leaderboard"] if kind == "ranking" else []
+    assert main(["convert", str(other), *source, "--to", f"ragelo:{kind}", "-o", str(back)]) == 0
+    expected = FILES[kind]
+    if kind == "evaluations":  # qrels have labels only
+        expected = "qid,did,raw_answer,answer\n1,d,,2\n"
+        assert "1 evaluations left out: they have no label" in capsys.readouterr().err
+    assert back.read_text() == expected
+
+
+def test_games_of_several_files_are_joined_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "x.csv", FILES["games"])
+    assert main(["convert", str(path), str(path), "--to", "games", "-o", str(tmp_path / "g.jsonl")]) == 2
+    assert "are in several files; keep one" in capsys.readouterr().err

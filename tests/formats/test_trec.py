@@ -1,0 +1,355 @@
+"""Tests of TREC runs and qrels: the one sort, both reading paths, what is refused, what is said, identity."""
+
+import gzip
+import io
+import logging
+import os
+import random
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.formats import _trec_regular as trec_regular
+from rubric_measures.formats._trec_checked import checked_qrels, checked_rankings
+from rubric_measures.formats._trec_regular import regular_qrels, regular_rankings
+from rubric_measures.formats.trec import (
+    Qrel,
+    QueryQrels,
+    Ranking,
+    Run,
+    make_run,
+    map_qrels,
+    map_run,
+    read_qrels,
+    read_run,
+    write_qrels,
+    write_runs,
+)
+
+
+def _write(folder: Path, text: str, name: str = "sys.run") -> Path:
+    path = folder / name
+    path.write_bytes(text.encode("utf-8"))
+    return path
+
+
+def _rankings(run: Run) -> dict[str, list[tuple[str, float]]]:
+    return {
+        query_id: list(zip(ranking.doc_ids, ranking.scores, strict=True)) for query_id, ranking in run.rankings.items()
+    }
+
+
+def _fast_rankings(text: str) -> tuple[str, dict[str, tuple[Ranking, int]]] | None:
+    return regular_rankings(io.BytesIO(text.encode()), lambda _, ranking: ranking)
+
+
+def _fast_qrels(text: str) -> dict[str, QueryQrels] | None:
+    return regular_qrels(io.BytesIO(text.encode()), lambda columns: columns)
+
+
+REGULAR = "q1 Q0 d1 1 3.5 sys\nq1 Q0 d2 2 2 sys\nq2 Q0 d9 1 1e-3 sys\n"
+
+
+def test_reads_a_regular_run(tmp_path: Path) -> None:
+    assert _fast_rankings(REGULAR) is not None
+    run = read_run(_write(tmp_path, REGULAR))
+    assert run.run_id == "sys"
+    assert _rankings(run) == {"q1": [("d1", 3.5), ("d2", 2.0)], "q2": [("d9", 0.001)]}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: "\ufeff" + text,
+        lambda text: text.replace(" ", "\t"),
+        lambda text: text.replace(" ", "   "),
+        lambda text: text.rstrip("\n"),
+        lambda text: "\n" + text.replace("\n", "\n\n"),
+        lambda text: text.replace(" sys", ""),
+    ],
+)
+def test_line_ends_bom_tabs_blank_lines_and_a_missing_tag_change_nothing(tmp_path: Path, change: object) -> None:
+    changed = read_run(_write(tmp_path, change(REGULAR)))  # type: ignore[operator]
+    assert changed == read_run(_write(tmp_path, REGULAR, "plain.run"))
+
+
+def test_gzip_is_known_by_its_content(tmp_path: Path) -> None:
+    path = tmp_path / "sys.run"
+    path.write_bytes(gzip.compress(REGULAR.encode()))
+    assert read_run(path) == read_run(_write(tmp_path, REGULAR, "plain.run"))
+
+
+def test_order_is_score_then_doc_id_both_descending_and_lines_may_be_anywhere(tmp_path: Path) -> None:
+    # q1: d3 (5), then the tie at 2: "d2" before "d10" before "d1" (as strings, descending).
+    text = "q1 Q0 d1 1 2 s\nq2 Q0 d1 1 1 s\nq1 Q0 d10 2 2.0 s\nq1 Q0 d3 3 5 s\nq1 Q0 d2 4 2 s\n"
+    run = read_run(_write(tmp_path, text))
+    assert _rankings(run) == {"q1": [("d3", 5.0), ("d2", 2.0), ("d10", 2.0), ("d1", 2.0)], "q2": [("d1", 1.0)]}
+    assert run.ties == 2
+    rows = [("q1", "d2", 2), ("q1", "d1", 2), ("q1", "d3", 5), ("q2", "d1", 1), ("q1", "d10", 2)]
+    assert _rankings(make_run("s", rows)) == _rankings(run)
+    # Rank 3 (score 5) stands above rank 2 (score 2).
+    assert run.rank_disagreements == 1
+
+
+def test_near_ties_are_equal_in_single_precision_only() -> None:
+    # 1 + 1e-9 is 1 in single precision (spacing 1.2e-7); 0.5 and 0.5 are a tie in both.
+    ranking = Ranking(["a", "b", "c", "d"], [1 + 1e-9, 1.0, 0.5, 0.5])
+    assert (ranking.ties, ranking.near_ties) == (1, 1)
+
+
+def test_ranks_that_disagree_are_counted_and_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    text = "q1 Q0 a 1 1 s\nq1 Q0 b 2 2 s\nq1 Q0 c 3 0 s\nq2 Q0 a 1 1 s\nq2 Q0 b 1 2 s\n"
+    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
+        run = read_run(_write(tmp_path, text))
+    # q1: rank 2 scores above rank 1; q2 gives both documents rank 1, which says nothing.
+    assert run.rank_disagreements == 1
+    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
+        "the rank column disagrees with the scores in 1 queries (1 places); the scores count"
+    ]
+
+
+def test_a_run_without_one_tag_is_called_after_its_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
+        assert read_run(_write(tmp_path, "q1 Q0 a 1 1\n", "bm25.run")).run_id == "bm25"
+        assert read_run(_write(tmp_path, "q1 Q0 a 1 1 x\nq2 Q0 a 1 1 y\n", "my run.v2.txt")).run_id == "my_run.v2"
+    assert len(caplog.records) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "sys.run: is empty"),
+        ("\n \n", "sys.run: is empty"),
+        ("q1 Q0 a 1 nan s\n", "sys.run:1: score: 'nan' is not a finite number"),
+        ("q1 Q0 a 1 1 s\nq1 Q0 b 2 -inf s\n", "sys.run:2: score: '-inf'"),
+        ("q1 Q0 a 1 1 s\nq1 Q0 b 2 high s\n", "sys.run:2: score: 'high'"),
+        ("q1 Q0 a 1 1 s\nq1 Q0 b -2 0 s\n", "sys.run:2: rank: '-2'"),
+        ("q1 Q0 a 1 1 s\nq1 Q0 b 1.5 0 s\n", "sys.run:2: rank: '1.5'"),
+        # Python reads no integer of more than 4300 digits.
+        (f"q1 Q0 a 1 1 s\nq1 Q0 b {'9' * 5000} 0 s\n", "sys.run:2: rank: '999"),
+        (f"q1 Q0 a {'9' * 19} 1 s\n", f"sys.run:1: rank: '{'9' * 19}' is not an integer from 0 of at most 18 digits"),
+        ("q1 Q0 a 1 1 s\nq1 Q0 a b 2 0 s\n", "sys.run:2: has 7 columns; expected 6"),
+        ("q1 Q0 a 1 1 s\nq1 Q0 b 2 0\n", "sys.run:2: has 5 columns; expected 6"),
+        ("q1 Q0 a 1 1\nq1 Q0 b 2 0 s\n", "sys.run:2: has 6 columns; expected 5"),
+        ("q1 0 a 1\n", "sys.run:1: has 4 columns; expected 6"),
+        (
+            "q1 Q0 a 1 1 s\nq1 Q0 b 2 1 s\n\nq1 Q0 a 3 0 s\n",
+            "sys.run:4: document 'a' of query 'q1' is already in line 1",
+        ),
+        # Twelve tokens in two lines, but seven and five of them.
+        ("q1 Q0 a b 1 1 s\nq1 Q0 b 2 0\n", "sys.run:1: has 7 columns"),
+        ("q1 Q0 a 1 1 s q1\nQ0 b 2 0 s\n", "sys.run:1: has 7 columns"),
+    ],
+)
+def test_bad_runs_are_refused_with_file_and_line(tmp_path: Path, text: str, message: str) -> None:
+    path = _write(tmp_path, text)
+    with pytest.raises(FormatError) as error:
+        read_run(path)
+    assert str(error.value).startswith(str(tmp_path / message))
+
+
+def test_scores_whose_sum_overflows_are_read(tmp_path: Path) -> None:
+    run = read_run(_write(tmp_path, "q1 Q0 a 1 1.7e308 s\nq1 Q0 b 2 1.6e308 s\n"))
+    assert run.rankings["q1"].scores == [1.7e308, 1.6e308]
+
+
+def test_a_document_id_may_hold_a_non_ascii_space(tmp_path: Path) -> None:
+    run = read_run(_write(tmp_path, "q1 Q0 a\u00a0b/%#é 1 1 s\n"))
+    assert run.rankings["q1"].doc_ids == ["a\u00a0b/%#é"]
+    assert read_qrels(_write(tmp_path, "q1 0 a\u00a0b 1\n")) == [Qrel("q1", "a\u00a0b", 1, "0")]
+
+
+def test_make_run_refuses_what_reading_refuses() -> None:
+    with pytest.raises(InputError, match="'d' occurs twice"):
+        make_run("s", [("q", "d", 1), ("q", "d", 2)])
+    with pytest.raises(InputError, match="score nan"):
+        make_run("s", [("q", "d", float("nan"))])
+
+
+def test_runs_are_the_same_after_writing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    runs = [make_run("s", [("q", "a", 0.1), ("q", "b", 1 / 3)]), make_run("s", [("p", "é", 2)])]
+    for run in runs:
+        write_runs(tmp_path / "out.run", [run])
+        assert read_run(tmp_path / "out.run") == run
+    write_runs(tmp_path / "two.run.gz", runs)
+    assert list(read_run(tmp_path / "two.run.gz").rankings) == ["q", "p"]
+    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
+        write_runs(tmp_path / "spaced.run", [make_run("my run", [("q", "a b", 1), ("q", "c", 0)])])
+    assert (tmp_path / "spaced.run").read_text() == "q Q0 a%20b 1 1.0 my%20run\nq Q0 c 2 0.0 my%20run\n"
+    assert "2 ids hold spaces" in caplog.records[0].getMessage()
+    with pytest.raises(InputError, match="empty id"):
+        write_runs(tmp_path / "none.run", [make_run("s", [("q", "", 1)])])
+    assert not (tmp_path / "none.run").exists()
+
+
+def test_qrels_keep_the_iteration_and_count_repeats(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    text = "q1 0 a 1\r\nq1 q1/x a 3\n\nq1 0 a 1\nq2\t0\tb\t-2\n"
+    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
+        qrels = read_qrels(_write(tmp_path, text))
+    assert qrels == [Qrel("q1", "a", 1, "0"), Qrel("q1", "a", 3, "q1/x"), Qrel("q2", "b", -2, "0")]
+    assert "1 lines repeat" in caplog.records[0].getMessage()
+    write_qrels(tmp_path / "out.qrels", qrels)
+    assert read_qrels(tmp_path / "out.qrels") == qrels
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "sys.run: is empty"),
+        ("q1 0 a 1\nq1 0 a\n", "sys.run:2: has 3 columns; expected 4"),
+        ("q1 0 a 1.0\n", "sys.run:1: relevance '1.0' is not an integer"),
+        # More than the programs behind measures can hold.
+        ("q1 0 a 1\nq1 0 b 2147483648\n", "sys.run:2: relevance 2147483648 is beyond reason"),
+        (f"q1 0 a -{'9' * 30}\n", f"sys.run:1: relevance -{'9' * 30} is beyond reason"),
+        (f"q1 0 a {'9' * 5000}\n", "sys.run:1: relevance '999"),
+        ("q1 0 a 1\n\nq1 0 a 2\n", "sys.run:3: document 'a' of query 'q1' was judged 1 before, now 2"),
+    ],
+)
+def test_bad_qrels_are_refused_with_file_and_line(tmp_path: Path, text: str, message: str) -> None:
+    path = _write(tmp_path, text)
+    with pytest.raises(FormatError) as error:
+        read_qrels(path)
+    assert str(error.value).startswith(str(tmp_path / message))
+
+
+_TOKENS = st.sampled_from(["q1", "q2", "Q0", "a", "b", "c", "1", "2", "0.5", "nan", "-1", "s", "é", "\u00a0"])
+_LINES = st.lists(st.lists(_TOKENS, min_size=3, max_size=8).map(" ".join), max_size=6).map("\n".join)
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    text=st.one_of(_LINES, st.just(REGULAR)),
+    cut=st.integers(0, 60),
+    insert=st.one_of(st.binary(max_size=6), st.sampled_from([b"\n", b" ", b"\r\n", b"\x1f", b"\x1f\x8b", b"\xff"])),
+)
+def test_mutated_files_are_read_or_refused_in_one_line(
+    tmp_path_factory: pytest.TempPathFactory, text: str, cut: int, insert: bytes
+) -> None:
+    data = text.encode()
+    path = tmp_path_factory.mktemp("mutated") / "sys.run"
+    path.write_bytes(data[:cut] + insert + data[cut:])
+    for read in (read_run, read_qrels):
+        try:
+            read(path)
+        except InputError as error:
+            assert "\n" not in str(error)
+
+
+_COLUMNS = st.tuples(
+    st.sampled_from(["q", "q1", "s"]),
+    st.sampled_from(["Q0", "Q0 x"]),
+    st.sampled_from(["a", "b", "c", "s", "a s"]),
+    st.sampled_from(["1", "2", "0"]),
+    st.sampled_from(["1", "0.5", "3"]),
+    st.sampled_from(["s", "s", "s", ""]),
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.lists(st.builds(str.join, st.sampled_from([" ", " ", "\t"]), _COLUMNS), min_size=1, max_size=7).map("\n".join)
+)
+def test_the_fast_path_sees_what_the_careful_one_sees(text: str) -> None:
+    fast = _fast_rankings(text)
+    if fast is not None:
+        assert fast == checked_rankings(text, "x")
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.lists(_TOKENS, min_size=3, max_size=5).map(" ".join), min_size=1, max_size=4).map("\n".join))
+def test_the_fast_path_of_qrels_sees_what_the_careful_one_sees(text: str) -> None:
+    fast = _fast_qrels(text)
+    if fast is not None:
+        rows = [Qrel(q, d, r, i) for q, *columns in fast.values() for d, r, i in zip(*columns, strict=True)]
+        assert rows == checked_qrels(text, "x")
+
+
+def _long_run(rng: random.Random) -> str:
+    lines = []
+    for query in range(rng.randint(1, 6)):
+        docs = rng.sample(range(1000), rng.randint(1, 40))
+        scores = [rng.choice([1.5, 2.0, 1e-9, 7, rng.random()]) for _ in docs]
+        if rng.random() < 0.7:
+            scores.sort(reverse=True)
+        gap = rng.choice([" ", " ", "\t"])
+        lines += [
+            gap.join([f"q{query}", "Q0", f"é{doc}", str(rank), repr(score), "sys"]) + rng.choice(["", "", "\r"])
+            for rank, (doc, score) in enumerate(zip(docs, scores, strict=True), 1)
+        ]
+    return "\n".join(lines) + rng.choice(["\n", ""])
+
+
+@pytest.mark.parametrize("piece", [1 << 7, 1 << 8, 1 << 10, 1 << 18])
+def test_a_file_may_be_cut_into_pieces_anywhere(piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trec_regular, "_PIECE", piece)
+    rng = random.Random(piece)
+    for _ in range(60):
+        text = _long_run(rng)
+        expected = checked_rankings(text.replace("\r", ""), "x")
+        fast = _fast_rankings(text)
+        if "\t" not in text or " " not in text:
+            assert fast == expected
+        assert fast in (expected, None)
+        read = read_run(_write(tmp_path, text))
+        assert {query_id: ranking for query_id, (ranking, _) in expected[1].items()} == read.rankings
+
+
+@pytest.mark.parametrize("piece", [1 << 6, 1 << 8, 1 << 18])
+def test_judgments_may_be_cut_into_pieces_anywhere(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trec_regular, "_PIECE", piece)
+    rng = random.Random(piece)
+    for _ in range(60):
+        rows = [
+            Qrel(f"q{query}", f"d{doc}", rng.randint(-2, 5), f"q{query}/é{item}")
+            for query in range(rng.randint(1, 5))
+            for doc in range(rng.randint(1, 9))
+            for item in range(rng.randint(1, 5))
+        ]
+        text = "\ufeff" + "\n".join(f"{q} {i} {d} {r}" for q, d, r, i in rows)
+        fast = _fast_qrels(text)
+        assert fast is not None
+        assert [Qrel(q, d, r, i) for q, *columns in fast.values() for d, r, i in zip(*columns, strict=True)] == rows
+
+
+def test_only_what_is_taken_of_a_query_is_kept(tmp_path: Path) -> None:
+    run = _write(tmp_path, "q2 Q0 a 1 1 s\nq1 Q0 c 1 3 s\nq1 Q0 b 2 2 s\n")
+    assert map_run(run, lambda query_id, ranking: (query_id, ranking.doc_ids[0])) == (
+        "s",
+        {"q2": ("q2", "a"), "q1": ("q1", "c")},
+    )
+    # The lines of q1 are parted, so the careful reader has to read them.
+    parted = _write(tmp_path, "q1 0 a 1\nq2 0 a 2\nq1 x b 3\n")
+    assert map_qrels(parted, lambda columns: columns) == {
+        "q1": QueryQrels("q1", ["a", "b"], [1, 3], ["0", "x"]),
+        "q2": QueryQrels("q2", ["a"], [2], ["0"]),
+    }
+
+
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    # Parted queries are no regular run: both readers want the file.
+    text = "q1 Q0 a 1 2 s\nq2 Q0 a 1 1 s\nq1 Q0 b 2 1 s\n"
+    writer = threading.Thread(target=pipe.write_text, args=(text,))
+    writer.start()
+    assert list(read_run(pipe).rankings) == ["q1", "q2"]
+    writer.join()
+
+
+def test_real_runs_and_judgments_are_read() -> None:
+    shared = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
+    if not (shared / "dl19").is_dir():
+        pytest.skip("the public data are not here")
+    qrels = read_qrels(shared / "dl19" / "qrels.dl19-passage.txt.gz")
+    assert (len(qrels), len({qrel.query_id for qrel in qrels})) == (9260, 43)
+    run = read_run(shared / "dl19" / "dl19.REP_LLAMA.top100.run.gz")
+    assert (len(run.rankings), sum(map(len, run.rankings.values()))) == (43, 4300)
+    assert run.ties > 1000
+    shuffled = [(q, d, s) for q, ranking in _rankings(run).items() for d, s in ranking]
+    random.Random(0).shuffle(shuffled)
+    assert make_run(run.run_id, shuffled).rankings == run.rankings

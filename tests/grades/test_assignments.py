@@ -1,0 +1,198 @@
+"""Tests of assignments as grades: masks, banks, order of lines, and agreement with the nuggetizer package."""
+
+from __future__ import annotations
+
+import json
+import random
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import ir_measures
+import pytest
+
+import rubric_measures  # noqa: F401 - registers the measures
+from rubric_measures.base.entities import RubricItem, TestBank
+from rubric_measures.base.errors import FormatError, UnknownNameError
+from rubric_measures.cli import main
+from rubric_measures.formats.leaderboards import read_leaderboard
+from rubric_measures.formats.nuggetizer import read_assignments
+from rubric_measures.formats.nuggetizer_records import bank_of_nuggets, grades_of_assignments
+from rubric_measures.grades.assignments import load_assignments
+from rubric_measures.grades.rows import build_grades
+from rubric_measures.leaderboards.scoring import score_runs
+
+SIX = ["NuggetV", "NuggetV(strict=True)", "NuggetA", "NuggetA(strict=True)", "NuggetW", "NuggetW(strict=True)"]
+LABELS = ["support", "partial_support", "not_support"]
+
+
+def _line(qid: Any, run: str | None, nuggets: list[tuple[str, str | None, str]], **more: Any) -> dict[str, Any]:
+    row = {"qid": qid, "run_id": run, "answer_text": "a b c", **more}
+    row["nuggets"] = [
+        {"text": text, **({"importance": importance} if importance else {}), "assignment": label}
+        for text, importance, label in nuggets
+    ]
+    return {key: value for key, value in row.items() if value is not None}
+
+
+def _write(folder: Path, rows: list[Any], name: str = "assigned.jsonl") -> Path:
+    path = folder / name
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def _random_rows(seed: int, runs: int = 4, queries: int = 6) -> list[dict[str, Any]]:
+    draw = random.Random(seed)
+    rows = []
+    for query in range(queries):
+        # Query 0 has no vital nugget: V is 0, and in the mean.
+        nuggets = [
+            (f"fact {i}", draw.choice(["vital", "okay"]) if query else "okay") for i in range(draw.randint(1, 25))
+        ]
+        for run in range(runs):
+            rows.append(_line(f"q{query}", f"r{run}", [(text, level, draw.choice(LABELS)) for text, level in nuggets]))
+    draw.shuffle(rows)
+    return rows
+
+
+def _scores(path: Path, **options: Any) -> dict[str, dict[str, dict[str, float | None]]]:
+    assigned = load_assignments(path, **options)
+    measures = [ir_measures.parse_measure(name) for name in SIX]
+    board = score_runs(assigned.grades, sorted(assigned.rankings.items()), measures, overall=False)
+    return {run: dict(columns) for run, columns in board.values.items()}  # type: ignore[arg-type]
+
+
+def test_masks_lengths_and_rankings(tmp_path: Path) -> None:
+    rows = [
+        _line("q", "a", [("x", "vital", "support"), ("y", "okay", "failed"), ("z", None, "not_support")]),
+        _line("q", "b", [("y", "okay", "partial_support"), ("x", "vital", "not_support")], answer_text=""),
+    ]
+    assigned = load_assignments(_write(tmp_path, rows))
+    query = assigned.grades.queries["q"]
+    assert [(item.text, item.importance) for item in query.items] == [("x", "vital"), ("y", "okay"), ("z", None)]
+    assert query.levels == {"a": {2: 0b001, 0: 0b100}, "b": {1: 0b010, 0: 0b001}}
+    assert query.failed == {"a": 0b010}
+    assert assigned.rankings == {"a": {"q": ["a"]}, "b": {"q": ["b"]}}
+    assert assigned.lengths == {"a": {"q": 3}, "b": {"q": 0}}
+
+
+def test_older_files_are_read_as_new_ones(tmp_path: Path) -> None:
+    new = [_line("7", "a", [("x", "okay", "partial_support"), ("y", "vital", "support")])]
+    old = [_line(7, "a", [("x", "Okey", "Partial Support"), ("y", "vital", "support")])]
+    assert _scores(_write(tmp_path, old, "old")) == _scores(_write(tmp_path, new))
+    del old[0]["answer_text"], old[0]["run_id"]
+    old[0]["response_length"] = 12
+    assigned = load_assignments(_write(tmp_path, old, "old"), run_id="mine")
+    assert assigned.lengths == {"mine": {"7": 12}}
+
+
+def test_a_bank_is_the_denominator(tmp_path: Path) -> None:
+    path = _write(tmp_path, [_line("q", "a", [("x", None, "support"), ("y", None, "partial_support")])])
+    items = [
+        RubricItem(f"q/{text}", "q", text, "nugget", importance=importance)
+        for text, importance in (("y", "vital"), ("x", "okay"), ("z", "vital"))
+    ]
+    bank = TestBank({"q": tuple(items), "other": ()})
+    # V: y 0.5 of 2 vital nuggets; A: (0.5 + 1) of 3; W: (0.5 + 0.5 · 1) / (2 + 0.5 · 1).
+    found = _scores(path, bank=bank)["a"]
+    assert (found["NuggetV"]["q"], found["NuggetA"]["q"], found["NuggetW"]["q"]) == (0.25, 0.5, 0.4)
+    with pytest.raises(FormatError, match=r"assigned.jsonl:1: the test bank has no nugget 'x'"):
+        load_assignments(path, TestBank({"q": tuple(items[:1])}))
+    with pytest.raises(UnknownNameError, match="unknown query 'q'"):
+        load_assignments(path, TestBank({}))
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "is empty"),
+        ([_line("q", "a", []), _line("q", "a", [])], ":2: run 'a' has answered query 'q' before"),
+        ([_line("q", None, [])], ":1: run_id: names no run"),
+        ([_line("q", "a", [("x", None, "maybe")])], ":1: nuggets[0].assignment: "),
+        ([_line("q", "a", [(" ", None, "support")])], ":1: nuggets[0].text: "),
+        (
+            [_line("q", "a", [("x", "vital", "support")]), _line("q", "b", [("x", "okay", "support")])],
+            ":2: nugget 'x' of query 'q' has two importances",
+        ),
+        (
+            [{"qid": "q", "run_id": "a", "answer_text": "", "nuggets": [{"text": ["x"], "assignment": "support"}]}],
+            ":1: ",
+        ),
+        ([[1]], ":1: "),
+        ([{}], ":1: "),
+    ],
+)
+def test_bad_files_are_refused_with_file_and_line(tmp_path: Path, rows: list[Any], message: str) -> None:
+    path = _write(tmp_path, rows)
+    with pytest.raises(FormatError) as error:
+        load_assignments(path)
+    assert message in str(error.value) and str(error.value).startswith(str(path))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_fast_way_gives_what_the_records_give(tmp_path: Path, seed: int) -> None:
+    path = _write(tmp_path, _random_rows(seed))
+    lines = read_assignments(path)
+    slow = build_grades(grades_of_assignments(lines), bank_of_nuggets(lines))
+    fast = load_assignments(path).grades
+    assert {key: value.levels for key, value in fast.queries.items()} == {
+        key: value.levels for key, value in slow.queries.items()
+    }
+    assert {key: value.items for key, value in fast.queries.items()} == {
+        key: value.items for key, value in slow.queries.items()
+    }
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_scores_are_those_of_exact_fractions_whatever_the_order_of_lines(tmp_path: Path, seed: int) -> None:
+    rows = _random_rows(seed)
+    found = _scores(_write(tmp_path, rows))
+    assert found == _scores(_write(tmp_path, rows[::-1], "reversed"))
+    credit = {"support": Fraction(1), "partial_support": Fraction(1, 2), "not_support": Fraction(0)}
+    for row in rows:
+        for strict in (False, True):
+            got = [int(credit[n["assignment"]]) if strict else credit[n["assignment"]] for n in row["nuggets"]]
+            weights = {
+                "V": [Fraction(n["importance"] == "vital") for n in row["nuggets"]],
+                "A": [Fraction(1) for _ in row["nuggets"]],
+                "W": [Fraction(1) if n["importance"] == "vital" else Fraction(1, 2) for n in row["nuggets"]],
+            }
+            for which, weight in weights.items():
+                total = sum(weight)
+                expected = sum(w * g for w, g in zip(weight, got, strict=True)) / total if total else 0
+                name = f"Nugget{which}" + ("(strict=True)" if strict else "")
+                value = found[row["run_id"]][name][row["qid"]]
+                assert value == pytest.approx(float(expected), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nuggetizer_computes_the_same(tmp_path: Path, seed: int) -> None:
+    metrics = pytest.importorskip("nuggetizer.core.metrics")
+    rows = _random_rows(seed)
+    found = _scores(_write(tmp_path, rows))
+    names = {
+        "strict_vital_score": "NuggetV(strict=True)",
+        "strict_all_score": "NuggetA(strict=True)",
+        "vital_score": "NuggetV",
+        "all_score": "NuggetA",
+    }
+    for run_id, columns in found.items():
+        mine = [row for row in rows if row["run_id"] == run_id]
+        theirs = metrics.calculate_global_metrics(mine)
+        for field, name in names.items():
+            values = [value or 0.0 for value in columns[name].values()]
+            assert sum(values) / len(values) == pytest.approx(theirs[field], abs=1e-12)
+        for row in mine:
+            one = metrics.calculate_nugget_scores(row["qid"], row["nuggets"])
+            for field, name in names.items():
+                assert columns[name][row["qid"]] == pytest.approx(getattr(one, field), abs=1e-12)
+
+
+def test_the_command_line_reads_assignments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _write(tmp_path, [_line("q", "a", [("x", "vital", "support"), ("y", "vital", "partial_support")])])
+    code = main(["leaderboard", str(path), "-m", "NuggetV", "NuggetV(strict=True)", "-o", "trec_eval", "--no-overall"])
+    assert code == 0
+    (tmp_path / "board.txt").write_text(capsys.readouterr().out)
+    table = read_leaderboard(tmp_path / "board.txt")
+    assert table.column("NuggetV") == {"a": 0.75}
+    assert table.column("NuggetV(strict=True)") == {"a": 0.5}

@@ -1,0 +1,218 @@
+"""Tests of failed grades that count as a grade: all measures, commands and views give what that grade would give."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import ir_measures
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rubric_measures import NuggetA, RubricCover, RubricItem, build_grades
+from rubric_measures.base.errors import InputError
+from rubric_measures.cli import main
+from rubric_measures.grades.compiled import Grades, build_query
+from rubric_measures.grades.failed_grades import OnFailed, check_on_failed, levels_with_failed
+from rubric_measures.grades.loading import load_records
+from rubric_measures.grades.qrels import qrels_of
+from rubric_measures.measures.plan import Plan
+from tests.example_records import grade_set, passage, write_lines
+from tests.strategies import Case, cases
+
+NAMES = [
+    "RubricCover(rel=4)@2",
+    "nRubricCover(rel=2)",
+    "NuggetV(rel=4)@3",
+    "NuggetW(rel=5,partial_rel=2)",
+    "WeightedCover(rel=3)@3",
+    "RubricQrels(measure='nDCG@3')",
+    "RubricQrels(label='count',measure='P(rel=2)@3',rel=3)",
+    "RubricQrels(measure='AP(rel=4)')",
+    "alpha_nDCG(rel=3)@5",
+    "StRecall(rel=4)@2",
+]
+MEASURES = [ir_measures.parse_measure(name) for name in NAMES]
+
+
+@pytest.mark.parametrize("wrong", ["max", "5", 0, -1, 2.0, True, None])
+def test_ways_to_count_failed_grades(wrong: object) -> None:
+    assert [check_on_failed(way) for way in ("exclude", "zero", "error", 1, 5)] == ["exclude", "zero", "error", 1, 5]
+    with pytest.raises(InputError, match="expected exclude, zero, error, or a grade of 1 or more"):
+        check_on_failed(wrong)
+    with pytest.raises(InputError, match="on_failed is"):
+        Grades({}, wrong)  # type: ignore[arg-type]
+
+
+def test_a_facet_has_the_better_of_its_grade_and_that_of_a_failed_item() -> None:
+    # Facets 0 to 2: graded 5, 2 and 1. One item of the first two failed; d2 has no grade at all.
+    levels = {"d1": {5: 0b001, 2: 0b010, 1: 0b100}, "d2": {}}
+    assert levels_with_failed(levels, {"d1": 0b011, "d2": 0b100}, 3) == {
+        "d1": {5: 0b001, 3: 0b010, 1: 0b100},
+        "d2": {3: 0b100},
+    }
+    assert levels == {"d1": {5: 0b001, 2: 0b010, 1: 0b100}, "d2": {}}
+
+
+def _values(case: Case, on_failed: OnFailed, failed: int | None = None) -> list[float | None]:
+    """The values of a case; its failed grades are that grade where one is given."""
+    query = case.compiled
+    if failed is not None:
+        grades = {**case.grades, **dict.fromkeys(case.failed, failed)}
+        query, _ = build_query("q", [(*pair, grade) for pair, grade in grades.items()], case.items)
+    scorer = Plan(MEASURES).for_query(query, on_failed)
+    return [*scorer(case.ranking), *scorer.best_possible()]
+
+
+@settings(deadline=None, max_examples=60)
+@given(cases(failures=True), st.integers(1, 5))
+def test_failed_grades_count_as_the_grade_itself_would(case: Case, grade: int) -> None:
+    assert _values(case, grade) == _values(case, "exclude", failed=grade)
+
+
+@settings(deadline=None, max_examples=60)
+@given(cases(failures=True))
+def test_scores_lie_between_the_bounds(case: Case) -> None:
+    # Only where the denominator is the bank and no item is a penalty.
+    measures = [ir_measures.parse_measure(name) for name in NAMES[:1] + NAMES[2:4]]
+    lowest, found, highest = (
+        Plan(measures).for_query(case.compiled, way)(case.ranking) for way in ("zero", "exclude", 5)
+    )
+    for low, value, high in zip(lowest, found, highest, strict=True):
+        assert low is not None
+        assert high is not None
+        assert low <= (low if value is None else value) + 1e-12
+        assert (low if value is None else value) <= high + 1e-12
+
+
+def _records(folder: Path) -> Path:
+    """Run s ranks d2, d1; of d1 item b failed, of d2 both; d3 is graded and not ranked."""
+    lost = {"q1/a": "unparsed", "q1/b": "refused"}
+    lines = [
+        [
+            "q1",
+            [
+                passage("q1", "d1", [grade_set({"q1/a": 3}, status={"q1/b": "failed"})], {"s": 2}),
+                passage("q1", "d2", [grade_set({}, status=lost)], {"s": 1}),
+                passage("q1", "d3", [grade_set({"q1/a": 1, "q1/b": 1})]),
+            ],
+        ]
+    ]
+    return write_lines(folder / "graded.jsonl", lines)
+
+
+# Cover@1: d2 alone. A@1 with partial credit from 3. P@2: how many of two labels are at least 4. nDCG@2: see below.
+ASKED = ["RubricCover(rel=4)@1", "NuggetA(rel=4,partial_rel=3)@2", "RubricQrels(measure='P(rel=4)@2')"]
+ASKED += ["RubricQrels(measure='nDCG@2')"]
+EXPECTED = {
+    # d2 covers nothing; a has 3, half of one of two items; labels: d1 3, d3 1, d2 none, so (3 / log2 3) / ideal.
+    "zero": [0.0, 0.25, 0.0, 3 / math.log2(3) / (3 + 1 / math.log2(3))],
+    # Nothing is known of d2; of both a is known to be 3, and b leaves.
+    "exclude": [None, 0.5, 0.0, 3 / math.log2(3) / (3 + 1 / math.log2(3))],
+    # d2 covers both items at 5; labels: d1 and d2 5.
+    "5": [1.0, 1.0, 1.0, 1.0],
+    # At 4 the labels of d1 and d2 are 4: what is ranked is what is best.
+    "4": [1.0, 1.0, 1.0, 1.0],
+    # At 3 everything has 3, and d2 covers nothing at 4.
+    "3": [0.0, 0.5, 0.0, 1.0],
+}
+
+
+@pytest.mark.parametrize("way", EXPECTED)
+def test_one_way_to_count_in_every_command(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    graded = _records(tmp_path).name
+    Path("s.run").write_text("q1 Q0 d2 1 2 s\nq1 Q0 d1 2 1 s\n")
+    for runs in ([], ["s.run"]):
+        # A grade that was needed failed, however it counts.
+        assert main(["leaderboard", graded, *runs, "-m", *ASKED, "-o", "json", "--on-failed", way]) == 1
+        board = json.loads(capsys.readouterr().out)
+        row = next(run for run in board["runs"] if run["run_id"] == "s")
+        assert [row["measures"][name]["mean"] for name in ASKED] == pytest.approx(EXPECTED[way])
+        assert row["measures"][ASKED[0]]["failed"] == 2
+        assert row["measures"][ASKED[0]]["coverage"] == 0
+        assert f"|on_failed:{way}|" in board["signature"]
+    known = [name for name, value in zip(ASKED, EXPECTED[way], strict=True) if value is not None]
+    assert main(["evaluate", graded, "s.run", *known, "--on-failed", way, "-p", "-1"]) == 1
+    out, err = capsys.readouterr()
+    found = dict(line.split("\t") for line in out.splitlines())
+    assert [float(found[name]) for name in known] == pytest.approx([one for one in EXPECTED[way] if one is not None])
+    assert f"3 grades of ranked passages failed; counted as --on-failed {way}" in err
+
+
+def test_qrels_of_failed_grades(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    graded = _records(tmp_path).name
+    for more, expected, said in (
+        ([], "q1 0 d1 3\nq1 0 d3 1\n", "3 grades failed and are not in the qrels"),
+        (["--on-failed", "zero"], "q1 0 d1 3\nq1 0 d3 1\n", "3 grades failed and are not in the qrels"),
+        (["--on-failed", "5"], "q1 0 d1 5\nq1 0 d2 5\nq1 0 d3 1\n", "3 grades failed and count as grade 5"),
+        (
+            ["--on-failed", "2", "--label", "count", "--rel", "2"],
+            "q1 0 d1 2\nq1 0 d2 2\nq1 0 d3 0\n",
+            "3 grades failed and count as grade 2",
+        ),
+    ):
+        assert main(["qrels", graded, *more]) == 1
+        assert capsys.readouterr() == (expected, f"rubric_measures: warning: {said}\n")
+        # The same from grades in memory.
+        way = more[1] if more else "exclude"
+        grades = load_records(graded, on_failed=check_on_failed(int(way) if way.isdecimal() else way))
+        rows = qrels_of(grades, "passage", "count" if "count" in more else "max", 2 if "count" in more else 1)
+        assert "".join(f"{row.query_id} 0 {row.doc_id} {row.relevance}\n" for row in rows) == expected
+    assert main(["qrels", graded, "--per", "item", "--on-failed", "5"]) == 1
+    assert "q1 q1/b d1 5\n" in capsys.readouterr().out
+    assert main(["qrels", graded, "--on-failed", "error", "-o", "out.qrels"]) == 2
+    assert "3 grades failed; grade again" in capsys.readouterr().err
+    assert not Path("out.qrels").exists()
+
+
+def test_every_view_of_the_grades_counts_them_alike(tmp_path: Path) -> None:
+    grades = load_records(_records(tmp_path), on_failed=5)
+    run = [ir_measures.ScoredDoc("q1", "d2", 2.0), ir_measures.ScoredDoc("q1", "d1", 1.0)]
+    measures = [RubricCover(rel=5) @ 1, NuggetA(rel=5, partial_rel=4), ir_measures.parse_measure("P(rel=5)@2")]
+    expected = {RubricCover(rel=5) @ 1: 1.0, NuggetA(rel=5, partial_rel=4): 1.0, measures[2]: 1.0}
+    assert ir_measures.calc_aggregate(measures, grades, run) == expected
+    # As rows they are grades like all others: 2 of d1, 2 of d2, 2 of d3.
+    rows = list(grades.items)
+    assert len(rows) == 6
+    assert ir_measures.calc_aggregate(measures, rows, run) == expected
+    pytest.importorskip("pandas")
+    frame = grades.to_dataframe()
+    assert set(frame["status"]) == {"graded"}
+    assert RubricCover(rel=5).calc_aggregate(build_grades(frame), run) == 1.0
+
+
+def test_a_failed_penalty_costs_what_its_grade_costs() -> None:
+    items = [RubricItem("q/a", "q", "", weight=2.0), RubricItem("q/b", "q", "", weight=-1.0)]
+    query, _ = build_query("q", [("d1", "q/a", 5)], items, [("d1", "q/b")])
+    plan = Plan([ir_measures.parse_measure("WeightedCover(rel=5)")])
+    scorers = {way: plan.for_query(query, way) for way in ("exclude", "zero", 5)}
+    # 2 / 2; then (2 - 1) / 2, and nothing is left to be said of it.
+    assert {way: scorer(["d1"]) for way, scorer in scorers.items()} == {"exclude": [1.0], "zero": [1.0], 5: [0.5]}
+    assert {way: scorer.lost_penalties(["d1"]) for way, scorer in scorers.items()} == {"exclude": 1, "zero": 1, 5: 0}
+
+
+@pytest.mark.parametrize("command", ["agreement", "verify", "convert"])
+def test_commands_without_scores_do_not_offer_the_option(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graded = str(_records(tmp_path))
+    with pytest.raises(SystemExit) as stopped:
+        main([command, graded, "--output", "out", "--on-failed", "zero"])
+    assert stopped.value.code == 2
+    assert "--on-failed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("way", ["0", "-1", "max", "2.5"])
+def test_other_words_are_refused(way: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["leaderboard", "graded.jsonl", f"--on-failed={way}"])
+    assert stopped.value.code == 2
+    assert "expected exclude, zero, error, or a grade of 1 or more" in capsys.readouterr().err

@@ -1,0 +1,399 @@
+"""Tests of what tells grade sets apart: model, prompt and kind; where these are alike, prompt text and settings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rubric_measures import RubricCover
+from rubric_measures.base.errors import InputError
+from rubric_measures.cli import main
+from rubric_measures.formats.bank import load_bank
+from rubric_measures.grades.grade_set_keys import GradeSetKey, choices_of, grade_set_key
+from rubric_measures.grades.grade_sets import GradeFilter, grade_sets
+from rubric_measures.grades.loading import load_records, read_records
+from rubric_measures.grading.pairwise import references_of_records
+from rubric_measures.leaderboards.scoring import score_records
+from rubric_measures.records.files import ItemGradeSet, grader_hash, load_graded, write_graded
+from rubric_measures.records.merging import merge_records
+from rubric_measures.review.review_data import load_material
+from rubric_measures.test_bank.documents import related_segments
+from rubric_measures.verification.grader_statistics import grader_statistics
+from tests.example_records import grade_set, passage, write_lines
+
+PROMPT = "QuestionSelfRatedUnanswerablePromptWithChoices"
+OWN = 'name = "Coverage"\ntarget = "question"\nparser = "rating"\nscale = [0, 5]\n'
+OWN += 'text = """{how} does the passage answer the question?\nQuestion: {{question}}\nPassage: {{context}}"""\n'
+
+
+def made(grader: str, **more: Any) -> dict[str, Any]:
+    """The provenance of a grade set of ours."""
+    return {"provenance": {"model": "m", "prompt": "p", "signature": f"s{grader}", "grader": grader, **more}}
+
+
+# What each of them covers at grade 4: item a, nothing.
+HIGH = grade_set({"q1/a": 5, "q1/b": 1}) | made("aaaa00000001")
+LOW = grade_set({"q1/a": 0, "q1/b": 0}) | made("bbbb00000002")
+DIRECT = {
+    **{"correctAnswered": True, "answer": "2", "self_ratings": 2, "llm": "model"},
+    "prompt_info": {"prompt_class": "Thomas"},
+}
+
+
+def records(folder: Path, *sets: dict[str, Any], direct: list[dict[str, Any]] | None = None) -> Path:
+    return write_lines(folder / "g.jsonl", [["q1", [passage("q1", "d1", list(sets), {"one": 1}, 2, direct)]]])
+
+
+@pytest.fixture
+def graded(tmp_path: Path) -> Path:
+    """One passage graded twice by the command: by the default reading of replies, and by that of EXAM++.
+
+    The model says no number about item a, and 4 about item b.
+    """
+    items = [{"query_id": "q1", "question_id": f"q1/{x}", "question_text": f"What is {x}?"} for x in "ab"]
+    write_lines(tmp_path / "bank.jsonl", [{"query_id": "q1", "query_text": "letters", "items": items}])
+    write_lines(tmp_path / "passages.jsonl", [["q1", [passage("q1", "d1", [], {"one": 1}, 2)]]])
+    replies = [{"contains": "What is a?", "reply": "a letter"}, {"contains": "What is b?", "reply": "4"}]
+    (tmp_path / "replies.jsonl").write_text("".join(json.dumps(reply) + "\n" for reply in replies))
+    out = tmp_path / "graded.jsonl.gz"
+    grade(tmp_path, "passages.jsonl", PROMPT, code=1)
+    grade(tmp_path, "graded.jsonl.gz", PROMPT, "--unparsed", "exampp")
+    return out
+
+
+def grade(folder: Path, source: str, prompt: str, *more: str, code: int = 0) -> None:
+    command = ["grade", str(folder / source), "--bank", str(folder / "bank.jsonl"), "--prompt", prompt, *more]
+    model = ["--model", f"scripted:{folder / 'replies.jsonl'}", "--retries", "0"]
+    assert main([*command, *model, "-o", str(folder / "graded.jsonl.gz")]) == code
+
+
+def hashes(path: Path) -> list[str]:
+    return [grader_hash(entry) for entry in load_graded(path)[0].passages[0].exam_grades or ()]
+
+
+def test_other_settings_of_one_prompt_are_other_grade_sets(graded: Path, tmp_path: Path) -> None:
+    default, exampp = hashes(graded)
+    bank = load_bank(tmp_path / "bank.jsonl")
+    with pytest.raises(InputError) as caught:
+        load_records(graded, bank)
+    said = str(caught.value)
+    assert "\n" not in said and "several grade sets are left" in said
+    assert f"--prompt-type question --grade-set {default[:8]} (unparsed none)" in said
+    assert f"--prompt-type question --grade-set {exampp[:8]} (unparsed exampp)" in said
+    # Without a rating, a is no grade by default, and 1 in EXAM++; b is 4 in both. Bits: a = 1, b = 2.
+    one, other = (load_records(graded, bank, GradeFilter(grade_set=name[:8])) for name in (default, exampp))
+    assert (one.queries["q1"].levels, one.queries["q1"].failed) == ({"d1": {4: 0b10}}, {"d1": 0b01})
+    assert (other.queries["q1"].levels, other.queries["q1"].failed) == ({"d1": {1: 0b01, 4: 0b10}}, {})
+
+
+def test_an_edited_prompt_of_the_same_name_is_another_grade_set(graded: Path, tmp_path: Path) -> None:
+    for how in ("How well", "How badly"):
+        (tmp_path / "own.toml").write_text(OWN.format(how=how))
+        grade(tmp_path, "graded.jsonl.gz", str(tmp_path / "own.toml"), "--unparsed", "exampp")
+    with pytest.raises(InputError) as caught:
+        load_records(graded, wanted=GradeFilter(prompt_class="Coverage"))
+    assert str(caught.value).count("(prompt text ") == 2
+    for name in hashes(graded)[2:]:
+        assert load_records(graded, wanted=GradeFilter(grade_set=name)).queries["q1"].levels == {"d1": {1: 1, 4: 2}}
+
+
+@pytest.mark.parametrize("command", ["evaluate", "leaderboard", "qrels", "verify", "review", "agreement", "convert"])
+def test_every_command_refuses_to_mix_and_takes_the_hash(
+    graded: Path, tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if command == "review":
+        pytest.importorskip("jinja2")
+    run = tmp_path / "one.run"
+    run.write_text("q1 Q0 d1 1 1.0 one\n")
+    page, qrels, bank = str(tmp_path / "queue.html"), str(tmp_path / "out.qrels"), str(tmp_path / "bank.jsonl")
+    arguments = {
+        "evaluate": [str(graded), str(run), "RubricCover(rel=4)@20"],
+        "leaderboard": [str(graded), "-m", "RubricCover(rel=4)@20"],
+        "qrels": [str(graded), "-o", qrels],
+        "verify": [str(graded), "--verify-grading"],
+        "review": [str(graded), "--bank", bank, "--export-queue", page, "--order", "query"],
+        "agreement": [str(graded)],
+        "convert": [str(graded), "--to", "qrels", "-o", qrels],
+    }[command]
+    assert main([command, *arguments]) == 2
+    said = capsys.readouterr().err
+    default, exampp = (name[:8] for name in hashes(graded))
+    assert f"--grade-set {default}" in said and f"--grade-set {exampp}" in said and "Traceback" not in said
+    assert main([command, *arguments, "--grade-set", exampp]) == 0
+
+
+def test_agreement_compares_two_settings_of_one_prompt(graded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    default, exampp = hashes(graded)
+    command = ["agreement", str(graded), str(graded), "--items", "--grade-set", default, "--grade-set-b", exampp]
+    # Item b has 4 in both, item a has no grade in one of them: one pair, and no kappa.
+    assert main([*command, "-o", "json"]) == 1
+    assert json.loads(capsys.readouterr().out)["agreement"]["pairs"] == 1
+
+
+def test_streams_and_leaderboards_keep_settings_apart(tmp_path: Path) -> None:
+    path = records(tmp_path, HIGH, LOW)
+    measure = RubricCover(rel=4) @ 20
+    with pytest.raises(InputError, match=r"--grade-set aaaa0000 .* --grade-set bbbb0000"):
+        score_records(read_records(path), [measure])
+    scores = {}
+    for name in ("aaaa", "bbbb00000002"):
+        board = score_records(read_records(path, wanted=GradeFilter(grade_set=name)), [measure])
+        scores[name] = {run: cells[str(measure)].mean for run, cells in board.cells.items()}["one"]
+    # One of two items is covered by the first, none by the second; joined, the later grades would count.
+    assert scores == {"aaaa": 0.5, "bbbb00000002": 0.0}
+
+
+def test_settings_that_do_not_matter_are_joined_on_the_users_word(tmp_path: Path) -> None:
+    # The same model at two addresses, over different passages; d2 was graded at both, and the later grades count.
+    other = grade_set({"q1/a": 4, "q1/b": 2}) | made("cccc00000003")
+    passages = [passage("q1", "d1", [HIGH]), passage("q1", "d2", [HIGH, other]), passage("q1", "d3", [LOW, other])]
+    path = write_lines(tmp_path / "g.jsonl", [["q1", passages]])
+    found = load_records(path, wanted=GradeFilter(grade_set="aaaa, cccc"))
+    levels = {"d1": {5: 0b01, 1: 0b10}, "d2": {4: 0b01, 2: 0b10}, "d3": {4: 0b01, 2: 0b10}}
+    assert found.queries["q1"].levels == levels
+    assert found.source["graders"] == ["saaaa00000001", "scccc00000003"]
+    with pytest.raises(InputError, match="holds no grades"):
+        load_records(path, wanted=GradeFilter(grade_set="dddd,eeee"))
+
+
+def test_settings_in_different_passages_are_not_mixed_either(tmp_path: Path) -> None:
+    lines = [["q1", [passage("q1", "d1", [HIGH])]], ["q2", [passage("q2", "d2", [LOW])]]]
+    path = write_lines(tmp_path / "g.jsonl", lines)
+    with pytest.raises(InputError, match="several grade sets are left"):
+        load_records(path)
+
+
+def test_grades_of_the_same_settings_are_joined(tmp_path: Path) -> None:
+    # The same grader before and after an edit of the bank, and over more passages.
+    later = grade_set({"q1/b": 3, "q1/c": 2}) | made("aaaa00000001", signature="other", bank="edited")
+    lines = [["q1", [passage("q1", "d1", [HIGH, later]), passage("q1", "d2", [HIGH])]]]
+    path = write_lines(tmp_path / "g.jsonl", lines)
+    # Items a, b, c; the later grade of b counts.
+    levels = {"d1": {5: 0b001, 3: 0b010, 2: 0b100}, "d2": {5: 0b001, 1: 0b010}}
+    assert load_records(path).queries["q1"].levels == levels
+
+
+def test_sets_that_name_no_settings_are_joined_and_can_be_chosen(tmp_path: Path) -> None:
+    foreign = grade_set({"q1/a": 2}), grade_set({"q1/a": 3, "q1/b": 1})
+    path = records(tmp_path, *foreign)
+    assert load_records(path).queries["q1"].levels == {"d1": {3: 0b01, 1: 0b10}}
+    path = records(tmp_path, *foreign, HIGH)
+    with pytest.raises(InputError, match=r"--grade-set none \(settings unknown\); .*--grade-set aaaa0000 \(other"):
+        load_records(path)
+    assert load_records(path, wanted=GradeFilter(grade_set="none")).queries["q1"].levels == {"d1": {3: 0b01, 1: 0b10}}
+    assert load_records(path, wanted=GradeFilter(grade_set="aa")).queries["q1"].levels == {"d1": {5: 0b01, 1: 0b10}}
+
+
+@pytest.mark.parametrize("options", [{}, {"temperature": 0.7}])
+def test_a_set_of_another_program_that_was_amended_is_still_one_with_the_others(
+    tmp_path: Path, options: dict[str, float]
+) -> None:
+    texts = {"a": "What is a?", "b": "What is b?"}
+
+    def write_bank(**more: str) -> None:
+        items = [
+            {"query_id": "q1", "question_id": f"q1/{name}", "question_text": text}
+            for name, text in {**texts, **more}.items()
+        ]
+        write_lines(tmp_path / "bank.jsonl", [{"query_id": "q1", "query_text": "letters", "items": items}])
+
+    lexical = {"llm": "lexical:1", "prompt": "LexicalCoverage"}
+    foreign = [grade_set({"q1/a": 2, "q1/gone": 5}, **lexical), grade_set({"q1/a": 3}, **lexical)]
+    for entry in foreign:
+        entry["llm_options"] = options
+    passages = [passage("q1", f"d{place}", [entry]) for place, entry in enumerate(foreign)]
+    write_lines(tmp_path / "g.jsonl", [["q1", passages]])
+    write_bank(gone="What is gone?")
+    write_lines(tmp_path / "old.jsonl", [json.loads((tmp_path / "bank.jsonl").read_text())])
+    # The item `gone` leaves: only the first passage had a grade of it. Items a and b were graded by the other program.
+    texts.pop("b")
+    write_bank()
+    command = ["grade", str(tmp_path / "g.jsonl"), "--bank", str(tmp_path / "bank.jsonl"), "--model", "lexical"]
+    more = ["--only-changed", "--old-bank", str(tmp_path / "old.jsonl"), "-o", str(tmp_path / "new.jsonl")]
+    assert main([*command, *more]) == 0
+    found = load_records(tmp_path / "new.jsonl", load_bank(tmp_path / "bank.jsonl"))
+    assert found.queries["q1"].levels == {"d0": {2: 1}, "d1": {3: 1}}
+    # Grading everything goes on from no grade of the other program.
+    assert main([*command, "-o", str(tmp_path / "full.jsonl")]) == 0
+    assert [len(one.exam_grades or ()) for one in load_graded(tmp_path / "full.jsonl")[0].passages] == [2, 2]
+
+
+def test_grades_of_several_settings_are_listed_and_counted_apart(tmp_path: Path) -> None:
+    groups = load_graded(records(tmp_path, HIGH, LOW))
+    keys = [GradeSetKey("model", PROMPT, "question", name) for name in ("aaaa00000001", "bbbb00000002")]
+    assert grade_sets(groups) == {keys[0]: 1, keys[1]: 1}
+    assert grade_sets(groups, GradeFilter(grade_set="bb")) == {keys[1]: 1}
+    report = grader_statistics(groups)
+    assert {key: dict(one.grades) for key, one in report.graders.items()} == {keys[0]: {5: 1, 1: 1}, keys[1]: {0: 2}}
+    assert [(row.first, row.second, row.common, row.equal) for row in report.pairs] == [(*keys, 2, 0)]
+    assert choices_of(keys).count("--grade-set") == 2 and "--grade-set" not in choices_of(keys[:1])
+
+
+def test_verify_names_settings_only_where_names_are_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for sets, cells in (([HIGH, LOW], {f"{PROMPT} [aaaa0000]", f"{PROMPT} [bbbb0000]"}), ([HIGH], {PROMPT})):
+        path = records(tmp_path, *sets)
+        assert main(["verify", str(path), "--grader-statistics", "-o", "jsonl"]) == 0
+        rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert {row["prompt_class"] for row in rows if "prompt_class" in row} == cells
+
+
+def test_a_grid_has_a_row_for_each_setting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    passages = [passage("q1", "d1", [HIGH, LOW], {"rund1": 1}), passage("q1", "d2", [LOW], {"rund2": 1})]
+    path = write_lines(tmp_path / "g.jsonl", [["q1", passages]])
+    official = tmp_path / "official.json"
+    official.write_text('{"rund1": 1, "rund2": 2}')
+    command = ["correlate", str(official), str(path), "-m", "RubricCover(rel=4)@20", "--rounds", "0", "-o", "json"]
+    assert main(command) in (0, 1)
+    cells = json.loads(capsys.readouterr().out)["grid"]
+    assert [cell["prompt_class"] for cell in cells] == [f"{PROMPT} [aaaa0000]", f"{PROMPT} [bbbb0000]"]
+
+
+def test_reviews_are_of_one_setting_and_show_the_other(tmp_path: Path) -> None:
+    path = records(tmp_path, HIGH, LOW)
+    items = [{"query_id": "q1", "question_id": f"q1/{x}", "question_text": f"What is {x}?"} for x in "ab"]
+    bank = write_lines(tmp_path / "bank.jsonl", [{"query_id": "q1", "items": items}])
+    with pytest.raises(InputError, match=r"--grade-set aaaa0000 .*--grade-set bbbb0000"):
+        load_material(path, bank)
+    found = load_material(path, bank, GradeFilter(grade_set="bbbb"))
+    assert found.grader == f"model {PROMPT} [bbbb0000]"
+    assert dict(found.queries["q1"].others("d1", "q1/a")) == {
+        f"model {PROMPT} [aaaa0000]": 5,
+        f"model {PROMPT} [bbbb0000]": 0,
+    }
+
+
+def test_reviews_take_several_settings_for_one_where_asked_to(tmp_path: Path) -> None:
+    lines = [["q1", [passage("q1", "d1", [HIGH]), passage("q1", "d2", [LOW])]]]
+    path = write_lines(tmp_path / "g.jsonl", lines)
+    items = [{"query_id": "q1", "question_id": f"q1/{x}", "question_text": f"What is {x}?"} for x in "ab"]
+    bank = write_lines(tmp_path / "bank.jsonl", [{"query_id": "q1", "items": items}])
+    found = load_material(path, bank, GradeFilter(grade_set="aaaa,bbbb"))
+    assert found.grader == f"model {PROMPT} [aaaa,bbbb]" and len(found.cells) == 4
+
+
+def test_direct_labels_of_several_settings_are_not_mixed(tmp_path: Path) -> None:
+    other = {**DIRECT, "self_ratings": 0, "correctAnswered": False}
+    lines = [
+        ["q1", [passage("q1", "d1", [], None, None, [DIRECT | made("aaaa")])]],
+        ["q2", [passage("q2", "d2", [], None, None, [other | made("bbbb")])]],
+    ]
+    groups = load_graded(write_lines(tmp_path / "g.jsonl", lines))
+    with pytest.raises(InputError, match=r"Thomas \[aaaa\] by model \(.*Thomas \[bbbb\] by model .*--label-set"):
+        references_of_records(groups)
+    assert {query: len(shown) for query, shown in references_of_records(groups, grade_set="aa").items()} == {
+        "q1": 1,
+        "q2": 0,
+    }
+    with pytest.raises(InputError, match="--grade-set"):
+        related_segments(groups, by="direct")
+    assert [len(found) for found in related_segments(groups, by="direct", grade_set="aa").values()] == [1, 0]
+    # As labels of the measures, too.
+    with pytest.raises(InputError, match="several grade sets are left"):
+        load_records(tmp_path / "g.jsonl", wanted=GradeFilter(prompt_class="Thomas"))
+
+
+def test_documents_shown_while_grading_are_those_of_the_labels_chosen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sun = {**DIRECT, "prompt_info": {"prompt_class": "Sun"}}
+    labels = [DIRECT | made("aaaa"), DIRECT | made("bbbb") | {"answer": "the reason"}, sun | made("cccc")]
+    path = write_lines(tmp_path / "d.jsonl", [["q1", [passage("q1", "d1", [], None, None, labels)]]])
+    (tmp_path / "queries.tsv").write_text("q1\tletters\n")
+    (tmp_path / "own.toml").write_text(
+        'target = "answer"\nparser = "rating"\nscale = [0, 4]\ntext = "{query} {documents} {answer}"\n'
+    )
+    (tmp_path / "replies.jsonl").write_text('{"contains": "the reason", "reply": "4"}\n{"reply": "1"}\n')
+    write_lines(tmp_path / "answers.jsonl", [["q1", [passage("q1", "answer", [])]]])
+    command = ["grade", str(tmp_path / "answers.jsonl"), "--query-texts", str(tmp_path / "queries.tsv")]
+    command += ["--prompt", str(tmp_path / "own.toml"), "--model", f"scripted:{tmp_path / 'replies.jsonl'}"]
+    command += ["--documents", str(path), "-o", str(tmp_path / "graded.jsonl")]
+    assert main(command) == 2
+    assert "name the prompt whose labels count (--label-prompt)" in capsys.readouterr().err
+    assert main([*command, "--label-prompt", "Thomas"]) == 2
+    assert main([*command, "--label-prompt", "Thomas", "--label-set", "bb"]) == 0
+    [entry] = load_graded(tmp_path / "graded.jsonl")[0].passages[0].grades or ()
+    assert entry.self_rating == 4
+
+
+def test_merging_keeps_settings_apart(tmp_path: Path) -> None:
+    one, other = load_graded(records(tmp_path, HIGH)), load_graded(records(tmp_path, LOW))
+    merged = merge_records([one, other])
+    write_graded(tmp_path / "m.jsonl", merged)
+    assert hashes(tmp_path / "m.jsonl") == ["aaaa00000001", "bbbb00000002"]
+
+
+def told(ratings: dict[str, int], options: dict[str, Any], **prompt_info: Any) -> dict[str, Any]:
+    """A grade set of another program, which says something about its settings."""
+    entry = grade_set(ratings)
+    return entry | {"llm_options": options, "prompt_info": {"prompt_class": PROMPT, **prompt_info}}
+
+
+def parsed(entry: dict[str, Any]) -> ItemGradeSet:
+    return ItemGradeSet.model_validate_json(json.dumps(entry))
+
+
+@pytest.mark.parametrize(
+    ("fact", "one", "two"),
+    [
+        ("temperature", told({"q1/a": 5}, {"temperature": 0.0}), told({"q1/a": 0}, {"temperature": 1.0})),
+        ("other", told({"q1/a": 5}, {"temperature": 0.0}), told({"q1/a": 0}, {})),
+        ("context_first", told({"q1/a": 5}, {}, context_first=True), told({"q1/a": 0}, {}, context_first=False)),
+        ("language", told({"q1/a": 5}, {}, language="de"), told({"q1/a": 0}, {}, language="en")),
+    ],
+)
+def test_sets_of_other_programs_are_apart_by_options_and_prompt(
+    tmp_path: Path, fact: str, one: dict[str, Any], two: dict[str, Any]
+) -> None:
+    values, signatures, parts = [], set(), []
+    for entry in (one, two):
+        path = records(tmp_path, entry)
+        board = score_records(read_records(path), [RubricCover(rel=4)])
+        values.append(board.values["one"]["RubricCover(rel=4)"]["q1"])
+        signatures.add(str(board.signature))
+        parts.append(load_graded(path))
+    assert (values, len(signatures)) == ([1.0, 0.0], 2)
+    for order in (parts, parts[::-1]):
+        write_graded(tmp_path / "both.jsonl", merge_records(order))
+        with pytest.raises(InputError, match=rf"several grade sets are left.*\({fact} ") as caught:
+            load_records(tmp_path / "both.jsonl")
+        for entry, grade in ((one, 5), (two, 0)):
+            hashed = grade_set_key(parsed(entry)).grader[:8] or "none"
+            assert f"--grade-set {hashed} (" in str(caught.value)
+            chosen = load_records(tmp_path / "both.jsonl", None, GradeFilter(grade_set=hashed))
+            assert list(chosen.queries["q1"].levels["d1"]) == [grade]
+
+
+def test_settings_that_say_the_same_have_one_hash() -> None:
+    entries = [
+        told({}, {"top_p": 1, "temperature": 0.5}, context_first=True),
+        told({}, {"temperature": 0.5, "top_p": 1, "seed": None}, prompt_style=None, context_first=True),
+    ]
+    assert len({grade_set_key(parsed(entry)) for entry in entries}) == 1
+    # Nothing but the prompt class: no settings.
+    bare = parsed(told({}, {}, prompt_style=None))
+    assert grade_set_key(bare).grader == ""
+
+
+def test_grades_of_one_item_by_one_grader_are_counted_and_the_later_counts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = records(tmp_path, grade_set({"q1/a": 5, "q1/b": 5}), grade_set({"q1/a": 0, "q1/c": 1}))
+    assert load_records(path).queries["q1"].levels["d1"] == {0: 0b001, 5: 0b010, 1: 0b100}
+    assert caplog.messages == [
+        f"{path}: 1 grades name an item that the same model and prompt graded before in the passage; the later grade "
+        "counts"
+    ]
+    caplog.clear()
+    path = records(tmp_path, direct=[DIRECT, {**DIRECT, "answer": "0", "self_ratings": 0}])
+    assert load_records(path, None, GradeFilter(prompt_type="direct")).qrels[0].relevance == 0
+    assert len(caplog.messages) == 1
+
+
+def test_a_set_of_another_program_with_settings_that_was_amended_is_one_with_the_others() -> None:
+    other = parsed(told({"q1/a": 5}, {"temperature": 0.0}))
+    hashed = grader_hash(other)
+    amended = other.model_copy(update={"llm_options": {}, **made("cccc00000003", mixed=hashed)})
+    assert hashed and grade_set_key(amended) == grade_set_key(other)

@@ -1,0 +1,212 @@
+"""Tests of the choice of grades inside records: filters, banks, several grade sets, failures, file order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.base.entities import RubricItem, TestBank
+from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.formats.bank import load_bank
+from rubric_measures.grades.grade_sets import GradeFilter
+from rubric_measures.grades.loading import load_records, read_records
+from tests.example_records import RECORDS, grade_set, passage, write_all, write_lines
+
+TWO = [grade_set({"q1/a": 4}), grade_set({"q1/n": 2}, kind="nugget", prompt="NuggetSelfRatedPrompt", llm="other")]
+DIRECT = {
+    "correctAnswered": True,
+    "answer": "2",
+    "self_ratings": 2,
+    "llm": "model",
+    "prompt_info": {"prompt_class": "Thomas"},
+}
+
+
+def levels(path: Path, **wanted: str | bool) -> dict[str, dict[str, dict[int, int]]]:
+    grades = load_records(path, wanted=GradeFilter(**wanted))  # type: ignore[arg-type]
+    return {query_id: {d: dict(v) for d, v in query.levels.items()} for query_id, query in grades.queries.items()}
+
+
+def test_grades_without_a_bank_have_the_items_that_occur(tmp_path: Path) -> None:
+    grades = load_records(write_all(tmp_path) / "graded.jsonl.gz")
+    assert {q: [item.item_id for item in query.items] for q, query in grades.queries.items()} == {
+        "q1": ["q1/a", "q1/b", "q1/c"],
+        "q2": ["q2/a"],
+    }
+    # Bits: a = 1, b = 2, c = 4.
+    assert grades.queries["q1"].levels == {"d1": {4: 1, 1: 2, 0: 4}, "d2": {0: 1 | 4, 5: 2}}
+
+
+def test_the_bank_gives_items_that_nobody_graded_and_queries_that_nobody_answered(tmp_path: Path) -> None:
+    write_all(tmp_path)
+    grades = load_records(tmp_path / "graded.jsonl.gz", load_bank(tmp_path / "bank.jsonl"))
+    assert {q: len(query.items) for q, query in grades.queries.items()} == {"q1": 4, "q2": 1, "q3": 1}
+
+
+def test_rankings_and_judgments(tmp_path: Path) -> None:
+    queries = list(read_records(write_all(tmp_path) / "graded.jsonl.gz"))
+    assert [dict(query.rankings) for query in queries] == [{"one": ["d1", "d2"], "two": ["d2"]}, {"one": ["d3"]}]
+    assert [dict(query.judgments) for query in queries] == [{"d1": 2, "d2": 0}, {"d3": 3}]
+
+
+def test_several_grade_sets_are_an_error_that_lists_them(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", TWO)]]])
+    with pytest.raises(InputError) as caught:
+        load_records(path)
+    assert "--llm model --prompt-class QuestionSelfRatedUnanswerablePromptWithChoices --prompt-type question" in str(
+        caught.value
+    )
+    assert "--llm other --prompt-class NuggetSelfRatedPrompt --prompt-type nugget" in str(caught.value)
+
+
+def test_extracted_texts_are_no_candidates(tmp_path: Path) -> None:
+    rated, extracted = grade_set({"q1/a": 4}), grade_set({}, prompt="NuggetExtractionPrompt")
+    extracted["answers"] = [["q1/a", "a text"]]
+    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [rated, extracted])]]])
+    assert levels(path) == {"q1": {"d1": {4: 1}}}
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"llm": "other"},
+        {"prompt_class": "NuggetSelfRatedPrompt"},
+        {"prompt_type": "nugget"},
+        {"question_set": "nugget"},
+    ],
+)
+def test_every_filter_chooses(tmp_path: Path, wanted: dict[str, str]) -> None:
+    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", TWO)]]])
+    assert levels(path, **wanted) == {"q1": {"d1": {2: 1}}}
+
+
+def test_two_sets_of_one_key_are_joined_or_need_a_bank(tmp_path: Path) -> None:
+    write_all(tmp_path)
+    bank = load_bank(tmp_path / "bank.jsonl")
+    overlapping = [grade_set({"q1/a": 4, "q1/b": 1}), grade_set({"q1/a": 2, "q1/c": 3})]
+    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", overlapping)]]])
+    # The later grade of a counts. Bits: a = 1, b = 2, c = 4.
+    assert levels(path) == {"q1": {"d1": {2: 1, 1: 2, 3: 4}}}
+    apart = [grade_set({"q1/a": 4}), grade_set({"q1/b": 1})]
+    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", apart)]]])
+    with pytest.raises(InputError, match="two grade sets over different items"):
+        load_records(path)
+    assert load_records(path, bank).queries["q1"].levels == {"d1": {4: 1, 1: 2}}
+
+
+def test_question_sets_tell_tqa_from_generated_questions(tmp_path: Path) -> None:
+    both = [grade_set({"q1/x": 4}), grade_set({"q1/NDQ_1": 1}, prompt="KeyPrompt")]
+    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", both)]]])
+    assert levels(path, question_set="tqa") == {"q1": {"d1": {1: 1}}}
+    assert levels(path, question_set="question-bank") == {"q1": {"d1": {4: 1}}}
+
+
+def test_the_bank_chooses_among_sets_over_different_items(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", TWO)]]])
+    nuggets = [{"query_id": "q1", "items": [{"query_id": "q1", "nugget_id": "q1/n", "nugget_text": "n"}]}]
+    bank = load_bank(write_lines(tmp_path / "nuggets.jsonl", nuggets))
+    assert load_records(path, bank).queries["q1"].levels == {"d1": {2: 1}}
+
+
+def test_direct_labels_are_grades_of_one_item_where_asked_for_or_alone(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [TWO[0]], direct=[DIRECT])]]])
+    assert levels(path) == {"q1": {"d1": {4: 1}}}
+    assert levels(path, prompt_class="Thomas") == {"q1": {"d1": {2: 1}}}
+    assert levels(path, prompt_type="direct") == {"q1": {"d1": {2: 1}}}
+    alone = write_lines(tmp_path / "d.jsonl", [["q1", [passage("q1", "d1", [], direct=[DIRECT])]]])
+    assert levels(alone) == {"q1": {"d1": {2: 1}}}
+
+
+def test_a_direct_call_of_another_program_that_failed_is_no_label(tmp_path: Path) -> None:
+    failed = {**DIRECT, "correctAnswered": False, "self_ratings": None, "llm_response_error": "timeout"}
+    lines = [["q1", [passage("q1", "d1", [], direct=[DIRECT]), passage("q1", "d2", [], direct=[failed])]]]
+    path = write_lines(tmp_path / "g.jsonl", lines)
+    query = load_records(path).queries["q1"]
+    assert (query.levels, query.failed) == ({"d1": {2: 1}, "d2": {}}, {"d2": 1})
+    # The workbench counts it as "no".
+    assert levels(path, prompt_class="Thomas", first=True)["q1"] == {"d1": {2: 1}, "d2": {0: 1}}
+
+
+def bank_of(tmp_path: Path, **queries: list[str]) -> TestBank:
+    lines = [
+        {
+            "query_id": query_id,
+            "items": [{"question_id": f"{query_id}/{item}", "question_text": item} for item in items],
+        }
+        for query_id, items in queries.items()
+    ]
+    return load_bank(write_lines(tmp_path / "small.jsonl", lines))
+
+
+def test_grades_of_a_query_whose_bank_is_empty_or_another_one_are_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write_all(tmp_path) / "graded.jsonl.gz"
+    grades = load_records(path, bank_of(tmp_path, q1=["a"], q2=[]))
+    # q1: b and c of two passages; q2: its one grade.
+    assert caplog.messages == ["5 grades left out: their 3 items are not in the test bank (such as q1/b)"]
+    assert grades.queries["q2"].levels == {}
+    caplog.clear()
+    load_records(path, bank_of(tmp_path, q1=["x"], q2=["a"]))
+    assert caplog.messages == ["6 grades left out: their 3 items are not in the test bank (such as q1/a)"]
+    # Another grade set is no grade left out.
+    caplog.clear()
+    write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", TWO)]]])
+    load_records(tmp_path / "g.jsonl", bank_of(tmp_path, q1=["a"]))
+    assert caplog.messages == []
+
+
+def test_direct_labels_are_no_grades_of_the_items_of_a_bank(tmp_path: Path) -> None:
+    entry = grade_set({"q1/a": 4})
+    records = [["q1", [passage("q1", "d1", [entry], direct=[DIRECT]), passage("q1", "d2", [], direct=[DIRECT])]]]
+    path = write_lines(tmp_path / "g.jsonl", records)
+    assert load_records(path, bank_of(tmp_path, q1=["a"])).queries["q1"].levels == {"d1": {4: 1}}
+    with pytest.raises(InputError, match=r"holds no grades for \{'prompt_type': 'direct'\} of items in the bank"):
+        load_records(path, bank_of(tmp_path, q1=["a"]), GradeFilter(prompt_type="direct"))
+    with pytest.raises(InputError, match="holds no grades of items in the bank"):
+        load_records(path, bank_of(tmp_path, q1=[]))
+    bank = TestBank.from_items([RubricItem("0", "q1", "Is it relevant?")])
+    direct = load_records(path, bank, GradeFilter(prompt_type="direct"))
+    assert direct.queries["q1"].levels == {"d1": {2: 1}, "d2": {2: 1}}
+
+
+def test_failed_grades_are_kept_apart_and_a_graded_cut_text_counts(tmp_path: Path) -> None:
+    entry = grade_set({"q1/a": 3, "q1/t": 2}, status={"q1/b": "unparsed", "q1/t": "truncated", "q1/u": "truncated"})
+    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [entry])]]])
+    query = load_records(path).queries["q1"]
+    # Items a, b, t, u.
+    assert (query.levels, query.failed) == ({"d1": {3: 0b0001, 2: 0b0100}}, {"d1": 0b1010})
+
+
+def test_a_cut_text_that_was_verified_counts_too(tmp_path: Path) -> None:
+    entry = grade_set({"q1/a": 1, "q1/b": 0}, status={"q1/a": "truncated", "q1/b": "truncated", "q1/c": "truncated"})
+    verified = {name: value for name, value in entry.items() if name != "self_ratings"}
+    # As the grader writes it: the note of a cut text is among the errors, and its grade 0 is a grade all the same.
+    verified["llm_response_errors"] = dict.fromkeys(("q1/a", "q1/b", "q1/c"), "the passage was cut")
+    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [verified])]]])
+    query = load_records(path).queries["q1"]
+    # Items a, b, c: c has no grade at all.
+    assert (query.levels, query.failed) == ({"d1": {1: 0b001, 0: 0b010}}, {"d1": 0b100})
+
+
+def test_no_grade_left_says_which_filter(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"holds no grades for \{'llm': 'gpt'\}"):
+        load_records(write_all(tmp_path) / "graded.jsonl.gz", wanted=GradeFilter(llm="gpt"))
+
+
+def test_a_bank_without_the_query_is_an_error(tmp_path: Path) -> None:
+    write_all(tmp_path)
+    bank = load_bank(write_lines(tmp_path / "b.jsonl", [{"query_id": "q2", "items": []}]))
+    with pytest.raises(UnknownNameError, match="the test bank has no such query"):
+        load_records(tmp_path / "graded.jsonl.gz", bank)
+
+
+def test_a_file_not_grouped_by_query_gives_the_same_and_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (q1, passages), q2 = RECORDS
+    mixed = [[q1, passages[:1]], q2, [q1, passages[1:]]]
+    scattered = load_records(write_lines(tmp_path / "mixed.jsonl", mixed))
+    assert "not grouped by query" in caplog.text
+    assert scattered.queries == load_records(write_lines(tmp_path / "g.jsonl", RECORDS)).queries

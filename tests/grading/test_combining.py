@@ -1,0 +1,43 @@
+"""One grade from chunks and from replicates."""
+
+from __future__ import annotations
+
+import pytest
+
+from rubric_measures.grading._asking import ReadReply
+from rubric_measures.grading._combining import best_answer, combine_grades, combine_replicates
+
+LOST = ReadReply(None, "unparsed", "hm", "no rating")
+
+
+def rated(grade: int) -> ReadReply:
+    return ReadReply(grade, "graded", str(grade))
+
+
+@pytest.mark.parametrize(
+    ("grades", "median", "majority"),
+    [([3], 3, 3), ([5, 1, 3], 3, 1), ([5, 1, 3, 3], 3, 3), ([4, 4, 1, 1], 1, 1), ([0, 5], 0, 0), ([5, 5, 0], 5, 5)],
+)
+def test_median_and_majority(grades: list[int], median: int, majority: int) -> None:
+    assert (combine_grades(grades, "median"), combine_grades(grades, "majority")) == (median, majority)
+
+
+def test_the_best_answer_counts_and_the_first_of_equal_ones() -> None:
+    first, second = ReadReply(4, "graded", "a"), ReadReply(4, "graded", "b")
+    assert best_answer([rated(1), first, second], 5) == first
+
+
+def test_a_chunk_without_a_grade_could_have_been_the_best() -> None:
+    assert best_answer([rated(3), LOST], 5).value is None
+    assert "1 of 2 chunks" in best_answer([rated(3), LOST], 5).note
+    assert best_answer([rated(5), LOST], 5).value == 5
+    assert best_answer([LOST], 5) is LOST
+
+
+def test_replicates_need_a_majority_of_grades() -> None:
+    two_of_three = combine_replicates("i", [rated(4), LOST, rated(2)], "median", {})
+    assert (two_of_three.grade, two_of_three.status, two_of_three.answer) == (2, "graded", "2")
+    assert two_of_three.details == {"replicates": [[4, "4"], [None, "hm"], [2, "2"]]}
+    one_of_two = combine_replicates("i", [rated(4), LOST], "median", {})
+    assert (one_of_two.grade, one_of_two.status) == (None, "unparsed")
+    assert "1 of 2 replicates" in one_of_two.note

@@ -1,0 +1,131 @@
+"""RAGElo's graders on the common path: aspects of answers as rubric items, and document labels as qrels."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.backends._scripted import ScriptedBackend, ScriptedRule
+from rubric_measures.backends.base import Reply
+from rubric_measures.base.entities import RubricItem, TestBank, make_item_id
+from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.cli import main
+from rubric_measures.formats.trec import read_qrels
+from rubric_measures.grading import Grader, GradingSettings
+from rubric_measures.records.files import GradedPassage, PassageData, QueryPassages, load_graded
+from rubric_measures.runners import LocalRunner
+from rubric_measures.test_bank.aspects import aspect_bank
+
+EXAMPLE = Path(__file__).parents[2] / "resources" / "example"
+PROMPT = "ragelo.answer_pointwise"
+GRADES = {"relevance": 2, "accuracy": 1, "completeness": 0, "precision": 2}
+REPLY = 'It means well.\n{"relevance": 2, "accuracy": 1, "completeness": 0, "precision": 2}'
+QUERIES = {"q1": "What is ice?"}
+
+
+def grade(reply: str, contains: str = "", **settings: object) -> dict[str, object]:
+    backend = ScriptedBackend([ScriptedRule(Reply(reply), contains=(contains,))])
+    passage = GradedPassage(doc_id="x/q1/1", text="Ice is frozen.", paragraph_data=PassageData())
+    grader = Grader(LocalRunner(backend), (PROMPT,), GradingSettings(**settings))  # type: ignore[arg-type]
+    (group,) = grader.grade_records([QueryPassages("q1", [passage])], aspect_bank(QUERIES))
+    (entry,) = group.passages[0].exam_grades or ()
+    return json.loads(entry.model_dump_json(by_alias=True, exclude_none=True))  # type: ignore[no-any-return]
+
+
+def test_each_aspect_is_a_grade_of_its_own_item() -> None:
+    entry = grade(REPLY, "Ice is frozen.")
+    assert entry["self_ratings"] == [
+        {"question_id": make_item_id("q1", name), "self_rating": value} for name, value in GRADES.items()
+    ]
+    assert all(
+        answer == [make_item_id("q1", name), REPLY] for answer, name in zip(entry["answers"], GRADES, strict=True)
+    )  # type: ignore[call-overload]
+
+
+def test_domain_and_documents_are_settings_and_stand_in_the_signature() -> None:
+    plain = grade(REPLY, "questions about a variety of topics.")
+    domain = grade(REPLY, "questions about water.", fields={"domain": "water"})
+    shown = grade(REPLY, "[DOCUMENTS RETRIEVED]\n[d1] Water.\n[User", documents={"q1": "[d1] Water."})
+    signatures = {entry["provenance"]["signature"] for entry in (plain, domain, shown)}  # type: ignore[index]
+    assert len(signatures) == 3
+    with pytest.raises(UnknownNameError, match="unknown prompt field 'colour': known: domain"):
+        grade(REPLY, fields={"colour": "red"})
+
+
+@pytest.mark.parametrize("reply", ["Two of two.", '{"relevance": 2, "accuracy": 1, "completeness": 0}'])
+def test_a_reply_without_all_aspects_grades_none(reply: str) -> None:
+    entry = grade(reply, retries=0)
+    assert "self_ratings" not in entry or entry["self_ratings"] == []
+    assert set(entry["item_status"].values()) == {"unparsed"}  # type: ignore[attr-defined]
+
+
+def test_a_prompt_of_ones_own_may_label_an_answer_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "whole.toml"
+    path.write_text(
+        'target = "answer"\nparser = "rating"\nscale = [0, 4]\n'
+        'text = "Rate 0 to 4.\\n{query}\\n{documents}\\n{answer}"\n'
+    )
+    backend = ScriptedBackend([ScriptedRule(Reply("3"), contains=("What is ice?\n[d1] Water.\nIce is frozen.",))])
+    passage = GradedPassage(doc_id="x", text="Ice is frozen.", paragraph_data=PassageData())
+    settings = GradingSettings(documents={"q1": "[d1] Water."})
+    bank = TestBank({"q1": ()}, QUERIES)
+    (group,) = Grader(LocalRunner(backend), (str(path),), settings).grade_records(
+        [QueryPassages("q1", [passage])], bank
+    )
+    assert [one.self_rating for one in group.passages[0].grades or ()] == [3]
+
+
+def test_a_bank_without_aspects_is_refused() -> None:
+    bank = TestBank.from_items([RubricItem("q1/1", "q1", "What is cold?")], QUERIES)
+    with pytest.raises(InputError, match="the test bank has none of them"):
+        Grader(LocalRunner(ScriptedBackend([])), (PROMPT,)).makers(bank)
+    with pytest.raises(InputError, match="does not grade aspects"):
+        aspect_bank(QUERIES, "Thomas")
+
+
+def test_answers_to_a_leaderboard_of_aspects(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answers = [str(path) for path in sorted((EXAMPLE / "answers").glob("*.jsonl"))]
+    assert main(["pool", *answers, "--max-words", "10000", "-o", str(tmp_path / "answers.jsonl.gz")]) == 0
+    replies = tmp_path / "replies.jsonl"
+    rules = [{"contains": "forest in autumn", "reply": REPLY.replace("2", "1")}, {"reply": REPLY}]
+    replies.write_text("".join(json.dumps(rule) + "\n" for rule in rules))
+    graded = str(tmp_path / "graded.jsonl.gz")
+    arguments = ["--query-texts", str(EXAMPLE / "queries.tsv"), "--documents", str(EXAMPLE), "--model"]
+    assert main(["grade", str(tmp_path / "answers.jsonl.gz"), *arguments, f"scripted:{replies}", "--prompt", PROMPT,
+                 "--prompt-field", "domain=everyday questions", "-o", graded]) == 0  # fmt: skip
+    capsys.readouterr()
+    assert main(["leaderboard", graded, "-m", "RubricCover(rel=2)@20", "-o", "tsv"]) == 0
+    rows = dict(line.split("\t")[:2] for line in capsys.readouterr().out.splitlines())
+    # thorough: two of four aspects have a 2, for each query; fluent-but-empty: none in q01, nothing at all in q08.
+    assert rows["thorough"] == "0.5000"
+    assert float(rows["fluent-but-empty"]) == pytest.approx(0.5 * 7 / 9, abs=1e-4)
+
+
+def test_document_labels_become_qrels_and_reciprocal_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "r.run"
+    run.write_text("q1 Q0 d1 1 3 r\nq1 Q0 d2 2 2 r\nq1 Q0 d3 3 1 r\n")
+    texts = {"d1": "Snow is cold.", "d2": "Ice is hard.", "d3": "Ice is frozen water."}
+    (tmp_path / "docs.jsonl").write_text(
+        "".join(json.dumps({"doc_id": doc_id, "text": text}) + "\n" for doc_id, text in texts.items())
+    )
+    (tmp_path / "queries.tsv").write_text("q1\tWhat is ice?\n")
+    labels = {"Snow": "Not relevant", "hard": "somewhat relevant", "frozen": "very relevant"}
+    replies = [{"contains": word, "reply": f"It speaks of it. {label}"} for word, label in labels.items()]
+    (tmp_path / "replies.jsonl").write_text("".join(json.dumps(rule) + "\n" for rule in replies))
+
+    def call(*arguments: str) -> str:
+        assert main(list(arguments)) == 0
+        return capsys.readouterr().out
+
+    pool, graded, qrels = (str(tmp_path / name) for name in ("pool.jsonl", "graded.jsonl", "labels.qrels"))
+    call("pool", str(run), "-c", str(tmp_path / "docs.jsonl"), "--depth", "5", "-o", pool)
+    call("grade", pool, "--query-texts", str(tmp_path / "queries.tsv"), "--prompt", "ragelo.retrieval_reasoner",
+         "--model", f"scripted:{tmp_path / 'replies.jsonl'}", "-o", graded)  # fmt: skip
+    (group,) = load_graded(graded)
+    assert {(one.grades or ())[0].answer for one in group.passages} == {reply["reply"] for reply in replies}
+    call("qrels", graded, "-o", qrels)
+    assert {row.doc_id: row.relevance for row in read_qrels(qrels)} == {"d1": 0, "d2": 1, "d3": 2}
+    out = call("evaluate", qrels, str(run), "RR(rel=1)@5", "RR(rel=2)@5")
+    assert dict(line.split("\t") for line in out.splitlines()) == {"RR@5": "0.5000", "RR(rel=2)@5": "0.3333"}

@@ -1,0 +1,80 @@
+"""Tests of scoring one run against a stream of grades: what ir_measures gives with all grades at hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ir_measures
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rubric_measures.base.errors import MeasureError
+from rubric_measures.formats.trec import make_run
+from rubric_measures.grades.compiled import Grades, QueryGrades
+from rubric_measures.grades.loading import load_records
+from rubric_measures.leaderboards.evaluation import evaluate_run
+from rubric_measures.measures import NuggetV, RubricCover, RubricQrels
+from tests.example_records import grade_set, passage, write_all, write_lines
+from tests.strategies import Case, cases
+
+MEASURES = [NuggetV(rel=3), RubricCover(rel=4) @ 2, RubricQrels(measure="nDCG@10")]
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(cases(), min_size=1, max_size=4))
+def test_the_values_are_those_of_ir_measures(found: list[Case]) -> None:
+    queries = {}
+    rows = []
+    for number, case in enumerate(found):
+        query_id = f"q{number % 3}/{number}"
+        one = case.compiled
+        queries[query_id] = QueryGrades(query_id, one.items, one.levels, one.failed)
+        # A run that lacks the second query.
+        if number != 1:
+            rows += [(query_id, doc_id, -float(place)) for place, doc_id in enumerate(case.ranking)]
+    rows.append(("nobody asked", "d1", 1.0))
+    run = make_run("run", rows)
+    evaluation = evaluate_run(list(queries.values())[::-1], run, MEASURES)
+    expected = {
+        (metric.query_id, str(metric.measure)): metric.value
+        for metric in ir_measures.iter_calc(
+            MEASURES, Grades(queries), [ir_measures.ScoredDoc(*row) for row in rows if row[0] in queries]
+        )
+    }
+    # Ranked queries first, as the run has them; then those that it lacks.
+    ranked = [query_id for query_id in run.rankings if query_id in queries]
+    in_order = [*ranked, *sorted(set(queries) - set(ranked))]
+    assert [(metric.query_id, metric.measure) for metric in evaluation.metrics] == [
+        (query_id, measure) for query_id in in_order for measure in MEASURES
+    ]
+    assert {(metric.query_id, str(metric.measure)): metric.value for metric in evaluation.metrics} == expected
+    assert evaluation.queries == set(queries)
+
+
+def test_counts_of_what_is_graded(tmp_path: Path) -> None:
+    lines = [["q1", [passage("q1", "d1", [grade_set({"a": 4}, status={"b": "failed"})])]]]
+    grades = load_records(write_lines(tmp_path / "g.jsonl", lines))
+    run = make_run("run", [("q1", "d1", 2.0), ("q1", "d2", 1.0), ("q2", "d1", 1.0)])
+    evaluation = evaluate_run(grades.queries.values(), run, [RubricCover(rel=4) @ 20])
+    # Of the two documents ranked for q1, d1 is graded; one of its two grades failed and leaves the denominator.
+    assert (evaluation.ranked, evaluation.graded, evaluation.failed) == (2, 1, 1)
+    assert [metric.value for metric in evaluation.metrics] == [1.0]
+    zero = evaluate_run(grades.queries.values(), run, [RubricCover(rel=4) @ 20], "zero")
+    assert [metric.value for metric in zero.metrics] == [0.5]
+
+
+def test_nothing_to_score_is_an_error(tmp_path: Path) -> None:
+    lines = [["q1", [passage("q1", "d1", [grade_set({}, status={"b": "failed"})])]]]
+    grades = load_records(write_lines(tmp_path / "g.jsonl", lines))
+    run = make_run("run", [("q1", "d1", 2.0)])
+    with pytest.raises(MeasureError, match="the grades of all items failed"):
+        evaluate_run(grades.queries.values(), run, [RubricCover(rel=4) @ 20])
+
+
+def test_the_example(tmp_path: Path) -> None:
+    grades = load_records(write_all(tmp_path) / "graded.jsonl.gz")
+    run = make_run("run", [("q1", "d1", 2.0)])
+    # q1 has items a, b, c; d1 covers a with 4. q2 is not ranked.
+    metrics = evaluate_run(grades.queries.values(), run, [RubricCover(rel=4) @ 20]).metrics
+    assert [(metric.query_id, metric.value) for metric in metrics] == [("q1", pytest.approx(1 / 3)), ("q2", 0.0)]

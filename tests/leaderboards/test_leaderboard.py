@@ -1,0 +1,398 @@
+"""Tests of leaderboards: means, errors, coverage, missing queries, the best possible score, and every output."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import ir_measures
+import pytest
+
+from rubric_measures import NuggetV, RubricCover, RubricQrels, WeightedCover
+from rubric_measures.base.errors import FormatError, InputError, MeasureError
+from rubric_measures.base.signature import Signature
+from rubric_measures.formats.bank import load_bank
+from rubric_measures.formats.leaderboards import read_leaderboard
+from rubric_measures.grades.loading import load_records, read_records
+from rubric_measures.leaderboards.output import FORMATS, render
+from rubric_measures.leaderboards.run_spool import spool_runs
+from rubric_measures.leaderboards.scoring import (
+    OVERALL,
+    Cell,
+    Leaderboard,
+    collect_cells,
+    needed_depth,
+    score_records,
+    score_run_files,
+    score_runs,
+)
+from tests.example_records import RECORDS, grade_set, passage, write_all, write_lines
+
+COVER = RubricCover(rel=4) @ 20
+NDCG = RubricQrels(measure="nDCG@10")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_all(tmp_path)
+
+
+def record_board(folder: Path, *measures: ir_measures.Measure) -> Leaderboard:
+    bank = load_bank(folder / "bank.jsonl")
+    return score_records(read_records(folder / "graded.jsonl.gz", bank), measures)
+
+
+def run_board(folder: Path, workers: int | None = None) -> Leaderboard:
+    grades = load_records(folder / "graded.jsonl.gz", load_bank(folder / "bank.jsonl"))
+    paths = [str(folder / "alpha.run"), str(folder / "beta.run")]
+    return score_run_files(grades, paths, [COVER, NDCG], workers=workers)
+
+
+def test_rankings_inside_the_records(folder: Path) -> None:
+    board = record_board(folder, COVER)
+    name = str(COVER)
+    # q1: four items in the bank, one reaches a (4) and b (5): 2/4; two reaches b: 1/4. q2: 1/1 and nothing. q3: 0.
+    assert board.values["one"][name] == {"q1": 0.5, "q2": 1.0, "q3": 0.0}
+    assert board.values["two"][name] == {"q1": 0.25, "q2": 0.0, "q3": 0.0}
+    assert board.values[OVERALL][name] == {"q1": 0.5, "q2": 1.0, "q3": 0.0}
+    assert {run_id: sorted(queries) for run_id, queries in board.missing.items()} == {
+        "one": ["q3"],
+        "two": ["q2", "q3"],
+    }
+    # one: mean 0.5, deviations 0, 0.5, -0.5: variance 0.5 / 2, standard error sqrt(0.25 / 3).
+    # Needed: q1 2 passages x 4 items, q2 1 x 1; graded: 2 x 3 + 1.
+    assert board.cells["one"][name] == Cell(0.5, pytest.approx(math.sqrt(0.25 / 3)), 3, pytest.approx(7 / 9), 0)
+    assert board.ranking() == [OVERALL, "one", "two"]
+    assert board.is_complete
+
+
+def test_run_files_score_the_same_with_any_number_of_workers(folder: Path) -> None:
+    alone, forked = run_board(folder, 1), run_board(folder, 2)
+    assert alone == forked
+    # alpha ranks d9, which nobody graded, before d3; it still covers the item of q2.
+    assert alone.values["alpha"][str(COVER)] == {"q1": 0.5, "q2": 1.0, "q3": 0.0}
+    assert alone.values["beta"][str(COVER)] == {"q1": 0.25, "q2": 0.0, "q3": 0.0}
+    assert alone.values["alpha"][str(NDCG)]["q2"] == pytest.approx(1 / math.log2(3))
+
+
+def test_runs_on_disk_beside_a_stream_of_records_score_the_same(folder: Path) -> None:
+    bank = load_bank(folder / "bank.jsonl")
+    paths = [str(folder / "alpha.run"), str(folder / "beta.run")]
+    in_memory = run_board(folder)
+    for measures in ([COVER, NDCG], [COVER, RubricQrels(measure="AP")]):
+        with spool_runs(paths, needed_depth(measures), workers=2) as runs:
+            streamed = score_records(read_records(folder / "graded.jsonl.gz", bank), measures, runs=runs)
+        assert streamed.values[OVERALL][str(COVER)] == in_memory.values[OVERALL][str(COVER)]
+        for run_id in ("alpha", "beta"):
+            assert streamed.values[run_id][str(COVER)] == in_memory.values[run_id][str(COVER)]
+            assert streamed.cells[run_id][str(COVER)] == in_memory.cells[run_id][str(COVER)]
+        assert streamed.missing == in_memory.missing
+    with pytest.raises(InputError, match="two runs are called"), spool_runs([paths[0], paths[0]]):
+        pass
+
+
+def test_measures_that_skip_unjudged_passages_look_below_the_cutoff(folder: Path) -> None:
+    # x and y were never graded; d2, which reaches 4 for one of the four items of q1, stands third.
+    path = folder / "deep.run"
+    path.write_text("q1 Q0 x 1 3 deep\nq1 Q0 y 2 2 deep\nq1 Q0 d2 3 1 deep\n")
+    measures = [RubricCover(rel=4, judged_only=True) @ 1, RubricQrels(measure="P(judged_only=True)@1", rel=4)]
+    bank = load_bank(folder / "bank.jsonl")
+    board = score_run_files(load_records(folder / "graded.jsonl.gz", bank), [str(path)], measures)
+    assert [board.values["deep"][str(measure)]["q1"] for measure in measures] == [0.25, 1.0]
+    with spool_runs([str(path)], needed_depth(measures)) as runs:
+        streamed = score_records(read_records(folder / "graded.jsonl.gz", bank), measures, runs=runs)
+    assert streamed.values == board.values
+
+
+def test_errors_in_a_worker_name_file_and_line(folder: Path) -> None:
+    broken = folder / "broken.run"
+    broken.write_text("q1 Q0 d1 1 9.5 broken\nq1 Q0 d2 2 nan broken\n")
+    grades = load_records(folder / "graded.jsonl.gz")
+    with pytest.raises(FormatError, match=r"broken\.run:2: score: 'nan'"):
+        score_run_files(grades, [str(folder / "alpha.run"), str(broken)], [COVER], workers=2)
+
+
+def test_notes_of_a_worker_are_said_here(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (folder / "odd.run").write_text("q1 Q0 d1 1 1.0 odd\nq1 Q0 d2 2 2.0 odd\n")
+    grades = load_records(folder / "graded.jsonl.gz")
+    score_run_files(grades, [str(folder / "odd.run"), str(folder / "beta.run")], [COVER], workers=2)
+    assert "rank column disagrees" in caplog.text
+
+
+def test_two_runs_of_one_name_are_refused(folder: Path) -> None:
+    grades = load_records(folder / "graded.jsonl.gz")
+    with pytest.raises(InputError, match="two runs are called 'x'"):
+        score_runs(grades, [("x", {}), ("x", {})], [COVER])
+    with pytest.raises(InputError, match="no run"):
+        score_runs(grades, [], [COVER])
+    with pytest.raises(MeasureError, match="asked for twice"):
+        score_runs(grades, [("x", {})], [COVER, COVER])
+
+
+def test_records_without_rankings_are_refused(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [grade_set({"q1/a": 1})])]]])
+    with pytest.raises(InputError, match="hold no ranking"):
+        score_records(read_records(path), [COVER])
+
+
+def test_the_best_possible_score(folder: Path) -> None:
+    measures = [RubricCover(rel=4) @ 1, NDCG, ir_measures.alpha_nDCG @ 10, NuggetV(rel=4, partial_rel=1)]
+    board = record_board(folder, *measures)
+    # Coverage takes all graded passages, whatever the cutoff: V has a (4) of the vital a and d.
+    assert [board.values[OVERALL][str(m)]["q1"] for m in measures] == [0.5, 1.0, 1.0, 0.5]
+
+
+def test_penalties_have_no_known_best(tmp_path: Path) -> None:
+    items = [
+        {"query_id": "q1", "question_id": f"q1/{i}", "question_text": i, "weight": w} for i, w in [("a", 2), ("b", -1)]
+    ]
+    bank = load_bank(write_lines(tmp_path / "b.jsonl", [{"query_id": "q1", "items": items}]))
+    path = write_lines(
+        tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [grade_set({"q1/a": 2, "q1/b": 1})], {"s": 1})]]]
+    )
+    board = score_records(read_records(path, bank), [WeightedCover])
+    # (2 * 1 - 1 * 0.5) / 2
+    assert board.values == {"s": {"WeightedCover": {"q1": 0.75}}}
+
+
+def test_a_failed_penalty_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    items = [
+        {"query_id": "q1", "question_id": f"q1/{i}", "question_text": i, "weight": w}
+        for i, w in [("a", 2), ("b", -1), ("c", -1), ("d", 1)]
+    ]
+    bank = load_bank(write_lines(tmp_path / "b.jsonl", [{"query_id": "q1", "items": items}]))
+    # One passage: the penalty b failed, c was graded, the positive item d failed. The other covers nothing.
+    first = grade_set({"q1/a": 2, "q1/c": 0}, status={"q1/b": "unparsed", "q1/d": "unparsed"})
+    second = grade_set({"q1/a": 0, "q1/b": 0, "q1/c": 0, "q1/d": 0})
+    third = grade_set({"q1/a": 0, "q1/b": 2, "q1/c": 0, "q1/d": 0})
+    passages = [
+        passage("q1", "d1", [first], {"s": 1, "paid": 1}),
+        passage("q1", "d2", [second], {"t": 1}),
+        passage("q1", "d3", [third], {"paid": 2}),
+    ]
+    path = write_lines(tmp_path / "g.jsonl", [["q1", passages]])
+    said = "1 items of negative weight have a failed grade and count as no penalty{}: scores may be too high"
+    for on_failed in ("exclude", "zero"):
+        caplog.clear()
+        board = score_records(read_records(path, bank), [WeightedCover], on_failed=on_failed)
+        # d leaves the denominator, or counts as not covered; b costs nothing in s, and what it costs where d3 has it.
+        over = 2.0 if on_failed == "exclude" else 3.0
+        assert [board.values[run]["WeightedCover"]["q1"] for run in ("s", "t", "paid")] == [2 / over, 0.0, 1 / over]
+        # Before it, that the best possible score is not known.
+        assert caplog.messages[1:] == [said.format(" (most in run s)")]
+    caplog.clear()
+    score_records(read_records(path, bank), [RubricCover(rel=2) @ 5])
+    assert caplog.messages == []
+    grades = load_records(path, bank)
+    run = [ir_measures.ScoredDoc("q1", "d1", 1.0)]
+    assert ir_measures.calc_aggregate([WeightedCover], grades, run) == {WeightedCover: 1.0}
+    assert caplog.messages == [said.format("")]
+
+
+def test_a_query_whose_grades_all_failed_is_left_out_and_makes_the_board_incomplete(tmp_path: Path) -> None:
+    lines = [
+        ["q1", [passage("q1", "d1", [grade_set({}, status={"q1/a": "unparsed"})], {"s": 1})]],
+        ["q2", [passage("q2", "d1", [grade_set({"q2/a": 5})], {"s": 1})]],
+    ]
+    path = write_lines(tmp_path / "g.jsonl", lines)
+    board = score_records(read_records(path), [COVER])
+    assert board.values["s"] == {str(COVER): {"q1": None, "q2": 1.0}}
+    assert board.cells["s"][str(COVER)] == Cell(1.0, None, 1, 0.5, 1)
+    assert not board.is_complete
+    assert "q1" not in render(board, "trec_eval")
+    zero = score_records(read_records(path), [COVER], on_failed="zero")
+    assert zero.values["s"] == {str(COVER): {"q1": 0.0, "q2": 1.0}}
+    assert str(zero.signature) != str(board.signature)
+
+
+def test_labels_and_subtopics_of_which_all_grades_failed_are_left_out_as_items_are(tmp_path: Path) -> None:
+    failed = grade_set({}, status={"q1/a": "unparsed"})
+    lines = [
+        ["q1", [passage("q1", "d1", [failed], {"s": 1, "deep": 3}), passage("q1", "d2", [failed])]],
+        ["q2", [passage("q2", "d1", [grade_set({"q2/a": 5})], {"s": 1, "deep": 1, "other": 1})]],
+    ]
+    path = write_lines(tmp_path / "g.jsonl", lines)
+    names = [
+        "RubricCover(rel=4)@2",
+        "RubricQrels(measure='nDCG@2')",
+        "RubricQrels(measure='RR')@2",
+        "RubricQrels(label='count',measure='P@2')",
+        "RubricQrels(measure='Judged@2')",
+        "alpha_nDCG@2",
+        "StRecall@2",
+    ]
+    measures = [ir_measures.parse_measure(name) for name in names]
+    board = score_records(read_records(path), measures)
+    for name in map(str, measures):
+        # `deep` ranks the passage below the cutoff, and `other` none: they cover nothing, whatever its grades.
+        assert [board.values[run][name]["q1"] for run in ("s", "deep", "other")] == [None, 0.0, 0.0], name
+        assert board.cells["s"][name].queries == 1
+    assert OVERALL not in board.values
+    zero = score_records(read_records(path), measures, on_failed="zero")
+    assert {column["q1"] for column in zero.values["s"].values()} == {0.0}
+    for measure in measures:
+        with pytest.raises(MeasureError, match=r"query 'q1'.*failed.*--on-failed exclude or zero"):
+            score_records(read_records(path), [measure], on_failed="error")
+    # One label of two: the other passage is one that nobody judged.
+    lines[0][1][1] = passage("q1", "d2", [grade_set({"q1/a": 4})], {"s": 2})
+    board = score_records(read_records(write_lines(path, lines)), measures[1:2])
+    # (4 / log2 3) / 4
+    assert board.values["s"][str(measures[1])]["q1"] == pytest.approx(1 / math.log2(3))
+
+
+def test_the_best_possible_score_stays_for_the_measures_that_know_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    items = [{"question_id": f"q/{name}", "question_text": name, "weight": w} for name, w in (("a", 3), ("b", -2))]
+    bank = load_bank(write_lines(tmp_path / "bank.jsonl", [{"query_id": "q", "items": items}]))
+    graded = write_lines(
+        tmp_path / "g.jsonl", [["q", [passage("q", "d", [grade_set({"q/a": 5, "q/b": 5})], {"s": 1})]]]
+    )
+    # A penalty of 2 that is due: (3 - 2) / 3. What the best choice of passages is worth, nobody knows.
+    measures = [RubricCover, WeightedCover]
+    board = score_records(read_records(graded, bank), measures)
+    assert {name: cell.mean for name, cell in board.cells["s"].items()} == {"RubricCover": 1.0, "WeightedCover": 1 / 3}
+    assert {name: cell.mean for name, cell in board.cells[OVERALL].items()} == {
+        "RubricCover": 1.0,
+        "WeightedCover": None,
+    }
+    assert board.values[OVERALL] == {"RubricCover": {"q": 1.0}, "WeightedCover": {}}
+    # Nothing is incomplete: no run lacks a value.
+    assert board.is_complete
+    said = "the best possible score (_overall_) is not known by WeightedCover: a penalty"
+    assert [record.message[: len(said)] for record in caplog.records] == [said]
+    for output_format in FORMATS:
+        assert OVERALL in render(board, output_format).replace("\\", "")
+    (tmp_path / "board.tsv").write_text(render(board, "tsv"), encoding="utf-8")
+    assert read_leaderboard(tmp_path / "board.tsv").column("RubricCover") == {OVERALL: 1.0, "s": 1.0}
+    assert OVERALL not in score_records(read_records(graded, bank), [WeightedCover]).cells
+
+
+def test_every_output_holds_every_run(folder: Path) -> None:
+    board = record_board(folder, COVER, NDCG)
+    for output_format in FORMATS:
+        text = render(board, output_format)
+        assert text.endswith("\n")
+        assert "one" in text
+        assert "two" in text
+
+
+def test_tsv(folder: Path) -> None:
+    lines = [line.split("\t") for line in render(record_board(folder, COVER)).splitlines()]
+    name = str(COVER)
+    assert lines == [
+        ["run_id", name, f"stderr:{name}", f"coverage:{name}"],
+        [OVERALL, "0.5000", "0.2887", "-"],
+        ["one", "0.5000", "0.2887", "0.7778"],
+        ["two", "0.0833", "0.0833", "0.7500"],
+    ]
+
+
+def test_trec_eval_lines(folder: Path) -> None:
+    lines = render(record_board(folder, COVER), "trec_eval", 2).splitlines()
+    name = str(COVER)
+    assert lines[4:8] == [
+        f"one\t{name}\tq1\t0.50",
+        f"one\t{name}\tq2\t1.00",
+        f"one\t{name}\tq3\t0.00",
+        f"one\t{name}\tall\t0.50",
+    ]
+
+
+def test_trec_eval_lines_have_four_columns_whatever_the_names(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    measure = RubricQrels(measure="P(rel=4) @1")
+    values = {"my run": {str(measure): {"q 1": 0.5, "q2": 1.0}}}
+    board = Leaderboard([str(measure)], values, collect_cells(values), Signature({}))
+    name = "RubricQrels(measure='P(rel=4)%20@1')"
+    assert render(board, "trec_eval", 1) == (
+        f"my%20run\t{name}\tq%201\t0.5\nmy%20run\t{name}\tq2\t1.0\nmy%20run\t{name}\tall\t0.8\n"
+    )
+    assert [record.getMessage() for record in caplog.records] == [
+        "trec_eval lines: 3 ids hold spaces and were percent-encoded ('my run' became my%20run)"
+    ]
+
+
+def test_json_carries_queries_and_signature(folder: Path) -> None:
+    content = json.loads(render(record_board(folder, COVER), "json", -1))
+    assert content["format"] == "rubric_measures leaderboard 1"
+    assert [run["run_id"] for run in content["runs"]] == [OVERALL, "one", "two"]
+    two = content["runs"][2]
+    assert two["missing_queries"] == ["q2", "q3"]
+    assert two["measures"][str(COVER)]["per_query"] == {"q1": 0.25, "q2": 0.0, "q3": 0.0}
+    assert f'measures:["{COVER}"]' in content["signature"]
+    assert len(content["signature_hash"]) == 12
+
+
+def test_counts_are_sums_without_a_standard_error(folder: Path) -> None:
+    names = ["NumRet", "NumRel", "NumRel(rel=5)", "NumQ"]
+    board = record_board(folder, *(RubricQrels(measure=name) for name in names))
+    # Of one: d1 and d2 (labels 4 and 5) of q1 and d3 (5) of q2. Of two: d2 of q1; q2 is not ranked, as in ir_measures.
+    expected = {"one": [3.0, 3.0, 2.0, 2.0], "two": [1.0, 2.0, 1.0, 1.0]}
+    for run_id, sums in expected.items():
+        cells = [board.cells[run_id][str(RubricQrels(measure=name))] for name in names]
+        assert [(cell.mean, cell.standard_error, cell.queries) for cell in cells] == [(one, None, 3) for one in sums]
+
+
+def test_the_options_of_means_refuse_sums(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from rubric_measures.cli import main
+
+    assert main(["leaderboard", str(folder / "graded.jsonl.gz"), "-m", "NumRel", "--intervals"]) == 2
+    assert "NumRel') is a sum over queries, and the options of the report are about means" in capsys.readouterr().err
+
+
+def test_latex_and_markdown_escape(folder: Path) -> None:
+    lines = json.loads(json.dumps(RECORDS).replace('"two"', '"a_b|c"'))
+    write_lines(folder / "graded.jsonl.gz", lines)
+    board = record_board(folder, COVER)
+    assert r"a\_b|c & 0.0833 $\pm$ 0.0833" in render(board, "latex")
+    assert r"a_b\|c" in render(board, "markdown")
+    for name, cell in ((r"a\|b", r"a\\\|b"), ("_a_b_", r"\_a_b\_"), ("<i>*[`", r"\<i\>\*\[\`")):
+        renamed = {name: board.cells["one"]}
+        table = render(replace(board, cells=renamed, values={name: board.values["one"]}), "markdown")
+        assert table.splitlines()[-1].startswith(f"| {cell} ")
+
+
+def test_the_signature_tells_who_made_the_grades(tmp_path: Path) -> None:
+    # The same model and prompt with other settings: the same grades, and another signature.
+    texts = []
+    for signature in ("aaa", "bbb", None):
+        entry = grade_set({"q/1": 4}) | ({"provenance": {"signature": signature}} if signature else {})
+        path = write_lines(tmp_path / f"{signature}.jsonl.gz", [["q", [passage("q", "d", [entry], {"one": 1})]]])
+        board = score_records(read_records(path), [COVER])
+        grades = load_records(path)
+        assert grades.source.get("graders") == board.signature.settings.get("graders")
+        texts.append(str(board.signature))
+    assert ["graders:" in text for text in texts] == [True, True, False]
+    assert len(set(texts)) == 3
+
+
+def test_a_measure_that_no_program_computes_is_one_line(folder: Path) -> None:
+    with pytest.raises(MeasureError, match=r"^RubricQrels\(measure='RBP\(rel=3\)@6'\): no program here"):
+        record_board(folder, RubricQrels(measure="RBP(rel=3)@6"))
+
+
+def test_runs_on_disk_have_no_name_that_a_killed_process_could_leave_behind(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = folder / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    paths = []
+    for number in range(12):
+        path = folder / f"{number}.run"
+        lines = [f"q{query} Q0 d{number}-{rank} {rank} {-rank} r{number}" for query in range(40) for rank in range(50)]
+        path.write_text("\n".join(lines) + "\n")
+        paths.append(str(path))
+    for workers in (1, 3):
+        with spool_runs(paths, 20, workers=workers) as runs:
+            if sys.platform.startswith("linux"):
+                assert list(temporary.iterdir()) == []
+            for query in ("q39", "q0", "q7"):
+                expected = {f"r{number}": [f"d{number}-{rank}" for rank in range(20)] for number in range(12)}
+                assert runs.rankings(query) == expected
+            assert runs.rankings("q40") == {}
+    assert list(temporary.iterdir()) == []

@@ -1,0 +1,80 @@
+"""Tests of lengths and summary rows of leaderboards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.base.errors import InputError, MeasureError
+from rubric_measures.base.signature import Signature
+from rubric_measures.cli import main
+from rubric_measures.corpora.answers import Answer
+from rubric_measures.corpora.pooling import pool
+from rubric_measures.formats.leaderboards import read_leaderboard
+from rubric_measures.leaderboards.scoring import OVERALL, Leaderboard, collect_cells
+from rubric_measures.leaderboards.summary import lengths_of_records, with_lengths, with_summary
+from rubric_measures.records.files import write_graded
+
+VALUES = {
+    "a": {"V": {"q1": 0.0, "q2": 1.0}},
+    "b": {"V": {"q1": 0.5, "q2": 0.25}},
+    "c": {"V": {"q1": 1.0, "q2": None}},
+    OVERALL: {"V": {"q1": 1.0, "q2": 1.0}},
+}
+BOARD = Leaderboard(["V"], VALUES, collect_cells(VALUES), Signature({}))
+
+
+def test_lengths_are_a_measure_of_runs_only() -> None:
+    board = with_lengths(BOARD, {"a": {"q1": 3, "q2": 5}, "b": {"q1": 7}})
+    assert board.measures == ["V", "L"]
+    # b has no answer to q2: (7 + 0) / 2; nobody knows c: 0.
+    assert {run: row["L"].mean for run, row in board.cells.items()} == {"a": 4.0, "b": 3.5, "c": 0.0, OVERALL: None}
+    assert board.values["b"]["L"] == {"q1": 7.0, "q2": 0.0}
+    assert BOARD.measures == ["V"]
+    with pytest.raises(MeasureError, match="has a measure L already"):
+        with_lengths(board, {})
+
+
+def test_summary_rows_are_of_runs_only_and_stand_at_the_end() -> None:
+    board = with_summary(BOARD)
+    # Means: a 0.5, b 0.375, c 1.0 (q2 could not be scored).
+    assert [(row, board.cells[row]["V"].mean) for row in board.ranking()] == [
+        (OVERALL, 1.0),
+        ("c", 1.0),
+        ("a", 0.5),
+        ("b", 0.375),
+        ("_max_", 1.0),
+        ("_median_", 0.5),
+        ("_min_", 0.375),
+    ]
+    assert board.values["_median_"]["V"] == {"q1": 0.5, "q2": 0.625}
+    assert board.values["_min_"]["V"] == {"q1": 0.0, "q2": 0.25}
+
+
+def test_lengths_of_records_are_those_of_whole_answers(tmp_path: Path) -> None:
+    answers = [Answer("q", "a", "One two. Three four five."), Answer("q", "b", "One two.")]
+    write_graded(tmp_path / "records.jsonl", pool(answers=answers, max_words=3))
+    # b's answer is a's first passage, stored once.
+    assert lengths_of_records(tmp_path / "records.jsonl") == {"a": {"q": 5}, "b": {"q": 2}}
+    (tmp_path / "bare.jsonl").write_text('["q", [{"paragraph_id": "d", "text": "x"}]]\n')
+    with pytest.raises(InputError, match="holds no rankings"):
+        lengths_of_records(tmp_path / "bare.jsonl")
+
+
+def test_the_command_line_adds_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nuggets = [{"text": "x", "importance": "vital", "assignment": "support"}]
+    rows = [
+        {"qid": "q", "run_id": run, "answer_text": "w " * length, "nuggets": nuggets}
+        for run, length in (("a", 3), ("b", 5))
+    ]
+    path = tmp_path / "assigned.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code = main(["leaderboard", str(path), "-m", "NuggetV", "--length", "--summary", "-o", "trec_eval", "--no-overall"])
+    assert code == 0
+    (tmp_path / "board").write_text(capsys.readouterr().out)
+    table = read_leaderboard(tmp_path / "board")
+    assert table.column("L") == {"a": 3.0, "b": 5.0, "_max_": 5.0, "_median_": 4.0, "_min_": 3.0}
+    assert main(["leaderboard", str(path), "-m", "NuggetV", "--length", "-o", "text"]) == 0
+    assert main(["leaderboard", str(path), str(path), "-m", "NuggetV", "--length"]) == 2

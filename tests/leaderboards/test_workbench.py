@@ -1,0 +1,68 @@
+"""Tests of --compat workbench against what the workbench's own program computed (where its oracle is here)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from rubric_measures import RubricCover, nRubricCover
+from rubric_measures.base.errors import MeasureError
+from rubric_measures.formats.trec import read_qrels
+from rubric_measures.grades.grade_sets import GradeFilter
+from rubric_measures.grades.loading import consume_records, load_records
+from rubric_measures.grades.qrels import qrels_of
+from rubric_measures.leaderboards.scoring import Leaderboard
+from rubric_measures.leaderboards.workbench import score_workbench, workbench_filter
+from tests.shared_data import shared_data
+
+MEASURES = [measure(rel=rel) @ 20 for rel in range(1, 6) for measure in (RubricCover, nRubricCover)]
+
+
+@pytest.fixture(scope="module")
+def golden() -> Path:
+    return shared_data("workbench-golden")
+
+
+@pytest.fixture(scope="module")
+def board(golden: Path) -> Leaderboard:
+    return consume_records(
+        lambda stream: score_workbench(stream, MEASURES),
+        golden / "dl20-scale.jsonl.gz",
+        wanted=workbench_filter(GradeFilter()),
+        keep_ranks=True,
+    )
+
+
+@pytest.mark.parametrize("table", ["bool", "1", "2", "3", "4", "5"])
+def test_cover_errors_and_queries_equal_the_program(golden: Path, board: Leaderboard, table: str) -> None:
+    oracle = json.loads(gzip.decompress((golden / "precise-cover.json.gz").read_bytes()))[table]
+    rel = 1 if table == "bool" else int(table)
+    cover, normalised = str(RubricCover(rel=rel) @ 20), str(nRubricCover(rel=rel) @ 20)
+    assert set(board.cells) == set(oracle)
+    for run_id, expected in oracle.items():
+        row = board.cells[run_id]
+        assert row[cover].mean == pytest.approx(expected["examScore"], abs=1e-12)
+        assert row[cover].standard_error == pytest.approx(expected["examScoreStd"], abs=1e-12)
+        assert row[normalised].mean == pytest.approx(expected["nExamScore"], abs=1e-12)
+        assert row[normalised].standard_error == pytest.approx(expected["nExamScoreStd"], abs=1e-12)
+        assert row[cover].queries == expected["n_queries"]
+        assert board.values[run_id][cover] == pytest.approx(expected["perQuery"], abs=1e-12)
+        assert board.values[run_id][normalised] == pytest.approx(expected["nPerQuery"], abs=1e-12)
+
+
+@pytest.mark.parametrize(("name", "label"), [("rated.qrels.gz", "max"), ("count.qrels.gz", "count")])
+def test_qrels_equal_the_program(golden: Path, name: str, label: str) -> None:
+    grades = load_records(golden / "dl20-scale.jsonl.gz")
+    ours = {(row.query_id, row.doc_id): row.relevance for row in qrels_of(grades, "passage", label)}  # type: ignore[arg-type]
+    theirs = {(row.query_id, row.doc_id): row.relevance for row in read_qrels(golden / name)}
+    assert ours == theirs
+
+
+def test_other_measures_are_refused() -> None:
+    with pytest.raises(MeasureError, match="cuts rankings by rank"):
+        score_workbench([], [RubricCover(rel=4)])
+    with pytest.raises(MeasureError, match="knows RubricCover"):
+        score_workbench([], [RubricCover(rel=4, judged_only=True) @ 20])

@@ -1,0 +1,177 @@
+"""Tests of the coverage kernel against brute force in exact fractions and against hand-worked values."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import ir_measures
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rubric_measures import NuggetA, NuggetV, NuggetW, RubricCover, RubricItem, WeightedCover, nRubricCover
+from rubric_measures.base.errors import MeasureError
+from rubric_measures.grades.compiled import QueryGrades, build_query
+from rubric_measures.measures.plan import Coverage, Plan
+from tests.strategies import Case, cases
+
+
+def best(case: Case, item_id: str, docs: list[str]) -> int | None:
+    grades = [case.grades[doc_id, item_id] for doc_id in docs if (doc_id, item_id) in case.grades]
+    return max(grades, default=None)
+
+
+def credit(grade: int | None, rel: int, partial: int | None) -> Fraction:
+    if grade is not None and grade >= rel:
+        return Fraction(1)
+    return Fraction(1, 2) if partial is not None and grade is not None and grade >= partial else Fraction(0)
+
+
+@given(cases(), st.integers(1, 5), st.integers(1, 9), st.booleans())
+def test_cover_is_the_definition(case: Case, rel: int, cutoff: int, judged_only: bool) -> None:
+    judged = {doc_id for doc_id, _ in case.grades}
+    ranking = [doc_id for doc_id in case.ranking if not judged_only or doc_id in judged][:cutoff]
+    covered = sum((best(case, item.item_id, ranking) or 0) >= rel for item in case.items)
+    reachable = sum((best(case, item.item_id, sorted(judged)) or 0) >= rel for item in case.items)
+    params = {"rel": rel, "judged_only": judged_only, "cutoff": cutoff}
+    cover, normalised = Plan([RubricCover(**params), nRubricCover(**params)]).for_query(case.compiled)(case.ranking)
+    assert cover == pytest.approx(float(Fraction(covered, len(case.items))), abs=1e-12)
+    assert normalised == pytest.approx(float(Fraction(covered, reachable)) if reachable else 0.0, abs=1e-12)
+
+
+@given(cases(), st.integers(1, 9), st.sampled_from([(2, 1), (4, 2), (3, 3)]))
+def test_nugget_scores_are_the_definition(case: Case, cutoff: int, levels: tuple[int, int]) -> None:
+    rel, partial = levels
+    params = {"rel": rel, "partial_rel": partial, "cutoff": cutoff}
+    four = (NuggetA, NuggetV, NuggetW, WeightedCover)
+    measures = [measure(**params, strict=strict) for measure in four for strict in (False, True)]
+    measures.append(WeightedCover(**params, clip=True))
+    expected: list[Fraction] = []
+    for weights in (
+        [Fraction(1)] * len(case.items),
+        [Fraction(item.importance == "vital") for item in case.items],
+        [Fraction(1) if item.importance == "vital" else Fraction(1, 2) for item in case.items],
+        [Fraction(item.weight or 0) for item in case.items],
+    ):
+        for strict in (False, True):
+            credits = [
+                credit(best(case, item.item_id, case.ranking[:cutoff]), rel, None if strict else partial)
+                for item in case.items
+            ]
+            total = sum(weight for weight in weights if weight > 0)
+            score = sum(w * c for w, c in zip(weights, credits, strict=True))
+            expected.append(Fraction(score) / total if total else Fraction(0))
+    expected.append(max(expected[6], Fraction(0)))
+    values = Plan(measures).for_query(case.compiled)(case.ranking)
+    assert values == pytest.approx([float(value) for value in expected], abs=1e-12)
+
+
+@given(cases(failures=True), st.integers(1, 5), st.integers(1, 9))
+def test_failed_grades_leave_the_denominator_or_count_as_zero(case: Case, rel: int, cutoff: int) -> None:
+    top = case.ranking[:cutoff]
+    covered = {item.item_id for item in case.items if (best(case, item.item_id, top) or 0) >= rel}
+    unknown = {item_id for doc_id, item_id in case.failed if doc_id in top} - covered
+    plan = Plan([RubricCover(rel=rel) @ cutoff])
+    [zero] = plan.for_query(case.compiled, "zero")(case.ranking)
+    assert zero == pytest.approx(len(covered) / len(case.items))
+    [exclude] = plan.for_query(case.compiled, "exclude")(case.ranking)
+    left = len(case.items) - len(unknown)
+    assert exclude == (pytest.approx(len(covered) / left) if left else None)
+    scorer = plan.for_query(case.compiled, "error")
+    if unknown:
+        with pytest.raises(MeasureError, match="grade"):
+            scorer(case.ranking)
+    else:
+        assert scorer(case.ranking) == [zero]
+
+
+@given(cases(), st.lists(st.integers(1, 9), min_size=1), st.lists(st.integers(1, 5), min_size=1))
+def test_asking_together_or_alone_is_the_same(case: Case, cutoffs: list[int], rels: list[int]) -> None:
+    measures = [RubricCover(rel=rel) @ cutoff for rel in rels for cutoff in cutoffs]
+    together = Plan(measures).for_query(case.compiled)(case.ranking)
+    alone = [Plan([measure]).for_query(case.compiled)(case.ranking)[0] for measure in measures]
+    assert together == alone
+
+
+def nuggets(importance: str, assignment: str) -> tuple[list[RubricItem], list[tuple[str, str, int]]]:
+    items = [
+        RubricItem(f"2024-35227/{index}", "2024-35227", "", "nugget", importance="vital" if label == "V" else "okay")
+        for index, label in enumerate(importance)
+    ]
+    grades = {"S": 2, "P": 1, "N": 0}
+    return items, [("answer", item.item_id, grades[label]) for item, label in zip(items, assignment, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("importance", "assignment", "expected"),
+    [
+        # Automatic nuggets: vital S N P S P P S S N = 4 S, 3 P of 9; okay S S P P P P = 2 S, 4 P of 6.
+        # A = (6 + 3.5) / 15, V = (4 + 1.5) / 9, W = (5.5 + 0.5 * 4) / (9 + 3); strict: 6/15, 4/9, (4 + 1) / 12.
+        ("VVVVVVVVVOOOOOO", "SNPSPPSSNSSPPPP", [9.5 / 15, 5.5 / 9, 7.5 / 12, 6 / 15, 4 / 9, 5 / 12]),
+        # Edited nuggets: vital at 0, 4, 7, 8, 9, 10, of which one is supported; 12 okay, supported at 11, 12, 13, 16.
+        # A = 5/18, V = 1/6, W = (1 + 0.5 * 4) / (6 + 6); there is no partial support, so strict is the same.
+        ("VOOOVOOVVVVOOOOOOO", "SNNNNNNNNNNSSSNNSN", [5 / 18, 1 / 6, 3 / 12] * 2),
+    ],
+)
+def test_topic_35227(importance: str, assignment: str, expected: list[float]) -> None:
+    items, grades = nuggets(importance, assignment)
+    query, _ = build_query("2024-35227", grades, items)
+    measures = [NuggetA, NuggetV, NuggetW, NuggetA(strict=True), NuggetV(strict=True), NuggetW(strict=True)]
+    assert Plan(measures).for_query(query)(["answer"]) == pytest.approx(expected, abs=1e-12)
+
+
+def test_no_vital_nugget_is_zero_and_missing_importance_is_an_error() -> None:
+    okay = RubricItem("q/1", "q", "", importance="okay")
+    query, _ = build_query("q", [("d", "q/1", 2)], [okay])
+    assert Plan([NuggetV, NuggetW]).for_query(query)(["d"]) == [0.0, 1.0]
+    bare, _ = build_query("q", [("d", "q/1", 2)], [RubricItem("q/1", "q", "")])
+    with pytest.raises(MeasureError, match=r"importance.*'q/1'"):
+        Plan([NuggetV]).for_query(bare)
+    with pytest.raises(MeasureError, match="weight of every item"):
+        Plan([WeightedCover]).for_query(bare)
+
+
+def test_facets_apart_have_their_items_and_their_failures() -> None:
+    items = [RubricItem(f"q/{f}/{i}", "q", "", facet_id=f) for f, i in [("a", 1), ("b", 1), ("a", 2)]]
+    items.append(RubricItem("q/1", "q", ""))
+    query = QueryGrades("q", tuple(items), {"d1": {5: 0b0101, 4: 0b0010}, "d2": {0: 0b1111}}, {"d1": 0b1000})
+    parts = query.per_facet()
+    assert {name: [item.item_id for item in part.items] for name, part in parts.items()} == {
+        "q/a": ["q/a/1", "q/a/2"],
+        "q/b": ["q/b/1"],
+        "q": ["q/1"],
+    }
+    assert {name: part.levels for name, part in parts.items()} == {
+        "q/a": {"d1": {5: 0b11}, "d2": {0: 0b11}},
+        "q/b": {"d1": {4: 0b1}, "d2": {0: 0b1}},
+        "q": {"d1": {}, "d2": {0: 0b1}},
+    }
+    assert [part.failed for part in parts.values()] == [{}, {}, {"d1": 0b1}]
+    assert all(part.query_id == "q" for part in parts.values())
+    assert QueryGrades("q", (), {}).per_facet().keys() == {"q"}
+
+
+def test_facets_take_the_best_grade_of_their_items() -> None:
+    items = [RubricItem(f"q/{f}/{i}", "q", "", facet_id=f) for f, i in [("a", 1), ("a", 2), ("b", 1)]]
+    query, _ = build_query("q", [("d1", "q/a/1", 1), ("d1", "q/a/2", 4), ("d2", "q/b/1", 2)], items)
+    facets = query.by_facet()
+    assert [item.item_id for item in facets.items] == ["q/a", "q/b"]
+    assert sorted((row.doc_id, row.iteration, row.relevance) for row in facets.rows()) == [
+        ("d1", "q/a", 4),
+        ("d2", "q/b", 2),
+    ]
+    # One of two facets at 4, though one of three items.
+    assert Plan([RubricCover(rel=4)]).for_query(facets)(["d1", "d2"]) == [0.5]
+
+
+def test_coverage_counts_what_was_needed() -> None:
+    items = [RubricItem("q/1", "q", ""), RubricItem("q/2", "q", "")]
+    query, _ = build_query("q", [("d1", "q/1", 3)], items, [("d1", "q/2")])
+    scorer = Plan([RubricCover @ 2]).for_query(query)
+    # Two passages x two items are needed; one grade is there, one failed, d2 was never graded.
+    assert scorer.coverage(3, scorer.hits(["d1", "d2", "d3"]), 2) == Coverage(4, 1, 1)
+
+
+def test_only_item_measures_make_a_plan() -> None:
+    with pytest.raises(MeasureError, match="RubricQrels"):
+        Plan([ir_measures.nDCG @ 10])

@@ -1,0 +1,266 @@
+"""Tests of the registration with ir_measures: parsing, printing, every entry point, every kind of input."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from fractions import Fraction
+
+import ir_measures
+import pytest
+from ir_measures import Qrel, ScoredDoc, nDCG
+
+import rubric_measures
+from rubric_measures import Grade, NuggetV, RubricCover, RubricItem, RubricQrels, TestBank, build_grades
+from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
+
+ROWS = [
+    Qrel("q1", "d1", 4, "q1/a"),
+    Qrel("q1", "d1", 1, "q1/b"),
+    Qrel("q1", "d2", 5, "q1/b"),
+    Qrel("q2", "d1", 3, "q2/a"),
+]
+RUN = [ScoredDoc("q2", "d1", 0.5), ScoredDoc("q1", "d2", 1.0), ScoredDoc("q2", "d9", 0.7), ScoredDoc("q1", "d1", 2.0)]
+BANK = TestBank.from_items(
+    [
+        RubricItem(f"{q}/{i}", q, f"{q}{i}", importance="vital" if i == "a" else "okay")
+        for q, i in [("q1", "a"), ("q1", "b"), ("q1", "c"), ("q1", "d"), ("q2", "a"), ("q3", "a")]
+    ]
+)
+# Without a bank the items are those graded: q1 2/2 at rel 1, q2 1/1. With it: q1 2/4, q2 1/1, q3 0/1.
+COVER = RubricCover(rel=1) @ 20
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "RubricCover(rel=4)@20",
+        "RubricCover",
+        "nRubricCover(rel=2)@5",
+        "NuggetV(strict=True)",
+        "NuggetW(rel=4,partial_rel=2)@1",
+        "NuggetA(judged_only=True)",
+        "WeightedCover(clip=True)",
+        "RubricQrels(measure='nDCG@10',label='count',rel=3)",
+        "RubricQrels(measure='AP',rel=3)",
+        "RubricQrels(measure='nDCG')@10",
+    ],
+)
+def test_parsing_and_printing_are_inverse(text: str) -> None:
+    measure = ir_measures.parse_measure(text)
+    assert str(measure) == text
+    assert ir_measures.parse_measure(str(measure)) == measure
+    assert hash(ir_measures.parse_measure(text)) == hash(measure)
+
+
+def test_equality_ignores_keyword_order_and_defaults() -> None:
+    assert NuggetV(rel=4, partial_rel=2) == NuggetV(partial_rel=2, rel=4)
+    assert RubricCover(rel=1) == RubricCover
+    assert RubricCover(rel=4)(cutoff=20) == RubricCover(rel=4) @ 20
+    assert RubricCover(rel=4) != RubricCover(rel=3)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("RubricCover(rel=4.5)", "rel=4.5; expected int"),
+        ("RubricCover(rel=True)", "rel=True; expected int"),
+        ("RubricCover(level=4)", "no parameter 'level'; it has: rel, cutoff, judged_only"),
+        ("RubricCover@0", "cutoff=0; expected 1 or more"),
+        ("NuggetV(rel=1,partial_rel=2)", "partial_rel=2 is above rel=1"),
+        ("NuggetV(strict=1)", "strict=1; expected bool"),
+    ],
+)
+def test_wrong_parameters_are_refused_when_parsing(text: str, message: str) -> None:
+    with pytest.raises(MeasureError, match=message):
+        ir_measures.parse_measure(text)
+
+
+def test_every_entry_point_of_ir_measures() -> None:
+    grades = build_grades(ROWS, BANK)
+    mean = (2 / 4 + 1 / 1 + 0 / 1) / 3
+    assert ir_measures.calc_aggregate([COVER], grades, RUN) == {COVER: pytest.approx(mean)}
+    assert ir_measures.evaluator([COVER], grades).calc_aggregate(RUN) == {COVER: pytest.approx(mean)}
+    assert COVER.calc_aggregate(grades, RUN) == pytest.approx(mean)
+    aggregated, per_query = ir_measures.calc([COVER], grades, RUN)
+    assert aggregated == {COVER: pytest.approx(mean)}
+    assert per_query == list(ir_measures.iter_calc([COVER], grades, RUN))
+    assert [(m.query_id, m.measure, m.value) for m in per_query] == [
+        ("q1", COVER, 0.5),
+        ("q2", COVER, 1.0),
+        ("q3", COVER, 0.0),
+    ]
+
+
+def test_named_tuples_frames_and_grades_give_the_same() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(ROWS)
+    run_frame = pandas.DataFrame(RUN)
+    as_grades = [Grade(*row) for row in ROWS]
+    without_bank = {COVER: pytest.approx((2 / 2 + 1 / 1) / 2)}
+    runs = [RUN, run_frame, {"q1": {"d2": 1.0, "d1": 2.0}, "q2": {"d1": 0.5, "d9": 0.7}}]
+    for qrels in (ROWS, frame, as_grades, build_grades(ROWS), build_grades(ROWS).items):
+        for run in runs:
+            assert ir_measures.calc_aggregate([COVER], qrels, run) == without_bank
+    assert ir_measures.calc_aggregate([COVER], iter(ROWS), iter(RUN)) == without_bank
+    assert ir_measures.calc_aggregate([COVER], build_grades(ROWS, BANK).to_dataframe(), run_frame) == {
+        COVER: pytest.approx((2 / 4 + 1 + 0) / 3)
+    }
+
+
+def test_mixed_with_standard_measures_each_keeps_its_queries() -> None:
+    grades = build_grades(ROWS, BANK)
+    measures = [COVER, nDCG @ 10, RubricQrels(measure="nDCG@10"), ir_measures.alpha_nDCG @ 10, ir_measures.Judged @ 2]
+    values = ir_measures.calc_aggregate(measures, grades, RUN)
+    # nDCG@10 over labels q1: d1=4, d2=5; q2: d1=3 at rank 2. Its queries are the judged ones: q1, q2.
+    log3 = 1.5849625007211562
+    q1, q2 = (4 + 5 / log3) / (5 + 4 / log3), (3 / log3) / 3
+    assert values[nDCG @ 10] == pytest.approx((q1 + q2) / 2)
+    # Ours average over the bank's queries, as trec_eval -c does for missing queries.
+    assert values[RubricQrels(measure="nDCG@10")] == pytest.approx((q1 + q2) / 3)
+    assert values[COVER] == pytest.approx(0.5)
+    assert values[ir_measures.Judged @ 2] == pytest.approx((1 + 0.5) / 2)
+    assert set(values) == set(measures)
+
+
+def test_item_rows_refuse_standard_measures() -> None:
+    with pytest.raises(MeasureError, match="several rows a passage"):
+        ir_measures.calc_aggregate([COVER, nDCG @ 10], build_grades(ROWS).items, RUN)
+
+
+def test_views() -> None:
+    grades = build_grades(ROWS, BANK)
+    assert sorted(grades.items) == sorted(ROWS)
+    assert sorted(grades.qrels) == [Qrel("q1", "d1", 4), Qrel("q1", "d2", 5), Qrel("q2", "d1", 3)]
+
+
+def test_bad_input_is_refused() -> None:
+    with pytest.raises(MeasureError, match="nested dict"):
+        ir_measures.calc_aggregate([COVER], {"q1": {"d1": 3}}, RUN)
+    with pytest.raises(InputError, match="score is NaN"):
+        ir_measures.calc_aggregate([COVER], ROWS, [ScoredDoc("q1", "d1", float("nan"))])
+    with pytest.raises(InputError, match="stands twice"):
+        ir_measures.calc_aggregate([COVER], ROWS, [RUN[0], RUN[0]])
+    with pytest.raises(InputError, match="two different grades"):
+        build_grades([ROWS[0], ROWS[0]._replace(relevance=2)])
+    with pytest.raises(InputError, match="not an integer"):
+        build_grades([Qrel("q1", "d1", 1.5, "q1/a")])  # type: ignore[arg-type]
+    with pytest.raises(UnknownNameError, match="no such query"):
+        build_grades([Qrel("q7", "d1", 1, "q7/a")], BANK)
+
+
+def test_items_that_the_bank_lacks_are_left_out_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    grades = build_grades([*ROWS, Qrel("q1", "d1", 5, "q1/retired"), Qrel("q1", "d2", 5, "q1/retired")], BANK)
+    assert caplog.messages == ["2 grades left out: their 1 items are not in the test bank (such as q1/retired)"]
+    assert COVER.calc_aggregate(grades, RUN) == pytest.approx(0.5)
+
+
+def test_failed_grades_of_a_frame_or_a_list() -> None:
+    rows = [Grade("q1", "d1", 4, "q1/a"), Grade("q1", "d1", None, "q1/b", status="unparsed")]
+    run = [ScoredDoc("q1", "d1", 1.0)]
+    assert COVER.calc_aggregate(build_grades(rows), run) == 1.0
+    assert COVER.calc_aggregate(build_grades(rows, on_failed="zero"), run) == 0.5
+    with pytest.raises(MeasureError, match="failed"):
+        COVER.calc_aggregate(build_grades(rows, on_failed="error"), run)
+    with pytest.raises(MeasureError, match="nothing to score"):
+        COVER.calc_aggregate(build_grades(rows[1:]), run)
+
+
+def test_registering_twice_changes_nothing() -> None:
+    before = [p.NAME for p in ir_measures.DefaultPipeline.providers]
+    rubric_measures.measures.register()
+    assert [p.NAME for p in ir_measures.DefaultPipeline.providers] == before
+    assert before.count("rubric_measures") == 1
+    assert before.index("rubric_measures") < before.index("pyndeval")
+
+
+def test_same_numbers_in_the_same_order_whatever_the_hash_seed() -> None:
+    program = """
+import json, random, sys
+import ir_measures, rubric_measures
+from tests.measures.test_provider import ROWS, RUN, BANK
+rows, run = list(ROWS), list(RUN)
+random.Random(int(sys.argv[1])).shuffle(rows); random.Random(int(sys.argv[1])).shuffle(run)
+names = ["RubricCover(rel=4)@20", "NuggetW", "alpha_nDCG@20", "StRecall(rel=3)@2", "nRubricCover@1"]
+names.append("RubricQrels(measure='AP',rel=3)")
+measures = [ir_measures.parse_measure(name) for name in names]
+grades = rubric_measures.build_grades(rows, BANK)
+print(json.dumps([(m.query_id, str(m.measure), m.value) for m in ir_measures.iter_calc(measures, grades, run)]))
+"""
+    outputs = set()
+    for seed in ("0", "1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-c", program, seed],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        outputs.add(done.stdout)
+    assert len(outputs) == 1
+    assert len(json.loads(outputs.pop())) == 3 * 6
+
+
+def test_import_is_light() -> None:
+    program = (
+        "import sys, rubric_measures\n"
+        "heavy = {'pandas', 'numpy', 'scipy', 'ir_datasets', 'torch', 'transformers', 'openai', 'matplotlib'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_pyterrier_experiment() -> None:
+    pandas = pytest.importorskip("pandas")
+    pt = pytest.importorskip("pyterrier")
+    ours = {"query_id": "qid", "doc_id": "docno", "relevance": "label"}
+    results = pandas.DataFrame(RUN).rename(columns=ours).assign(rank=range(len(RUN)))
+    topics = pandas.DataFrame([("q1", "one"), ("q2", "two")], columns=["qid", "query"])
+    qrels = build_grades(ROWS, BANK).to_dataframe().rename(columns=ours)
+    measures = [COVER, RubricQrels(measure="AP", rel=4), NuggetV(rel=4, strict=True)]
+    table = pt.Experiment([results], topics, qrels, measures, names=["run"], filter_by_topics=True)
+    assert table["name"].tolist() == ["run"]
+    # The topics are q1 and q2: Cover 2/4 and 1/1, although PyTerrier joins the frame with the topics.
+    assert table[str(COVER)].tolist() == [pytest.approx(0.75)]
+    # AP(rel=4): q1 has d1 and d2 at ranks 1 and 2: 1; q2 has none.
+    assert table[str(measures[1])].tolist() == [pytest.approx(0.5)]
+    # The one vital nugget of q1 has grade 4, that of q2 grade 3.
+    assert table[str(measures[2])].tolist() == [pytest.approx(0.5)]
+    everything = pt.Experiment([results], topics, qrels, measures, names=["run"], filter_by_topics=False)
+    assert everything[str(COVER)].tolist() == [pytest.approx(0.5)]
+
+
+@pytest.mark.parametrize(
+    ("score", "problem"),
+    [
+        (None, "the score is None, no number; give a float"),
+        ("1.0", "the score is '1.0', no number; give a float"),
+        ([1.0], "the score is [1.0], no number; give a float"),
+        (float("nan"), "the score is NaN"),
+        (10**400, "the score is too large for a float"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["tuples", "dict", "frame"])
+def test_scores_that_are_no_numbers_are_refused(score: object, problem: str, kind: str) -> None:
+    run: object = [ScoredDoc("q1", "d2", 1.0), ScoredDoc("q1", "d1", score)]
+    if kind == "dict":
+        run = {"q1": {"d2": 1.0, "d1": score}}
+    elif kind == "frame":
+        columns = {"query_id": ["q1", "q1"], "doc_id": ["d2", "d1"], "score": [1.0, score]}
+        run = pytest.importorskip("pandas").DataFrame(columns)
+        # A column of floats says None as NaN.
+        problem = "the score is NaN" if score is None else problem
+    for qrels in (ROWS, build_grades(ROWS)):
+        with pytest.raises(InputError) as refused:
+            ir_measures.calc_aggregate([COVER], qrels, run)
+        assert str(refused.value) == f"query 'q1', document 'd1': {problem}"
+
+
+def test_scores_may_be_any_numbers() -> None:
+    # As in ir_measures, True is 1. d1 comes first and covers one of two items of q1; q2 is not ranked: (1/2 + 0) / 2.
+    for score in (1, True, 0.5, Fraction(1, 2), float("inf")):
+        run = [ScoredDoc("q1", "d2", 0.25), ScoredDoc("q1", "d1", score)]
+        assert ir_measures.calc_aggregate([RubricCover(rel=4) @ 1], ROWS, run) == {RubricCover(rel=4) @ 1: 0.25}

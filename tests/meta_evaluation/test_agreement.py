@@ -1,0 +1,125 @@
+"""Tests of agreement: scikit-learn, krippendorff, published values, real labels, undefined cases."""
+
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.meta_evaluation._krippendorff import krippendorff_alpha
+from rubric_measures.meta_evaluation.agreement import agreement, bland_altman, label_histogram, topic_spread
+from rubric_measures.meta_evaluation.kappa import (
+    binary_agreement,
+    confusion,
+    kappa_of_confusion,
+)
+
+SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.lists(st.sampled_from([None, 0, 1, 2, 5]), min_size=3, max_size=3), min_size=2, max_size=15))
+def test_alpha_is_krippendorffs(units) -> None:
+    package = pytest.importorskip("krippendorff")
+    ratings = [[unit[grader] for unit in units] for grader in range(3)]
+    matrix = np.array([[np.nan if value is None else value for value in row] for row in ratings], dtype=float)
+    usable = matrix[:, (~np.isnan(matrix)).sum(axis=0) >= 2]
+    several = len(np.unique(usable[~np.isnan(usable)])) > 1
+    for level in ("nominal", "ordinal", "interval"):
+        ours = krippendorff_alpha(ratings, level)
+        if several:
+            expected = package.alpha(reliability_data=usable, level_of_measurement=level)
+            assert ours == pytest.approx(expected, abs=1e-9)
+        else:
+            assert ours is None
+
+
+def test_alpha_of_krippendorffs_published_example() -> None:
+    # Krippendorff (2011), example C: four observers, twelve units, missing labels. Nominal .743, ordinal .815.
+    none = None
+    ratings = [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, none, none, none],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, none, 3],
+        [none, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, none],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, none],
+    ]
+    assert krippendorff_alpha(ratings, "nominal") == pytest.approx(0.743, abs=5e-4)
+    assert krippendorff_alpha(ratings, "ordinal") == pytest.approx(0.815, abs=5e-4)
+    assert krippendorff_alpha(ratings, "interval") == pytest.approx(0.849, abs=5e-4)
+    with pytest.raises(InputError, match="unknown level"):
+        krippendorff_alpha(ratings, "ratio")
+    with pytest.raises(InputError, match="every grader"):
+        krippendorff_alpha([[1, 2], [1]])
+
+
+def test_one_label_throughout_is_undefined() -> None:
+    result = agreement([1, 1], [1, 1])
+    assert (result.kappa, result.alpha_nominal, result.exact_match) == (None, None, 1.0)
+    assert kappa_of_confusion([[0, 0], [0, 0]]) is None
+    # Different constants are perfect disagreement, as far as chance allows: 1 − 1/1 = 0.
+    assert agreement([1, 1], [0, 0]).kappa == 0.0
+
+
+def test_bland_altman() -> None:
+    # d = 1, −1, 0, 2: mean .5, squares about it .25 + 2.25 + .25 + 2.25 = 5, sd = sqrt(5/3) = 1.2910
+    result = bland_altman([2, 1, 1, 3], [1, 2, 1, 1])
+    assert result.bias == 0.5
+    assert result.deviation == pytest.approx(1.29099, abs=1e-5)
+    assert (result.low, result.high) == (pytest.approx(0.5 - 1.96 * 1.29099, abs=1e-4), pytest.approx(3.0303, abs=1e-4))
+    assert bland_altman([1], [0]).low is None
+    with pytest.raises(InputError, match="non-empty"):
+        bland_altman([], [])
+    with pytest.raises(InputError, match="finite"):
+        bland_altman([np.nan], [1])
+
+
+def test_histogram_names_labels_that_are_never_used() -> None:
+    histogram = label_histogram([0, 0, 5], scale=range(6))
+    assert histogram.counts == {0: 2, 1: 0, 2: 0, 3: 0, 4: 0, 5: 1}
+    assert histogram.unused == (1, 2, 3, 4)
+    assert label_histogram([-1, 1]).unused == (0,)
+    assert label_histogram([]).counts == {}
+
+
+def test_topic_spread() -> None:
+    topics = ["1", "1", "1", "1", "2", "2", "3"]
+    # Topic 1 agrees fully, topic 2 fully disagrees: p_o 0, p_e .5, κ −1; topic 3 has one label: undefined.
+    spread = topic_spread([0, 1, 0, 1, 0, 1, 1], [0, 1, 0, 1, 1, 0, 1], topics)
+    assert spread.values == {"1": 1.0, "2": -1.0, "3": None}
+    assert (spread.mean, spread.low, spread.median, spread.high, spread.undefined) == (0.0, -1.0, 0.0, 1.0, 1)
+    assert spread.deviation == pytest.approx(np.sqrt(2))
+    assert topic_spread([1], [1], ["1"]).mean is None
+
+
+def test_wrong_labels() -> None:
+    with pytest.raises(InputError, match="whole numbers"):
+        agreement([0.5], [1])
+    with pytest.raises(InputError, match="same documents"):
+        agreement([1], [1, 2])
+    with pytest.raises(InputError, match="at least one document"):
+        agreement([], [])
+    with pytest.raises(InputError, match="not on the scale"):
+        confusion([7], [1], labels=[0, 1])
+
+
+@pytest.mark.skipif(not (SHARED / "rag25").is_dir(), reason="the shared data are not here")
+def test_rag25_human_against_llm_labels() -> None:
+    sources = []
+    for name in ("qrels.rag25.test.txt.gz", "qrels.rag25.test-umbrela2.txt.gz"):
+        with gzip.open(SHARED / "rag25" / name, "rt") as stream:
+            rows = [line.split() for line in stream]
+        sources.append({(query_id, doc_id): int(relevance) for query_id, _, doc_id, relevance in rows})
+    people, model = sources
+    assert people.keys() == model.keys()
+    assert len(people) == 10284
+    pairs = sorted(people)
+    result = agreement([people[pair] for pair in pairs], [model[pair] for pair in pairs])
+    assert result.kappa == pytest.approx(0.2333, abs=5e-5)
+    assert result.quadratic_kappa == pytest.approx(0.4918, abs=5e-5)
+    assert result.alpha_ordinal == pytest.approx(0.4926, abs=5e-5)
+    binary = binary_agreement([people[pair] for pair in pairs], [model[pair] for pair in pairs], 2, 2)
+    assert binary.kappa == pytest.approx(0.4310, abs=5e-5)

@@ -1,0 +1,230 @@
+"""Tests of rank correlation: published values, scipy, definitions by enumeration, ties, what is undefined."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.meta_evaluation._top_weighted import rbo_batch, tau_ap_b_batch, tau_ap_batch
+from rubric_measures.meta_evaluation.correlation import (
+    COEFFICIENTS,
+    correlate,
+    kendall_batch,
+    max_rank_drop,
+    parse_coefficient,
+    scores_from_ranks,
+    top_k,
+)
+
+# The worked data of Urbano and Marrero's reference implementation (ircor), with the values it publishes.
+X1 = [0.897, 0.372, 0.908, 0.898, 0.661, 0.062, 0.177, 0.384, 0.498, 0.992]
+Y1 = [0.82, 0.406, 0.817, 0.953, 0.673, 0.073, 0.364, 0.547, 0.589, 0.988]
+X1_TIES = [0.9, 0.4, 0.9, 0.9, 0.7, 0.1, 0.2, 0.4, 0.5, 1]
+Y1_TIES = [0.8, 0.4, 0.8, 1, 0.7, 0.1, 0.4, 0.5, 0.6, 1]
+X2 = [0.266, 0.573, 0.202, 0.945, 0.629, 0.206, 0.687, 0.77, 0.718, 0.38]
+Y2 = [0.263, 0.843, 0.728, 0.928, 0.08, 0.114, 0.467, 0.641, 0.973, 0.644]
+X2_TIES = [0.3, 0.6, 0.2, 0.9, 0.6, 0.2, 0.7, 0.8, 0.7, 0.4]
+Y2_TIES = [0.3, 0.8, 0.7, 0.9, 0.1, 0.1, 0.5, 0.6, 1, 0.6]
+X3 = [0.185, 0.573, 0.944, 0.129, 0.468, 0.553, 0.761, 0.405, 0.976, 0.445]
+Y3 = [0.845, 0.272, 0.275, 0.924, 0.605, 0.334, 0.162, 0.872, 0.018, 0.25]
+X3_TIES = [0.2, 0.6, 0.9, 0.1, 0.5, 0.6, 0.8, 0.4, 1, 0.4]
+Y3_TIES = [0.8, 0.3, 0.3, 0.9, 0.6, 0.3, 0.2, 0.9, 0, 0.2]
+
+small_scores = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=6)
+
+
+def value(x, y, name):
+    return correlate(x, y, name).value
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "name", "expected"),
+    [
+        (X1, Y1, "tau_ap", 0.8519),
+        (X2, Y2, "tau_ap", 0.2504),
+        (X3, Y3, "tau_ap", -0.6971),
+        (X1, Y1_TIES, "tau_ap", 0.7454),
+        (X2, Y2_TIES, "tau_ap", 0.2692),
+        (X3, Y3_TIES, "tau_ap", -0.5558),
+        (X1, Y1, "tau_ap_b", 0.8333),
+        (X2, Y2, "tau_ap_b", 0.2880),
+        (X3, Y3, "tau_ap_b", -0.668),
+        (X1_TIES, Y1_TIES, "tau_ap_b", 0.7321),
+        (X2_TIES, Y2_TIES, "tau_ap_b", 0.297),
+        (X3_TIES, Y3_TIES, "tau_ap_b", -0.7047),
+        (X1_TIES, Y1_TIES, "kendall", 0.9398),
+        (X2_TIES, Y2_TIES, "kendall", 0.3765),
+        (X3_TIES, Y3_TIES, "kendall", -0.6510),
+    ],
+)
+def test_published_values(x, y, name, expected) -> None:
+    assert value(x, y, name) == pytest.approx(expected, abs=5e-5)
+    if name in ("tau_ap_b", "kendall"):
+        assert value(y, x, name) == pytest.approx(expected, abs=5e-5)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=3, max_size=12))
+def test_kendall_spearman_pearson_are_scipys(pairs) -> None:
+    x, y = ([float(pair[side]) for pair in pairs] for side in (0, 1))
+    for name, theirs in (("kendall", stats.kendalltau), ("spearman", stats.spearmanr), ("pearson", stats.pearsonr)):
+        ours = correlate(x, y, name)
+        if len(set(x)) == 1 or len(set(y)) == 1:
+            assert ours.value is None
+            assert ours.p_value is None
+            assert "tied" in ours.reason
+        else:
+            expected = theirs(x, y)
+            assert ours.value == pytest.approx(float(expected.statistic), abs=1e-12)
+            assert ours.p_value == pytest.approx(float(expected.pvalue), abs=1e-12)
+
+
+def tau_ap_by_definition(x, order) -> float:
+    """2/(n−1) Σ_i C(i)/(i−1) − 1 for one order of the estimated ranking, no ties."""
+    total = 0.0
+    for place in range(1, len(order)):
+        above = sum(1 for other in order[:place] if x[other] > x[order[place]])
+        total += above / place
+    return 2.0 * total / (len(order) - 1) - 1.0
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_tau_ap_with_ties_is_the_mean_over_all_orders(data) -> None:
+    runs = data.draw(st.integers(2, 6))
+    x = data.draw(st.permutations(range(runs)))
+    y = data.draw(st.lists(st.integers(0, 3), min_size=runs, max_size=runs))
+    orders = [
+        order
+        for order in itertools.permutations(range(runs))
+        if all(y[order[i]] >= y[order[i + 1]] for i in range(runs - 1))
+    ]
+    expected = sum(tau_ap_by_definition(x, order) for order in orders) / len(orders)
+    ours = correlate(list(map(float, x)), list(map(float, y)), "tau_ap").value
+    if len(set(y)) == 1:
+        assert ours is None
+    else:
+        assert ours == pytest.approx(expected, abs=1e-12)
+
+
+def rbo_by_definition(order_x, order_y, p) -> float:
+    """Σ over a thousand depths of (1−p) p^(d−1) A_d; past the last run both rankings hold the same runs, A_d = 1."""
+    runs, total = len(order_x), 0.0
+    for depth in range(1, 1001):
+        agreement = len(set(order_x[:depth]) & set(order_y[:depth])) / depth if depth <= runs else 1.0
+        total += (1 - p) * p ** (depth - 1) * agreement
+    return total
+
+
+def all_orders(scores):
+    runs = len(scores)
+    return [
+        order
+        for order in itertools.permutations(range(runs))
+        if all(scores[order[i]] >= scores[order[i + 1]] for i in range(runs - 1))
+    ]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=4))
+def test_rbo_a_is_the_mean_over_all_orders(pairs) -> None:
+    x, y = ([float(pair[side]) for pair in pairs] for side in (0, 1))
+    combos = [rbo_by_definition(a, b, 0.8) for a in all_orders(x) for b in all_orders(y)]
+    ours = float(rbo_batch(np.array([x]), np.array([y]), 0.8)[0])
+    assert ours == pytest.approx(sum(combos) / len(combos), abs=1e-9)
+
+
+def test_rbo_ties_by_hand() -> None:
+    # x: a over {b, c}; y: a, b, c. p = 0.5, weights (1−p)p^(d−1) = 1/2, 1/4, then 1/4 for all depths from 3 on.
+    x, y = np.array([[2.0, 1.0, 1.0]]), np.array([[3.0, 2.0, 1.0]])
+    # a: depth 2 holds a and half of b: X = 1 + 1/2, A = 1.5/2. 1/2 + 0.75/4 + 1/4 = 0.9375
+    assert rbo_batch(x, y, 0.5, "a")[0] == pytest.approx(0.9375)
+    # w: at depth 2 x shows all three, y two: A = 2·2/(3+2) = 0.8. 1/2 + 0.2 + 1/4 = 0.95
+    assert rbo_batch(x, y, 0.5, "w")[0] == pytest.approx(0.95)
+    # b: A = 1.5 / sqrt(1 + 1/4 + 1/4) / sqrt(2) = 1.5 / sqrt(3). 1/2 + 0.8660/4 + 1/4 = 0.9665
+    assert rbo_batch(x, y, 0.5, "b")[0] == pytest.approx(0.75 + 1.5 / math.sqrt(3) / 4)
+    assert rbo_batch(y, y, 0.5, "b")[0] == pytest.approx(1.0)
+    with pytest.raises(InputError, match="between 0 and 1"):
+        rbo_batch(x, y, 1.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(small_scores, st.randoms())
+def test_order_of_runs_does_not_matter(pairs, random) -> None:
+    shuffled = list(pairs)
+    random.shuffle(shuffled)
+    for name in COEFFICIENTS:
+        first = correlate([float(a) for a, _ in pairs], [float(b) for _, b in pairs], name)
+        second = correlate([float(a) for a, _ in shuffled], [float(b) for _, b in shuffled], name)
+        assert first.reason == second.reason
+        assert first.value == pytest.approx(second.value, abs=1e-12)
+
+
+def test_all_tied_is_undefined_and_says_so() -> None:
+    for name in COEFFICIENTS:
+        result = correlate([1.0, 2.0, 3.0], [5.0, 5.0, 5.0], name)
+        assert result.value is None
+        assert result.reason == "all runs are tied in the second leaderboard"
+        assert correlate([5.0, 5.0], [1.0, 2.0], name).reason == "all runs are tied in the first leaderboard"
+        assert correlate([1.0], [1.0], name).reason == "1 run in common; a correlation needs two"
+        assert "0 runs" in correlate([], [], name).reason
+    assert np.isnan(kendall_batch(np.ones((1, 3)), np.arange(3.0)[None])).all()
+    assert np.isnan(tau_ap_b_batch(np.ones((1, 3)), np.arange(3.0)[None])).all()
+    assert np.isnan(tau_ap_batch(np.arange(3.0)[None], np.ones((1, 3)))).all()
+
+
+def test_tau_ap_refuses_ties_in_the_official_ranking() -> None:
+    result = correlate([1.0, 1.0, 2.0], [1.0, 2.0, 3.0], "tau_ap")
+    assert result.value is None
+    assert "tau_ap_b" in result.reason
+
+
+def test_top_k_keeps_ties_at_the_cut() -> None:
+    official = [0.9, 0.8, 0.8, 0.7, 0.1]
+    assert top_k(official, 2).tolist() == [0, 1, 2]
+    # Among the first three: pairs (0,1) and (0,2) are ordered, (1,2) is tied in x. y agrees on one of two.
+    # τ_b = (1 − 1) / sqrt(2 · 3) = 0
+    result = correlate(official, [0.5, 0.4, 0.6, 0.9, 0.8], "kendall@2")
+    assert (result.name, result.value, result.runs) == ("kendall@2", 0.0, 3)
+
+
+def test_max_rank_drop() -> None:
+    # Ranks 1 2 3 4 become 2.5 1 4 2.5 with a tie: drops 1.5, −1, 1, −1.5.
+    drop, run = max_rank_drop([4, 3, 2, 1], [0.5, 0.9, 0.1, 0.5])
+    assert (drop, run) == (1.5, 0)
+    assert correlate([4, 3, 2, 1], [0.5, 0.9, 0.1, 0.5], "max_rank_drop").value == 1.5
+    with pytest.raises(InputError, match="at least one run"):
+        max_rank_drop([], [])
+
+
+def test_names() -> None:
+    assert str(parse_coefficient("kendall@15")) == "kendall@15"
+    with pytest.raises(UnknownNameError, match="did you mean kendall"):
+        parse_coefficient("kendal")
+    for wrong in ("kendall@", "kendall@0", "kendall@-3", "kendall@x"):
+        with pytest.raises(InputError, match="positive whole number"):
+            parse_coefficient(wrong)
+
+
+def test_wrong_input() -> None:
+    with pytest.raises(InputError, match="same length"):
+        correlate([1.0], [1.0, 2.0], "kendall")
+    with pytest.raises(InputError, match="finite"):
+        correlate([1.0, math.nan], [1.0, 2.0], "kendall")
+    with pytest.raises(InputError, match="at least 1"):
+        top_k([1.0], 0)
+    assert scores_from_ranks([1, 3]).tolist() == [-1.0, -3.0]
+
+
+def test_batches_cut_in_pieces_agree_with_one_by_one() -> None:
+    generator = np.random.default_rng(3)
+    x, y = generator.integers(0, 9, (700, 40)).astype(float), generator.integers(0, 9, (700, 40)).astype(float)
+    for name, batch in COEFFICIENTS.items():
+        together = batch(x, y)
+        single = np.array([batch(x[i : i + 1], y[i : i + 1])[0] for i in range(0, 700, 50)])
+        np.testing.assert_allclose(together[::50], single, atol=1e-12, err_msg=name)

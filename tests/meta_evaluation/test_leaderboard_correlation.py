@@ -1,0 +1,132 @@
+"""Tests of joined leaderboards: missing runs, topics, ranks, and the Rubric workbench's own correlations."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.formats.leaderboards import read_leaderboard
+from rubric_measures.leaderboards.scoring import OVERALL
+from rubric_measures.meta_evaluation.grid import correlate_grid, expand_measures
+from rubric_measures.meta_evaluation.leaderboard_correlation import (
+    GridCell,
+    RunScores,
+    best_cells,
+    correlate_leaderboards,
+    scores_of_table,
+    standard_errors,
+)
+
+GOLDEN = (
+    Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "workbench-golden"
+)
+OFFICIAL = RunScores("official", {"a": 4.0, "b": 3.0, "c": 2.0, "d": 1.0, "lost": 0.0})
+
+
+def per_topic(seed: int = 0, topics: int = 6) -> RunScores:
+    table = np.random.default_rng(seed).random((topics, 4)) + np.array([0.6, 0.4, 0.2, 0.0])
+    scores = {run: {f"t{i}": float(table[i, j]) for i in range(topics)} for j, run in enumerate("abcd")}
+    return RunScores("m", {run: float(np.mean(list(values.values()))) for run, values in scores.items()}, scores)
+
+
+def test_runs_are_joined_and_the_missing_named() -> None:
+    result = correlate_leaderboards(OFFICIAL, RunScores("m", {"a": 0.9, "c": 0.7, "b": 0.8, "new": 1.0}), rounds=50)
+    assert (result.runs, result.missing, result.extra) == (("a", "b", "c"), ("d", "lost"), ("new",))
+    assert result.value("kendall") == 1.0
+    assert {one.unit for one in result.coefficients} == {"run"}
+    with pytest.raises(InputError, match=r"2 runs of the official leaderboard are missing \(d, lost\)"):
+        correlate_leaderboards(OFFICIAL, RunScores("m", {"a": 0.9, "c": 0.7, "b": 0.8}), strict=True)
+    with pytest.raises(InputError, match="no run of the official"):
+        correlate_leaderboards(OFFICIAL, RunScores("m", {"x": 0.9}))
+
+
+def test_intervals_are_over_topics_where_there_are_any() -> None:
+    other = per_topic()
+    result = correlate_leaderboards(OFFICIAL, other, ["kendall"], rounds=100)
+    assert result.coefficients[0].unit == "topic"
+    assert result.topic_kendall is None
+    both = correlate_leaderboards(per_topic(1), other, ["kendall"], rounds=100)
+    assert both.topic_kendall is not None and both.topic_kendall.topics == 6
+    assert both.pooled_kendall is not None and both.pairs is not None
+    x = [value for run in "abcd" for _, value in sorted(per_topic(1).topics[run].items())]
+    y = [value for run in "abcd" for _, value in sorted(other.topics[run].items())]
+    assert both.pooled_kendall.interval.estimate == pytest.approx(stats.kendalltau(x, y).statistic)
+
+
+def test_means_that_are_not_those_of_the_topics_fall_back_to_runs() -> None:
+    other = per_topic()
+    moved = RunScores("m", {run: value + 0.1 for run, value in other.means.items()}, other.topics)
+    result = correlate_leaderboards(OFFICIAL, moved, ["kendall"], rounds=50)
+    assert result.coefficients[0].unit == "run"
+    assert "intervals over runs" in result.notes[0]
+    fewer = {run: dict(list(values.items())[:3]) for run, values in per_topic(1).topics.items()}
+    means = {run: float(np.mean(list(values.values()))) for run, values in fewer.items()}
+    different = correlate_leaderboards(RunScores("o", means, fewer), other, ["kendall"], rounds=50)
+    assert "different topics" in different.notes[0]
+    assert different.topic_kendall is None
+
+
+def test_maximum_rank_drop_names_the_run() -> None:
+    result = correlate_leaderboards(OFFICIAL, RunScores("m", {"a": 0.1, "b": 0.9, "c": 0.8, "d": 0.7}), rounds=0)
+    assert (result.worst_run, result.worst_drop, result.value("max_rank_drop")) == ("a", 3.0, 3.0)
+
+
+def test_table_columns(tmp_path) -> None:
+    path = tmp_path / "ranks.json"
+    path.write_text(json.dumps({"a": 1, "b": 2, OVERALL: 3}))
+    scores = scores_of_table(read_leaderboard(path), "rank")
+    assert (dict(scores.means), scores.ranks) == ({"a": -1.0, "b": -2.0}, True)
+    lines = tmp_path / "lines.txt"
+    lines.write_text("a 1 m 0.5\na 2 m 0.7\nb 1 m 0.1\nb 2 m 0.3\na all m 0.6\n")
+    scores = scores_of_table(read_leaderboard(lines), "m")
+    assert scores.means == {"a": 0.6, "b": pytest.approx(0.2)}
+    assert scores_of_table(read_leaderboard(lines), "m", ranks=True).means["a"] == -0.6
+
+
+def test_best_cells() -> None:
+    def cell(value):
+        if value is None:
+            return GridCell("m", "p", "question", "x", None, "no")
+        return GridCell("m", "p", "question", "x", correlate_leaderboards(OFFICIAL, value, rounds=0))
+
+    good = RunScores("m", {"a": 4.0, "b": 3.0, "c": 2.0})
+    bad = RunScores("m", {"a": 1.0, "b": 3.0, "c": 2.0})
+    tied = RunScores("m", {"a": 1.0, "b": 1.0, "c": 1.0})
+    cells = [cell(bad), cell(good), cell(None), cell(tied), cell(good)]
+    assert best_cells(cells, "kendall") == {1, 4}
+    assert best_cells(cells, "max_rank_drop") == {1, 4}
+    assert best_cells([cell(None), cell(tied)], "kendall") == frozenset()
+
+
+@pytest.mark.skipif(not GOLDEN.is_dir(), reason="the shared data are not here")
+def test_the_workbenchs_correlations() -> None:
+    from rubric_measures import RubricCover, nRubricCover
+
+    official = scores_of_table(read_leaderboard(GOLDEN / "dl20-scale-official-leaderboard.json"), "rank")
+    cells = correlate_grid(
+        GOLDEN / "dl20-scale.jsonl.gz",
+        official,
+        expand_measures([RubricCover @ 20, nRubricCover @ 20]),
+        coefficients=["kendall", "spearman"],
+        rounds=0,
+        compat="workbench",
+    )
+    golden = json.loads((GOLDEN / "precise-cover-correlations.json").read_text())
+    ours = {cell.measure: cell.result for cell in cells}
+    for rel in range(1, 6):
+        expected = golden[f"cover-{rel}"]
+        level = "" if rel == 1 else f"(rel={rel})"
+        for name, prefix in ((f"RubricCover{level}@20", ""), (f"nRubricCover{level}@20", "n_")):
+            for coefficient in ("kendall", "spearman"):
+                assert ours[name].value(coefficient) == pytest.approx(expected[prefix + coefficient], abs=1e-12)
+    assert len(cells) == 10
+
+
+def test_standard_errors_of_per_topic_scores() -> None:
+    topics = {"a": {"q1": 0.0, "q2": 1.0}, "one": {"q1": 0.5}, "other": {"q1": 0.0, "q2": 1.0}}
+    # a: s² = (0.25 + 0.25) / 1, so s / √2 = √(0.5 / 2) = 0.5. `other` is no mean of its topics.
+    assert standard_errors(RunScores("m", {"a": 0.5, "one": 0.5, "other": 0.9}, topics)) == pytest.approx({"a": 0.5})

@@ -1,0 +1,87 @@
+"""Tests of prediction-powered inference: ppi_py, hand-worked numbers, what it is at the ends of its power."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.meta_evaluation.prediction_powered import prediction_powered_mean
+
+
+def sample(seed: int = 0, human: int = 60, model: int = 400):
+    generator = np.random.default_rng(seed)
+    truth = generator.random(human + model)
+    guess = np.clip(truth + generator.normal(0.1, 0.15, human + model), 0, 1)
+    return truth[:human], guess[:human], guess[human:]
+
+
+def test_it_is_ppi_pys_at_a_given_power() -> None:
+    ppi_py = pytest.importorskip("ppi_py")
+    truth, guess, others = sample()
+    for power in (0.0, 0.4, 1.0):
+        ours = prediction_powered_mean(truth, guess, others, power=power)
+        assert ours.mean == pytest.approx(
+            float(np.squeeze(ppi_py.ppi_mean_pointestimate(truth, guess, others, lam=power)))
+        )
+        low, high = ppi_py.ppi_mean_ci(truth, guess, others, alpha=0.05, lam=power)
+        # Their variances divide by n, ours by n − 1; their quantile is the normal one, ours Student's with 59.
+        width = (ours.high - ours.low) * stats.norm.ppf(0.975) / stats.t.ppf(0.975, 59)
+        assert width == pytest.approx(float(np.squeeze(high - low)), rel=0.01)
+
+
+def test_tuned_power_by_hand() -> None:
+    # Cov(Y, f) = .25 (n − 1); the twelve f and f̃ hold six ones: Var = 12 · .25 / 11. λ = .25 / (1.5 · 3/11) = 11/18.
+    result = prediction_powered_mean([1, 0, 1, 1], [1, 0, 1, 1], [1, 0, 0, 1, 0, 0, 1, 0])
+    assert result.power == pytest.approx(11 / 18)
+    assert result.mean == pytest.approx(0.75 + 11 / 18 * (3 / 8 - 3 / 4))
+    assert (result.human_mean, result.naive_mean, result.labelled, result.unlabelled) == (0.75, 0.5, 4, 8)
+
+
+def test_it_removes_the_models_bias_and_narrows_the_interval() -> None:
+    truth, guess, others = sample(human=100, model=2000)
+    result = prediction_powered_mean(truth, guess, others)
+    assert result.low < 0.5 < result.high
+    assert not result.naive_low < 0.5 < result.naive_high
+    assert result.high - result.low < 0.8 * (result.human_high - result.human_low)
+
+
+def test_a_useless_model_costs_nothing() -> None:
+    truth, guess, others = sample()
+    constant = prediction_powered_mean(truth, np.full(60, 0.3), np.full(400, 0.3))
+    assert (constant.power, constant.mean) == (0.0, constant.human_mean)
+    assert constant.low == pytest.approx(constant.human_low)
+    assert constant.high == pytest.approx(constant.human_high)
+    # A model that contradicts people would get a negative weight; it gets none.
+    assert prediction_powered_mean(truth, 1 - guess, 1 - others).power == 0.0
+
+
+def test_passages_of_a_topic_are_not_independent() -> None:
+    truth, guess, others = sample(human=40, model=80)
+    doubled = prediction_powered_mean(np.repeat(truth, 2), np.repeat(guess, 2), np.repeat(others, 2))
+    topics = [f"a{i // 2}" for i in range(80)]
+    rest = [f"b{i // 2}" for i in range(160)]
+    clustered = prediction_powered_mean(
+        np.repeat(truth, 2), np.repeat(guess, 2), np.repeat(others, 2), topics=topics, topics_unlabelled=rest
+    )
+    plain = prediction_powered_mean(truth, guess, others, power=clustered.power)
+    assert clustered.mean == pytest.approx(plain.mean)
+    # Copies add nothing: the clustered interval is that of the forty topics, the other pretends to have eighty.
+    assert clustered.high - clustered.low == pytest.approx(plain.high - plain.low, rel=0.03)
+    assert doubled.high - doubled.low < 0.75 * (plain.high - plain.low)
+
+
+def test_wrong_input() -> None:
+    with pytest.raises(InputError, match="same units"):
+        prediction_powered_mean([1, 0], [1], [1, 0])
+    with pytest.raises(InputError, match="two units a side"):
+        prediction_powered_mean([1], [1], [1, 0])
+    with pytest.raises(InputError, match="not finite"):
+        prediction_powered_mean([1, np.nan], [1, 0], [1, 0])
+    with pytest.raises(InputError, match="both"):
+        prediction_powered_mean([1, 0], [1, 0], [1, 0], topics=["1", "2"])
+    with pytest.raises(InputError, match="one topic for each"):
+        prediction_powered_mean([1, 0], [1, 0], [1, 0], topics=["1"], topics_unlabelled=["3", "4"])
+    with pytest.raises(InputError, match="two human-graded topics"):
+        prediction_powered_mean([1, 0], [1, 0], [1, 0], topics=["1", "1"], topics_unlabelled=["1", "1"])
+    with pytest.raises(InputError, match="level"):
+        prediction_powered_mean([1, 0], [1, 0], [1, 0], level=1.5)

@@ -1,0 +1,81 @@
+"""Tests of comparisons of systems: pairs, baselines, corrections, topics that are missing, order of runs."""
+
+import numpy as np
+import pytest
+
+from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.meta_evaluation._significance import adjust, max_t, tukey_hsd
+from rubric_measures.meta_evaluation.system_comparison import CORRECTIONS, compare_systems
+
+
+def scores(topics: int = 20):
+    generator = np.random.default_rng(0)
+    table = generator.normal(0, 0.1, (topics, 3)) + np.array([0.2, 0.6, 0.61])
+    return {run: {f"t{i}": float(table[i, j]) for i in range(topics)} for j, run in enumerate("abc")}, table
+
+
+def test_all_pairs_and_groups() -> None:
+    given, table = scores()
+    result = compare_systems(given, "m")
+    assert list(result.means) == sorted(given, key=lambda run: -result.means[run])
+    assert {(pair.first, pair.second) for pair in result.pairs} == {
+        (list(result.means)[i], list(result.means)[j]) for i, j in ((0, 1), (0, 2), (1, 2))
+    }
+    assert result.groups == (tuple(list(result.means)[:2]),)
+    assert [pair.p_adjusted for pair in result.pairs] == adjust([pair.test.p_t for pair in result.pairs])
+    permuted = compare_systems(given, "m", test="permutation", procedure="bh")
+    expected = adjust([pair.test.p_permutation for pair in permuted.pairs], "bh")
+    assert [pair.p_adjusted for pair in permuted.pairs] == expected
+    tukey = compare_systems(given, "m", procedure="tukey")
+    matrix = tukey_hsd(table)
+    for pair in tukey.pairs:
+        assert pair.p_adjusted == pytest.approx(matrix["abc".index(pair.first), "abc".index(pair.second)])
+
+
+def test_baseline() -> None:
+    given, table = scores()
+    result = compare_systems(given, "m", baseline="a", procedure="max-t", rounds=500)
+    assert all(pair.second == "a" for pair in result.pairs)
+    assert len(result.pairs) == 2
+    assert result.groups == ()
+    order = ["abc".index(pair.first) for pair in result.pairs]
+    assert [pair.p_adjusted for pair in result.pairs] == max_t(table[:, order] - table[:, [0]], rounds=500)
+    assert all(pair.significant for pair in result.pairs)
+
+
+@pytest.mark.parametrize("procedure", CORRECTIONS)
+def test_order_of_runs_and_topics_does_not_matter(procedure) -> None:
+    given, _ = scores(8)
+    turned = {run: dict(reversed(list(given[run].items()))) for run in reversed(list(given))}
+    assert compare_systems(given, "m", procedure=procedure, rounds=200) == compare_systems(
+        turned, "m", procedure=procedure, rounds=200
+    )
+
+
+def test_topics_that_a_run_lacks_are_left_out_and_named() -> None:
+    given, _ = scores(5)
+    del given["b"]["t2"]
+    result = compare_systems(given, "m")
+    assert result.left_out == ("t2",)
+    assert result.pairs[0].test.topics == 4
+
+
+def test_identical_runs_have_no_t_but_share_a_group() -> None:
+    result = compare_systems({"a": {"1": 0.5, "2": 0.4}, "b": {"1": 0.5, "2": 0.4}}, "m")
+    assert result.pairs[0].p_adjusted is None
+    assert not result.pairs[0].significant
+    assert result.groups == (("a", "b"),)
+    tukey = compare_systems({"a": {"1": 0.5, "2": 0.4}, "b": {"1": 0.5, "2": 0.4}}, "m", procedure="tukey")
+    assert tukey.pairs[0].p_adjusted is None
+
+
+def test_wrong_input() -> None:
+    given, _ = scores(3)
+    with pytest.raises(UnknownNameError, match="unknown run 'z'"):
+        compare_systems(given, "m", baseline="z")
+    with pytest.raises(InputError, match="needs two"):
+        compare_systems({"a": {"1": 0.5}}, "m")
+    with pytest.raises(InputError, match="no topic in common"):
+        compare_systems({"a": {"1": 0.5}, "b": {"2": 0.5}}, "m")
+    with pytest.raises(InputError, match="unknown correction"):
+        compare_systems(given, "m", procedure="bonferroni")

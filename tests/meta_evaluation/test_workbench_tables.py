@@ -1,0 +1,126 @@
+"""Tests of the workbench's agreement tables: its own output on a large collection, and a small one by hand."""
+
+import gzip
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.meta_evaluation.workbench_tables import (
+    TABLES,
+    JudgedPassage,
+    agreement_table,
+    nth_highest,
+    tables_as_latex,
+    tables_as_text,
+    tables_as_tsv,
+    workbench_tables,
+)
+
+GOLDEN = (
+    Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "workbench-golden"
+)
+
+PASSAGES = [
+    JudgedPassage((5, 0), (3,)),
+    JudgedPassage((4, 4), (2, 0)),
+    JudgedPassage((1,), (0,)),
+    JudgedPassage((0, 0), (-1,)),
+    JudgedPassage((), (3,)),
+    JudgedPassage((5,), ()),
+]
+
+
+def test_a_small_table_by_hand() -> None:
+    table = agreement_table(PASSAGES, TABLES[3])
+    # Passages without grade or judgment are out: 4 are left. ≥ 4: the first two; the second is judged 2 and 0.
+    assert [[cell.both for cell in row] for row in table.cells] == [[2, 1], [0, 2]]
+    assert table.totals == (2, 2)
+    assert table.kappas == (1.0, pytest.approx(0.5))
+    second = agreement_table(PASSAGES, TABLES[3], 2)
+    assert [[cell.both for cell in row] for row in second.cells] == [[1, 1], [1, 2]]
+
+
+def test_nth_highest() -> None:
+    assert [nth_highest([1, 5, 3], n) for n in (1, 2, 3, 4)] == [5, 3, 1, 0]
+    with pytest.raises(InputError, match="at least 1"):
+        nth_highest([1], 0)
+
+
+def test_outputs() -> None:
+    tables = workbench_tables(PASSAGES, (1,))
+    text = tables_as_text(tables)
+    assert "min answers 1" in text
+    assert [line.split() for line in text.splitlines()][-3:] == [
+        ["STRICT", "2+3", "-2+-1+0+1", "total", "kappa"],
+        ["4+5", "2", "1", "2", "1"],
+        ["0+1+2+3", "0", "2", "2", "0.5"],
+    ]
+    tsv = [line.split("\t") for line in tables_as_tsv(tables).splitlines()]
+    assert len(tsv) == 1 + 24 + 9 + 4 + 4
+    assert {len(line) for line in tsv} == {9}
+    assert tsv[-1] == ["STRICT", "1", "0+1+2+3", "-2+-1+0+1", "2", "0", "1", "1", "0.5"]
+    latex = tables_as_latex(tables)
+    assert latex.count("\\begin{tabular}") == latex.count("\\end{tabular}") == latex.count("\\toprule") == 4
+    assert "\\fbox{\\textbf{2}}" in latex
+
+
+def test_undefined_kappa_is_said() -> None:
+    empty = workbench_tables([], (1,), TABLES[3:])
+    assert "undefined" in tables_as_text(empty)
+    assert "undefined" in tables_as_latex(empty)
+    assert tables_as_tsv(empty).splitlines()[1].endswith("\t0\t")
+
+
+@pytest.mark.skipif(not GOLDEN.is_dir(), reason="the shared data are not here")
+def test_all_cells_of_the_workbench() -> None:
+    passages = []
+    with gzip.open(GOLDEN / "dl20-scale.jsonl.gz", "rt", encoding="utf-8") as stream:
+        for line in stream:
+            for passage in json.loads(line)[1]:
+                ratings = passage["exam_grades"][0]["self_ratings"] if passage["exam_grades"] else []
+                judgments = passage["paragraph_data"].get("judgments") or []
+                passages.append(
+                    JudgedPassage(
+                        tuple(rating["self_rating"] for rating in ratings),
+                        tuple(judgment["relevance"] for judgment in judgments),
+                    )
+                )
+    tables = workbench_tables(passages)
+    ours = [
+        (
+            *(table.layout.name, table.min_answers, cell.label, set(cell.judgment)),
+            *(cell.both, cell.label_only, cell.judgment_only, cell.neither),
+        )
+        for table in tables
+        for row in table.cells
+        for cell in row
+    ]
+    with gzip.open(GOLDEN / "precise-kappa.json.gz", "rt") as stream:
+        golden = json.load(stream)
+    theirs = [
+        (
+            *(row["table"], row["min_answers"], tuple(row["label"]), set(row["judgment"])),
+            *(row["tp"], row["fp"], row["fn"], row["tn"]),
+        )
+        for row in golden
+    ]
+    assert ours == theirs
+    kappas = [cell.kappa for table in tables for row in table.cells for cell in row]
+    assert kappas == pytest.approx([row["kappa"] for row in golden], abs=1e-12)
+    # Its LaTeX: every line's counts, total and κ, marks taken off.
+    golden_lines = [
+        re.sub(r"\\(?:fbox|textbf)|[{}]", "", line).split("&")[2:]
+        for line in (GOLDEN / "inter-annotator.tex").read_text().splitlines()
+        if re.match(r"&[0-9+]+&\\?[a-z{]*\\?", line)
+    ]
+    our_lines = [
+        [*(str(cell.both) for cell in row), str(total), f"{kappa:.2g}"]
+        for table in tables
+        for row, total, kappa in zip(table.cells, table.totals, table.kappas, strict=True)
+    ]
+    cleaned = [[field.split("\\\\")[0] for field in line] for line in golden_lines]
+    assert our_lines == cleaned

@@ -1,0 +1,435 @@
+"""Tournaments: hand-worked games, known strengths found again, what the games cannot say, bad input."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rubric_measures.base.entities import Preference
+from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.formats.leaderboards import read_leaderboard
+from rubric_measures.pairwise import (
+    FORMATS,
+    EloSettings,
+    TournamentSettings,
+    elo_ratings,
+    elo_replays,
+    fit_strengths,
+    gather_games,
+    position_bias,
+    rate_games,
+    render,
+    resampled_points,
+    win_table,
+)
+from rubric_measures.pairwise._bradley_terry import components
+
+
+def games_of(*rows: tuple[str, str, str, str]) -> list[Preference]:
+    """(query, first, second, verdict); repeated rows get another grader, as one grader judges a game once."""
+    counts: dict[tuple[str, str, str], int] = {}
+    made = []
+    for query_id, first, second, verdict in rows:
+        number = counts[query_id, first, second] = counts.get((query_id, first, second), -1) + 1
+        made.append(Preference(query_id, first, second, verdict, grader=f"g{number}"))  # type: ignore[arg-type]
+    return made
+
+
+def simulated(strengths: dict[str, float], queries: int, seed: int, spread: float = 0.0) -> list[Preference]:
+    """All pairs in both orders for each query; `spread` is how much strengths differ from query to query."""
+    random = np.random.default_rng(seed)
+    made = []
+    for query in range(queries):
+        here = {agent: value + spread * random.standard_normal() for agent, value in strengths.items()}
+        for first, second in itertools.permutations(sorted(strengths), 2):
+            wins = random.random() < 1 / (1 + math.exp(here[second] - here[first]))
+            made.append(Preference(f"q{query:03}", first, second, "a" if wins else "b", grader="sim"))
+    return made
+
+
+# A chain: A beat B three times of four, B beat C twice of three (one of them by two ties and a win). No other games.
+CHAIN = games_of(
+    *[("q1", "A", "B", "a")] * 3,
+    ("q1", "A", "B", "b"),
+    ("q2", "B", "C", "a"),
+    ("q2", "B", "C", "tie"),
+    ("q2", "C", "B", "tie"),
+)
+
+
+def test_strengths_of_a_chain_are_the_logarithms_of_its_odds() -> None:
+    # B against C: 1 + ½ + ½ = 2 points of 3, odds 2. θ_A − θ_B = ln 3, θ_B − θ_C = ln 2, sum 0:
+    # θ_B = (ln 2 − ln 3) / 3.
+    points = gather_games(CHAIN).points().sum(axis=0)
+    assert points.tolist() == [[0, 3, 0], [1, 0, 2], [0, 1, 0]]
+    b = (math.log(2) - math.log(3)) / 3
+    assert fit_strengths(points, prior=0) == pytest.approx([b + math.log(3), b, b - math.log(2)], abs=1e-9)
+
+
+def test_the_prior_is_games_against_an_opponent_of_strength_zero() -> None:
+    # One game, won by the first of two agents. By symmetry θ and −θ; the gradient with one game of prior is
+    # 1 − σ(2θ) + ½ − σ(θ) = 0. With u = σ(θ): σ(2θ) = u² / (u² + (1 − u)²); u = 0.680552 gives
+    # 0.463151 / (0.463151 + 0.102047) + 0.680552 = 1.5.
+    theta = float(fit_strengths(np.array([[0.0, 1.0], [0.0, 0.0]]), prior=1.0)[0])
+    u = 1 / (1 + math.exp(-theta))
+    assert u == pytest.approx(0.680552, abs=1e-6)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10_000))
+def test_strengths_solve_the_likelihood_equations(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    points = random.integers(0, 6, size=(2, 5, 5)) / 2 * (1 - np.eye(5))
+    points[0] *= 100
+    for won, theta in zip(points, fit_strengths(points, prior=0.1), strict=True):
+        # The result is centred; the equations hold for the strengths before centring, so for one common shift.
+        chance = 1 / (1 + np.exp(theta[None, :] - theta[:, None]))
+        rest = (won - (won + won.T) * chance).sum(axis=1)
+        assert abs(rest.sum()) < 1e-8
+        shift = _shift(theta)
+        assert rest + 0.1 * (0.5 - 1 / (1 + np.exp(-theta - shift))) == pytest.approx(np.zeros(5), abs=1e-6)
+
+
+def _shift(theta: np.ndarray) -> float:  # type: ignore[type-arg]
+    """Σ σ(θ_i + shift) = n / 2, by bisection: the sum of the likelihood equations."""
+    low, high = -50.0, 50.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        if (1 / (1 + np.exp(-theta - middle))).mean() < 0.5:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def test_elo_of_two_games_by_hand() -> None:
+    # A wins, then B: 1000 ± 16 = 1016 and 984; B expects 1 / (1 + 10^(32/400)) = 0.454078 and gains
+    # 32 · 0.545922 = 17.4695: A 998.5305, B 1001.4695. The other way round the names change places.
+    games = gather_games(games_of(("q1", "A", "B", "a"), ("q2", "A", "B", "b")))
+    finals = elo_replays(games, EloSettings(replays=50))
+    assert {tuple(np.round(row, 4).tolist()) for row in finals} == {(998.5305, 1001.4695), (1001.4695, 998.5305)}
+    mean, noise = elo_ratings(games, EloSettings(replays=50))
+    assert mean.sum() == pytest.approx(2000, abs=1e-9)
+    assert 1.2 < noise[0] <= 1.4695
+
+
+def test_elo_between_unequal_agents_rewards_the_upset() -> None:
+    # A 1100, B 1000 cannot be set, so play A up: A beats C twice, then loses to B. One order only, by replaying all.
+    games = gather_games(games_of(("q1", "A", "C", "a"), ("q2", "A", "C", "a"), ("q3", "B", "A", "a")))
+    # 1016; then E = 1 / (1 + 10^(−32/400)) = 0.545922 and A gains 14.530510: 1030.530510, C 969.469490.
+    # B (1000) expects 1 / (1 + 10^(30.53051/400)) = 0.456175 and gains 17.402398.
+    finals = elo_replays(games, EloSettings(replays=200))
+    assert any(np.allclose(row, [1013.128112, 1017.402398, 969.469490], atol=1e-5) for row in finals)
+    assert len({tuple(np.round(row, 6)) for row in finals}) == 3
+
+
+def test_elo_keeps_its_sum_and_points_to_the_winner() -> None:
+    games = gather_games(simulated({"a": 1.0, "b": 0.0, "c": -1.0}, 20, seed=5))
+    finals = elo_replays(games, EloSettings(replays=30))
+    assert finals.sum(axis=1) == pytest.approx([3000.0] * 30, abs=1e-8)
+    assert finals.mean(axis=0).argsort().tolist() == [2, 1, 0]
+
+
+def test_compat_ragelo_loses_points_and_old_releases_reverse_the_expectation() -> None:
+    games = gather_games(simulated({"a": 1.0, "b": 0.0, "c": -1.0}, 20, seed=5))
+    truncated = elo_replays(games, EloSettings.compat("ragelo"))
+    assert truncated.shape == (10, 3)
+    assert (truncated == np.trunc(truncated)).all()
+    # 120 games, each loses a point unless both new ratings are whole.
+    assert (truncated.sum(axis=1) < 2900).all()
+    # Reversed, the stronger expects to lose: in one direction ratings run away, by 32 · E > 16 a win.
+    run = gather_games(games_of(*[("q1", "A", "B", "a")] * 20))
+    plain = elo_ratings(run, EloSettings(replays=1))[0]
+    reversed_ = elo_ratings(run, EloSettings.compat("ragelo-0.4", replays=1))[0]
+    assert plain[0] - plain[1] < 400
+    assert reversed_[0] - reversed_[1] > 600
+    with pytest.raises(UnknownNameError, match="unknown program 'raglo': did you mean ragelo"):
+        EloSettings.compat("raglo")
+
+
+def test_ratings_agree_with_evalica() -> None:
+    evalica = pytest.importorskip("evalica")
+    games = gather_games(simulated({"a": 1.0, "b": 0.3, "c": -0.2, "d": -1.1}, 40, seed=11))
+    winner = {2: evalica.Winner.X, 1: evalica.Winner.Draw, 0: evalica.Winner.Y}
+    first = [games.agents[place] for place in games.rows[:, 1]]
+    second = [games.agents[place] for place in games.rows[:, 2]]
+    won = [winner[int(half)] for half in games.rows[:, 3]]
+    theirs = evalica.bradley_terry(first, second, won, tolerance=1e-12, limit=10_000).scores
+    logs = np.log(np.array([theirs[agent] for agent in games.agents]))
+    assert fit_strengths(games.points().sum(axis=0), prior=0) == pytest.approx(logs - logs.mean(), abs=1e-6)
+    # One replay in our first shuffled order.
+    order = np.random.default_rng(42).permuted(np.arange(len(games))[None, :], axis=1)[0]
+    args = ([first[i] for i in order], [second[i] for i in order], [won[i] for i in order])
+    elo = evalica.elo(*args, initial=1000.0, k=32.0).scores
+    assert elo_replays(games, EloSettings(replays=1))[0] == pytest.approx(
+        [elo[agent] for agent in games.agents], abs=1e-6
+    )
+
+
+def test_known_strengths_are_found_again_and_the_intervals_hold_them() -> None:
+    strengths = {"a": 0.9, "b": 0.3, "c": 0.0, "d": -0.4, "e": -0.8}
+    held = total = 0
+    for seed in range(12):
+        result = rate_games(simulated(strengths, 60, seed), TournamentSettings(rounds=200, elo=EloSettings(replays=1)))
+        for one in result.ratings:
+            truth = 1000 + 400 / math.log(10) * strengths[one.agent]
+            assert one.rating == pytest.approx(truth, abs=110)
+            assert one.low is not None and one.high is not None
+            held += one.low <= truth <= one.high
+            total += 1
+    # 95 % nominally; the percentile bootstrap and sixty draws leave some room.
+    assert 0.85 <= held / total <= 1.0
+
+
+def test_the_query_bootstrap_is_wider_than_the_game_bootstrap_when_queries_differ() -> None:
+    strengths = {"a": 0.4, "b": 0.0, "c": -0.4}
+
+    def width(spread: float, unit: str) -> float:
+        games = [
+            game._replace(grader=f"g{draw}")
+            for draw in range(4)
+            for game in simulated(strengths, 30, seed=3 if spread else draw, spread=spread)
+        ]
+        settings = TournamentSettings(rounds=400, unit=unit, elo=EloSettings(replays=1))
+        ratings = rate_games(games, settings).ratings
+        return sum((one.high or 0) - (one.low or 0) for one in ratings)
+
+    # With a spread, the four graders see one and the same outcome of each query: the games hang together.
+    assert width(3.0, "queries") > 1.5 * width(3.0, "games")
+    assert width(0.0, "queries") == pytest.approx(width(0.0, "games"), rel=0.35)
+
+
+def test_the_matrix_counts_wins_ties_and_losses() -> None:
+    table = win_table(gather_games(CHAIN), ["C", "B", "A"])
+    assert table.wins == ((0, 0, 0), (1, 0, 1), (0, 3, 0))
+    assert table.ties == ((0, 2, 0), (2, 0, 0), (0, 0, 0))
+    # B won 1 of 3 against C and 1 of 4 against A; A never met C.
+    assert table.rates == ((None, 0.0, None), (1 / 3, None, 0.25), (None, 0.75, None))
+    assert table.averages == (0.0, pytest.approx((1 / 3 + 0.25) / 2), 0.75)
+
+
+def test_position_bias_counts_pairs_in_both_orders() -> None:
+    games = games_of(
+        ("q1", "A", "B", "a"), ("q1", "B", "A", "b"),  # A both times: consistent
+        ("q1", "A", "C", "a"), ("q1", "C", "A", "a"),  # whoever is first
+        ("q1", "B", "C", "tie"), ("q1", "C", "B", "tie"),  # consistent
+        ("q2", "A", "B", "b"),  # one order only
+    )  # fmt: skip
+    games.append(Preference("q2", "B", "A", None, "unparsed", grader="g0"))
+    bias = position_bias(games)
+    assert (bias.pairs, bias.consistent, bias.decided, bias.first) == (3, 2, 5, 3)
+    assert bias.consistency_rate == pytest.approx(2 / 3)
+    assert bias.first_rate == pytest.approx(0.6)
+    assert position_bias([]).consistency_rate is None
+
+
+def test_groups_hold_agents_that_cannot_be_told_apart() -> None:
+    strengths = {"best": 2.0, "mid1": 0.05, "mid2": 0.0, "last": -2.0}
+    result = rate_games(simulated(strengths, 40, seed=1))
+    assert [set(group) for group in result.groups] == [{"best"}, {"mid1", "mid2"}, {"last"}]
+    assert {one.agent: one.groups for one in result.ratings} == {
+        "best": (0,),
+        "mid1": (1,),
+        "mid2": (1,),
+        "last": (2,),
+    }
+
+
+def test_the_text_shows_ties() -> None:
+    games = games_of(("q1", "A", "B", "a"), ("q2", "A", "B", "tie"), ("q3", "B", "A", "tie"), ("q4", "B", "C", "b"))
+    lines = render(rate_games(games)).splitlines()
+    start = next(index for index, line in enumerate(lines) if line.startswith("win/tie/loss"))
+    table = {row[0]: row[1:] for row in (line.split() for line in lines[start : start + 4])}
+    columns = table.pop("win/tie/loss")
+    cells = {row: dict(zip(columns, values, strict=True)) for row, values in table.items()}
+    # A beat B once and tied twice; C beat B once; A and C never met.
+    assert cells["A"] == {"A": "-", "B": "1/2/0", "C": "-", "all": "1/2/0"}
+    assert cells["B"] == {"A": "0/2/1", "B": "-", "C": "0/0/1", "all": "0/2/2"}
+
+
+def test_the_prior_alone_tells_nobody_apart() -> None:
+    """C and D only tie, on every query: the games say they are equal; the prior pulls C, which loses, a bit less."""
+    rows = [
+        (f"q{n}", *game)
+        for n in range(12)
+        for game in (("A", "B", "a"), ("B", "A", "a"), ("B", "C", "a"), ("C", "D", "tie"))
+    ]
+    result = rate_games(games_of(*rows))
+    ratings = {one.agent: one for one in result.ratings}
+    assert ratings["D"].rating > ratings["C"].rating
+    assert ("D", "C") in result.groups
+    assert not set(ratings["B"].groups) & set(ratings["C"].groups)
+
+
+def test_agents_that_never_met_are_said_and_never_told_apart() -> None:
+    games = games_of(*[(f"q{n}", "A", "B", v) for n, v in enumerate("aaab")], *[(f"q{n}", "C", "D", v) for n, v in
+                     enumerate("aaab")])  # fmt: skip
+    result = rate_games(games)
+    assert result.separate == (("A", "B"), ("C", "D"))
+    assert not result.is_complete
+    assert "never met" in result.notes[0] and "A, B | C, D" in result.notes[0]
+    # Each pool has its own ranking and its own letters: A and C never met, so no letter may join them.
+    assert [one.agent for one in result.ratings] == ["A", "B", "C", "D"]
+    assert all(set(group) <= {"A", "B"} or set(group) <= {"C", "D"} for group in result.groups)
+    assert {agent for group in result.groups for agent in group} == set("ABCD")
+    lines = render(result).splitlines()
+    assert lines[0].split()[:3] == ["agent", "pool", "BradleyTerry"]
+    assert [line.split()[:2] for line in lines[1:5]] == [["A", "1"], ["B", "1"], ["C", "2"], ["D", "2"]]
+
+
+def test_an_agent_without_a_verdict_is_a_group_of_its_own() -> None:
+    games = [*CHAIN, Preference("q1", "A", "E", None, "unparsed"), Preference("q1", "E", "A", None, "failed")]
+    result = rate_games(games)
+    assert result.separate == (("A", "B", "C"), ("E",))
+    assert result.undecided == {"failed": 1, "unparsed": 1}
+    last = next(one for one in result.ratings if one.agent == "E")
+    assert (last.games, last.undecided) == (0, 2)
+    assert any(
+        note.startswith("2 games without a verdict count for nobody: 1 failed, 1 unparsed") for note in result.notes
+    )
+    board = result.leaderboard()
+    assert board.cells["E"]["WinRate"].mean is None
+    assert not board.is_complete
+
+
+def test_an_agent_that_only_won_has_no_upper_end() -> None:
+    games = games_of(*[(f"q{n}", "A", other, "a") for n in range(5) for other in "BC"],
+                     *[(f"q{n}", "B", "C", v) for n, v in enumerate("aabab")])  # fmt: skip
+    result = rate_games(games)
+    best = result.ratings[0]
+    assert best.agent == "A" and best.high is None and best.low is not None
+    assert any(note.startswith("A won every game") for note in result.notes)
+    assert "A | B, C" in result.notes[0]
+    # B and C took no point from A: nothing bounds how far below they are.
+    assert all(one.low is None and one.high is not None for one in result.ratings[1:])
+    assert "[" in render(result) and ", …)" in render(result)
+    with pytest.raises(InputError, match="without a prior"):
+        rate_games(games, TournamentSettings(prior=0))
+
+
+def test_the_middle_of_a_chain_of_lost_games_is_bounded_on_neither_side() -> None:
+    games = games_of(*[(f"q{n}", *pair, "a") for n in range(12) for pair in ("AB", "BC", "AC")])
+    best, middle, last = rate_games(games).ratings
+    assert (best.agent, middle.agent, last.agent) == ("A", "B", "C")
+    assert (middle.low, middle.high) == (None, None)
+    assert best.low is not None and last.high is not None
+
+
+def test_few_queries_are_said() -> None:
+    assert any(note.startswith("only 2 queries") for note in rate_games(CHAIN).notes)
+
+
+def test_components_stand_best_first() -> None:
+    points = np.zeros((4, 4))
+    points[0, 1] = points[1, 2] = points[2, 1] = 1
+    assert components(points) == ([[0, 1, 2], [3]], [[0], [1, 2], [3]])
+
+
+def test_one_query_gives_ratings_without_intervals() -> None:
+    result = rate_games(games_of(("q1", "A", "B", "a"), ("q1", "B", "A", "tie")))
+    assert result.ratings[0].agent == "A"
+    assert result.ratings[0].low is None and result.groups == ()
+    assert any("one query" in note for note in result.notes)
+
+
+def test_the_result_does_not_depend_on_the_order_of_the_games() -> None:
+    games = simulated({"a": 0.5, "b": 0.0, "c": -0.5}, 10, seed=2)
+    there, back = rate_games(games), rate_games(games[::-1])
+    assert render(there, "json") == render(back, "json")
+    assert there.signature == back.signature
+    changed = [games[0]._replace(verdict="tie"), *games[1:]]
+    assert rate_games(changed).signature != there.signature
+
+
+def test_resampling_keeps_the_number_of_games() -> None:
+    games = gather_games(CHAIN)
+    (drawn,) = resampled_points(games, 20, 1, "games")
+    assert drawn.sum(axis=(1, 2)).tolist() == [7.0] * 20
+    (drawn,) = resampled_points(games, 20, 1)
+    assert set(drawn.sum(axis=(1, 2)).tolist()) <= {6.0, 7.0, 8.0}
+    with pytest.raises(InputError, match="over 'topics'"):
+        list(resampled_points(games, 20, 1, "topics"))
+
+
+@pytest.mark.parametrize("unit", ["queries", "games"])
+def test_large_tournaments_go_in_blocks_with_the_same_result(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    games = simulated({"a": 0.5, "b": 0.0, "c": -0.5}, 10, seed=2)
+    settings = TournamentSettings(unit=unit, rounds=50, elo=EloSettings(replays=20))
+    whole = render(rate_games(games, settings), "text", 9)
+    monkeypatch.setattr("rubric_measures.pairwise._bradley_terry._CELLS", 70)
+    monkeypatch.setattr("rubric_measures.pairwise._elo._CELLS", 200)
+    assert render(rate_games(games, settings), "text", 9) == whole
+
+
+def test_without_a_prior_samples_that_connect_nothing_are_left_out_and_said() -> None:
+    # Two queries: about half of the samples draw one of them twice, and then A, B or C plays no game.
+    result = rate_games(CHAIN, TournamentSettings(prior=0, rounds=50))
+    (said,) = [note for note in result.notes if "bootstrap samples left out" in note]
+    assert 15 <= int(said.split()[0]) <= 35
+    assert [(one.agent, one.low == pytest.approx(one.rating)) for one in result.ratings] == [
+        ("A", True), ("B", True), ("C", True),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_holds_every_agent(name: str) -> None:
+    text = render(rate_games(CHAIN), name)
+    assert all(agent in text for agent in "ABC")
+
+
+def test_the_leaderboard_formats_are_read_by_what_compares_leaderboards(tmp_path: Path) -> None:
+    result = rate_games(CHAIN)
+    for name, suffix in (("json", "json"), ("tsv", "tsv"), ("trec_eval", "txt")):
+        path = tmp_path / f"board.{suffix}"
+        path.write_text(render(result, name, -1))
+        column = read_leaderboard(path).column("BradleyTerry")
+        assert column == {one.agent: pytest.approx(one.rating) for one in result.ratings}
+    extra = json.loads(render(result, "json", -1))["tournament"]
+    assert extra["position_bias"]["decided"] == 5
+    assert extra["matrix"]["wins"][0][1] == 3
+    # B has 1 of 4 points in q1 and 2 of 3 in q2.
+    assert read_leaderboard(tmp_path / "board.json").per_query("WinRate")["B"] == {
+        "q1": 0.25,
+        "q2": pytest.approx(2 / 3),
+    }
+    with pytest.raises(UnknownNameError, match="output format"):
+        render(result, "xml")
+
+
+BAD = {
+    "itself": ([Preference("q1", "A", "A", "tie")], "agent 'A' plays against itself"),
+    "twice": ([Preference("q1", "A", "B", "a", grader="g")] * 2, "comes twice"),
+    "no verdict": ([Preference("q1", "A", "B", None)], "cannot have the verdict None"),
+    "verdict of a failure": ([Preference("q1", "A", "B", "a", "failed")], "cannot have the verdict 'a'"),
+    "nothing": ([], "no games"),
+    "only failures": ([Preference("q1", "A", "B", None, "failed")], "no game has a verdict"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(BAD))
+def test_wrong_games_are_one_line(name: str) -> None:
+    games, message = BAD[name]
+    with pytest.raises(InputError, match=message) as caught:
+        rate_games(games)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_agent_is_named_with_near_ones() -> None:
+    with pytest.raises(UnknownNameError, match="unknown agent 'B': known: A, C"):
+        rate_games(CHAIN, agents=["A", "C"])
+
+
+def test_settings_are_checked() -> None:
+    with pytest.raises(InputError, match="prior"):
+        rate_games(CHAIN, TournamentSettings(prior=-1))
+    with pytest.raises(InputError, match="level"):
+        TournamentSettings(level=95)
+    with pytest.raises(InputError, match="replays"):
+        EloSettings(replays=0)

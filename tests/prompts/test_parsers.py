@@ -1,0 +1,929 @@
+"""The reply parsers against replies as models write them, with values written by hand; and on any text at all."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.prompts.parsers import (
+    Parsed,
+    is_unanswerable,
+    parse_aspects,
+    parse_items,
+    parse_label,
+    parse_label_list,
+    parse_list,
+    parse_rating,
+    parse_reply,
+    parse_text,
+    parse_verdict,
+    parse_yes_no,
+)
+
+SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).resolve().parents[3] / "shared")) / "data"
+
+RATINGS: list[tuple[str, int | None]] = [
+    # bare numbers
+    ("4", 4),
+    ("0", 0),
+    (" 5 \n", 5),
+    ("4.", 4),
+    ("4.0", 4),
+    ("**4**", 4),
+    ("'4'", 4),
+    ("(4)", 4),
+    ("[[4]]", 4),
+    ("- 4", 4),
+    ("４", 4),
+    ("four", 4),
+    ("\\boxed{3}", 3),
+    ("<rating>4</rating>", 4),
+    # with a word, or on a scale
+    ("4/5", 4),
+    ("Rating: 4", 4),
+    ("Rating: 4/5", 4),
+    ("**Rating:** 3", 3),
+    ("rating: **5**", 5),
+    ("Rating (0-5): 4", 4),
+    ("Rating: four", 4),
+    ("final_rating = 2", 2),
+    ("Grade=2", 2),
+    ("Answer: 4", 4),
+    ("Rating - 4", 4),
+    ("The rating would be 0.", 0),
+    ("Score 4 (mostly relevant)", 4),
+    ("Score: 4 out of 5 because it lacks details", 4),
+    ("I'd give it a 4 out of 5", 4),
+    ("I would rate this passage: 4", 4),
+    ("On a scale of 0 to 5, I would rate this a 3.", 3),
+    ("I would rate it 3 rather than 4.", 3),
+    ("I choose option 3.", 3),
+    ("It's a 4.", 4),
+    ("4 stars", 4),
+    # the scale's own wording
+    ("4: The answer is mostly relevant and complete but may have minor gaps or inaccuracies.", 4),
+    ("- 4: The answer is mostly relevant", 4),
+    ("5 The answer is highly relevant, complete, and accurate.", 5),
+    ("4 (mostly)", 4),
+    ("4 - mostly relevant", 4),
+    ("1. The answer is minimally relevant or complete.", 1),
+    # JSON
+    ('{"rating": 4}', 4),
+    ('```json\n{"score": "3"}\n```', 3),
+    ('{"score": 2, "why": "a rating: 5 needs more"}', 2),
+    # the last verdict counts
+    ("Rating: 2\nOn reflection, rating: 3.", 3),
+    ("Rating: 4. However, upon reflection, 2.", 2),
+    ("I'd rate it 3. Actually, 4.", 4),
+    ("Rating: 4. Actually, 2 topics are missing.", 4),
+    ("Rating: 4. However, 2 of the claims are missing.", 4),
+    ("Relevance: 3\nCompleteness: 2\nFinal: 4", 4),
+    ("Rating: 3 -> 4", None),
+    ("It covers most aspects.\n\n4", 4),
+    ("The passage was written in 1999, so I rate it 2 out of 5.", 2),
+    ("Step 1: read. Step 2: compare. Rating: 1", 1),
+    ("Rating: 4\n\nExplanation: As of 2023 there are 3 topics, 2 of which are covered.", 4),
+    ("It mentions 3 of the 5 layers. Final rating: 2", 2),
+    ("It would be a 5 if it named the year. Rating: 3", 3),
+    ("Rating: 3. A score of 4 would require more detail.", 3),
+    ("I rate it 3. I did not give it a 4 because the year is missing.", 3),
+    ("Score: 2. It does not deserve a score of 5.", 2),
+    ("It doesn't mention the year\nRating: 4", 4),
+    ("The context covers most points. Therefore, 4.", 4),
+    ("Option 3: partially relevant", 3),
+    ("4️⃣", 4),
+    ("Rating:\n\n**4** / 5", 4),
+    # thoughts of reasoning models
+    ("<think>Maybe 5? Rating: 5</think>\n\n2", 2),
+    ("the passage … rating: 5 </think> 3", 3),
+    ("<think>I think rating: 5", None),
+    # no verdict
+    ("", None),
+    ("The epidermis", None),
+    ("As of 2023, the report covers 3 topics.", None),
+    ("3 topics are covered", None),
+    ("3 out of 5 topics are covered", None),
+    ("2023", None),
+    ("4 years", None),
+    ("1,600% increase", None),
+    ("The overall 5-year survival rate is about 8%.", None),
+    ("The answer is 4.", None),
+    ("50%", None),
+    ("$4", None),
+    ("3rd", None),
+    ("4/5/2023", None),
+    ("gets 5 goals", None),
+    ("I give 3 examples", None),
+    ("1. The heart pumps.", None),
+    ("1. The heart pumps blood.\n2. The lungs breathe.\n3. The skin covers.", None),
+    ("5: Highly\n4: Mostly\n3: Partially", None),
+    ("Rating: N/A", None),
+    # not on the scale
+    ("7", None),
+    ("6/5", None),
+    ("-1", None),
+    ("-4", None),
+    ("4.5", None),
+    ("7/10", None),
+    ("Rating: 8/10", None),
+    ("Rating: 4\nFinal rating: 9", None),
+    ("3-4", None),
+    ("Rating: 3-4", None),
+    ("between 3 and 4", None),
+]
+
+
+@pytest.mark.parametrize(("reply", "value"), RATINGS)
+def test_ratings(reply: str, value: int | None) -> None:
+    parsed = parse_rating(reply)
+    assert parsed.value == value
+    assert bool(parsed.reason) == (value is None)
+
+
+# What a person who reads the reply would say; None where two people might differ.
+JUDGED: list[tuple[str, int | None]] = [
+    # a labelled verdict, whatever scores of other things are mentioned behind it
+    ("Rating: 0. The movie got a rating of 4 out of 5.", 0),
+    ("0\n\nThe passage says the movie got a rating of 4 out of 5.", 0),
+    ("Rating: 0\nReason: The passage only says the hotel has a score of 4.", 0),
+    ("0: The passage only gives a score of 3 for the other team.", 0),
+    ("1 - The text only mentions that the grade is 5.", 1),
+    ("4. The passage explains the final answer is 2.", 4),
+    ("The passage, rated 4 on Amazon, is off topic. 0", 0),
+    ("The context says 'score: 3'. Rating: 1", 1),
+    ("Rating: 2/5. Human rating: 4/5", 2),
+    ("Rating: 4\nCoverage: 3/5", 4),
+    ("Rating: 3\nConfidence: 5", 3),
+    ("Question 3: Rating 4", 4),
+    ("Rating for question 3: 4", 4),
+    ("Rating: 3 Explanation: it covers 4 facts.", 3),
+    ("Rating: 2 [1]", 2),
+    ("### Rating\n3", 3),
+    ("<answer>3</answer>", 3),
+    ('{"relevance": 3, "final rating": 2}', 2),
+    # scores of other things only
+    ("The hotel has a score of 4.", None),
+    ("The survival rate is 4.", None),
+    ("It is about grade 5.", None),
+    ("The score was 3 to 1.", None),
+    ("Relevance: 3\nCompleteness: 2", None),
+    ("Relevance: 3", 3),
+    # the scale, and where it ends
+    ("Rating: 2 (max score: 5)", 2),
+    ("score 2 (maximum score is 5)", 2),
+    ("My rating: 2. The maximum rating is 5.", 2),
+    ("The maximum rating is 5. My rating: 2", 2),
+    ("Grade: 2\nMaximum: 5", 2),
+    ("Lowest rating: 0. Highest rating: 5. My rating: 3", 3),
+    ("Rating: 3 (scale: 5 = best)", 3),
+    ("Rating: 3 [5 is best]", 3),
+    ("The rating is 3 - 5 being best", 3),
+    ("Score 3 (1 being lowest)", 3),
+    ("3, on a scale where 5 is the best", 3),
+    ("0-5: 3", 3),
+    ("[0-5]: 3", 3),
+    ("On a scale of 0-5: 3", 3),
+    ("Rating from 0 to 5: 3", 3),
+    ("Score out of 5: 3", 3),
+    ("Rating: 0-5", None),
+    ("Maximum: 5", None),
+    ("The maximum score is 5.", None),
+    ("On a scale of 1 to 10, I would rate this a 4.", None),
+    ("Rating (1-10): 4", None),
+    ("The Richter scale goes from 1 to 10. Rating: 4", 4),
+    ("I give it the highest possible rating of 5.", 5),
+    ("I'd give it the lowest rating of 0.", 0),
+    ("5\n4\n3\n2\n1\n0", None),
+    ("0, 1, 2, 3, 4, 5", None),
+    ("5\n4\n3\n2\n1\n0\n\nRating: 3", 3),
+    # numbers that count or name things
+    ("4\nThe passage mentions option 2.", 4),
+    ("The passage mentions option 2.", None),
+    ("The passage is about level 3.", None),
+    ("Rating: 2. Overall 4 points are covered", 2),
+    ("4 points are covered", None),
+    ("Rating: 2. Covers 2 of 5 points.", 2),
+    ("Rating: 4. 2 out of 5 facts missing.", 4),
+    ("It covers 3/5 of the facts", None),
+    ("Hence 3 gaps", None),
+    ("Step 3.", None),
+    ("Page 4", None),
+    # a rating, and a numbered list of reasons
+    ("4\n\nExplanation:\n1. It mentions a.\n2. It mentions b.", 4),
+    ("**4**\n\n**Reasons:**\n1. It mentions a.\n2. It lacks b.\n3. It lacks c.", 4),
+    ("4: The answer is mostly relevant\n\n1. It mentions a.\n2. It lacks b.", 4),
+    ("4. The answer is mostly relevant\n\n1. It mentions a.\n2. It lacks b.", 4),
+    ("0: The answer is not relevant\n\n1. It lacks a.\n2. It lacks b.", 0),
+    ("4 - because it is mostly covered\n\n1) a\n2) b", 4),
+    ("4\n\n1. It mentions a.", 4),
+    ("1\n\n1. It mentions a.\n2. It lacks b.", 1),
+    ("(4)\n\n1. a\n   1. b\n   2. c\n2. d", 4),
+    ("The passage mentions two things:\n1. a\n2. b\n\nI'd say: 4", 4),
+    ("The passage mentions two things:\n1. a\n2. b\n\n4", 4),
+    ("Rating: 4\n\n1. a\n2. b", 4),
+    ("3\n4\n\n1. a\n2. b", None),
+    ("1\n2. b\n3. c", None),
+    ("1. The answer is here\n2. The answer is there", None),
+    ("0. Not relevant\n1. Minimally relevant\n2. Partially relevant", None),
+    ("0. The answer is not relevant\n1. The answer is minimally relevant\n2. The answer is partially relevant", None),
+    ("2. Fully\n1. Partially", None),
+    # A number above an entry that does not count from 1 may be a rating, or an entry that goes on with the next one.
+    ("4\n\n3. The passage names the year", None),
+    ("4\n3. The answer is partially relevant", None),
+    ("4\n\n5. The passage names the year", None),
+    ("4\n\n2. a\n3. b", None),
+    ("4\n\n4. The passage names the year", 4),
+    ("Rating: 4\n\n3. The passage names the year", 4),
+    # Conditions, before the number and after it
+    ("I'd give it a 2. With more detail it would be a 4.", 2),
+    ("I'd give it a 2. It would be a 4, with further detail.", 2),
+    ("I'd give it a 2. Unless it is outdated, it would be a 4.", 2),
+    ("I'd give it a 2. I would give it a 4, unless it is outdated.", 2),
+    ("I'd give it a 2. I would give it a 4 only if it named the year.", 2),
+    ("I'd give it a 2. I would give it a 5 had it named the year.", 2),
+    ("5. Highly\n4. Mostly\n3. Partially\n2. Somewhat\n1. Minimally\n0. Not", None),
+    ("1. 4\n2. 3\n3. 5", None),
+    # other labels, and what servers leave of the end of a reply
+    ("Rate: 4", 4),
+    ("Interest rate: 4", None),
+    ("4</s>", 4),
+    ("4<|eot_id|>", 4),
+    ("4 <|im_end|>\n", 4),
+    ("4<end_of_turn></s>", 4),
+    ("4<｜end▁of▁sentence｜>", 4),
+    ("The passage is off topic. 0</s>", 0),
+    ("</s>", None),
+    # what follows the end of a turn is another one, and what opens it is no word
+    ("4<|endoftext|>Question: what? 2", 4),
+    ("4<|im_end|>\n<|im_start|>assistant\nRating: 2", 4),
+    ("Rating: 4<end_of_turn>\n<start_of_turn>user\nRating: 2", 4),
+    ("<s> 4", 4),
+    ("<pad> 4</s>", 4),
+    ("[INST] 4 [/INST]", 4),
+    ("<|assistant|>4", 4),
+    ("<|im_start|>assistant\n4<|im_end|>", 4),
+    ("<s>Rating: 4</s> Rating: 3", 3),
+    ("<|im_end|>", None),
+    # lists in other forms below a bare rating
+    ("4\n\n[1] It names A.\n[2] It lacks B.", 4),
+    ("4\n\n(1) A\n(2) B", 4),
+    ("4\n\n1: A\n2: B", 4),
+    ("4\n1 - A\n2 - B", 4),
+    ("4\n[3] A\n[4] B", None),
+    ("0: Not\n1: Hardly\n2: Partially", None),
+    ("0 - Not\n1 - Hardly\n2 - Partially\n\n2", 2),
+    # other forms of a label and of the scale
+    ("Rating => 3", 3),
+    ("## Final Rating: 3 ##", 3),
+    ("Rating: 4.0/5.0", 4),
+    ("Rating: 4/10.0", None),
+    ("On a scale of 0 (not relevant) to 5 (highly relevant): 2", 2),
+    ("On a scale of 1 (worst) to 10 (best): 2", None),
+    # ratings of other things
+    ("The film has a rating of 4.", None),
+    ("The passage says the film has a rating of 4.", None),
+    ("The passage states that the hotel's score is 4 out of 5.", None),
+    ("According to the passage, Apgar score: 4", None),
+    ("It is rated 4 on the Mohs scale.", None),
+    ("I would rate it 4 on the Likert scale.", 4),
+    ("The passage states the year, so it gets a rating of 4.", 4),
+    ("The answer has a score of 4.", 4),
+    ("The article has a rating of 4.", 4),
+    ("The passage says that Titanic has a score of 4.", None),
+    ("The text reports that the average student scored 4 out of 5.", None),
+    ("According to the passage the film has a rating of 4.", None),
+    ("The passage says the hotel on the corner has a rating of 4.", None),
+    ("The passage states that a review gave it a 4 out of 5.", None),
+    ("The passage reports an average rating of 4 out of 5 stars.", None),
+    ('The text states: "The film has a rating of 4."', None),
+    # what the passage says, and behind it the rating
+    ("The passage only states X and deserves a 2 out of 5.", 2),
+    ("It states the key fact in detail and gets a 5.", 5),
+    ("The answer states X and is rated 4 out of 5.", 4),
+    ("This passage states the fact and receives a rating of 4.", 4),
+    ("The passage states the fact (rating: 5)", 5),
+    ("The passage states the cause is smoking 5/5", 5),
+    ("The passage states X - 4 out of 5.", 4),
+    ("The passage states the cause but not the effect so it gets a 3.", 3),
+    ("Since the passage states the answer explicitly the score is 5.", 5),
+    ("The passage states that the film has won a prize and deserves a 2.", 2),
+    ("The passage says Y which merits a rating of 2", 2),
+    ("The context reports all facts: 5/5", 5),
+    ("According to the text the answer is complete: 5/5", 5),
+    ("According to the passage X is Y which makes it a 4 out of 5", 4),
+    ("The second passage has a rating of 3.", 3),
+    ("The relevant passage has a score of 4.", 4),
+    # a lone rating under the heading of an aspect
+    ("### Coverage\n\n3", 3),
+    # Prose tells the whole, so an aspect that says something else is not the rating.
+    ("**Relevance**\n5\n\n**Coverage**\n5\n\nOverall, the passage gets a 3 out of 5.", None),
+    ("Accuracy\n5\nThe answer is correct but incomplete, so it is rated 3.", None),
+    ("Clarity: 5\n\nThe passage gets a 3 out of 5.", None),
+    ("Relevance: 3\n\nThe passage gets a 3 out of 5.", 3),
+    ("Relevance\n4", 4),
+    ("Quality\n4", 4),
+    ("**Level**\n3", 3),
+    ("Relevance\n4\nCoverage\n4", 4),
+    ("Relevance\n4\nCoverage\n3", None),
+    ("Relevance\n4\nCoverage\n3\nOverall\n2", 2),
+    ("Relevance\n4\n\nRating: 3", 3),
+    ("I considered a rating of 4, but", None),
+    ("I considered a rating of 4, but it lacks the year. I give it a 3.", 3),
+    ("I considered the passage and would rate it 4.", 4),
+    # revisions
+    ("I was going to give 4, but it's a 3.", 3),
+    ("I would give it a 4. Actually 2.", 2),
+    ("I would give it a 4. Actually, make that a 2.", 2),
+    ("Rating: 4\nNo wait. 3", 3),
+    ("My rating is 4... no, 3.", 3),
+    ("Rating: 5. Let me reconsider. 3", 3),
+    ("Rating: 4. Hmm, on reflection, it's a 2.", 2),
+    ("I'd rate it 4, but considering the gaps I'd lower it to 3.", 3),
+    ("Rating: 5. But since it lacks detail, I change it to 3.", 3),
+    ("Score: 4. Updated to 2.", 2),
+    ("Initially 4, but after review: 2", 2),
+    ("Rating: 4\n\nEdit: 3", 3),
+    ("Rating: 5\n\nRevised rating: 3", 3),
+    ("I was going to give it a 5, but I give it a 3.", 3),
+    ("Rating: 2. The price was raised to 5.", 2),
+    ("No. 4", None),
+    # what the rating would be
+    ("If it had mentioned X, the rating would be 5. As it does not, the rating is 2.", 2),
+    ("The rating is 2. If it had mentioned X, the rating would be 5.", 2),
+    ("It would be 5 if it had more details, so 4.", 4),
+    ("Rating: 2\n\nTo get a rating of 5 it must name the year.", 2),
+    ("Rating: 3. With more detail I would give it a 5.", 3),
+    ("If I had to choose, I would give it a 3.", 3),
+    ("It's not a 5; it's a 3.", 3),
+    # bounds, and what is half a number
+    ("≥4", None),
+    (">3", None),
+    ("~4", None),
+    ("Rating: <3", None),
+    ("Rating: at least 3", None),
+    ("Rating: 4+", None),
+    ("Rating: 4-", None),
+    ("Rating: 3,5", None),
+    ("2 or 3", None),
+    ("Rating: 4 - 1 = 3", None),
+    # thoughts in other forms
+    ("<thought>Rating: 2</thought>4", 4),
+    ("<thought>Rating: 2", None),
+    ("[THINK]Rating: 2[/THINK]4", 4),
+    ("<seed:think>Rating: 2</seed:think>4", 4),
+    ("analysisIt is partly covered. I would rate it 3.assistantfinal4", 4),
+    ("analysisIt is partly covered. I would rate it 3.", None),
+    ("<|channel|>analysis<|message|>Rating: 2<|end|><|start|>assistant<|channel|>final<|message|>4<|return|>", 4),
+    ("<|channel|>analysis<|message|>Rating: 2", None),
+    ("Thinking... Rating: 2 ...done thinking.\n4", 4),
+    ("Analysis: it covers all. Rating: 3", 3),
+]
+
+
+@pytest.mark.parametrize(("reply", "value"), JUDGED)
+def test_ratings_as_a_person_reads_them(reply: str, value: int | None) -> None:
+    assert parse_rating(reply).value == value
+
+
+ASIDES = (
+    "The maximum rating is 5.", "Max score: 5.", "(0 = worst, 5 = best)", "The scale goes from 0 to 5.",
+    "4 points are covered.", "It mentions option 2.", "As of 2023, there are 3 topics.", "The film has a score of 4.",
+    "2 out of 5 facts are missing.", "A rating of 5 would require more.", "With more detail I would give it a 5.",
+    "If it named the year, the rating would be 5.", "The price was raised to 3.", "See chapter 3 of [2].",
+)  # fmt: skip
+STATED = (
+    "Rating: {}",
+    "Score: {}/5",
+    "I would give it a {}.",
+    "**Grade**: {}",
+    "Final rating: {}.",
+    "I rate it {} out of 5.",
+)
+
+
+@given(
+    st.lists(st.sampled_from(ASIDES), max_size=3),
+    st.sampled_from(STATED),
+    st.integers(0, 5),
+    st.lists(st.sampled_from(ASIDES), max_size=3),
+    st.sampled_from(["\n", "\n\n"]),
+)
+def test_no_aside_changes_a_stated_rating(
+    before: list[str], stated: str, grade: int, after: list[str], join: str
+) -> None:
+    assert parse_rating(join.join([*before, stated.format(grade), *after])).value == grade
+
+
+@given(st.lists(st.sampled_from(ASIDES), max_size=4), st.sampled_from([" ", "\n"]))
+def test_asides_alone_are_no_rating(asides: list[str], join: str) -> None:
+    assert parse_rating(join.join(asides)).value is None
+
+
+@given(st.sampled_from(STATED), st.integers(0, 5), st.integers(0, 5))
+def test_a_revision_counts(stated: str, first: int, last: int) -> None:
+    for revision in ("Actually {}.", "No, wait: {}", "Correction: {}", "I change it to {}.", "On reflection, {}."):
+        said = stated.format(first).rstrip(".")
+        assert parse_rating(f"{said}. {revision.format(last)}").value == last
+
+
+BEFORE = (
+    "", "The passage mentions 3 of 7 layers in 2023.\n", "<think>maybe 5</think>", "Step 1: I read it.\n\n",
+    "**Analysis**: 1. It says X. 2. It lacks Y.\n", "1. It says X.\n2. It lacks Y.\n\n", "On a scale from 0 to 5, ",
+    "Reasoning: The context gives 4 dates and 12 names. ", "Based on the scale (0-5) above:\n", "It has 3 parts.\n\n",
+    "Let me think about the 6 options: 5 is too high. ", "It is not about tea at all. ", "It doesn't say when\n",
+)  # fmt: skip
+VERDICTS = (
+    "Rating: {}", "**Rating: {}**", "Final rating: {}/5", "I would rate this passage a {}", "I'd give it a {} out of 5",
+    "the score is {}", "Therefore, the answer deserves a rating of {}", "so my rating is **{}**", "Grade: {}",
+    '{{"rating": {}}}', '```json\n{{"score": {}, "reason": "ok"}}\n```', "I choose {}", "Overall score = {}",
+    "Rating: {} (out of 5)", "My final answer is {}", "Answer: {}", "I rate it {}", "[[{}]]", "Rating → {}",
+    "Final Score: [{}]", "Output: {}", "Result: {}", "I assign a score of {} to this passage",
+    "So: {}", "The nugget is covered at level {}", "##final score: {}", "Thus the rating should be {}",
+    "the coverage is rated {}", "I would go with a {}", "My score would be a {}/5", "Rating ({})",
+    "I'd rate the coverage as {}",
+)  # fmt: skip
+AFTER = ("", ".", "\n", " because it lacks 2 dates.", "\n\nExplanation: There are 4 reasons in 2021.", "\n</answer>")
+
+
+@pytest.mark.parametrize("before", BEFORE)
+def test_a_verdict_is_found_among_other_numbers(before: str) -> None:
+    replies = {before + verdict.format(n) + after: n for verdict in VERDICTS for after in AFTER for n in (0, 3)}
+    assert {reply: parse_rating(reply).value for reply in replies} == replies
+
+
+WHOLES = (
+    "Overall score: {}/5", "**Overall rating: {}**", "Overall: {}", "Total score: {}", "Final rating: {}", "Rating: {}",
+    "Score: {}", "My rating is {}.", "I would rate it {}.", "{}", "{}: The answer is mostly relevant", "Grade = {}",
+    "<overall_score>{}</overall_score>", "So my final rating would be a {}.",
+)  # fmt: skip
+SUB_SCORES = (
+    ("Relevance score: {}/5", "Coverage score: {}/5"), ("- Relevance rating: {}", "- Coverage rating: {}"),
+    ("- **Relevance score**: {}", "- **Completeness score**: {}"), ("Relevance: {}", "Coverage: {}"),
+    ("Self score: {}", "Relevance score: {}"), ("The relevance score is {}", "The coverage score is {}"),
+    ("**Relevance**\nScore: {}", "**Coverage**\nScore: {}"), ("Relevance score:\n{}", "Coverage score:\n{}"),
+    ("For relevance, the score is {}", "For coverage, the score is {}"),
+    ("Score (relevance): {}", "Score (coverage): {}"),
+    ("<relevance_score>{}</relevance_score>", "<coverage_score>{}</coverage_score>"),
+    ("1. Relevance score: {}", "2. Coverage score: {}"), ("Relevance score = {}", "self-score = {}"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("whole", WHOLES)
+@pytest.mark.parametrize("first, second", SUB_SCORES)
+def test_sub_scores_never_beat_the_rating_of_the_whole(whole: str, first: str, second: str) -> None:
+    for one, other in ((5, 3), (3, 5)):
+        said, a, b = whole.format(4), first.format(one), second.format(other)
+        replies = [f"{said}\n\n{a}\n{b}", f"{a}\n{b}\n\n{said}", f"{a}\n{said}\n{b}", f"{said}\n\nBreakdown:\n{a}"]
+        if whole == "{}":  # a bare number among other lines is read at their head only, or as the last one
+            del replies[2]
+        if whole.startswith("{}: "):
+            replies = replies[:1]
+        values = {reply: parse_rating(reply).value for reply in replies}
+        assert values == dict.fromkeys(replies, 4)
+
+
+@pytest.mark.parametrize("first, second", SUB_SCORES)
+def test_sub_scores_alone_are_a_rating_where_they_agree(first: str, second: str) -> None:
+    assert parse_rating(f"{first.format(4)}\n{second.format(4)}").value == 4
+    assert parse_rating(f"{first.format(4)}\n{second.format(3)}").value is None
+    assert parse_rating(first.format(4)).value == parse_rating(second.format(4)).value == 4
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ("4. The relevance score is 5 but the coverage score is 3.", 4),
+        ("4: The answer is mostly relevant and complete. Coverage score: 3.", 4),
+        ("My rating is 4. The relevance score is 5 but the coverage score is 3.", 4),
+        ("Overall: 4, relevance: 5, coverage: 3", 4), ("Relevance: 5, coverage: 3, overall: 4", 4),
+        ("Relevance score: 5 | Coverage score: 3 | Overall score: 4", 4), ("Relevance: 5 | Rating: 4", 4),
+        ("The relevance score is 5 but the coverage score is 3.", None),
+        ("Relevance score: 5, coverage score: 3", None), ("Depth score: 5, total: 4", None),
+        ("Relevance: 5, coverage: 3, total: 8", None),
+        # a sub-score may be the last word, but not beside another one
+        ("Relevance score: 4\nRevised relevance score: 3", 3), ("I would rate it 3. Final relevance score: 3", 3),
+        ("Rating: 4\nFinal relevance score: 3", None), ("Rating: 4. I would rate the coverage 3.", None),
+        ("Final relevance score: 5\nFinal coverage score: 3\nFinal rating: 4", 4),
+        ("Final relevance score: 5\nFinal coverage score: 3", None),
+        ("Relevance score: 3\nConfidence score: 5", 3),
+        ('{"relevance": 5, "coverage": 3}', None), ('{"relevance": 4, "coverage": 4}', 4),
+        ('{"relevance_score": 5, "overall_score": 4}', 4), ('{"relevance_score": 5, "coverage_score": 3}', None),
+        ('{"overall": "4", "relevance": 5}', 4), ('{"relevance": 3, "why": "clear", "accuracy": null}', 3),
+    ],
+)  # fmt: skip
+def test_sub_scores_in_other_words(reply: str, value: int | None) -> None:
+    assert parse_rating(reply).value == value
+
+
+def test_real_sentences_hold_no_verdict() -> None:
+    path = SHARED / "rag26dev" / "rag25-dev-nuggets.jsonl.gz"
+    if not path.exists():
+        pytest.skip("the published texts are not here")
+    lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+    strings = [nugget["text"] for line in lines for nugget in json.loads(line)["nuggets"]]
+    assert len(strings) == 1255
+    assert [text for text in strings if parse_rating(text).value is not None] == []
+    assert [text for text in strings if parse_yes_no(text).value is not None] == []
+
+
+def test_the_scale_is_a_parameter() -> None:
+    assert parse_rating("4", (0, 4)).value == 4
+    assert parse_rating("4", (0, 2)) == Parsed(None, "4 is no grade of the scale 0 to 2")
+    assert parse_rating("10", (0, 10)).value == 10
+    assert parse_rating("3/4", (0, 4)).value == 3
+    assert parse_rating("0", (1, 5)).value is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [("3", 3), ("unanswerable", 0), ("It does not say.", 0), ("(iii)", 0), ("", 0), ("The epidermis", 1), ("9", None),
+     ("As of 2023, the report covers 3 topics.", 1)],
+)  # fmt: skip
+def test_the_rule_of_exampp(reply: str, value: int | None) -> None:
+    assert parse_rating(reply, unparsed="exampp").value == value
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [("3", 3), ("(3)", 3), ("3.", 3), ("Rating: 3", 0), ("9", 0), ("the epidermis", 0), ("unanswerable", 1), ("", 1),
+     ("no answer", 1)],
+)  # fmt: skip
+def test_the_rule_of_the_workbench(reply: str, value: int) -> None:
+    assert parse_rating(reply, compat="workbench").value == value
+
+
+def test_every_published_rating_of_the_workbench_is_read_again() -> None:
+    path = SHARED / "workbench" / "graded-q0.jsonl.gz"
+    if not path.exists():
+        pytest.skip("the published grades are not here")
+    from rubric_measures.records.files import load_graded
+
+    compared = 0
+    for group in load_graded(path):
+        for passage in group.passages:
+            for entry in passage.exam_grades or ():
+                published = {rating.item_id: rating.self_rating for rating in entry.self_ratings or ()}
+                for item_id, reply in entry.answers if published else ():
+                    assert parse_rating(reply, compat="workbench").value == published[item_id]
+                    # Ours reads more ("4: Detailed, clear coverage."), and never another number.
+                    ours = parse_rating(reply).value
+                    assert ours in (None, published[item_id]) or published[item_id] == 0
+                    compared += 1
+    assert compared == 1344
+
+
+def test_unknown_options_are_errors() -> None:
+    with pytest.raises(InputError, match="compat='trec'"):
+        parse_rating("4", compat="trec")
+    with pytest.raises(InputError, match="unknown parser"):
+        parse_reply("4", "stars")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("unanswerable", True), ("No.", True), ("no answer", True), ("Unknown", True), ("not enough information", True),
+        ("It is not possible to tell", True), ("It does not say in the text.", True), ("a.", True), ("(iii)", True),
+        ("b)", True), ("", True), ("No relevant information was found.", True), ("the epidermis", False),
+        ("No evidence of frost", False), ("Unknown Pleasures", False), ("C", False), ("vitamin A.", False),
+    ],
+)  # fmt: skip
+def test_unanswerable(text: str, expected: bool) -> None:
+    assert is_unanswerable(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ("Yes", 1), ("no.", 0), ("**Yes**", 1), ("'No'", 0), ("Yes, the passage says so.", 1), ("Answer: No", 0),
+        ("The answer is yes.", 1), ("No, it only lists prices.", 0), ("No relevant information is given", 0),
+        ("No doubt the passage is relevant", None), ("Yes or No? No", 0), ("Yes and no", None), ("maybe", None),
+        # what the passage says is no verdict beside that of the reply
+        ('Yes, it does. The passage states: "No, cats cannot fly."', 1), ("No, the passage only says: Yes.", 0),
+        ("Yes, the passage states that the answer is no.", 1), ("Yes it does. It says: “No, they cannot.”", 1),
+        ("Yes, according to the text the answer is no.", 1), ("No\nIt says that the verdict is yes.", 0),
+        ('No. "Yes" would need more.', 0), ('Answer: "No"', 0), ('Yes.\nOn reflection, answer: "No"', 0),
+        ("Yes. It says little, so the answer is no.", 0), ("Yes. It says little. No, on reflection.", 0),
+        ("Yes. The text states the year, but my verdict is no.", 0), ('The passage says: "Yes." No', 0),
+        ("At first yes, but it is old. No.", 0), ("<think>Yes.</think>No", 0), ("Yes it does", 1),
+        ("Therefore, no", 0), ("The answer is yes because the text says so.", 1),
+        ("The answer is no longer valid", None),         ("Relevant: Yes", 1),
+        ("Nothing to say", None), ("Yesterday", None),
+    ],
+)  # fmt: skip
+def test_yes_no(reply: str, value: int | None) -> None:
+    assert parse_yes_no(reply).value == value
+
+
+LABELS = ("Not relevant", "Somewhat relevant", "Very relevant")
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ("The document is off topic. Not relevant", 0), ("It is on topic: **somewhat relevant**.", 1),
+        ("Very relevant: it answers the question.", 2), ("The document is not very relevant.", None),
+        ("Very relevant: it's not relevant to tea, though.", 2),
+        ("Not relevant because a very relevant one would name it", 0),
+        ("Somewhat relevant, but it is not very relevant", 1),
+        ("Not relevant.\n\nOn reflection: somewhat relevant.", 1),
+        ("It is relevant to tea but not relevant to coffee", 0),
+        # a scale that is copied, and then the verdict
+        ("- Not relevant: none\n- Somewhat relevant: some\n- Very relevant: all\n\nIt is somewhat relevant.", 1),
+        ("0: Not relevant - none\n1: Somewhat relevant - some\n2: Very relevant - all\nIt is somewhat relevant", 1),
+        ("**Very relevant**: all\n**Somewhat relevant**: some\n**Not relevant**: none\n\nIt is somewhat relevant.", 1),
+        ("Somewhat relevant\n\nNot relevant: none\nSomewhat relevant: some\nVery relevant: all", 1),
+        ("Not relevant: none\nSomewhat relevant: some\nVery relevant: all", None),
+        ("Is it not relevant, somewhat relevant or very relevant? It is somewhat relevant.", 1),
+        ("Not relevant, Somewhat relevant, Very relevant", None),
+        ("Not relevant.\n\nSomewhat relevant.\n\nOn reflection: Very relevant", 2),
+        ("First I thought: Very relevant. But it is not relevant.", 0),
+        ("Initially: very relevant. On reflection it is only somewhat relevant.", 1),
+        ("First passage: very relevant", 2),
+        ("The passage isn't very relevant.", None), ("It isn’t very relevant, it is somewhat relevant", 1),
+        ("It doesn't mention tea\nNot relevant", 0), ("It does not mention tea: not relevant", 0),
+        ("There is no doubt it is very relevant", 2),
+        ("not relevant? No: very relevant", 2), ("Label: 2", 2), ("It is irrelevant", None), ("", None),
+    ],
+)  # fmt: skip
+def test_labels_in_prose(reply: str, value: int | None) -> None:
+    assert parse_label(reply, LABELS, (0, 2)).value == value
+
+
+def test_labels_that_begin_with_not() -> None:
+    assert parse_label("It is not relevant.", ("not relevant", "relevant")).value == 0
+    assert parse_label("It is relevant.", ("not relevant", "relevant")).value == 1
+    assert parse_label("It isn't relevant.", ("not relevant", "relevant")).value is None
+    assert parse_label("There is no support.", ("not_support", "partial_support", "support")).value is None
+    assert parse_label("Not relevant: no\nRelevant: yes", ("not relevant", "relevant")).value is None
+    assert parse_label("Not relevant.\nRelevant.", ("not relevant", "relevant")).value == 1
+    assert parse_label("It is not at all relevant.", ("irrelevant", "relevant")).value is None
+    assert parse_label("not support", ("not_support", "partial_support", "support")).value == 0
+    assert parse_label("partial support", ("not_support", "partial_support", "support")).value == 1
+
+
+ASSIGN = ("not_support", "partial_support", "support")
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ('["support", "not_support"]', ("support", "not_support")),
+        ("['support', 'partial_support']", ("support", "partial_support")),
+        ("```python\n['Support', 'Not Support',]\n```", ("support", "not_support")),
+        ("[support, not_support]", ("support", "not_support")),
+        ('Labels: ["support", "partial-support"] as explained.', ("support", "partial_support")),
+        ('First ["support", "support"], then ["not_support", "support"]', ("not_support", "support")),
+        ('{"labels": ["support", "support"]}', ("support", "support")),
+        ("1. support\n2. not_support", ("support", "not_support")),
+        ('["support"]', None),
+        ('["support", "support", "support"]', None),
+        ('["support", "perhaps"]', None),
+        ('["support", "sup', None),
+        ('["support", "support"', None),
+        ("I cannot say.", None),
+        ("", None),
+    ],
+)
+def test_label_lists(reply: str, value: tuple[str, ...] | None) -> None:
+    parsed = parse_label_list(reply, ASSIGN, 2)
+    assert parsed.value == value
+    assert bool(parsed.reason) == (value is None)
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ('["a b", "c"]', ("a b", "c")),
+        ("['it's warm', 'c']", ("it's warm", "c")),
+        ('["say "tea" now", "c"]', ('say "tea" now', "c")),
+        ('["a, [1] b", "c"]', ("a, [1] b", "c")),
+        ('["a\\"b", "caf\\u00e9"]', ('a"b', "café")),
+        ('Here [1] is the list:\n```json\n[\n  "a",\n  "b"\n]\n```\nDone.', ("a", "b")),
+        ("“a”", None),
+        ("[“a”, “b”]", ("a", "b")),
+        ("[]", ()),
+        ('["a", "b', None),
+        ('["a", "b"', None),
+        ('["a",', None),
+        ("none", None),
+        ('["a", null, "b"]', ("a", "b")),
+        ('First ["a"], then ["b", 3]', None),
+        ('{"nuggets": ["a", "b"], "changes": ["none"]}', ("a", "b")),
+        ('[{"nugget": "a", "importance": "vital"}]', ("a",)),
+        ('["a", "b"] [1]', ("a", "b")),
+    ],
+)
+def test_lists(reply: str, value: tuple[str, ...] | None) -> None:
+    assert parse_list(reply).value == value
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ('{ "questions" : ["Why?", "How?"] }', ("Why?", "How?")),
+        ('Sure!\n```json\n{"nuggets": ["black ink", "quill"]}\n```\nHope it helps [1].', ("black ink", "quill")),
+        ("{'questions': ['What's up?', 'How?',]}", ("What's up?", "How?")),
+        ('{"questions": [{"question": "Why?"}, {"question": "How?"}]}', ("Why?", "How?")),
+        ('["Why?", "How?"]', ("Why?", "How?")),
+        ('{"questions": {"1": "Why?", "2": "How?"}}', ("Why?", "How?")),
+        ('{"question_1": "Why?", "question_2": "How?"}', ("Why?", "How?")),
+        ('{"question": "Why?"}\n{"question": "How?"}', ("Why?", "How?")),
+        ('{"question": "Why?", "answer": "because"}', None),
+        ('{questions: ["Why?"]}', ("Why?",)),
+        ('1. Why?\n2. "How?"', ("Why?", "How?")),
+        ('{"questions": ["Why?", "Ho', None),
+        ('{"questions": ["Why?", "How?"', None),
+        ('{"questions": []}', None),
+        ("I can't do that.", None),
+        # a null is nothing, and no part of the texts around it
+        ('["What is A?", null, "What is B?"]', ("What is A?", "What is B?")),
+        ("['What is A?', None, 'What is B?']", ("What is A?", "What is B?")),
+        ('{"questions": ["What is A?", null, "", "What is B?"]}', ("What is A?", "What is B?")),
+        ('["say "tea" now?", null, "B?"]', ('say "tea" now?', "B?")),
+        ("[null, null]", None),
+        # several lists: that with the name of what is asked for, else none of them
+        ('{"analysis": ["I think", "so"], "questions": ["Why?", "How?"]}', ("Why?", "How?")),
+        ('{"questions": ["Why?", "How?"], "analysis": ["I think", "so"]}', ("Why?", "How?")),
+        ('{"questions": ["Why?"], "answers": ["Because."]}', ("Why?",)),
+        ('{"sub_questions": ["x?"], "questions": ["Why?"]}', ("Why?",)),
+        ('{"result": {"thoughts": ["hm"], "nuggets": ["black ink"]}}', ("black ink",)),
+        ('{"output": ["Why?", "How?"]}', ("Why?", "How?")),
+        ('{"this": ["Why?"], "that": ["How?"]}', None),
+        ('{"questions": ["Why?"], "nuggets": ["ink"]}', None),
+        ('{"analysis": ["I think", "so"]}', None),
+        ('{"questions": ["Why?", "How?"], "notes": ["x"]', ("Why?", "How?")),
+        ('Analysis: ["I think"]\nQuestions: ["Why?", "How?"]\nNotes: ["none"]', ("Why?", "How?")),
+        ('Draft: ["Why?"]\nFinal: ["Why?", "How?"]', ("Why?", "How?")),
+        # objects: the text, not what stands beside it
+        ('[{"id": "Q1", "question": "Why?"}, {"id": "Q2", "question": "How?"}]', ("Why?", "How?")),
+        ('{"questions": [{"id": "Q1", "type": "why", "text": "Why?"}]}', ("Why?",)),
+        ('{"questions": [{"question_id": "a", "question_text": "Why?", "difficulty": "hard"}]}', ("Why?",)),
+        ('{"nuggets": [{"nugget": "black ink", "importance": "vital"}]}', ("black ink",)),
+        ("[{'id': 1, 'question': 'Why's that?'}, {'id': 2, 'question': 'How?'}]", ("Why's that?", "How?")),
+        ('{"id": "Q1", "question": "Why?"}\n{"id": "Q2", "question": "How?"}', ("Why?", "How?")),
+        ('{"questions": {"1": {"question": "Why?"}, "2": {"question": "How?"}}}', ("Why?", "How?")),
+        ('[{"question": {"text": "Why?"}}]', ("Why?",)),
+        ('[{"question_1": "Why?"}, {"question_2": "How?"}]', ("Why?", "How?")),
+        ('[{"id": "Q1"}, {"id": "Q2"}]', None),
+        ('[{"first": "Why?", "second": "How?"}]', None),
+        ('[{"question": "Why?"}, 7]', None),
+        # lists inside of lists
+        ('[["Why?"], ["How?"]]', ("Why?", "How?")),
+        ("[['Why?'], ['How?']]", ("Why?", "How?")),
+        ('[["Why?", "How?"]]', ("Why?", "How?")),
+        ('{"questions": [["Why?", "because"], ["How?", "so"]]}', None),
+        ('["Why?", 3]', None),
+        ('["Why?", how]', None),
+        ('["Why?", ["How?", "When?"]]', None),
+        ("", None),
+    ],
+)
+def test_generated_items(reply: str, value: tuple[str, ...] | None) -> None:
+    assert parse_items(reply).value == value
+
+
+WORDS = st.text(alphabet="abc ?'[]{}:,\"\\\n1ü", max_size=12)
+
+
+@given(st.lists(st.one_of(WORDS, st.none()), max_size=5), st.sampled_from(["questions", "nuggets", "out"]))
+def test_a_json_list_of_texts_is_read_as_it_stands_in_any_wrapping(texts: list[str | None], name: str) -> None:
+    expected = tuple(" ".join(text.split()) for text in texts if text and text.strip()) or None
+    ids = [{"id": f"Q{n}", "question": text} for n, text in enumerate(texts)]
+    wrappings = (texts, {name: texts}, {"analysis": ["x", "y"], name: texts}, [[text] for text in texts])
+    for wrapped in (*wrappings, *((ids, {name: ids}) if None not in texts and "" not in texts else ())):
+        assert parse_items(f"Here [1]:\n```json\n{json.dumps(wrapped)}\n```\nDone.").value == expected
+
+
+ASPECTS = ("relevance", "accuracy")
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ('text {x}\n{"relevance": 2, "accuracy": 0}', {"relevance": 2, "accuracy": 0}),
+        (
+            '{"relevance": 1, "accuracy": 1}\nRevised: {"accuracy": "2", "relevance": 2.0}',
+            {"relevance": 2, "accuracy": 2},
+        ),
+        ("{'relevance': 2, 'accuracy': 1,}", {"relevance": 2, "accuracy": 1}),
+        ('{"relevance": 2}', None),
+        ('{"relevance": 3, "accuracy": 1}', None),
+        ('{"relevance": true, "accuracy": 1}', None),
+        ('{"relevance": 1.5, "accuracy": 1}', None),
+        ('{"relevance": 1e999, "accuracy": 1}', None),
+        ('{"relevance": 1', None),
+        ("fine", None),
+    ],
+)
+def test_aspects(reply: str, value: dict[str, int] | None) -> None:
+    assert parse_aspects(reply, ASPECTS).value == value
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ("A is better. [[A]]", "a"), ("[[A]] at first, but [[B]]", "b"), ("**[[C]]**", "tie"), ("[[ b ]]", "b"),
+        ("[A]", None), ("A", None), ("<think>[[A]]</think>", None), ("", None), ("[[D]]", None),
+    ],
+)  # fmt: skip
+def test_verdicts(reply: str, value: str | None) -> None:
+    assert parse_verdict(reply).value == value
+
+
+def test_free_text() -> None:
+    assert parse_text(" <think>x</think> the epidermis \n") == Parsed("the epidermis")
+    assert parse_text("<think>x").value is None
+
+
+PIECES = st.lists(
+    st.sampled_from(
+        [
+            "Rating",
+            ": ",
+            "4",
+            "5",
+            "/5",
+            " out of ",
+            "-",
+            "7",
+            "[",
+            "]",
+            "{",
+            "}",
+            '"',
+            "'",
+            ",",
+            "\n",
+            "yes",
+            "no",
+            ".",
+            "support",
+            "[[A]]",
+            "<think>",
+            "</think>",
+            " ",
+            "**",
+            "The answer",
+            "\\",
+            "1e999",
+            "²",
+            "½",
+        ]
+    ),
+    max_size=30,
+).map("".join)
+
+
+@given(st.one_of(st.text(max_size=300), PIECES))
+def test_no_reply_makes_a_parser_fail(text: str) -> None:
+    for low, high in ((0, 5), (0, 2), (1, 10)):
+        rating = parse_rating(text, (low, high)).value
+        assert rating is None or (type(rating) is int and low <= rating <= high)
+    assert parse_rating(text, unparsed="exampp").value in (None, 0, 1, 2, 3, 4, 5)
+    assert parse_rating(text, compat="workbench").value in (0, 1, 2, 3, 4, 5)
+    assert parse_yes_no(text).value in (None, 0, 1)
+    assert parse_label(text, LABELS, (0, 2)).value in (None, 0, 1, 2)
+    labels = parse_label_list(text, ASSIGN).value
+    assert labels is None or set(labels) <= set(ASSIGN)
+    assert parse_verdict(text).value in (None, "a", "b", "tie")
+    for texts in (parse_list(text).value, parse_items(text).value):
+        assert texts is None or all(isinstance(entry, str) for entry in texts)
+    aspects = parse_aspects(text, ASPECTS).value
+    assert aspects is None or all(0 <= grade <= 2 for grade in aspects.values())
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "[" * 20_000,
+        "{" * 20_000,
+        '["' * 5_000,
+        "rating " * 5_000,
+        "4 " * 20_000,
+        " " * 50_000,
+        "a a a " * 10_000,
+        "'" * 20_000,
+        "9" * 10_000,
+        "\n4" * 5_000,
+        "relevance score: 4, " * 2_000,
+        "overall the the the " * 2_000,
+        "not_support, partial_support, support, " * 2_000,
+        "-" * 20_000 + "support: no",
+        "yes says " * 5_000,
+        "it says a rating of 4 " * 2_000,
+        "the passage says that the film " * 600 + "has a rating of 4 " * 100,
+        "according to the passage " * 800 + "gets 4 " * 200,
+        "<s>" * 20_000,
+    ],
+)
+def test_hostile_replies_end(hostile: str) -> None:
+    for parser in ("rating", "yes_no", "label_list", "list", "items", "aspects", "verdict", "text", "label"):
+        parse_reply(hostile, parser, scale=(0, 5), labels=ASSIGN)

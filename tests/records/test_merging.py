@@ -1,0 +1,363 @@
+"""Tests of putting graded records together."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.conversion._adding import add_judgments
+from rubric_measures.formats.trec import Qrel
+from rubric_measures.records.files import (
+    DirectGrade,
+    GradedPassage,
+    ItemGradeSet,
+    PromptInfo,
+    QueryPassages,
+    grade_of_items,
+)
+from rubric_measures.records.merging import merge_records
+
+
+def graded(grades: dict[str, int], llm: str = "m", prompt: str = "P", **more: Any) -> ItemGradeSet:
+    answers = [(item_id, f"says {grade}") for item_id, grade in grades.items()]
+    answers += [(item_id, "?") for item_id in more.get("item_status", {})]
+    return ItemGradeSet.build(grades, answers=answers, llm=llm, prompt_info=PromptInfo(prompt_class=prompt), **more)
+
+
+def passage(doc_id: str = "d", **fields: Any) -> GradedPassage:
+    return GradedPassage.model_validate({"paragraph_id": doc_id, "text": f"text of {doc_id}", **fields})
+
+
+def data(judgments: dict[str, int] | None = None, places: dict[str, int] | None = None) -> dict[str, Any]:
+    return {
+        "judgments": [
+            {"paragraphId": "d", "query": query, "relevance": rel} for query, rel in (judgments or {}).items()
+        ],
+        "rankings": [
+            {"method": method, "paragraphId": "d", "queryId": "q", "rank": rank, "score": 1.0 / rank}
+            for method, rank in (places or {}).items()
+        ],
+    }
+
+
+def merged(*passages: GradedPassage) -> GradedPassage:
+    """What records of one passage each merge to."""
+    ((query_id, (found,), _),) = merge_records([[QueryPassages("q", [one])] for one in passages])
+    assert query_id == "q"
+    return found
+
+
+def test_queries_and_passages_keep_their_order() -> None:
+    first = [QueryPassages("q2", [passage("a")]), QueryPassages("q1", [passage("b")])]
+    second = [QueryPassages("q1", [passage("c"), passage("b")]), QueryPassages("q3", [passage("a")])]
+    assert [(group.query_id, [one.doc_id for one in group.passages]) for group in merge_records([first, second])] == [
+        ("q2", ["a"]),
+        ("q1", ["b", "c"]),
+        ("q3", ["a"]),
+    ]
+    assert merge_records([first, first]) == first
+
+
+def test_judgments_and_rankings_are_united() -> None:
+    one = passage(paragraph_data=data({"q": 2}, {"bm25": 1}), mine=1)
+    other = passage(paragraph_data=data({"q": 2, "q2": 0}, {"dense": 3, "bm25": 1}), theirs={"a": 1})
+    found = merged(one, other)
+    assert [(judgment.query_id, judgment.relevance) for judgment in found.judgments] == [("q", 2), ("q2", 0)]
+    assert [(place.method, place.rank) for place in found.rankings] == [("bm25", 1), ("dense", 3)]
+    assert found.model_extra == {"mine": 1, "theirs": {"a": 1}}
+    assert merged(passage(), one) == one.model_copy()
+
+
+def judged(*rows: tuple[int, str | None]) -> GradedPassage:
+    """A passage with judgments of one query, (label, assessor)."""
+    judgments: list[dict[str, Any]] = [{"paragraphId": "d", "query": "q", "relevance": label} for label, _ in rows]
+    for judgment, (_, assessor) in zip(judgments, rows, strict=True):
+        if assessor is not None:
+            judgment["assessor"] = assessor
+    return passage(paragraph_data={"judgments": judgments})
+
+
+def said(found: GradedPassage) -> list[tuple[int, str | None]]:
+    return [(one.relevance, (one.model_extra or {}).get("assessor")) for one in found.judgments]
+
+
+def titled(*titles: str | None) -> GradedPassage:
+    """A passage with a judgment of one label for each title; "-" stands for none in the file."""
+    judgments = [
+        {"paragraphId": "d", "query": "q", "relevance": 1} | ({} if title == "-" else {"titleQuery": title})
+        for title in titles
+    ]
+    return passage(paragraph_data={"judgments": judgments})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        # What nobody knew gives way to what somebody did, whatever the order: no field, null, nothing, the query's id.
+        *((blank, "a title", "a title") for blank in ("-", None, "", "q")),
+        *(("a title", blank, "a title") for blank in ("-", None, "", "q")),
+        ("q", "-", "q"),
+        (None, "q", "q"),
+    ],
+)
+def test_the_title_beside_equal_judgments_is_kept(one: str | None, other: str | None, expected: str | None) -> None:
+    (judgment,) = merged(titled(one), titled(other)).judgments
+    assert judgment.title_query == expected
+
+
+def test_titles_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(InputError, match=r"query 'q', passage 'd': the title of the query .* 'rise' in one .* 'fall'"):
+        merged(titled("rise"), titled("fall"))
+    # Of two assessors' equal labels each keeps its own, in whatever order.
+    found = merged(titled("rise", "fall"), titled("fall", "rise")).judgments
+    assert [one.title_query for one in found] == ["rise", "fall"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "united"),
+    [
+        # Two people judged the passage 3 and 0 for one query; another file has one of them. The dict kept the last.
+        ([(3, None), (0, None)], [(0, None)], [(3, None), (0, None)]),
+        ([(0, None)], [(3, None), (0, None)], [(0, None), (3, None)]),
+        ([(3, "ann"), (0, "bob")], [(0, None)], [(3, "ann"), (0, "bob")]),
+        # Equal labels are as many judgments as one file has of them.
+        ([(2, None), (2, None)], [(2, None)], [(2, None), (2, None)]),
+        ([(2, None)], [(2, None), (2, None)], [(2, None), (2, None)]),
+        ([(2, "ann")], [(2, "bob")], [(2, "ann"), (2, "bob")]),
+        # Who it was is learned from the other file; the judgment that is the same goes before one that may be.
+        ([(2, None)], [(2, "ann")], [(2, "ann")]),
+        ([(2, None), (2, "ann")], [(2, "ann")], [(2, None), (2, "ann")]),
+    ],
+)
+def test_several_judgments_of_a_passage_are_kept(
+    one: list[tuple[int, str | None]], other: list[tuple[int, str | None]], united: list[tuple[int, str | None]]
+) -> None:
+    assert said(merged(judged(*one), judged(*other))) == united
+    added = add_judgments([QueryPassages("q", [judged((3, "ann"), (0, "bob"))])], [Qrel("q", "d", 0)])
+    assert said(added[0].passages[0]) == [(3, "ann"), (0, "bob")]
+
+
+def test_neither_of_two_files_may_judge_what_the_other_does_not() -> None:
+    with pytest.raises(InputError, match="the judgment is \\[3, 0\\] in one file and \\[0, 2\\]"):
+        merged(judged((3, None), (0, None)), judged((0, None), (2, None)))
+
+
+def test_a_ranking_with_a_passage_twice_is_left_for_its_reader_to_refuse() -> None:
+    twice = passage(paragraph_data=data(places={"r": 1}))
+    twice.paragraph_data.rankings.append(twice.rankings[0].model_copy(update={"rank": 4}))  # type: ignore[union-attr]
+    once = passage(paragraph_data=data(places={"r": 1, "s": 2}))
+    seen = [data(places={"r": 1}) for _ in range(2)]
+    for number, one in enumerate(seen):
+        one["rankings"][0]["seen"] = number
+    with pytest.raises(InputError, match="seen is 0 in one file and 1 in another"):
+        merged(*(passage(paragraph_data=one) for one in seen))
+    for found in (merged(twice, once), merged(once, twice)):
+        assert sorted((place.method, place.rank) for place in found.rankings) == [("r", 1), ("r", 4), ("s", 2)]
+
+
+def test_grade_sets_stay_apart_by_model_prompt_and_bank() -> None:
+    base = graded({"q/a": 4})
+    others = [
+        graded({"q/a": 1}, llm="n"),
+        graded({"q/a": 1}, prompt="O"),
+        graded({"q/b": 1}),
+        graded({"q/a": 2}, kind="nugget"),
+    ]
+    found = merged(
+        passage(exam_grades=[base]), *(passage(exam_grades=[one]) for one in others), passage(exam_grades=[base])
+    )
+    assert found.exam_grades == [base, *others]
+
+
+def test_two_parts_of_one_grade_set_become_one() -> None:
+    one = graded({"q/a": 4}, item_status={"q/b": "failed"}, errors={"q/b": "lost"})
+    other = graded({"q/a": 4, "q/b": 0, "q/c": 3}, item_status={"q/d": "refused"})
+    (found,) = merged(passage(exam_grades=[one]), passage(exam_grades=[other])).exam_grades or []
+    # The grade of b stands before its failure; a, graded alike in both, is there once: 2 of 3 items are answered.
+    assert grade_of_items(found) == {"q/a": 4, "q/b": 0, "q/c": 3}
+    assert (found.item_status, found.llm_response_errors) == ({"q/d": "refused"}, {})
+    assert (found.correct_answered, found.wrong_answered, found.exam_ratio) == (["q/a", "q/c"], ["q/b"], 2 / 3)
+    assert found.answers == [("q/a", "says 4"), ("q/b", "says 0"), ("q/c", "says 3"), ("q/d", "?")]
+    again = merged(passage(exam_grades=[other]), passage(exam_grades=[one])).exam_grades
+    assert again and grade_of_items(again[0]) == grade_of_items(found) and again[0].item_status == {"q/d": "refused"}
+
+
+def test_direct_labels() -> None:
+    one = DirectGrade(correct_answered=True, answer="2", self_rating=2, llm="m")
+    failed = DirectGrade(correct_answered=False, answer="", llm="m", status="failed")
+    other = DirectGrade(correct_answered=False, answer="0", self_rating=0, llm="n")
+    assert merged(passage(grades=[failed, other]), passage(grades=[one])).grades == [one, other]
+    assert merged(passage(grades=[one]), passage(grades=[failed])).grades == [one]
+    # A call of another program that failed has no status, and is no label that could contradict one.
+    foreign = DirectGrade(correct_answered=False, answer="", llm="m", llm_response_error="timeout")
+    assert merged(passage(grades=[foreign]), passage(grades=[one])).grades == [one]
+    assert merged(passage(grades=[one]), passage(grades=[foreign])).grades == [one]
+
+
+def direct(label: int | None = None, **fields: Any) -> dict[str, Any]:
+    return {"correctAnswered": True, "answer": "yes", "relevance_label": label, "llm": "m", **fields}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "what"),
+    [
+        # The label may stand in either of two fields.
+        (direct(2), direct(1), "the label by m is 2 in one file and 1 in another"),
+        (direct(2), direct(self_ratings=1), "the label by m is 2 in one file and 1 in another"),
+        (direct(2, self_ratings=1), direct(1, self_ratings=1), "the relevance label by m is 2 in one file and 1"),
+        (direct(2, seen=1), direct(2, seen=2), "seen is 1 in one file and 2 in another"),
+        # Two labels of truncated texts contradict each other, too.
+        (direct(2, status="truncated"), direct(1, status="truncated"), "the label by m is 2"),
+    ],
+)
+def test_direct_labels_that_contradict_each_other(one: dict[str, Any], other: dict[str, Any], what: str) -> None:
+    with pytest.raises(InputError, match="query 'q', passage 'd': " + what):
+        merged(passage(grades=[one]), passage(grades=[other]))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "united"),
+    [
+        # Unknown fields, and a field that one file does not fill, come from either.
+        (direct(2, mine=1), direct(2, theirs=1), direct(2, mine=1, theirs=1)),
+        (direct(self_ratings=2), direct(2, self_ratings=2), direct(2, self_ratings=2)),
+        # The label of the whole text stands before that of a part of it.
+        (direct(2, status="truncated"), direct(1), direct(1)),
+        (direct(1), direct(2, status="truncated"), direct(1)),
+        (direct(status="failed", answer=""), direct(1, status="truncated"), direct(1, status="truncated")),
+    ],
+)
+def test_direct_labels_of_two_files(one: dict[str, Any], other: dict[str, Any], united: dict[str, Any]) -> None:
+    (found,) = merged(passage(grades=[one]), passage(grades=[other])).grades or []
+    assert found.model_dump(by_alias=True, exclude_unset=True, exclude_none=True) == {
+        name: value for name, value in united.items() if value is not None
+    }
+
+
+def test_replies_that_led_to_one_grade_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+    one, other = direct(2, answer="two"), direct(2, answer="2")
+    mine, theirs = graded({"q/a": 4, "q/b": 1}), graded({"q/a": 4, "q/b": 1, "q/c": 2})
+    theirs = theirs.model_copy(update={"answers": [("q/a", "four"), *theirs.answers[1:]]})
+    with caplog.at_level(logging.WARNING, "rubric_measures"):
+        merged(passage(grades=[one], exam_grades=[mine]), passage(grades=[one], exam_grades=[graded({"q/a": 4})]))
+        assert not caplog.messages
+        found = merged(passage(grades=[one], exam_grades=[mine]), passage(grades=[other], exam_grades=[theirs]))
+    assert [entry.answer for entry in found.grades or ()] == ["two"]
+    assert [entry.answers for entry in found.exam_grades or ()] == [
+        [("q/a", "says 4"), ("q/b", "says 1"), ("q/c", "says 2")]
+    ]
+    assert caplog.messages == [
+        "2 replies left out (such as one of m): another file has another reply with the same grade"
+    ]
+
+
+def test_two_labels_of_one_grader_in_a_file_meet_their_like() -> None:
+    both = [direct(2, answer="2"), direct(1, answer="1")]
+    found = merged(passage(grades=both), passage(grades=both[::-1], more=1))
+    assert [entry.label for entry in found.grades or ()] == [2, 1]
+    sets = [graded({"q/a": 4}), graded({"q/a": 0})]
+    assert merged(passage(exam_grades=sets), passage(exam_grades=sets[::-1], more=1)).exam_grades == sets
+
+
+def test_the_grade_of_an_item_that_failed_in_another_program_is_there_once() -> None:
+    # That program lists what failed as wrong.
+    failed = graded({"q/a": 1, "q/b": 0}, self_rated=False, errors={"q/b": "timeout"})
+    for grade in (0, 1):
+        other = graded({"q/b": grade}, self_rated=False)
+        (found,) = merged(passage(exam_grades=[failed]), passage(exam_grades=[other])).exam_grades or []
+        assert grade_of_items(found) == {"q/a": 1, "q/b": grade}
+        assert sorted(found.correct_answered + found.wrong_answered) == ["q/a", "q/b"]
+        assert found.exam_ratio == (1 + grade) / 2
+
+
+def test_ratings_and_marks_are_not_one_set() -> None:
+    one, other = graded({"q/a": 4}), graded({"q/a": 4, "q/b": 1})
+    marks = graded({"q/a": 1, "q/b": 1}, self_rated=False)
+    with pytest.raises(
+        InputError, match="what grades by m are is 'right or wrong' in one file and 'ratings' in another"
+    ):
+        merged(
+            passage(exam_grades=[graded({"q/a": 1}, self_rated=False)]),
+            passage(exam_grades=[graded({"q/a": 1, "q/b": 3})]),
+        )
+    assert merged(passage(exam_grades=[one]), passage(exam_grades=[other])).exam_grades == [other]
+    assert merged(passage(exam_grades=[marks]), passage(exam_grades=[marks])).exam_grades == [marks]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "what"),
+    [
+        ({"text": "a"}, {"text": "b"}, "the text is 'a' in one file and 'b' in another"),
+        ({"paragraph": "a"}, {"paragraph": "b"}, "paragraph is 'a'"),
+        ({"mine": 1}, {"mine": 2}, "mine is 1"),
+        ({"paragraph_data": data({"q": 1})}, {"paragraph_data": data({"q": 2})}, "the judgment is 1 in"),
+        (
+            {"paragraph_data": data(places={"r": 1})},
+            {"paragraph_data": data(places={"r": 2})},
+            r"rank and score in 'r' is \(1, 1.0\)",
+        ),
+        (
+            {"exam_grades": [graded({"q/a": 1})]},
+            {"exam_grades": [graded({"q/a": 2})]},
+            "the grade of item 'q/a' by m is 1 in one file and 2",
+        ),
+        (
+            {"grades": [{"correctAnswered": True, "answer": "1", "llm": "m"}]},
+            {"grades": [{"correctAnswered": False, "answer": "0", "llm": "m"}]},
+            "the label by m",
+        ),
+    ],
+)
+def test_contradictions(one: dict[str, Any], other: dict[str, Any], what: str) -> None:
+    with pytest.raises(InputError, match="query 'q', passage 'd': " + what):
+        merged(passage(**one), passage(**other))
+
+
+def test_merging_changes_no_input() -> None:
+    one, other = passage(exam_grades=[graded({"q/a": 4})]), passage(exam_grades=[graded({"q/a": 4, "q/b": 1})])
+    before = one.model_dump_json(), other.model_dump_json()
+    merged(one, other)
+    assert (one.model_dump_json(), other.model_dump_json()) == before
+
+
+PLACES = st.dictionaries(st.sampled_from(["r", "s"]), st.integers(1, 3), max_size=2)
+GRADES = st.dictionaries(st.sampled_from(["q/a", "q/b", "q/c"]), st.integers(0, 5), min_size=1, max_size=3)
+
+
+@given(
+    whole=st.dictionaries(st.sampled_from("de"), st.tuples(PLACES, GRADES), min_size=1, max_size=2),
+    parts=st.lists(st.sets(st.sampled_from([f"{doc}{what}" for doc in "de" for what in "pabc"])), max_size=4),
+)
+def test_parts_of_records_make_the_whole(
+    whole: dict[str, tuple[dict[str, int], dict[str, int]]], parts: list[set[str]]
+) -> None:
+    """However records are cut into (overlapping) parts, and in whatever order those are merged."""
+    # A run has one passage at a rank: those of e stand below those of d.
+    below = {run_id: rank + 3 for run_id, rank in whole["e"][0].items()} if "e" in whole else {}
+    whole = {doc_id: (below if doc_id == "e" else places, grades) for doc_id, (places, grades) in whole.items()}
+
+    def part(wanted: set[str]) -> list[QueryPassages]:
+        passages = []
+        for doc_id, (places, grades) in whole.items():
+            some = {item_id: grade for item_id, grade in grades.items() if doc_id + item_id[-1] in wanted}
+            fields: dict[str, Any] = {"exam_grades": [graded(some)]} if some else {}
+            if doc_id + "p" in wanted:
+                fields["paragraph_data"] = data(places=places)
+            passages.append(passage(doc_id, **fields))
+        return [QueryPassages("q", passages)]
+
+    everything = part({f"{doc}{what}" for doc in "de" for what in "pabc"})
+    pieces = [part(wanted) for wanted in parts]
+    for order in ([*pieces, everything], [everything, *pieces]):
+        ((_, passages, _),) = merge_records(order)
+        assert {one.doc_id: {place.method: place.rank for place in one.rankings} for one in passages} == {
+            doc_id: places for doc_id, (places, _) in whole.items()
+        }
+        assert [len(one.exam_grades or ()) for one in passages] == [1] * len(whole)
+        found = {one.doc_id: grade_of_items(entry) for one in passages for entry in one.exam_grades or ()}
+        assert found == {doc_id: grades for doc_id, (_, grades) in whole.items()}

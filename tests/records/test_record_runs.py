@@ -1,0 +1,209 @@
+"""Tests of rankings inside records whose documents are not all there: every way of scoring them gives one number."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import ir_measures
+import pytest
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.cli import main
+from rubric_measures.corpora.collections import load_collection
+from rubric_measures.formats.trec import read_run
+from rubric_measures.grades.loading import load_records
+from rubric_measures.records.files import GradedPassage, QueryPassages, load_graded
+from rubric_measures.records.rankings import runs_of_records
+from tests.example_records import grade_set, passage, write_lines
+
+# Cover, labels that we score and labels that ir_measures' providers score, items as subtopics.
+MEASURES = [
+    "RubricCover(rel=3)@3",
+    "RubricCover(judged_only=True,rel=3)@3",
+    "RubricQrels(measure='nDCG@5')",
+    "RubricQrels(measure='P(rel=3)@4',rel=3)",
+    "RubricQrels(measure='RR')",
+    "RubricQrels(measure='Judged@5')",
+    "RubricQrels(measure='Bpref(rel=3)')",
+    "RubricQrels(measure='Rprec(rel=3)')",
+    "alpha_nDCG(rel=3)@5",
+    "StRecall(rel=3)@4",
+    "P_IA(rel=3)@5",
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two runs over two queries; the collection lacks every fourth document."""
+    dice = random.Random(7)
+    docs = [f"d{number}" for number in range(12)]
+    write_lines(
+        tmp_path / "docs.jsonl",
+        [{"doc_id": doc_id, "text": f"leaf {doc_id} sap"} for doc_id in docs if int(doc_id[1:]) % 4],
+    )
+    for name in ("alpha", "beta"):
+        lines = []
+        for query_id in ("q1", "q2"):
+            order = dice.sample(docs, 8)
+            lines += [f"{query_id} Q0 {doc_id} {rank} {20 - rank} {name}" for rank, doc_id in enumerate(order, 1)]
+        (tmp_path / f"{name}.run").write_text("\n".join(lines) + "\n")
+    runs = [str(tmp_path / f"{name}.run") for name in ("alpha", "beta")]
+    pooled = tmp_path / "pooled.jsonl.gz"
+    collection = str(tmp_path / "docs.jsonl")
+    assert main(["pool", *runs, "-c", collection, "--missing", "skip", "--depth", "8", "-o", str(pooled)]) == 0
+    groups = load_graded(pooled)
+    lines = []
+    for group in groups:
+        items = [f"{group.query_id}/{item}" for item in "abc"]
+        passages = []
+        for one in group.passages:
+            made = one.model_dump(by_alias=True, exclude_unset=True, mode="json")
+            made["exam_grades"] = [grade_set({item: dice.randint(0, 5) for item in items})]
+            passages.append(made)
+        lines.append([group.query_id, passages])
+    write_lines(tmp_path / "graded.jsonl.gz", lines)
+    return tmp_path
+
+
+def values_of(folder: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, dict[str, float]]:
+    """run -> measure -> mean, of a leaderboard."""
+    capsys.readouterr()
+    command = ["leaderboard", str(folder / "graded.jsonl.gz"), *arguments, "-o", "json", "--no-overall"]
+    assert main([*command, "-m", *MEASURES]) == 0
+    board = json.loads(capsys.readouterr().out)
+    return {row["run_id"]: {name: cell["mean"] for name, cell in row["measures"].items()} for row in board["runs"]}
+
+
+def test_records_without_some_documents_score_as_the_run_files_do(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    from_records = values_of(folder, capsys)
+    from_files = values_of(folder, capsys, str(folder / "alpha.run"), str(folder / "beta.run"))
+    assert from_records == {run: pytest.approx(row, abs=1e-12) for run, row in from_files.items()}
+    assert any(0 < value < 1 for value in from_files["alpha"].values())
+    for run_id in ("alpha", "beta"):
+        assert (
+            main(["evaluate", str(folder / "graded.jsonl.gz"), str(folder / f"{run_id}.run"), *MEASURES, "-p-1"]) == 0
+        )
+        printed = dict(line.split("\t") for line in capsys.readouterr().out.splitlines())
+        assert {name: float(value) for name, value in printed.items()} == pytest.approx(from_records[run_id], abs=1e-12)
+
+
+def test_runs_written_from_records_keep_the_ranks(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = values_of(folder, capsys)
+    (folder / "runs").mkdir()
+    assert main(["convert", str(folder / "graded.jsonl.gz"), "--to", "run", "-o", str(folder / "runs")]) == 0
+    assert "rankings have no record; they count as passages without grades" in capsys.readouterr().err
+    written = [str(folder / "runs" / f"{name}.run") for name in ("alpha", "beta")]
+    assert values_of(folder, capsys, *written) == {run: pytest.approx(row) for run, row in expected.items()}
+    for query_id, ranking in read_run(written[0]).rankings.items():
+        original = read_run(folder / "alpha.run").rankings[query_id]
+        for place, (doc_id, score) in enumerate(zip(ranking.doc_ids, ranking.scores, strict=True)):
+            assert doc_id.startswith("no-record-") or (doc_id, score) == (
+                original.doc_ids[place],
+                original.scores[place],
+            )
+
+
+def test_runs_of_a_collection_of_records_keep_the_ranks(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = values_of(folder, capsys)
+    path = folder / "graded.jsonl.gz"
+    grades = load_records(path)
+    for run_id, row in expected.items():
+        run = list(load_collection(path, run=run_id).scoreddocs_iter())
+        measures = [ir_measures.parse_measure(name) for name in MEASURES]
+        got = ir_measures.calc_aggregate(measures, grades, run)
+        assert {str(measure): value for measure, value in got.items()} == pytest.approx(row, abs=1e-12)
+
+
+def test_a_run_that_is_added_to_records_scores_as_its_file_does(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dice = random.Random(3)
+    # d12 and so on have no record, nor have those that the collection lacks.
+    lines = [
+        f"{query_id} Q0 d{number} {rank} {30 - rank} gamma"
+        for query_id in ("q1", "q2")
+        for rank, number in enumerate(dice.sample(range(16), 16), 1)
+    ]
+    (folder / "gamma.run").write_text("\n".join(lines) + "\n")
+    expected = values_of(folder, capsys, str(folder / "gamma.run"))
+    graded = str(folder / "graded.jsonl.gz")
+    assert main(["convert", graded, "--add-run", str(folder / "gamma.run"), "-o", graded + ".new.gz"]) == 0
+    (folder / "graded.jsonl.gz.new.gz").replace(graded)
+    assert values_of(folder, capsys)["gamma"] == pytest.approx(expected["gamma"], abs=1e-12)
+
+
+def test_pooling_the_runs_of_records_again_gives_the_same_places(folder: Path) -> None:
+    again = folder / "again.jsonl.gz"
+    assert main(["pool", "-c", str(folder / "graded.jsonl.gz"), "-o", str(again)]) == 0
+    assert load_graded(again) == load_graded(folder / "pooled.jsonl.gz")
+
+
+def test_checks_count_documents_without_a_record_as_unjudged(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def checked(*runs: str) -> object:
+        capsys.readouterr()
+        command = ["leaderboard", str(folder / "graded.jsonl.gz"), *runs, "--checks", "-o", "json"]
+        assert main([*command, "-m", "RubricCover(rel=3)@5"]) == 0
+        return json.loads(capsys.readouterr().out)["checks"]
+
+    assert checked() == checked(str(folder / "alpha.run"), str(folder / "beta.run"))
+
+
+def records(*places: tuple[int, float, str]) -> list[QueryPassages]:
+    passages = []
+    for rank, score, doc_id in places:
+        one = passage("q1", doc_id, [grade_set({"q1/a": 4})], {"one": rank})
+        one["paragraph_data"]["rankings"][0]["score"] = score
+        passages.append(GradedPassage.model_validate_json(json.dumps(one)))
+    return [QueryPassages("q1", passages)]
+
+
+def test_ranks_count_where_scores_disagree_and_that_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    [run] = runs_of_records(records((1, 0.2, "a"), (2, 0.9, "b"), (4, 0.1, "c")), "g")
+    assert list(run.rankings["q1"].doc_ids) == ["a", "b", "no-record-3", "c"]
+    assert list(run.rankings["q1"].scores) == [1, 1 / 2, 1 / 3, 1 / 4]
+    assert caplog.messages == [
+        "g: 1 ranks of 1 rankings have no record; they count as passages without grades",
+        "g: the ranks disagree with the scores in 1 rankings (1 places); the ranks count",
+        "g: 1 rankings have the scores 1 / rank, as their own give another order",
+    ]
+
+
+def test_gaps_have_scores_between_those_of_their_neighbours() -> None:
+    # Before the first: one more each; between 8 and 5 two steps of 1.
+    [run] = runs_of_records(records((2, 8.0, "a"), (5, 5.0, "b")))
+    assert list(run.rankings["q1"].scores) == [9.0, 8.0, 7.0, 6.0, 5.0]
+    # Tied neighbours leave no room: c, then a by id, would have to stand around the gap.
+    [run] = runs_of_records(records((1, 8.0, "c"), (3, 8.0, "a")))
+    assert list(run.rankings["q1"].doc_ids) == ["c", "no-record-2", "a"]
+
+
+def test_a_leaderboard_says_that_ranks_and_scores_disagree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    [group] = records((1, 0.2, "a"), (2, 0.9, "b"), (4, 0.1, "c"))
+    lines = [["q1", [one.model_dump(by_alias=True, exclude_unset=True, mode="json") for one in group.passages]]]
+    write_lines(tmp_path / "g.jsonl", lines)
+    assert main(["leaderboard", str(tmp_path / "g.jsonl"), "-m", "RubricCover@2", "--checks"]) == 0
+    err = capsys.readouterr().err
+    assert err.count("the ranks disagree with the scores in 1 rankings (1 places); the ranks count") == 1
+    assert err.count("1 ranks of 1 rankings have no record") == 1
+    assert "sort:rank,score,doc_id" in err
+    assert main(["leaderboard", str(tmp_path / "g.jsonl"), str(_run(tmp_path)), "-m", "RubricCover@2"]) == 0
+    assert "sort:score,doc_id" in capsys.readouterr().err
+
+
+def _run(folder: Path) -> Path:
+    path = folder / "one.run"
+    path.write_text("q1 Q0 a 1 2 one\n")
+    return path
+
+
+def test_a_passage_that_a_run_ranks_twice_is_refused() -> None:
+    [group] = records((1, 1.0, "a"))
+    twice = json.loads(group.passages[0].model_dump_json(by_alias=True, exclude_unset=True))
+    twice["paragraph_data"]["rankings"] *= 2
+    with pytest.raises(InputError, match="passage 'a' occurs twice in the ranking of 'one'"):
+        runs_of_records([QueryPassages("q1", [GradedPassage.model_validate_json(json.dumps(twice))])])

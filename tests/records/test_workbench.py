@@ -1,0 +1,459 @@
+"""Tests of the graded passage records: both shapes, strictness, identity, damage."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.files import iter_lines
+from rubric_measures.records.files import (
+    DirectGrade,
+    GradedPassage,
+    ItemGradeSet,
+    PassageData,
+    PassageStream,
+    PromptInfo,
+    QueryPassages,
+    RankingEntry,
+    UngroupedError,
+    grade_of_items,
+    load_graded,
+    passage_streams,
+    read_graded,
+    repeated_items,
+    write_graded,
+)
+from tests import example_records as example
+
+SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
+
+
+def passage(doc_id: str = "p1", **more: Any) -> dict[str, Any]:
+    """A passage as it stands in a file, with every field."""
+    return {
+        "paragraph_id": doc_id,
+        "text": "The epidermis is the outer layer of skin – naïve.",
+        "paragraph": "",
+        "paragraph_data": {
+            "judgments": [{"paragraphId": doc_id, "query": "q1", "relevance": -1, "titleQuery": "skin"}],
+            "rankings": [{"method": "bm25", "paragraphId": doc_id, "queryId": "q1", "rank": 0, "score": 3, "x": None}],
+        },
+        "exam_grades": [
+            {
+                "correctAnswered": ["q1/a"],
+                "wrongAnswered": ["q1/b"],
+                "answers": [["q1/a", "4"], ["q1/b", "0"], ["q1/c", "I cannot say"]],
+                "llm": "google/flan-t5-large",
+                "llm_options": {"temperature": 0.5, "stop": ["\n"]},
+                "exam_ratio": 0.5,
+                "prompt_info": {"prompt_class": "Rated", "is_self_rated": True, "orig_prompt_class": "unknown"},
+                "self_ratings": [
+                    {"question_id": "q1/a", "self_rating": 4},
+                    {"question_id": "q1/b", "self_rating": 0},
+                ],
+                "prompt_type": "question",
+                "item_status": {"q1/c": "unparsed"},
+                "llm_response_errors": {"q1/c": "no number"},
+                "foreign": {"kept": [1, 2.5, None, "ü"]},
+            }
+        ],
+        "grades": [{"correctAnswered": True, "answer": "2", "self_ratings": 2, "llm": "m", "prompt_info": None}],
+        "unknown": {"deep": [[], {}]},
+        **more,
+    }
+
+
+def write_lines(path: Path, *values: Any) -> Path:
+    """Writes JSON lines; gzipped by name."""
+    data = "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values).encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+def set_at(value: Any, where: list[int | str], new: Any) -> Any:
+    """Replaces one field of a nested value, in place."""
+    for key in where[:-1]:
+        value = value[key]
+    value[where[-1]] = new
+    return value
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
+def test_identity_with_unknown_fields(tmp_path: Path, name: str) -> None:
+    lines = [["q1", [passage("p1"), passage("p2")]], ["q/2 %#é", [{"paragraph_id": "p1", "text": ""}]]]
+    source = write_lines(tmp_path / name, *lines)
+    groups = load_graded(source)
+    assert list(read_graded(source)) == groups
+    target = tmp_path / f"out-{name}"
+    write_graded(target, groups)
+    data = target.read_bytes()
+    text = gzip.decompress(data).decode() if name.endswith("gz") else data.decode()
+    assert [json.loads(line) for line in text.splitlines()] == lines
+    assert [group[:2] for group in load_graded(target)] == [group[:2] for group in groups]
+
+
+def test_our_names(tmp_path: Path) -> None:
+    (group,) = load_graded(write_lines(tmp_path / "a.jsonl", ["q1", [passage()]]))
+    assert (group.query_id, group.line) == ("q1", 1)
+    found = group.passages[0]
+    assert found.doc_id == "p1"
+    assert (found.judgments[0].relevance, found.judgments[0].title_query) == (-1, "skin")
+    assert (found.rankings[0].query_id, found.rankings[0].rank, found.rankings[0].score) == ("q1", 0, 3.0)
+    assert found.exam_grades and found.exam_grades[0].item_status == {"q1/c": "unparsed"}
+    assert grade_of_items(found.exam_grades[0]) == {"q1/a": 4, "q1/b": 0}
+    assert found.grades and (found.grades[0].self_rating, found.grades[0].status) == (2, "graded")
+
+
+def test_both_shapes_and_joined_lines(tmp_path: Path) -> None:
+    one, two, three = passage("p1"), passage("p2"), passage("p3")
+    path = write_lines(tmp_path / "a.jsonl", ["q1", one], ["q1", [two]], ["q1", three], ["q2", [one]], ["q2", two])
+    groups = list(read_graded(path))
+    assert [(g.query_id, [p.doc_id for p in g.passages], g.line) for g in groups] == [
+        ("q1", ["p1", "p2", "p3"], 1),
+        ("q2", ["p1", "p2"], 4),
+    ]
+    assert load_graded(path) == groups
+
+
+def test_bom_and_windows_line_ends(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(["q1", [passage()]]).encode() + b"\r\n\r\n")
+    assert [group.query_id for group in load_graded(path)] == ["q1"]
+
+
+def test_number_ids_become_text_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    number = passage()
+    number["paragraph_data"]["rankings"][0]["queryId"] = 7
+    path = write_lines(tmp_path / "a.jsonl", [7, [number]], [8, [passage()]])
+    with caplog.at_level(logging.WARNING, "rubric_measures"):
+        groups = list(read_graded(path))
+    assert [group.query_id for group in groups] == ["7", "8"]
+    assert groups[0].passages[0].rankings[0].query_id == "7"
+    assert len(caplog.messages) == 1 and "3 query ids are numbers" in caplog.messages[0]
+
+
+def test_ungrouped_query(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "a.jsonl", ["q1", [passage("p1")]], ["q2", [passage("p1")]], ["q1", [passage("p2")]])
+    with pytest.raises(UngroupedError, match=r"a.jsonl:3: query 'q1' comes back"):
+        list(read_graded(path))
+    groups = load_graded(path)
+    assert [(g.query_id, [p.doc_id for p in g.passages]) for g in groups] == [("q1", ["p1", "p2"]), ("q2", ["p1"])]
+
+
+def test_a_passage_twice(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    same = write_lines(tmp_path / "a.jsonl", ["q1", [passage("p1"), passage("p1")]], ["q2", [passage("p1")]])
+    with caplog.at_level(logging.WARNING, "rubric_measures"):
+        assert [len(group.passages) for group in read_graded(same)] == [1, 1]
+    assert len(caplog.messages) == 1 and "1 passages come twice" in caplog.messages[0]
+    other = write_lines(tmp_path / "b.jsonl", ["q1", [passage("p1")]], ["q1", passage("p1", text="other")])
+    for read in (lambda path: list(read_graded(path)), load_graded):
+        with pytest.raises(FormatError, match=r"b.jsonl:2: passage 'p1' of query 'q1' comes twice with different"):
+            read(other)
+
+
+RATING: list[int | str] = [1, 0, "exam_grades", 0, "self_ratings", 1, "self_rating"]
+RANKING: list[int | str] = [1, 0, "paragraph_data", "rankings", 0]
+JUDGED: list[int | str] = [1, 0, "paragraph_data", "judgments", 0, "relevance"]
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "field"),
+    [
+        (RATING, 4.6, "[1][0].exam_grades[0].self_ratings[1].self_rating"),
+        (RATING, 99, "[1][0].exam_grades[0].self_ratings[1].self_rating"),
+        (RATING, -1, "[1][0].exam_grades[0].self_ratings[1].self_rating"),
+        (RATING, "3", "[1][0].exam_grades[0].self_ratings[1].self_rating"),
+        (RATING, True, "[1][0].exam_grades[0].self_ratings[1].self_rating"),
+        (JUDGED, 1.7, "[1][0].paragraph_data.judgments[0].relevance"),
+        (JUDGED, None, "[1][0].paragraph_data.judgments[0].relevance"),
+        ([*RANKING, "rank"], -1, "[1][0].paragraph_data.rankings[0].rank"),
+        ([*RANKING, "rank"], 1.0, "[1][0].paragraph_data.rankings[0].rank"),
+        ([*RANKING, "score"], float("nan"), "[1][0].paragraph_data.rankings[0].score"),
+        ([*RANKING, "score"], "1", "[1][0].paragraph_data.rankings[0].score"),
+        ([1, 0, "text"], None, "[1][0].text"),
+        ([1, 0, "paragraph_id"], 3, "[1][0].paragraph_id"),
+        ([1, 0, "exam_grades", 0, "correctAnswered"], None, "[1][0].exam_grades[0].correctAnswered"),
+        ([1, 0, "exam_grades", 0, "item_status", "q1/c"], "lost", "[1][0].exam_grades[0].item_status.q1/c"),
+        ([1, 0, "exam_grades", 0, "self_ratings", 1], {"self_rating": 1}, "exam_grades[0].self_ratings[1]"),
+        (
+            [1, 0, "exam_grades", 0, "self_ratings", 1],
+            {"self_rating": 1, "question_id": "a", "nugget_id": "b"},
+            "exam_grades[0].self_ratings[1]",
+        ),
+        ([1, 0, "grades", 0, "self_ratings"], 9, "[1][0].grades[0].self_ratings"),
+        ([0], None, "[0]"),
+    ],
+)
+def test_a_wrong_field_is_one_line_with_its_place(
+    tmp_path: Path, where: list[int | str], value: Any, field: str
+) -> None:
+    line = ["q1", [passage()]]
+    set_at(line, where, value)
+    path = write_lines(tmp_path / "a.jsonl", ["q0", [passage()]], line)
+    with pytest.raises(FormatError) as caught:
+        list(read_graded(path))
+    assert (caught.value.path, caught.value.line, caught.value.field) == (str(path), 2, field)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "holds no graded passages"),
+        (b"\n \n", "holds no graded passages"),
+        (b"[1, 2", "Invalid JSON"),
+        (b'{"query_id": "q1", "items": []}\n', 'expected ["query id", [passage, …]]'),
+        (b'["q1"]\n', "required field is missing"),
+        (gzip.compress(json.dumps(["q1", [passage()]]).encode())[:-9], "the gzip file is truncated"),
+    ],
+)
+def test_damaged_files(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(content)
+    for read in (lambda path: list(read_graded(path)), load_graded):
+        with pytest.raises(FormatError) as caught:
+            read(path)
+        assert message in str(caught.value) and str(path) in str(caught.value)
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        list(read_graded(tmp_path / "none"))
+
+
+def test_empty_optional_fields(tmp_path: Path) -> None:
+    bare = {"paragraph_id": "p1", "text": "x", "paragraph_data": {"judgments": None}, "exam_grades": None, "grades": []}
+    lines = ["q1", [bare, {**bare, "paragraph_id": "p2", "paragraph_data": None}]]
+    (group,) = load_graded(write_lines(tmp_path / "a.jsonl", lines))
+    assert [(p.judgments, p.rankings) for p in group.passages] == [([], []), ([], [])]
+    write_graded(tmp_path / "b.jsonl", [group])
+    assert json.loads((tmp_path / "b.jsonl").read_text()) == lines
+
+
+def test_answers_of_direct_grades_is_written_as_answer(tmp_path: Path) -> None:
+    line = ["q1", [passage(grades=[{"correctAnswered": True, "answers": "yes", "llm": "m"}])]]
+    groups = load_graded(write_lines(tmp_path / "a.jsonl", line))
+    write_graded(tmp_path / "b.jsonl", groups)
+    written = json.loads((tmp_path / "b.jsonl").read_text())
+    assert written[1][0]["grades"] == [{"correctAnswered": True, "answer": "yes", "llm": "m"}]
+    assert load_graded(tmp_path / "b.jsonl") == groups
+
+
+def grade_set(**fields: Any) -> ItemGradeSet:
+    """A grade set with the required fields."""
+    base: dict[str, Any] = {"correctAnswered": [], "wrongAnswered": [], "answers": [], "llm": "m", "llm_options": {}}
+    return ItemGradeSet(**{**base, "exam_ratio": 0.0, **fields})
+
+
+def test_grade_of_items() -> None:
+    rated = grade_set(
+        correctAnswered=["a", "b", "z"],
+        self_ratings=[
+            {"question_id": "a", "self_rating": 5},
+            {"nugget_id": "b", "self_rating": 3},
+            {"question_id": "a", "self_rating": 1},
+        ],
+    )
+    # a is rated 5 and then 1: the later wins; z has no rating in a rated set, so it has no grade.
+    assert (grade_of_items(rated), repeated_items(rated)) == ({"a": 1, "b": 3}, 1)
+    checked = grade_set(
+        correctAnswered=["a"], wrongAnswered=["b", "c", "a"], item_status={"c": "failed", "b": "graded"}
+    )
+    # a is in both lists: answered counts; c failed: no grade.
+    assert (grade_of_items(checked), repeated_items(checked)) == ({"a": 1, "b": 0}, 1)
+    assert grade_of_items(grade_set(self_ratings=[], correctAnswered=["a"])) == {"a": 1}
+    assert grade_of_items(grade_set()) == {}
+
+
+def test_repeated_items_are_counted_once_for_a_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    found = passage()
+    found["exam_grades"][0]["self_ratings"].append({"question_id": "q1/a", "self_rating": 2})
+    with caplog.at_level(logging.WARNING, "rubric_measures"):
+        list(read_graded(write_lines(tmp_path / "a.jsonl", ["q1", [found]], ["q2", [found]])))
+    assert len(caplog.messages) == 1 and "2 grades name an item" in caplog.messages[0]
+
+
+def test_build_writes_what_the_workbench_reads(tmp_path: Path) -> None:
+    entry = ItemGradeSet.build(
+        {"q/a": 4, "q/b": 0},
+        answers=[("q/a", "4"), ("q/b", "0"), ("q/c", "?")],
+        llm="m",
+        kind="nugget",
+        prompt_info=PromptInfo(prompt_class="P"),
+        item_status={"q/c": "unparsed"},
+        errors={"q/c": "no number"},
+    )
+    ranking = RankingEntry(method="run", doc_id="d", query_id="q", rank=1, score=1.0)
+    made = GradedPassage(doc_id="d", text="t", paragraph_data=PassageData(rankings=[ranking]), exam_grades=[entry])
+    write_graded(tmp_path / "a.jsonl", [QueryPassages("q", [made])])
+    assert json.loads((tmp_path / "a.jsonl").read_text()) == [
+        "q",
+        [
+            {
+                "paragraph_id": "d",
+                "text": "t",
+                "paragraph_data": {
+                    "rankings": [{"method": "run", "paragraphId": "d", "queryId": "q", "rank": 1, "score": 1.0}]
+                },
+                "exam_grades": [
+                    {
+                        "correctAnswered": ["q/a"],
+                        "wrongAnswered": ["q/b"],
+                        "answers": [["q/a", "4"], ["q/b", "0"], ["q/c", "?"]],
+                        "llm": "m",
+                        "llm_options": {},
+                        "exam_ratio": 0.5,
+                        "prompt_info": {"prompt_class": "P"},
+                        "self_ratings": [
+                            {"nugget_id": "q/a", "self_rating": 4},
+                            {"nugget_id": "q/b", "self_rating": 0},
+                        ],
+                        "prompt_type": "nugget",
+                        "llm_response_errors": {"q/c": "no number"},
+                        "item_status": {"q/c": "unparsed"},
+                    }
+                ],
+            }
+        ],
+    ]
+    (again,) = load_graded(tmp_path / "a.jsonl")
+    assert again.passages == [made]
+
+
+def test_build_of_a_checked_set_has_no_ratings() -> None:
+    entry = ItemGradeSet.build({"a": 1, "b": 0, "c": 0}, answers=[], llm="m", self_rated=False)
+    assert (entry.self_ratings, entry.exam_ratio, grade_of_items(entry)) == (None, 1 / 3, {"a": 1, "b": 0, "c": 0})
+
+
+def test_half_surrogate_pairs_in_replies_can_be_written(tmp_path: Path) -> None:
+    entry = ItemGradeSet.build(
+        {}, answers=[("a", "x\ud83d")], llm="m", item_status={"a": "failed"}, errors={"a": "\udc80"}
+    )
+    assert (entry.answers, entry.llm_response_errors) == ([("a", "x?")], {"a": "?"})
+    write_graded(tmp_path / "a.jsonl", [QueryPassages("q", [GradedPassage(doc_id="d", text="t", exam_grades=[entry])])])
+    assert load_graded(tmp_path / "a.jsonl")[0].passages[0].exam_grades == [entry]
+
+
+def test_direct_grade_fields() -> None:
+    grade = DirectGrade(correct_answered=False, answer="", llm="m", self_rating=0, status="failed")
+    assert grade.model_dump(by_alias=True, exclude_unset=True) == {
+        "correctAnswered": False,
+        "answer": "",
+        "llm": "m",
+        "self_ratings": 0,
+        "status": "failed",
+    }
+
+
+def test_writing_twice_or_nothing_leaves_no_file(tmp_path: Path) -> None:
+    group = QueryPassages("q", [GradedPassage(doc_id="d", text="t")])
+    with pytest.raises(InputError, match="'q' comes twice"):
+        write_graded(tmp_path / "a.jsonl", [group, group])
+    with pytest.raises(InputError, match="no graded passages to write"):
+        write_graded(tmp_path / "a.jsonl", [])
+    assert list(tmp_path.iterdir()) == []
+
+
+VALID = json.dumps(["q1", [passage("p1"), passage("p2")]], ensure_ascii=False).encode()
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    edits=st.lists(st.tuples(st.integers(0, len(VALID) - 1), st.binary(max_size=3)), min_size=1, max_size=3),
+    packed=st.booleans(),
+)
+def test_mutated_files_parse_or_say_so_in_one_line(
+    tmp_path: Path, edits: list[tuple[int, bytes]], packed: bool
+) -> None:
+    data = gzip.compress(VALID, mtime=0) if packed else VALID
+    for position, new in edits:
+        position %= len(data)
+        data = data[:position] + new + data[position + 1 :]
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(data)
+    try:
+        groups = load_graded(path)
+    except InputError as error:
+        assert len(str(error).splitlines()) == 1 and str(path) in str(error)
+    else:
+        write_graded(tmp_path / "b.jsonl", groups)
+        assert [g[:2] for g in load_graded(tmp_path / "b.jsonl")] == [g[:2] for g in groups]
+
+
+@pytest.mark.parametrize("name", ["workbench/graded-q0.jsonl.gz", "workbench-golden/dl20-scale.jsonl.gz"])
+def test_real_files_are_written_back_unchanged(tmp_path: Path, name: str) -> None:
+    if not (SHARED / name).exists():
+        pytest.skip("the shared data folder is absent")
+    write_graded(tmp_path / "a.jsonl", read_graded(SHARED / name))
+    with gzip.open(SHARED / name) as before, (tmp_path / "a.jsonl").open() as after:
+        assert [json.loads(line) for line in before] == [json.loads(line) for line in after]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        (
+            ["paragraph_id"],
+            "",
+            r"x\.jsonl:2: \[1\]\[0\]\.paragraph_id: String should have at least 1 character; found ''",
+        ),
+        (
+            ["paragraph_data", "rankings", 0, "paragraphId"],
+            "other",
+            r"x\.jsonl:2: paragraph_data\.rankings\[0\]\.paragraphId: expected 'd2', the paragraph_id of the passage "
+            "it is in; found 'other'",
+        ),
+        (
+            ["paragraph_data", "judgments", 0, "paragraphId"],
+            "",
+            r"x\.jsonl:2: paragraph_data\.judgments\[0\]\.paragraphId: expected 'd2'",
+        ),
+        (
+            ["paragraph_data", "rankings", 0, "rank"],
+            10**9,
+            r"x\.jsonl:2: \[1\]\[0\]\.paragraph_data\.rankings\[0\]\.rank: Input should be less than or equal to 10",
+        ),
+    ],
+)
+def test_ids_and_ranks_that_cannot_be_are_named(
+    path: list[str | int], value: object, expected: str, tmp_path: Path
+) -> None:
+    lines = [
+        [query_id, [example.passage(query_id, doc_id, [], {"one": 1}, 2)]]
+        for query_id, doc_id in (("q1", "d1"), ("q2", "d2"))
+    ]
+    place: Any = lines[1][1][0]
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    example.write_lines(tmp_path / "x.jsonl", lines)
+    for read in (
+        lambda name: list(read_graded(name)),
+        load_graded,
+        lambda name: [list(s.passages) for s in _streams(name)],
+    ):
+        with pytest.raises(FormatError, match=expected):
+            read(tmp_path / "x.jsonl")
+
+
+def test_an_empty_query_id_is_named(tmp_path: Path) -> None:
+    for content in ([example.passage("", "d1", [])], example.passage("", "d1", [])):
+        path = example.write_lines(tmp_path / "x.jsonl", [["", content]])
+        for read in (lambda name: list(read_graded(name)), load_graded, lambda name: list(_streams(name))):
+            with pytest.raises(FormatError, match=r"x\.jsonl:1: \[0\]: the query id is empty; expected text"):
+                read(path)
+
+
+def _streams(path: Path) -> Iterator[PassageStream]:
+    return passage_streams(iter_lines(path), str(path), Counter())

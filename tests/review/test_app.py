@@ -1,0 +1,511 @@
+"""The review page over HTTP: screens, forms, safety. Browser tests are in test_review_browser."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from rubric_measures import RubricCover
+from rubric_measures.cli import main
+from rubric_measures.cli.review import listen
+from rubric_measures.formats.bank import load_bank
+from rubric_measures.records.files import load_graded
+from rubric_measures.review.app import make_app
+from rubric_measures.review.review_data import load_material
+from rubric_measures.review.safety import Access
+from rubric_measures.review.session import Review
+from rubric_measures.review.store import ReviewStore, StateError
+from tests.example_records import BANK, grade_set, passage, write_lines
+
+httpx = pytest.importorskip("httpx")
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+pytest.importorskip("jinja2")
+
+EVIL = "<script>document.title='owned'</script> & <img src=x onerror=alert(1)> \u202e\u05e9\u05dc\u05d5\u05dd"
+CELL = {"q": "q1", "d": "d1", "i": "q1/a"}
+
+
+def make_project(folder: Path) -> Path:
+    """The example records with a second grader that says 1 where the first says 4, and a passage of markup."""
+    first = passage("q1", "d1", [grade_set({"q1/a": 4, "q1/b": 1}), grade_set({"q1/a": 1}, llm="other")], {"one": 1}, 2)
+    first["text"] = EVIL
+    second = passage("q1", "d2", [grade_set({"q1/a": 0, "q1/b": 5})], {"one": 2, "two": 1}, 0)
+    write_lines(folder / "graded.jsonl.gz", [["q1", [first, second]], ["q2", [passage("q2", "d3", [], {"one": 1})]]])
+    write_lines(folder / "bank.jsonl", BANK)
+    return folder
+
+
+class Server:
+    """A real server process on a free port."""
+
+    def __init__(self, folder: Path, *more: str) -> None:
+        self.command = [
+            *(sys.executable, "-m", "rubric_measures", "review", str(folder / "graded.jsonl.gz")),
+            *("--bank", str(folder / "bank.jsonl"), "--port", "0", *more),
+        ]
+        self.url = ""
+        self.clients: list[httpx.Client] = []
+        self.start()
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(self.command, stderr=subprocess.PIPE, text=True)
+        assert self.process.stderr is not None
+        said = []
+        for line in self.process.stderr:
+            said.append(line)
+            found = re.search(r"http://\S+", line)
+            if found:
+                self.url = found.group()
+                return
+        raise AssertionError("".join(said))
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+        for client in self.clients:
+            client.close()
+
+
+class Person:
+    """One browser: keeps cookies and sends the forms that the pages have."""
+
+    def __init__(self, server: Server, name: str = "") -> None:
+        parts = urlsplit(server.url)
+        self.client = httpx.Client(base_url=f"{parts.scheme}://{parts.netloc}", timeout=120, trust_env=False)
+        server.clients.append(self.client)
+        if name:
+            self.post("/person", person=name)
+
+    def get(self, path: str, **fields: str) -> str:
+        answer = self.client.get(path, params=fields, follow_redirects=True)
+        assert answer.status_code == 200, answer.text
+        return str(answer.text)
+
+    def token(self) -> str:
+        found = re.search(r'name="form_token" value="(\w+)"', self.get("/person"))
+        assert found is not None
+        return found.group(1)
+
+    def post(self, path: str, **fields: object) -> httpx.Response:
+        return self.client.post(path, data={"form_token": self.token(), **fields})
+
+    def version(self, key: str, query: str = "q1") -> str:
+        page = self.get("/bank", query=query)
+        found = re.search(
+            rf'name="key" value="{re.escape(key)}"><input type="hidden" name="version" value="(\d+)"', page
+        )
+        assert found is not None, page
+        return found.group(1)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    running = Server(make_project(tmp_path))
+    yield running
+    running.kill()
+
+
+def test_every_screen_answers_and_shows_data_as_text(server: Server) -> None:
+    ada = Person(server, "ada <b>")
+    for path in ("/", "/bank", "/impact", "/progress", "/export", "/person"):
+        page = ada.get(path)
+        assert "ada &lt;b&gt;" in page and "<b>" not in page.replace("<b>u</b>", ""), path
+    page = ada.get("/check", **CELL)
+    assert "<script>document" not in page and "<img" not in page
+    assert "&lt;script&gt;" in page and 'dir="auto"' in page
+
+
+def test_the_graders_grade_is_hidden_until_the_person_has_given_theirs(server: Server) -> None:
+    ada = Person(server, "ada")
+    assert 'id="graders"' not in ada.get("/check", **CELL)
+    assert ada.post("/grade", **CELL, grade="u").status_code == 303
+    # Nor does a form that the page does not have take the grader's grade for the person's.
+    refused = ada.post("/decide", **CELL, decision="accept")
+    assert refused.status_code == 400 and "give your own grade" in refused.text
+    assert 'id="graders"' not in ada.get("/check", **CELL)
+    answer = ada.post("/grade", **CELL, grade="2")
+    assert parse_qs(urlsplit(answer.headers["location"]).query)["i"] == ["q1/a"]
+    page = ada.get("/check", **CELL)
+    assert 'id="graders">4<' in page and "You (blind)" in page and "You differ" in page
+    assert ada.post("/decide", **CELL, decision="override", reason=" ").status_code == 400
+    assert ada.post("/decide", **CELL, decision="override", reason="only in passing").status_code == 303
+    assert "Overridden with 2" in ada.get("/check", **CELL)
+
+
+def test_grades_can_be_shown_at_once_and_are_not_blind_then(tmp_path: Path) -> None:
+    running = Server(make_project(tmp_path), "--show-grades")
+    try:
+        ada = Person(running, "ada")
+        page = ada.get("/check", **CELL)
+        assert 'id="shown">Grade by <bdi>model ' in page and "</bdi>: <b>4</b>; by <bdi>other" in page
+        assert "is shown after yours" not in page
+        ada.post("/grade", **CELL, grade="4")
+        assert "You (blind)" not in ada.get("/check", **CELL)
+        assert "There are no blind grades to compare yet" in ada.get("/progress")
+    finally:
+        running.kill()
+
+
+def test_connections_send_small_packets_at_once() -> None:
+    # asyncio looks at the protocol of the accepted socket, which is that of the listening one; 0 would leave Nagle's
+    # algorithm on, and an answer in two packets takes 40 ms longer.
+    listener = listen("127.0.0.1", 0)
+    try:
+        with socket.create_connection(listener.getsockname()):
+            accepted, _ = listener.accept()
+            with accepted:
+                assert accepted.proto == socket.IPPROTO_TCP
+    finally:
+        listener.close()
+
+
+def test_two_people_and_a_killed_server(server: Server, tmp_path: Path) -> None:
+    ada, bob = Person(server, "ada"), Person(server, "bob")
+    ada.post("/grade", **CELL, grade="1")
+    bob.post("/grade", **CELL, grade="4")
+    assert "You and the grader agree on 4" in bob.get("/check", **CELL)
+    ada.post("/decide", **CELL, decision="override", reason="wrong")
+    server.kill()
+    server.start()
+    cleo = Person(server, "cleo")
+    page = cleo.get("/progress")
+    assert '<bdi>ada</bdi></th><td><bdi>bob</bdi></td><td class="number">1</td>' in page
+    # 1 against 4 for ada, 4 against 4 for bob, 1 against 4 for both.
+    assert page.count(">0.0 %") == 2 and page.count("100.0 %") == 1
+
+
+def test_the_second_editor_sees_the_first_ones_change(server: Server) -> None:
+    ada, bob = Person(server, "ada"), Person(server, "bob")
+    seen = bob.version("q1/a")
+    edit = {"edit": "item_edit", "query": "q1", "key": "q1/a", "gold_answers": ""}
+    assert ada.post("/bank", **edit, version=seen, text="What is A really?").status_code == 303
+    answer = bob.post("/bank", **edit, version=seen, text="What is alpha?")
+    assert answer.status_code == 409
+    assert "What is A really?" in answer.text and "What is alpha?" in answer.text and "ada" in answer.text
+    assert bob.version("q1/a") == "1"
+    assert bob.post("/bank", **edit, version="1", text="What is alpha?").status_code == 303
+    refused = ada.post("/undo")
+    assert refused.status_code == 400 and "bob changed the same item later" in refused.text
+    # What Ada did before is not in Bob's way: it goes, and the page says what stays.
+    ada.post("/grade", **CELL, grade="2")
+    later = bob.version("q1/b")
+    ada.post("/bank", edit="item_edit", query="q1", key="q1/b", version=later, text="What is B?")
+    bob.post("/bank", edit="item_retire", query="q1", key="q1/b", version=bob.version("q1/b"))
+    place = ada.post("/undo", **CELL, order="query").headers["location"]
+    answer = ada.client.get(place).text
+    said = re.search(r'id="taken-back">.*?</div>', answer, re.DOTALL)
+    assert said is not None and "Taken back: grade" in said.group() and "d1: What is a?" in said.group()
+    assert "Your newer action stays" in said.group() and "item edit" in said.group()
+    assert "taken-back" not in bob.client.get(place).text
+    for text in ("What is B?</span>", "What is A really?</span>"):
+        assert bob.post("/undo").status_code == 303
+        assert text in bob.get("/bank", query="q1")
+
+
+@pytest.mark.parametrize(
+    ("edit", "typed", "again"),
+    [
+        ({"edit": "item_split", "texts": "One?\nTwo?"}, "One?\nTwo?", "Split it all the same"),
+        ({"edit": "item_merge", "merge": ["q1/a@0", "q1/b@0"], "text": "Both?"}, "Both?", "Merge all the same"),
+        ({"edit": "item_retire"}, "", "Retire it all the same"),
+        ({"edit": "item_edit", "text": "Mine?", "gold_answers": "x", "weight": "2"}, "Mine?", "Save mine over it"),
+    ],
+)
+def test_what_the_second_editor_typed_is_there_to_be_sent_again(
+    server: Server, edit: dict[str, object], typed: str, again: str
+) -> None:
+    ada, bob = Person(server, "ada"), Person(server, "bob")
+    ada.post("/bank", edit="item_edit", query="q1", key="q1/a", version="0", text="What is A?", importance="okay")
+    answer = bob.post("/bank", query="q1", key="q1/a", version="0", **edit)
+    conflict = re.search(r'<section role="alert".*?</section>', answer.text, re.DOTALL)
+    assert answer.status_code == 409 and conflict is not None
+    assert "What is A?</q> [okay]" in conflict.group() and typed in conflict.group() and again in conflict.group()
+    # The form of the conflict carries the version that the second one has seen now.
+    fields = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', conflict.group()))
+    assert fields.get("version") == "1" or "q1/a@1" in conflict.group()
+    merge = re.findall(r'name="merge" value="([^"]*)"', conflict.group())
+    sent = {**edit, **fields, **({"merge": merge} if merge else {})}
+    assert bob.client.post("/bank", data=sent).status_code == 303
+    # Once it left the bank, an edit can be added as a new item.
+    if edit["edit"] == "item_retire":
+        late = ada.post("/bank", edit="item_edit", query="q1", key="q1/a", version="1", text="Late?")
+        assert late.status_code == 409 and "Add mine as a new item" in late.text and "Late?" in late.text
+
+
+def test_edit_split_merge_retire_and_impact(server: Server, tmp_path: Path) -> None:
+    ada = Person(server, "ada")
+    ada.post("/bank", edit="item_split", query="q1", key="q1/c", version="0", texts="What is c1?\nWhat is c2?")
+    ada.post("/bank", edit="item_retire", query="q1", key="q1/d", version="0")
+    ada.post("/bank", edit="item_add", query="q1", text="What is new?", importance="vital", weight="2.5")
+    ada.post("/bank", edit="item_merge", query="q1", merge=["q1/a@0", "q1/b@0"], text="What are a and b?")
+    page = ada.get("/bank", query="q1")
+    assert "need regrading: 4" in page
+    # All four items of q1 wait or are gone: nothing of q1 can be scored, and the screen says so.
+    assert "are not counted yet: 4" in ada.get("/impact")
+    assert ada.post("/bank", edit="item_merge", query="q1", merge=["q1/a@0"], text="x").status_code == 400
+    assert ada.post("/bank", edit="item_add", query="q1", text="What is new?").status_code == 400
+    assert ada.post("/bank", edit="item_add", query="q1", text="y", weight="nan").status_code == 400
+    assert ada.post("/undo").status_code == 303
+    assert "need regrading: 3" in ada.get("/bank", query="q1")
+    shown = ada.post("/export", folder="out", format=["nuggets", "nugget-bank"]).text
+    assert "bank.nugget-bank.jsonl" in shown and "bank.nuggets.jsonl cannot hold: ids of 4 items" in shown
+    assert "3 items in the bank need grades" in shown and "--only-changed" in shown
+    refused = ada.post("/export", folder="other", format="rubrics")
+    assert refused.status_code == 400 and "has no weight" in refused.text and not (tmp_path / "other").exists()
+    bank = load_bank(tmp_path / "out" / "bank.jsonl")
+    assert [item.text for item in bank.for_query("q1")] == [
+        *("What is a?", "What is b?", "What is c1?", "What is c2?", "What is new?")
+    ]
+
+
+def test_an_override_moves_the_leaderboard_and_is_exported(server: Server, tmp_path: Path) -> None:
+    ada = Person(server, "ada")
+    ada.post("/grade", **CELL, grade="0")
+    ada.post("/decide", **CELL, decision="override", reason="not said")
+    page = ada.get("/impact")
+    # RubricCover(rel=4)@20, |R_q1| = 4, 3 queries: one covers a and b: (2/4)/3 = 0.1667, then b only: (1/4)/3 = 0.0833.
+    assert '<td class="number">0.1667</td><td class="number">0.0833</td>' in page
+    assert ada.post("/export", folder="../elsewhere").status_code == 400
+    assert ada.post("/export", folder="/etc").status_code == 400
+    assert ada.post("/export", folder=".").status_code == 400 or not (tmp_path / "bank.jsonl.old").exists()
+    assert "audit.jsonl" in ada.post("/export", folder="out").text
+    before, after = load_graded(tmp_path / "graded.jsonl.gz"), load_graded(tmp_path / "out" / "graded.jsonl.gz")
+    old, new = before[0].passages[0].exam_grades or [], after[0].passages[0].exam_grades or []
+    assert new[: len(old)] == old and [entry.llm for entry in new[len(old) :]] == ["human:ada"]
+    assert [rating.self_rating for rating in new[-1].self_ratings or []] == [0]
+    assert new[-1].answers == [("q1/a", "not said")]
+    audit = [json.loads(line) for line in (tmp_path / "out" / "audit.jsonl").read_text().splitlines()]
+    assert [(line["kind"], line["person"], line["undone"]) for line in audit] == [
+        ("grade", "ada", False),
+        ("decide", "ada", False),
+    ]
+
+
+def test_wrong_host_missing_token_and_foreign_forms_are_refused(server: Server) -> None:
+    ada = Person(server, "ada")
+    assert ada.client.get("/", headers={"host": "evil.example"}).status_code == 421
+    assert ada.client.get("/assets/review.css", headers={"host": "evil.example"}).status_code == 421
+    # Nor does what no screen answers, and no answer carries the name that was asked for.
+    for path in ("/bank/", "/nowhere", "/check/", "/assets/", "/grade"):
+        answer = ada.client.get(path, headers={"host": "evil.example"})
+        assert answer.status_code == 421 and "location" not in answer.headers, path
+        answer = ada.client.get(path)
+        assert answer.status_code == (405 if path == "/grade" else 404) and "location" not in answer.headers, path
+        assert "default-src 'none'" in answer.headers["content-security-policy"] and "<h1>" in answer.text, path
+    assert ada.client.request("TRACE", "/", headers={"host": "evil.example"}).status_code == 421
+    assert ada.client.get("/", headers={"host": "localhost:99"}).status_code == 200
+    assert ada.client.post("/undo").status_code == 403
+    assert ada.client.post("/undo", data={"form_token": "0" * 64}).status_code == 403
+    answer = ada.client.post("/undo", data={"form_token": ada.token()}, headers={"origin": "http://evil.example"})
+    assert answer.status_code == 403
+    assert Person(server).client.post("/undo", data={"form_token": ada.token()}).status_code == 403
+    assert ada.client.post("/grade", content=b"x" * ((1 << 20) + 1)).status_code == 413
+    assert ada.client.get("/assets/..%2Fapp.py").status_code == 404
+    assert "default-src 'none'" in ada.client.get("/").headers["content-security-policy"]
+    for then in ("//evil.example", "https://evil.example", "/\\evil.example", "/ä", "/\r\nset-cookie: a=b"):
+        assert ada.post("/person", person="eve", then=then).headers["location"] == "/", then
+
+
+def test_a_state_file_that_another_program_keeps_locked_is_said(tmp_path: Path) -> None:
+    """A page that says so, and nothing is kept; once the file is free, the same form goes through."""
+    folder = make_project(tmp_path)
+    material = load_material(folder / "graded.jsonl.gz", folder / "bank.jsonl")
+    store = ReviewStore(folder / "state.sqlite", material.bank, patience=0.05)
+    review = Review(material, store, [RubricCover(rel=4) @ 20], str(folder / "bank.jsonl"), folder, "ada")
+    access = Access(frozenset({"localhost"}), store.secret())
+    app = make_app(review, access)
+
+    async def post(path: str, **fields: str) -> tuple[int, str]:
+        transport = httpx.ASGITransport(app=app)
+        cookies = {"review_session": "s"}
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost", cookies=cookies) as client:
+            answer = await client.post(path, data={"form_token": access.form_token("s"), **fields})
+            return answer.status_code, answer.text
+
+    other = sqlite3.connect(folder / "state.sqlite", isolation_level=None)
+    try:
+        other.execute("begin immediate")
+        for path, fields in (("/grade", {**CELL, "grade": "2"}), ("/undo", {})):
+            status, text = asyncio.run(post(path, **fields))
+            assert status == 503 and "another program keeps it locked" in text and "was not kept" in text
+        with pytest.raises(StateError, match=r"state\.sqlite: another program keeps it locked"):
+            store.take_in([])
+        other.execute("rollback")
+        assert asyncio.run(post("/grade", **CELL, grade="2"))[0] == 303
+        assert [event.payload["grade"] for event in store.events()] == [2]
+    finally:
+        other.close()
+        store.close()
+
+
+def test_wrong_addresses_are_one_line_not_a_traceback(server: Server) -> None:
+    ada = Person(server, "ada")
+    for path, status in [
+        *(("/?order=fun", 400), ("/?query=q9", 400), ("/?page=x", 400), ("/bank?query=q9", 400)),
+        *(("/check?q=q9&d=d1&i=q1/a", 404), ("/check?q=q1&d=d1&i=nothing", 404), ("/nowhere", 404)),
+    ]:
+        assert ada.client.get(path).status_code == status, path
+    assert ada.post("/grade", **CELL, grade="6").status_code == 400
+    assert ada.post("/decide", **CELL, decision="accept").status_code == 400
+
+
+def test_other_machines_need_a_flag_and_a_token(tmp_path: Path) -> None:
+    make_project(tmp_path)
+    command = ["review", str(tmp_path / "graded.jsonl.gz"), "--bank", str(tmp_path / "bank.jsonl"), "--bind", "0.0.0.0"]
+    result = subprocess.run([sys.executable, "-m", "rubric_measures", *command], capture_output=True, text=True)
+    assert result.returncode == 2 and "--allow-remote" in result.stderr and "Traceback" not in result.stderr
+    running = Server(tmp_path, "--bind", "127.0.0.1", "--token", "open sesame")
+    try:
+        person = Person(running)
+        assert person.client.get("/").status_code == 403
+        assert person.client.get("/?token=wrong").status_code == 403
+        # The token leaves the address at once: it would stay in the history and on the screen.
+        answer = person.client.get("/person", params={"then": "/bank", "token": "open sesame"})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/person?then=%2Fbank")
+        assert person.client.get("/person").status_code == 200
+        assert running.url.endswith("/?token=open%20sesame")
+    finally:
+        running.kill()
+
+
+def _own_address() -> str:
+    """The address by which other machines reach this one; loopback where it has none. Nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return "127.0.0.1"
+        return str(probe.getsockname()[0])
+
+
+def test_a_server_for_other_machines_answers_them_with_the_token_only(tmp_path: Path) -> None:
+    make_project(tmp_path)
+    own = _own_address()
+    running = Server(tmp_path, "--bind", "0.0.0.0", "--allow-remote", "--host-name", "lab.example")
+    try:
+        parts = urlsplit(running.url)
+        # What is printed can be opened from elsewhere; the token is random.
+        assert parts.hostname == "lab.example"
+        (token,) = parse_qs(parts.query)["token"]
+        assert len(token) >= 32
+        for address in {"127.0.0.1", own}:
+            with httpx.Client(base_url=f"http://{address}:{parts.port}", timeout=60, trust_env=False) as client:
+                named = {"host": f"lab.example:{parts.port}"}
+                for query in ("", "?token=", "?token=wrong", f"?token={token}x"):
+                    for path in ("/", "/bank", "/person", "/queue.html"):
+                        refused = client.get(path + query, headers=named)
+                        assert refused.status_code == 403, (path, query)
+                        (line,) = re.findall(r"<p>(.*)</p>", refused.text)
+                        assert line.startswith("Open the address with the token") and token not in refused.text
+                    assert client.post("/grade" + query, headers=named, data={"grade": "1"}).status_code == 403
+                assert client.get(f"/?token={token}", headers={"host": "evil.example"}).status_code == 421
+                entered = client.get(f"/?token={token}", headers=named)
+                assert (entered.status_code, entered.headers["location"]) == (303, "/")
+                (cookie,) = [one for one in entered.headers.get_list("set-cookie") if "review_pass" in one]
+                assert token not in cookie and "HttpOnly" in cookie and "SameSite=strict" in cookie
+                cookies = {"cookie": cookie.partition(";")[0]}
+                assert client.get("/person", headers={**named, **cookies}).status_code == 200
+                assert client.get("/person", headers={**named, "cookie": "review_pass=wrong"}).status_code == 403
+    finally:
+        running.kill()
+
+
+def test_a_server_on_the_machines_own_address(tmp_path: Path) -> None:
+    own = _own_address()
+    if own.startswith("127."):
+        pytest.skip("this machine has no address but loopback")
+    make_project(tmp_path)
+    running = Server(tmp_path, "--bind", own, "--allow-remote")
+    try:
+        person = Person(running)
+        assert running.url.startswith(f"http://{own}:")
+        assert person.client.get("/bank").status_code == 403
+        assert person.client.get(running.url, follow_redirects=True).status_code == 200
+        person.post("/person", person="ada")
+        assert "What is a?" in person.get("/bank")
+        assert person.client.get("/", headers={"host": "evil.example"}).status_code == 421
+    finally:
+        running.kill()
+
+
+def test_a_queue_page_goes_out_and_its_grades_come_in(server: Server, tmp_path: Path) -> None:
+    ada = Person(server, "ada")
+    page = ada.get("/queue.html", order="query", query="q1")
+    assert "<script>document" not in page and "self_rating" not in page and "&lt;script&gt;" in page
+    line = {"uid": "1", "person": "zoe", "time": "2026-01-01T00:00:00+00:00", "query_id": "q1", "doc_id": "d1"}
+    write_lines(tmp_path / "in.jsonl", [{**line, "item_id": "q1/a", "grade": 4}])
+    command = [*server.command[1:7], "--import", str(tmp_path / "in.jsonl")]
+    for said in ("1 grades taken in; 0 of", "0 grades taken in; 1 of"):
+        result = subprocess.run([sys.executable, *command], capture_output=True, text=True)
+        assert result.returncode == 0 and said in result.stderr, result.stderr
+    assert "zoe" in ada.get("/progress")
+    write_lines(tmp_path / "in.jsonl", [{**line, "uid": "2", "item_id": "q1/zzz", "grade": 4}])
+    result = subprocess.run([sys.executable, *command], capture_output=True, text=True)
+    assert result.returncode == 2 and "in.jsonl:1" in result.stderr
+
+
+def test_impact_hides_grades_from_those_who_have_not_graded(server: Server) -> None:
+    ada, bob = Person(server, "ada"), Person(server, "bob")
+    ada.post("/grade", **CELL, grade="2")
+    ada.post("/decide", **CELL, decision="override", reason="only half of it")
+    assert '<td class="number">4</td><td class="number">2</td>' in ada.get("/impact")
+    page = bob.get("/impact")
+    assert (
+        "1 changed grade is hidden until" in page and '<td class="number">4</td><td class="number">2</td>' not in page
+    )
+    assert "What is a?" not in page
+    bob.post("/grade", **CELL, grade="3")
+    assert "hidden until" not in bob.get("/impact") and "What is a?" in bob.get("/impact")
+
+
+def test_no_output_replaces_what_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = make_project(tmp_path)
+    graded, bank = str(folder / "graded.jsonl.gz"), str(folder / "bank.jsonl")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    review, verify = ["review", graded, "--bank", bank], ["verify", graded, "--bank", bank]
+    for arguments in (
+        [*review, "--export-queue", bank],
+        [*review, "--export-queue", graded],
+        [*review, "--export-queue", f"{graded}.review.sqlite"],
+        [*verify, "--bad-question", "--output", bank],
+        [*verify, "--bad-question", "--output", graded],
+        [*verify, "--item-statistics", "--plot", str(tmp_path / "x.svg"), "--output", str(tmp_path / "x.svg")],
+        [
+            *verify,
+            "--item-statistics",
+            "--plot",
+            str(tmp_path / "y" / ".." / "x.svg"),
+            "--output",
+            str(tmp_path / "x.svg"),
+        ],
+    ):
+        assert main(arguments) == 2, arguments
+        assert capsys.readouterr().err.count("\n") == 1
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("more", "said"), [(["--size", "-1"], "--size -1"), (["--size", "0"], "--size 0"), (["--query", "q9"], "q9")]
+)
+def test_queue_pages_name_the_wrong_value(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], said: str
+) -> None:
+    folder = make_project(tmp_path)
+    command = ["review", str(folder / "graded.jsonl.gz"), "--bank", str(folder / "bank.jsonl")]
+    assert main([*command, "--export-queue", str(tmp_path / "q.html"), *more]) == 2
+    assert said in capsys.readouterr().err and not (tmp_path / "q.html").exists()

@@ -1,0 +1,243 @@
+"""No screen or page tells a grade that its reader has still to give: they are the same whatever the grade is."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("jinja2")
+
+from rubric_measures import RubricCover
+from rubric_measures.cli import main
+from rubric_measures.grades.grade_sets import GradeFilter
+from rubric_measures.review import _screens as screens
+from rubric_measures.review._events import CellKey
+from rubric_measures.review._replay import fold
+from rubric_measures.review.export import export_review, import_grades
+from rubric_measures.review.queues import by_influence
+from rubric_measures.review.requests import Asked
+from rubric_measures.review.review_data import load_material
+from rubric_measures.review.session import Review
+from rubric_measures.review.store import ReviewStore
+from tests.example_records import BANK, grade_set, passage, write_lines
+
+Grades = dict[str, int]
+A, B = CellKey("q1", "d1", "q1/a"), CellKey("q1", "d2", "q1/b")
+# What two graders say of two passages; every pair differs, so that all of them are in the queue of disagreement.
+ONE: list[tuple[Grades, Grades]] = [
+    ({"q1/a": 5, "q1/b": 3}, {"q1/a": 0, "q1/b": 1}),
+    ({"q1/a": 1, "q1/b": 5}, {"q1/a": 4, "q1/b": 0}),
+]
+SWAPPED = [(other, model) for model, other in ONE]
+_OPEN: list[ReviewStore] = []
+
+
+@pytest.fixture(autouse=True)
+def _close_stores() -> Iterator[None]:
+    yield
+    while _OPEN:
+        _OPEN.pop().close()
+
+
+def make_files(folder: Path, grades: list[tuple[Grades, Grades]]) -> list[str]:
+    """Records of two graders with replies that say the grade, and an extraction; returns the command's arguments.
+
+    Run one ranks both passages, two and three one each: no grade moves all runs alike.
+    """
+    folder.mkdir()
+    passages = []
+    for number, (model, other) in enumerate(grades, 1):
+        sets = [grade_set(model), grade_set(other, llm="other")]
+        for entry in sets:
+            entry["answers"] = [
+                [rating["question_id"], f"Rating: {rating['self_rating']}"] for rating in entry["self_ratings"]
+            ]
+        extraction = {**grade_set({"q1/a": 1, "q1/b": 0}, prompt="Extraction"), "self_ratings": None}
+        # The last extracted answer is no number; that of a is told from a grader's reply only by where it stands.
+        extraction["answers"] = [["q1/a", "taken from it"], ["q1/b", "4"]]
+        passages.append(
+            passage(
+                "q1", f"d{number}", [*sets, extraction], {"one": number, ("two", "three")[number - 1]: 1}, number - 1
+            )
+        )
+    write_lines(folder / "graded.jsonl", [["q1", passages]])
+    write_lines(folder / "bank.jsonl", BANK)
+    return [str(folder / "graded.jsonl"), "--bank", str(folder / "bank.jsonl")]
+
+
+def open_review(folder: Path, grades: list[tuple[Grades, Grades]], prompt: str = "Question") -> Review:
+    make_files(folder, grades)
+    prompts = {"Question": "QuestionSelfRatedUnanswerablePromptWithChoices", "Extraction": "Extraction"}
+    wanted = GradeFilter("model", prompts[prompt])
+    material = load_material(folder / "graded.jsonl", folder / "bank.jsonl", wanted)
+    store = ReviewStore(folder / "state.sqlite", material.bank)
+    _OPEN.append(store)
+    return Review(material, store, [RubricCover(rel=4) @ 20], str(folder / "bank.jsonl"), folder)
+
+
+def shown(review: Review, person: str, path: str, **fields: str) -> str:
+    """A screen as the person gets it, whole: markup, attributes, comments and all; without the times of actions."""
+    screen: Any = getattr(screens, {"": "queue", "queue.html": "queue_file"}.get(path, path))
+    page = str(screen(review, Asked(f"/{path}", fields, {}, person, "token")).content)
+    return re.sub(r"<time>[^<]*</time>", "", page)
+
+
+def every_screen(review: Review, person: str) -> dict[str, str]:
+    pages = {path: shown(review, person, path) for path in ("bank", "progress", "export")}
+    for order in ("disagreement", "audit", "query"):
+        for path in ("", "queue.html"):
+            pages[f"{path} {order}"] = shown(review, person, path, order=order)
+        for cell in review.material.cells:
+            place = dict(zip("qdi", cell, strict=True))
+            pages[f"check {order} {cell}"] = shown(review, person, "check", order=order, **place)
+    return pages
+
+
+def test_screens_are_the_same_whatever_the_grades_are(tmp_path: Path) -> None:
+    reviews = [open_review(tmp_path / name, grades) for name, grades in (("one", ONE), ("two", SWAPPED))]
+    for review in reviews:
+        # Ada differs from both graders, says so, and Bob leaves the same grade undecided.
+        review.store.grade("ada", A, 2, review.material.grade(A).grade)
+        review.store.decide("ada", A, "override", 2, "only half of it")
+        review.store.grade("bob", A, None, review.material.grade(A).grade)
+    one, two = (every_screen(review, "bob") for review in reviews)
+    assert one == two
+    assert "graders disagree" in one[" disagreement"] and "differ by" not in "".join(one.values())
+    assert "Rating:" not in "".join(one.values()) and ">taken from it<" in one[f"check query {A}"]
+    assert '<p id="answer"' not in one[f"check query {B}"]
+    # Scores and counts after the change tell which way it went: they are shown only to those who ask for them.
+    assert len({shown(review, "bob", "impact").replace("two/", "one/") for review in reviews}) == 1
+    assert "that you have not given yet" in shown(reviews[0], "bob", "impact")
+    assert "that you have not given yet" not in shown(reviews[0], "ada", "impact")
+
+
+def test_who_looks_at_the_impact_first_grades_no_longer_blindly(tmp_path: Path) -> None:
+    review = open_review(tmp_path / "one", ONE)
+    for cell in (A, B):
+        review.store.grade("ada", cell, 2, review.material.grade(cell).grade)
+        review.store.decide("ada", cell, "override", 2, "only half of it")
+    review.store.grade("bob", B, 1, 5)
+    post = Asked("/impact", {}, {"query": ["q1"]}, "bob", "token")
+    assert screens.post_impact(review, post).redirect == "/impact?query=q1"
+    assert "that you have not given yet" not in shown(review, "bob", "impact")
+    # Scores and counts are there; which passage it is of which people say another thing, is not.
+    page = shown(review, "bob", "impact")
+    assert "1 changed grade is hidden until you have given it" in page
+    changed = page[page.index('id="changed-title"') :]
+    assert "What is b?" in changed and "What is a?" not in changed and "i=q1%2Fa" not in page
+    assert "What is a?" in shown(review, "ada", "impact")
+    assert "looked at the impact – " in re.sub(r"<[^>]*>", "", shown(review, "ada", "progress"))
+    # It is no action that could be taken back, and a second look adds nothing.
+    screens.post_impact(review, post)
+    assert [event.kind for event in review.store.events()].count("look") == 1
+    review.store.grade("bob", A, 1, 5)
+    said = review.store.snapshot().grades
+    assert not said[A]["bob"].blind and said[B]["bob"].blind
+    done = review.store.undo("bob")
+    assert done is not None and done.event.payload["item_id"] == "q1/a"
+    assert fold(review.store.events(), review.material.bank).looked == review.store.snapshot().looked == {("bob", A)}
+    # Cleo has chosen nothing.
+    assert "that you have not given yet" in shown(review, "cleo", "impact")
+
+
+def test_graded_rows_do_not_tell_how_far_graders_lie_apart_in_the_rows_between(tmp_path: Path) -> None:
+    # Spreads of q1/a and q1/b in d1, then in d2. Ada has graded the first and the last, where the graders are 5 apart;
+    # whether they are 3 or 5 apart in one between, neither its row nor its place says.
+    pages = []
+    for name, between in (("five", 5), ("three", 3)):
+        grades = [({"q1/a": 5, "q1/b": between}, {"q1/a": 0, "q1/b": 0}), ONE[1]]
+        review = open_review(tmp_path / name, grades)
+        for cell in (A, B):
+            review.store.grade("ada", cell, 2, 5)
+        pages.append(shown(review, "ada", ""))
+    assert pages[0] == pages[1]
+    assert pages[0].count("graders disagree") == 4 and "differ by" not in pages[0]
+    review.blind = False
+    assert "graders disagree" not in shown(review, "bob", "") and "differ by 5" in shown(review, "bob", "")
+
+
+def test_an_extracted_answer_that_made_the_grade_is_shown_with_it(tmp_path: Path) -> None:
+    review = open_review(tmp_path / "one", ONE, "Extraction")
+    place = dict(zip("qdi", A, strict=True))
+    assert "taken from it" not in shown(review, "ada", "check", **place)
+    review.store.grade("ada", A, 1, 1)
+    assert "taken from it" in shown(review, "ada", "check", **place)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("item_id", ["q1/a", "q1/b"])
+def test_the_place_of_a_grade_by_influence_does_not_tell_it(tmp_path: Path, place: int, item_id: str) -> None:
+    """Whatever a grade is, its row, its score and its part of a saved page are the same; other rows may tell of it."""
+    cell, found = CellKey("q1", f"d{place + 1}", item_id), []
+    for number in range(6):
+        grades = [
+            ({**model, item_id: number} if at == place else model, other) for at, (model, other) in enumerate(ONE)
+        ]
+        review = open_review(tmp_path / str(number), grades)
+        entries = [entry for entry in by_influence(review.material) if entry.cell == cell]
+        page, saved = shown(review, "bob", "", order="influence"), shown(review, "bob", "queue.html", order="influence")
+        for text in (page, saved):
+            assert "For grades that are as blind as can be, take the random audit sample" in text
+        address = f"d=d{place + 1}&amp;i={item_id.replace('/', '%2F')}"
+        rows = [row for row in re.findall(r"<tr>.*?</tr>", page) if address in row]
+        data = re.search(r'data-queue="([^"]*)"', saved)
+        assert data is not None
+        cells = [
+            one for one in json.loads(html.unescape(data.group(1)))["cells"] if CellKey(*list(one.values())[:3]) == cell
+        ]
+        assert len(entries) == len(rows) == len(cells) == 1
+        found.append((entries, rows, cells))
+    assert all(one == found[0] for one in found)
+
+
+@pytest.mark.parametrize("order", ["disagreement", "audit", "query"])
+def test_pages_without_a_server_are_the_same_whatever_the_grades_are(tmp_path: Path, order: str) -> None:
+    pages = []
+    for name, grades in (("one", ONE), ("two", SWAPPED)):
+        output = str(tmp_path / name / "queue.html")
+        command = ["review", *make_files(tmp_path / name, grades), "--export-queue", output]
+        assert main([*command, "--order", order]) == 0
+        pages.append((tmp_path / name / "queue.html").read_text(encoding="utf-8"))
+        assert "as blind as can be" not in pages[-1]
+        assert main([*command, "--order", "influence"]) == 0
+        assert "as blind as can be" in (tmp_path / name / "queue.html").read_text(encoding="utf-8")
+    assert pages[0] == pages[1] and "Rating:" not in pages[0] and "differ by" not in pages[0]
+
+
+def test_who_was_shown_the_graders_grade_of_other_gold_answers_grades_no_longer_blindly(tmp_path: Path) -> None:
+    review = open_review(tmp_path / "one", ONE)
+    for person, cell in (("ada", A), ("bob", B)):
+        review.store.grade(person, cell, 2, review.material.grade(cell).grade)
+        review.store.decide(person, cell, "override", 2, "only half of it")
+    review.store.edit("ada", "item_edit", {"key": "q1/a", "gold_answers": ["x"]}, {"q1/a": 0})
+    graded, bank, _ = export_review(review.store, review.material, review.bank_path, tmp_path / "out").paths
+    wanted = GradeFilter("model", "QuestionSelfRatedUnanswerablePromptWithChoices")
+    material = load_material(graded, bank, wanted)
+    store = ReviewStore(tmp_path / "second.sqlite", material.bank, waiting=material.waiting)
+    _OPEN.append(store)
+    # Ada's grade is stale and counts no longer, and she knows what the grader said then.
+    assert (material.earlier(A), material.earlier(B)) == ({}, {"bob": 2})
+    second = Review(material, store, [RubricCover(rel=4) @ 20], bank, tmp_path)
+    for person in ("ada", "bob"):
+        for cell in (A, B):
+            fields = {name: [value] for name, value in zip("qdi", cell, strict=True)}
+            screens.post_grade(second, Asked("/grade", {}, {**fields, "grade": ["3"]}, person, "token"))
+    said = store.snapshot().grades
+    assert {(name, cell): one.blind for cell in (A, B) for name, one in said[cell].items()} == {
+        ("ada", A): False,
+        ("bob", A): True,
+        ("ada", B): True,
+        ("bob", B): False,
+    }
+    line = {"time": "2026-01-01T00:00:00+00:00", "grade": 1, **A._asdict()}
+    lines = [{**line, "uid": name, "person": name} for name in ("ada", "bob")]
+    with closing(ReviewStore(tmp_path / "third.sqlite", material.bank)) as third:
+        import_grades(write_lines(tmp_path / "in.jsonl", lines), third, material)
+        assert {name: one.blind for name, one in third.snapshot().grades[A].items()} == {"ada": False, "bob": True}

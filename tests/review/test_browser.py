@@ -1,0 +1,407 @@
+"""The review page in a real browser (headless Chromium) with a real server process: keyboard, markup, two people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.records.files import load_graded
+
+pytest.importorskip("selenium.webdriver")
+pytest.importorskip("httpx")
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+pytest.importorskip("jinja2")
+
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+from tests.browser import Browser, check_page, needs_browser
+from tests.review.test_app import CELL, EVIL, Person, Server, make_project
+
+pytestmark = needs_browser
+
+CHECK = "check?order=query&query=q1&q=q1&d=d1&i=q1%2Fa"
+
+
+OPEN = "check?order=query&query=q1&q=q1&d=d1&i=q1%2Fb"
+SCREENS = ("", CHECK, OPEN, "bank?query=q1", "impact", "impact?query=q1", "progress", "export", "person", "?order=none")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    (tmp_path / "project").mkdir()
+    running = Server(make_project(tmp_path / "project"))
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+def people(tmp_path: Path, server: Server) -> Iterator[tuple[Browser, Browser]]:
+    ada, bob = (Browser(tmp_path / name, server.url, name) for name in ("ada", "bob"))
+    yield ada, bob
+    ada.driver.quit()
+    bob.driver.quit()
+
+
+def test_a_person_reviews_with_the_keyboard_alone(people: tuple[Browser, Browser], server: Server) -> None:
+    ada, bob = people
+    ada.open(CHECK)
+    # Markup in a passage is text: nothing ran, nothing was made of it, and every character is there.
+    assert ada.find("#passage").get_attribute("textContent") == EVIL
+    assert ada.driver.title == "Check a grade – review" and not ada.has("#passage img, #passage script")
+    assert ada.driver.execute_script("return getComputedStyle(document.getElementById('passage')).unicodeBidi") == (
+        "plaintext"
+    )
+    # Blind: the grade is nowhere in the page.
+    assert not ada.has("#graders") and "LexicalCoverage" not in ada.driver.page_source
+    ada.keys("1")
+    assert ada.find("#graders").text == "4" and ada.find("#mine").text == "1"
+    ada.keys("o")
+    assert ada.driver.switch_to.active_element.get_attribute("id") == "reason"
+    # Digits in the reason are text, not grades.
+    ada.driver.switch_to.active_element.send_keys("no 4 at all", Keys.ENTER)
+    ada.wait_for("How well")
+    ada.keys("k")
+    ada.wait_for("Overridden with 1: no 4 at all")
+    # Undo from the header; the decision is open again.
+    ada.press("Undo my last action")
+    ada.wait_for("You differ from the grader")
+    ada.keys("a")
+    ada.wait_for("How well")
+    ada.keys("u")
+    ada.wait_for("How well")
+    # Somebody else works at the same time.
+    bob.open(CHECK)
+    bob.keys("4")
+    bob.wait_for("You and the grader agree on 4")
+    # Killed without warning: all is there.
+    server.kill()
+    server.start()
+    ada.url = server.url
+    ada.open("progress")
+    ada.wait_for("Agreement on blind grades")
+    assert "bob" in ada.find("main").text and "ada" in ada.find("main").text
+
+
+def test_edits_merge_conflict_impact_and_export(people: tuple[Browser, Browser], tmp_path: Path) -> None:
+    ada, bob = people
+    for browser in people:
+        browser.open("bank?query=q1")
+        browser.open_details("Edit: What is a?")
+    for browser, text in ((ada, "What is alpha?"), (bob, "What is A?")):
+        field = browser.find("#text-1")
+        field.clear()
+        field.send_keys(text)
+    ada.press("Save")
+    ada.wait_for("need regrading: 1")
+    bob.press("Save")
+    bob.wait_for("Somebody changed this meanwhile")
+    assert "What is alpha?" in bob.find("#conflict").text and "What is A?" in bob.find("#conflict").text
+    # Merge c and d.
+    bob.open("bank?query=q1")
+    boxes = bob.driver.find_elements(By.NAME, "merge")
+    boxes[2].click()
+    boxes[3].click()
+    bob.find("#merge-text").send_keys("What are c and d?")
+    bob.press("Merge")
+    bob.wait_for("need regrading: 2")
+    bob.open("impact")
+    # a, c and d of q1 have no grades: only b counts. It is covered by d2, which both runs rank: (1/1) / 3 queries.
+    bob.wait_for("are not counted yet: 2")
+    assert "0.3333" in bob.find("main").text
+    # Two passages for each of the two items that wait; the rows are those of a, c, d and the merged one.
+    assert "4 grades to make anew, for 2 items" in bob.find("#items").text
+    rows = [row.text for row in bob.driver.find_elements(By.CSS_SELECTOR, "#items tbody tr")]
+    assert [("What is alpha?" in row, "merged" in row, "made by a merge" in row) for row in rows] == [
+        (True, False, False),
+        (False, True, False),
+        (False, True, False),
+        (False, False, True),
+    ]
+    bob.press("Undo my last action")
+    bob.wait_for("need regrading: 1")
+    bob.open("export")
+    bob.find("input[value=nugget-bank]").click()
+    bob.press("Write the files")
+    bob.wait_for("1 item in the bank needs grades")
+    assert "bank.nugget-bank.jsonl" in bob.find(".good").text and "--only-changed" in bob.find(".good").text
+    kinds = [json.loads(line) for line in (tmp_path / "project/review-export/audit.jsonl").read_text().splitlines()]
+    assert [(line["kind"], line["person"], line["undone"]) for line in kinds] == [
+        ("item_edit", "ada", False),
+        ("item_merge", "bob", True),
+        ("undo", "bob", False),
+    ]
+    assert len(load_graded(tmp_path / "project/review-export/graded.jsonl.gz")) == 2
+
+
+def test_a_queue_page_works_without_the_server(people: tuple[Browser, Browser], tmp_path: Path) -> None:
+    ada, _ = people
+    ada.open("?order=query&query=q1")
+    page = tmp_path / "queue.html"
+    cookies = {cookie["name"]: cookie["value"] for cookie in ada.driver.get_cookies()}
+    import httpx
+
+    with httpx.Client(base_url=ada.url, cookies=cookies, trust_env=False) as client:
+        page.write_text(client.get("/queue.html?order=query&query=q1").text, encoding="utf-8")
+    ada.driver.get(page.as_uri())
+    assert ada.find("#passage").get_attribute("textContent") == EVIL and "owned" not in ada.driver.title
+    ada.find("#person").send_keys("zoe")
+    ada.find("h1").click()
+    ada.keys("3")
+    ada.keys("u")
+    ada.wait_for("2 done")
+    ada.find("#save").click()
+    saved = ada.downloads / "review-grades.jsonl"
+    WebDriverWait(ada.driver, 15).until(lambda _: saved.exists())
+    rows = [json.loads(line) for line in saved.read_text(encoding="utf-8").splitlines()]
+    assert [(row["person"], row["item_id"], row["grade"]) for row in rows] == [
+        ("zoe", "q1/a", 3),
+        ("zoe", "q1/b", None),
+    ]
+    from rubric_measures.cli import main
+
+    project = tmp_path / "project"
+    assert (
+        main(
+            ["review", str(project / "graded.jsonl.gz"), "--bank", str(project / "bank.jsonl"), "--import", str(saved)]
+        )
+        == 0
+    )
+    ada.open("progress")
+    ada.wait_for("zoe")
+
+
+def saved_page(tmp_path: Path) -> tuple[Path, list[str]]:
+    """A saved page of q1, and the command of its review."""
+    from rubric_measures.cli import main
+
+    (tmp_path / "project").mkdir()
+    project = make_project(tmp_path / "project")
+    page = tmp_path / "queue.html"
+    command = ["review", str(project / "graded.jsonl.gz"), "--bank", str(project / "bank.jsonl")]
+    assert main([*command, "--order", "query", "--query", "q1", "--export-queue", str(page)]) == 0
+    return page, command
+
+
+def call(browser: Browser, name: str) -> None:
+    """Says who works on a saved page."""
+    browser.find("#person").clear()
+    browser.find("#person").send_keys(name)
+    browser.find("h1").click()
+
+
+def test_two_people_at_one_saved_page_and_a_name_that_is_corrected(tmp_path: Path) -> None:
+    from rubric_measures.cli import main
+
+    page, command = saved_page(tmp_path)
+    ada = Browser(tmp_path / "profile")
+    try:
+
+        def pressed() -> list[str]:
+            found = ada.driver.find_elements(By.CSS_SELECTOR, "#grades [aria-pressed=true]")
+            return [one.get_attribute("data-grade") for one in found]
+
+        def saved() -> list[tuple[str, str, int]]:
+            there = ada.downloads / "review-grades.jsonl"
+            there.unlink(missing_ok=True)
+            ada.find("#save").click()
+            WebDriverWait(ada.driver, 60).until(lambda _: there.exists())
+            assert main([*command, "--import", str(there)]) == 0
+            rows = [json.loads(line) for line in there.read_text(encoding="utf-8").splitlines()]
+            return [(row["person"], row["item_id"], row["grade"]) for row in rows]
+
+        ada.driver.get(page.as_uri())
+        # Nobody grades without a name, and the key that asked for it is no part of it.
+        ada.keys("3")
+        ada.wait_for("Say who you are first")
+        assert ada.find("#person").get_attribute("value") == ""
+        call(ada, "ada")
+        ada.keys("3")
+        ada.wait_for("1 done")
+        # Bob comes to the same browser: he sees none of Ada's grades, and gives his own.
+        call(ada, "bob")
+        ada.keys("k")
+        ada.wait_for("0 done")
+        assert pressed() == [] and "by ada" in ada.find("#renaming").text
+        ada.keys("1")
+        assert saved() == [("bob", "q1/a", 1)]
+        call(ada, "ada")
+        ada.keys("k")
+        assert pressed() == ["3"] and saved() == [("ada", "q1/a", 3)]
+        # After a reload each name has its grades; whoever mistyped theirs moves them, and the import follows.
+        ada.driver.get(page.as_uri())
+        ada.wait_for("0 done")
+        for name in ("ada", "ada l."):
+            call(ada, name)
+        ada.find("#rename").click()
+        ada.wait_for("1 done")
+        assert pressed() == ["3"] and not ada.find("#renaming").is_displayed()
+        assert saved() == [("ada l.", "q1/a", 3)]
+    finally:
+        ada.driver.quit()
+    assert main([*command, "--export", str(tmp_path / "out")]) == 0
+    audit = [json.loads(line) for line in (tmp_path / "out" / "audit.jsonl").read_text().splitlines()]
+    assert [(line["kind"], line["person"], line["undone"]) for line in audit] == [
+        ("grade", "bob", False),
+        ("grade", "ada", True),
+        ("undo", "ada l.", False),
+        ("grade", "ada l.", False),
+    ]
+    assert len({line["uid"] for line in audit}) == 4
+
+
+def test_notes_without_a_grade_stay_on_a_saved_page(tmp_path: Path) -> None:
+    page, _ = saved_page(tmp_path)
+    ada = Browser(tmp_path / "profile")
+    try:
+
+        def note() -> str:
+            return str(ada.find("#note").get_attribute("value"))
+
+        def count() -> str:
+            return str(ada.find("#count").text)
+
+        ada.driver.get(page.as_uri())
+        # Nobody has said a name yet: the note waits for the first one who does.
+        ada.find("#note").send_keys("one")
+        ada.find("#on").click()
+        assert note() == ""
+        ada.find("#back").click()
+        assert note() == "one"
+        call(ada, "ada")
+        assert "0 done; 1 note without a grade, in no file" in count()
+        ada.keys("j")
+        ada.find("#note").send_keys("two")
+        ada.find("#on").click()
+        assert "2 notes without a grade" in count()
+        # They are there after the page was left, and nobody else sees them.
+        ada.driver.get(page.as_uri())
+        assert (note(), "without a grade" in count()) == ("", False)
+        call(ada, "bob")
+        assert (note(), "without a grade" in count()) == ("", False)
+        call(ada, "ada")
+        assert (note(), "2 notes without a grade" in count()) == ("one", True)
+        ada.keys("4")
+        ada.wait_for("1 done; 1 note without a grade")
+        assert note() == "two"
+        # A corrected name takes them over, and saving says what is in no file.
+        call(ada, "ada l.")
+        ada.find("#rename").click()
+        ada.wait_for("1 done; 1 note without a grade")
+        saved = ada.downloads / "review-grades.jsonl"
+        ada.find("#save").click()
+        WebDriverWait(ada.driver, 60).until(lambda _: saved.exists())
+        rows = [json.loads(line) for line in saved.read_text(encoding="utf-8").splitlines()]
+        assert [(row["person"], row["item_id"], row["grade"], row["note"]) for row in rows] == [
+            ("ada l.", "q1/a", 4, "one")
+        ]
+        assert "1 done; 1 note without a grade" in count()
+        # A note that is taken back is none.
+        ada.find("#note").clear()
+        ada.keys("j")
+        assert "without a grade" not in count()
+    finally:
+        ada.driver.quit()
+
+
+def test_both_colour_schemes_are_readable_and_nothing_overflows_at_200_percent(
+    people: tuple[Browser, Browser], server: Server
+) -> None:
+    ada, _ = people
+    # Something is on every screen: a grade overridden, items of every kind of edit.
+    person = Person(server, "ada")
+    person.post("/grade", **CELL, grade="1")
+    person.post("/decide", **CELL, decision="override", reason="only in passing")
+    person.post("/bank", edit="item_edit", query="q1", key="q1/a", version="0", text="What is alpha?", weight="2")
+    person.post("/bank", edit="item_split", query="q1", key="q1/c", version="0", texts="What is c1?\nWhat is c2?")
+    person.post("/bank", edit="item_retire", query="q1", key="q1/d", version="0")
+    check_page(ada, SCREENS)
+
+
+def test_the_bank_is_edited_with_the_keyboard_alone(people: tuple[Browser, Browser], server: Server) -> None:
+    """Nothing is clicked: the tabulator moves, Enter and the space bar press, letters and arrows choose."""
+    ada, _ = people
+    seen = Person(server, "watcher")
+
+    def live() -> list[str]:
+        """The items as the page lists them, with what stands beside the texts."""
+        ada.open("bank?query=q1")
+        rows = ada.driver.find_elements(By.CSS_SELECTOR, "#items > li > p:first-child")
+        return [" | ".join(part for part in row.text.split("\n") if part) for row in rows]
+
+    def unfold(summary: str, text: str) -> None:
+        ada.open("bank?query=q1")
+        place = f"arguments[0].textContent.startsWith({summary!r}) && arguments[0].textContent.includes({text!r})"
+        for _ in range(200):
+            ada.press_keys(Keys.TAB)
+            if ada.driver.execute_script(f"return {place}", ada.driver.switch_to.active_element):
+                break
+        ada.press_keys(Keys.ENTER)
+
+    def replace_text(selector: str, text: str) -> None:
+        ada.tab_to(selector)
+        ActionChains(ada.driver).key_down(Keys.CONTROL).send_keys("a").key_up(Keys.CONTROL).send_keys(text).perform()
+
+    def enter_on(button: str, then: str) -> None:
+        ada.tab_to(button)
+        ada.press_keys(Keys.ENTER)
+        ada.wait_for(then)
+
+    # Reword, vital, weight, gold answers: one form, field after field.
+    unfold("Edit", "What is a?")
+    replace_text("#text-1", "What is alpha?")
+    ada.tab_to("#importance-1")
+    ada.press_keys("v")
+    ada.tab_to("#weight-1")
+    ada.press_keys("2.5")
+    ada.tab_to("#gold-1")
+    ada.press_keys("first", Keys.ENTER, "alpha")
+    enter_on("form:has(#text-1) button", "need regrading: 1")
+    assert live()[0] == "What is alpha? vital weight 2.5 needs regrading"
+    assert "(answers: <bdi>first; alpha</bdi>)" in seen.get("/bank", query="q1")
+    # Okay instead, and grades stay: the space bar ticks the box.
+    unfold("Edit", "What is b?")
+    replace_text("#text-2", "What is b!")
+    ada.tab_to("#importance-2")
+    ada.press_keys("o")
+    ada.tab_to("form:has(#text-2) input[name=same_meaning]")
+    ada.press_keys(Keys.SPACE)
+    enter_on("form:has(#text-2) button", "What is b!")
+    assert live()[1] == "What is b! okay"
+    # Split.
+    unfold("Split", "What is c?")
+    ada.tab_to("#split-3")
+    ActionChains(ada.driver).key_down(Keys.CONTROL).send_keys("a").key_up(Keys.CONTROL).perform()
+    ada.press_keys("What is c1?", Keys.ENTER, "What is c2?")
+    enter_on("form:has(#split-3) button", "need regrading: 3")
+    assert [row.split(" needs")[0] for row in live()][2:] == [
+        "What is c1? okay",
+        "What is c2? okay",
+        "What is d? vital",
+    ]
+    # Merge two of them.
+    ada.open("bank?query=q1")
+    for number in (3, 4):
+        ada.tab_to(f"#items > li:nth-child({number}) input[name=merge]")
+        ada.press_keys(Keys.SPACE)
+    ada.tab_to("#merge-text")
+    ada.press_keys("What are c1 and c2?")
+    enter_on("#merge button", "need regrading: 2")
+    # Retire, add.
+    ada.open("bank?query=q1")
+    enter_on("button[aria-label='Retire: What is d?']", "No longer in the bank")
+    ada.open("bank?query=q1")
+    ada.tab_to("#text-new")
+    ada.press_keys("What is new?")
+    enter_on("#add button", "need regrading: 3")
+    texts = [row.split(" needs")[0] for row in live()]
+    assert texts == ["What is alpha? vital weight 2.5", "What is b! okay", "What are c1 and c2? okay", "What is new?"]
+    # Undo, from the header.
+    enter_on("form[action='/undo'] button", "need regrading: 2")
+    assert len(live()) == 3

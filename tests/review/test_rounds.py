@@ -1,0 +1,171 @@
+"""Review after review on what the last one exported: the impact screen says what the leaderboard then says."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rubric_measures import NuggetW, RubricCover, RubricQrels
+from rubric_measures.base.entities import TestBank, make_item_id
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.signature import item_content
+from rubric_measures.formats.bank import BankEntry, bank_of_entries, load_bank, read_bank
+from rubric_measures.grades.grade_sets import GradeFilter
+from rubric_measures.grades.loading import consume_records
+from rubric_measures.leaderboards.scoring import score_records
+from rubric_measures.records.files import SelfRating, load_graded, write_graded
+from rubric_measures.review._impact import Impact, Scores, impact_of
+from rubric_measures.review.export import export_review
+from rubric_measures.review.review_data import Material, load_material
+from rubric_measures.review.store import ReviewStore
+from tests.example_records import grade_set, passage, write_lines
+
+MEASURES = [RubricCover(rel=4) @ 2, NuggetW @ 2, RubricQrels(measure="nDCG@3")]
+Sides = dict[str, dict[str, float | None]]
+
+
+def scores_of(graded: Path, bank: TestBank) -> Sides:
+    """measure -> run -> what `leaderboard --people override` says, to twelve digits."""
+    wanted = GradeFilter("model", people="override")
+    board = consume_records(lambda stream: score_records(stream, MEASURES, overall=False), graded, bank, wanted)
+    means = {str(measure): {run: row[str(measure)].mean for run, row in board.cells.items()} for measure in MEASURES}
+    return {name: {run: _rounded(mean) for run, mean in row.items()} for name, row in means.items()}
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 12)
+
+
+def side(impacts: list[Impact], name: str) -> Sides:
+    return {one.measure: {row.run_id: _rounded(getattr(row, name)) for row in one.rows} for one in impacts}
+
+
+def without(bank: Path, waiting: set[str]) -> TestBank:
+    """The bank without the items that wait: impact counts nothing of them."""
+    entries: list[BankEntry] = []
+    for entry in read_bank(bank):
+        items = [item for item in entry.items if item.given_id not in waiting]
+        entries.append(entry.model_copy(update={"items": items}))
+    return bank_of_entries(entries)
+
+
+def make_files(folder: Path, chance: random.Random) -> tuple[Path, Path]:
+    """Two queries of three items and three passages, by two graders; ids of q1's items are made of their texts."""
+    records: list[Any] = []
+    bank: list[Any] = []
+    for query_id in ("q1", "q2"):
+        texts = [f"What is {number} of {query_id}?" for number in range(3)]
+        ids = [make_item_id(query_id, text) if query_id == "q1" else f"{query_id}/{text[8]}" for text in texts]
+        items = [
+            {"question_id": one, "question_text": text, "importance": chance.choice(["vital", "okay"])}
+            for one, text in zip(ids, texts, strict=True)
+        ]
+        bank.append({"query_id": query_id, "query_text": "Query?", "items": items})
+        passages = []
+        for number in range(3):
+            failed = {one: "unparsed" for one in ids if chance.random() < 0.1}
+            sets = [
+                grade_set({one: chance.randint(0, 5) for one in ids if one not in failed}, status=failed),
+                grade_set(dict.fromkeys(ids, chance.randint(0, 5)), llm="other"),
+            ]
+            ranks = {run: 1 + (number + shift) % 3 for shift, run in enumerate(("one", "two", "three"))}
+            passages.append(passage(query_id, f"{query_id}-{number}", sets, ranks, chance.choice([None, 0, 2])))
+        records.append([query_id, passages])
+    return write_lines(folder / "graded.jsonl", records), write_lines(folder / "bank.jsonl", bank)
+
+
+def act(store: ReviewStore, material: Material, chance: random.Random) -> None:
+    """Something that a person may do: grades, edits of every kind, and taking back."""
+    person, snapshot = chance.choice(["ada", "bob"]), store.snapshot()
+    live = [state for state in snapshot.items.values() if not state.retired]
+    what = chance.choice(["grade"] * 4 + ["undo", "retire", "importance", "comma", "gold", "reword", "add", "split"])
+    state = chance.choice(live) if live else None
+    if what == "grade":
+        cell = chance.choice(material.cells)
+        grade, grader = chance.choice([0, 3, 5]), material.grade(cell).grade
+        store.grade(person, cell, grade, grader)
+        if grader not in (None, grade):
+            store.decide(person, cell, "override", grade, "why")
+    elif what == "undo":
+        store.undo(person)
+    elif what == "add":
+        # Words that some item had once.
+        item = chance.choice(list(snapshot.items.values())).history[0].item
+        store.edit(person, "item_add", {"query_id": item.query_id, "text": item.text, "importance": "okay"}, {})
+    elif state is not None:
+        text = state.item.text
+        payload: dict[str, Any] = {
+            "retire": {},
+            "importance": {"importance": chance.choice(["vital", "okay"])},
+            "comma": {"text": text.replace("What is", "What, then, is"), "same_meaning": True},
+            "gold": {"gold_answers": [chance.choice("xy")]},
+            "reword": {"text": f"{text} {chance.choice('ab')}"},
+            "split": {"texts": [text, f"part {chance.randint(0, 9)}"]},
+        }[what]
+        kind = f"item_{what if what in ('retire', 'split') else 'edit'}"
+        store.edit(person, kind, {"key": state.key, **payload}, {state.key: state.version})
+
+
+def regrade(graded: Path, bank: Path, waiting: set[str], chance: random.Random) -> Path:
+    """The records as the main grader leaves them when it graded anew what waits; the other one did not."""
+    items = {item.item_id: item for item in load_bank(bank)}
+    groups = load_graded(graded)
+    for group in groups:
+        ids = sorted(one for one in waiting if items[one].query_id == group.query_id)
+        for one in group.passages:
+            for number, entry in enumerate(one.exam_grades or ()):
+                if entry.llm != "model" or one.exam_grades is None:
+                    continue
+                ratings = [rating for rating in entry.self_ratings or () if rating.item_id not in ids]
+                ratings += [SelfRating(question_id=item_id, self_rating=chance.randint(0, 5)) for item_id in ids]
+                known = ((entry.model_extra or {}).get("provenance") or {}).get("regraded", {})
+                made = {"regraded": {**known, **{item_id: item_content(items[item_id]) for item_id in ids}}}
+                status = {name: said for name, said in (entry.item_status or {}).items() if name not in ids}
+                changes = {"self_ratings": ratings, "item_status": status, "provenance": made}
+                one.exam_grades[number] = entry.model_copy(update=changes)
+    path = graded.with_name("regraded.jsonl")
+    write_graded(path, groups)
+    return path
+
+
+def marks(bank: Path) -> set[str]:
+    items = [item for entry in read_bank(bank) for item in entry.items]
+    return {str(item.given_id) for item in items if isinstance(item.info, dict) and item.info.get("regrade")}
+
+
+@given(st.integers(0, 1 << 30))
+@settings(max_examples=15, deadline=None)
+def test_impact_is_the_leaderboard_on_the_export_review_after_review(seed: int) -> None:
+    chance = random.Random(seed)
+    with tempfile.TemporaryDirectory() as name:
+        graded, bank = make_files(Path(name), chance)
+        pending: set[str] = set()
+        for number in range(3):
+            material = load_material(graded, bank, GradeFilter("model"))
+            # What was not graded anew waits on; what was, waits no longer.
+            assert {item_id for _, item_id in material.waiting} == pending
+            scores = Scores(material, MEASURES)
+            with closing(ReviewStore(":memory:", material.bank, waiting=material.waiting)) as store:
+                for _ in range(chance.randint(0, 6)):
+                    with suppress(InputError):
+                        act(store, material, chance)
+                    impact_of(scores, store.snapshot())
+                impacts = impact_of(scores, store.snapshot())
+                assert impacts == impact_of(Scores(material, MEASURES), store.snapshot())
+                folder = Path(name) / str(number)
+                paths = export_review(store, material, str(bank), folder).paths
+            assert side(impacts, "before") == scores_of(graded, material.bank)
+            graded, bank, pending = Path(paths[0]), Path(paths[1]), set(impacts[0].waiting)
+            assert pending <= marks(bank)
+            counted = without(bank, pending)
+            if not len(counted):
+                return
+            assert side(impacts, "after") == scores_of(graded, counted)
+            if pending and chance.random() < 0.5:
+                graded, pending = regrade(graded, bank, pending, chance), set()

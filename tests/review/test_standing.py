@@ -1,0 +1,162 @@
+"""Queues, screens and saved pages follow edits of the bank: what left it is not asked for, and words are new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("jinja2")
+
+from rubric_measures import RubricCover
+from rubric_measures.cli import main
+from rubric_measures.review import _screens as screens
+from rubric_measures.review._events import CellKey
+from rubric_measures.review.export import export_review, import_grades
+from rubric_measures.review.queues import ORDERS, make_queue
+from rubric_measures.review.requests import Asked
+from rubric_measures.review.review_data import load_material
+from rubric_measures.review.session import QueueChoice, Review
+from rubric_measures.review.store import ReviewStore
+from tests.example_records import BANK, grade_set, passage, write_lines
+
+
+@pytest.fixture
+def review(tmp_path: Path) -> Iterator[Review]:
+    """q1: four items on three passages, of which two graders think differently everywhere; run two ranks only d1."""
+    passages = [
+        passage(
+            "q1",
+            f"d{number}",
+            [
+                grade_set({f"q1/{letter}": 5 for letter in "abcd"}),
+                grade_set({f"q1/{letter}": 0 for letter in "abcd"}, llm="other"),
+            ],
+            {"one": number, "two": 1} if number == 1 else {"one": number},
+        )
+        for number in (1, 2, 3)
+    ]
+    write_lines(tmp_path / "graded.jsonl", [["q1", passages]])
+    write_lines(tmp_path / "bank.jsonl", BANK)
+    material = load_material(tmp_path / "graded.jsonl", tmp_path / "bank.jsonl")
+    store = ReviewStore(tmp_path / "graded.jsonl.review.sqlite", material.bank)
+    measures = [RubricCover(rel=4) @ 20]
+    yield Review(material, store, measures, str(tmp_path / "bank.jsonl"), tmp_path)
+    store.close()
+
+
+def listed(review: Review, order: Any, size: int = 100) -> list[str]:
+    """The item of each entry; the queue that is kept and the one that is made for a file are the same."""
+    snapshot = review.store.snapshot()
+    queue = review.queue(QueueChoice(order, size=size), snapshot)
+    entries = list(queue.entries)
+    assert [queue.place(entry.cell) for entry in entries] == list(range(len(entries)))
+    made = make_queue(review.material, order, size=size, people=snapshot.grades, left=review.left(snapshot))
+    assert entries == list(made)
+    return sorted(entry.cell.item_id for entry in entries)
+
+
+def shown(review: Review, path: str, **fields: str) -> str:
+    screen: Any = getattr(screens, {"": "queue", "queue.html": "queue_file"}.get(path, path))
+    return str(screen(review, Asked(f"/{path}", fields, {}, "ada", "token")).content)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_items_that_count_no_more_leave_every_queue(review: Review, order: str) -> None:
+    store, first = review.store, listed(review, order)
+    assert set(first) == {"q1/a", "q1/b", "q1/c", "q1/d"}
+    # People's grades move entries of the queue of disagreement; those of items that left stay out as well.
+    store.grade("bob", CellKey("q1", "d1", "q1/a"), 2, 5)
+    store.decide("bob", CellKey("q1", "d1", "q1/a"), "override", 2, "half")
+    store.edit("ada", "item_retire", {"key": "q1/a"}, {"q1/a": 0})
+    assert set(listed(review, order)) == {"q1/b", "q1/c", "q1/d"}
+    store.edit("ada", "item_edit", {"key": "q1/b", "text": "What is beta?"}, {"q1/b": 0})
+    assert set(listed(review, order)) == {"q1/c", "q1/d"}
+    store.edit("ada", "item_edit", {"key": "q1/c", "gold_answers": ["x"]}, {"q1/c": 0})
+    assert set(listed(review, order)) == {"q1/d"}
+    store.edit("ada", "item_edit", {"key": "q1/d", "text": "What is d ?", "same_meaning": True}, {"q1/d": 0})
+    assert set(listed(review, order)) == {"q1/d"}
+    store.edit("ada", "item_split", {"key": "q1/d", "texts": ["d1?", "d2?"]}, {"q1/d": store.events()[-1].event_id})
+    assert listed(review, order) == [] and "Nothing to check" in shown(review, "", order=order)
+    # All comes back when it is taken back, or given back.
+    for _ in range(5):
+        store.undo("ada")
+    assert listed(review, order) == first
+
+
+def test_an_audit_sample_is_filled_up_from_the_items_that_count(review: Review) -> None:
+    before = listed(review, "audit", 6)
+    assert len(before) == 6
+    review.store.edit("ada", "item_merge", {"keys": ["q1/a", "q1/b"], "text": "both?"}, {"q1/a": 0, "q1/b": 0})
+    # Six grades are left: two items on three passages.
+    assert listed(review, "audit", 6) == ["q1/c"] * 3 + ["q1/d"] * 3
+
+
+def test_screens_and_saved_pages_have_the_words_of_now(review: Review, tmp_path: Path) -> None:
+    place = {"order": "query", "q": "q1", "d": "d1", "i": "q1/a"}
+    edit = {"key": "q1/a", "text": "What is an A?", "same_meaning": True}
+    review.store.edit("bob", "item_edit", edit, {"q1/a": 0})
+    command = ["review", review.material.path, "--bank", review.bank_path, "--order", "query"]
+    assert main([*command, "--export-queue", str(tmp_path / "queue.html")]) == 0
+    pages = [shown(review, "", order="query"), shown(review, "check", **place)]
+    pages += [shown(review, "queue.html", order="query"), (tmp_path / "queue.html").read_text(encoding="utf-8")]
+    assert [("What is an A?" in page, "What is a?" in page) for page in pages] == [(True, False)] * 4
+    # So have the lists of what people did.
+    cell = CellKey("q1", "d1", "q1/a")
+    review.store.grade("ada", cell, 2, 5)
+    review.store.decide("ada", cell, "override", 2, "half")
+    for path in ("impact", "progress"):
+        page = shown(review, path)
+        assert "What is an A?" in page[page.rindex("<h2") :] and "What is a?" not in page[page.rindex("<h2") :], path
+    review.store.undo("ada")
+    review.store.undo("ada")
+    # Reworded to mean something else: the grades were given to the old words, which are shown with them.
+    version = review.store.snapshot().items["q1/a"].version
+    review.store.edit("bob", "item_edit", {"key": "q1/a", "text": "What is not a?"}, {"q1/a": version})
+    page = shown(review, "check", **place)
+    assert "This item was reworded since" in page and "What is a?" in page and "What is not a?" not in page
+    assert main([*command, "--export-queue", str(tmp_path / "queue.html")]) == 0
+    assert "q1/a" not in (tmp_path / "queue.html").read_text(encoding="utf-8")
+
+
+def test_an_import_says_how_many_grades_count_no_more(
+    review: Review, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    line = {"person": "zoe", "time": "2026-01-01T00:00:00+00:00", "query_id": "q1", "doc_id": "d1", "grade": 5}
+    items = ["q1/a", "q1/b", "q1/c"]
+    write_lines(tmp_path / "in.jsonl", [{**line, "item_id": item, "uid": item} for item in items])
+    review.store.edit("bob", "item_retire", {"key": "q1/a"}, {"q1/a": 0})
+    review.store.edit("bob", "item_edit", {"key": "q1/b", "gold_answers": ["x"]}, {"q1/b": 0})
+    assert import_grades(tmp_path / "in.jsonl", review.store, review.material) == (3, 3)
+    (note,) = (record.getMessage() for record in caplog.records)
+    assert note.startswith("2 grades of the file are of items that left the bank, or wait for grades anew")
+    # Kept all the same: they count again when the edits are taken back.
+    assert {cell.item_id for cell in review.store.snapshot().grades} == set(items)
+
+
+def test_an_export_says_how_many_grades_count_no_more(review: Review, tmp_path: Path) -> None:
+    for person, item, grade in (("ada", "q1/a", 5), ("bob", "q1/a", 5), ("ada", "q1/b", 5), ("ada", "q1/c", 5)):
+        review.store.grade(person, CellKey("q1", "d1", item), grade, 5)
+    # Undecided is no grade, and no export has it.
+    review.store.grade("ada", CellKey("q1", "d2", "q1/a"), None, 5)
+
+    def exported(place: str) -> list[str]:
+        made = export_review(review.store, review.material, str(tmp_path / "bank.jsonl"), tmp_path / place)
+        return [note for note in made.notes if "do not count" in note]
+
+    assert exported("before") == []
+    review.store.edit("bob", "item_retire", {"key": "q1/a"}, {"q1/a": 0})
+    review.store.edit("bob", "item_edit", {"key": "q1/b", "gold_answers": ["x"]}, {"q1/b": 0})
+    (note,) = exported("after")
+    assert note.startswith("3 grades of the export are of items that left the bank, or wait for grades anew")
+    # Grades of an earlier review, too: those of the first export, beside one given now.
+    material = load_material(tmp_path / "before" / "graded.jsonl.gz", tmp_path / "before" / "bank.jsonl")
+    with closing(ReviewStore(tmp_path / "second.sqlite", material.bank)) as store:
+        store.grade("ada", CellKey("q1", "d1", "q1/a"), 5, 5, blind=False)
+        store.grade("ada", CellKey("q1", "d3", "q1/a"), 5, 5)
+        store.edit("bob", "item_retire", {"key": "q1/a"}, {"q1/a": 0})
+        made = export_review(store, material, str(tmp_path / "before" / "bank.jsonl"), tmp_path / "third")
+    assert [note.partition(" are ")[0] for note in made.notes] == ["3 grades of the export"]

@@ -1,0 +1,1232 @@
+"""The state of a review without its page: events, versions, undo, queues, impact, agreement, files, access."""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rubric_measures import NuggetW, RubricCover
+from rubric_measures.base.entities import RubricItem, TestBank, make_item_id
+from rubric_measures.base.errors import FormatError, InputError, MeasureError, UnknownNameError
+from rubric_measures.cli import main
+from rubric_measures.formats.autojudge import bank_of_nugget_banks, read_nugget_banks
+from rubric_measures.formats.bank import bank_entries, load_bank, read_bank
+from rubric_measures.grades.grade_sets import GradeFilter
+from rubric_measures.records.files import load_graded
+from rubric_measures.review._agreement import agreement_rows, progress_rows
+from rubric_measures.review._bank_formats import bank_formats
+from rubric_measures.review._edited_bank import edited_entries
+from rubric_measures.review._events import CellKey, Event
+from rubric_measures.review._impact import Scores, changed_cells, impact_of
+from rubric_measures.review._impact_items import ItemImpacts, ItemScores
+from rubric_measures.review._marking import mark_words
+from rubric_measures.review._replay import fold
+from rubric_measures.review._stale_items import left_items
+from rubric_measures.review.export import (
+    audit_lines,
+    corrected_groups,
+    export_review,
+    import_grades,
+    inside,
+)
+from rubric_measures.review.queues import (
+    ORDERS,
+    AmendedQueue,
+    CellQueue,
+    QueueEntry,
+    audit_sample,
+    by_disagreement,
+    by_influence,
+    make_queue,
+    spread_of,
+)
+from rubric_measures.review.review_data import Material, load_material
+from rubric_measures.review.safety import Access, check_bind, host_name, is_loopback
+from rubric_measures.review.session import QueueChoice, Review
+from rubric_measures.review.store import ConflictError, ReviewStore
+from tests.example_records import BANK, grade_set, passage, write_lines
+
+A, B = CellKey("q1", "d1", "q1/a"), CellKey("q1", "d1", "q1/b")
+
+
+_OPEN: list[ReviewStore] = []
+
+
+def open_store(path: Path | str, bank: TestBank) -> ReviewStore:
+    """A store that is closed when the test ends."""
+    _OPEN.append(ReviewStore(path, bank))
+    return _OPEN[-1]
+
+
+@pytest.fixture(autouse=True)
+def _close_stores() -> Iterator[None]:
+    yield
+    while _OPEN:
+        _OPEN.pop().close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """q1: a second grader says 1 where the first says 4 (item a of d1), and the same elsewhere."""
+    records = [
+        [
+            "q1",
+            [
+                passage(
+                    "q1",
+                    "d1",
+                    [grade_set({"q1/a": 4, "q1/b": 1, "q1/c": 0}), grade_set({"q1/a": 1, "q1/b": 1}, llm="other")],
+                    {"one": 1},
+                    2,
+                ),
+                passage("q1", "d2", [grade_set({"q1/a": 0, "q1/b": 5, "q1/c": 0})], {"one": 2, "two": 1}, 0),
+            ],
+        ],
+        ["q2", [passage("q2", "d3", [grade_set({"q2/a": 5})], {"one": 1}, 3)]],
+    ]
+    write_lines(tmp_path / "graded.jsonl.gz", records)
+    write_lines(tmp_path / "bank.jsonl", BANK)
+    return tmp_path
+
+
+@pytest.fixture
+def material(folder: Path) -> Material:
+    return load_material(folder / "graded.jsonl.gz", folder / "bank.jsonl")
+
+
+@pytest.fixture
+def store(folder: Path, material: Material) -> ReviewStore:
+    return open_store(folder / "state.sqlite", material.bank)
+
+
+def texts(store: ReviewStore, query_id: str = "q1") -> list[str]:
+    return [state.item.text for state in store.snapshot().live(query_id)]
+
+
+def test_material_is_of_the_first_grader_and_knows_the_others(material: Material) -> None:
+    assert material.grader.startswith("model ") and len(material.graders) == 2
+    assert material.grade(A).grade == 4
+    assert sorted(material.queries["q1"].others("d1", "q1/a").values()) == [1, 4]
+    # 3 items × 2 passages of q1, 1 of q2.
+    assert len(material.cells) == 7
+    for cell in (CellKey("q9", "d1", "x"), CellKey("q1", "d9", "x"), CellKey("q1", "d1", "x")):
+        with pytest.raises(UnknownNameError):
+            material.grade(cell)
+
+
+def test_another_grader_can_be_chosen_and_people_in_the_file_are_not_reviewed(folder: Path) -> None:
+    other = load_material(folder / "graded.jsonl.gz", folder / "bank.jsonl", GradeFilter(llm="other"))
+    assert other.grade(A).grade == 1 and len(other.cells) == 2
+    records = [["q1", [passage("q1", "d1", [grade_set({"q1/a": 0}, llm="human:ada"), grade_set({"q1/a": 3})])]]]
+    write_lines(folder / "people.jsonl", records)
+    found = load_material(folder / "people.jsonl", folder / "bank.jsonl")
+    assert found.grade(A).grade == 3 and found.graders == ["model"]
+
+
+def test_grades_agree_wait_for_a_decision_or_stay_undecided(store: ReviewStore) -> None:
+    store.grade("ada", A, 4, 4)
+    store.grade("ada", B, 3, 1)
+    said = store.snapshot().grades
+    assert (said[A]["ada"].decision, said[A]["ada"].final) == ("agree", 4)
+    assert (said[B]["ada"].decision, said[B]["ada"].final) == ("", None)
+    store.decide("ada", B, "override", 3, " stated twice ")
+    assert (store.snapshot().grades[B]["ada"].final, store.snapshot().grades[B]["ada"].reason) == (3, "stated twice")
+    store.grade("bob", B, None, 1)
+    assert store.snapshot().grades[B]["bob"].final is None
+    assert store.snapshot().final(B) == 3
+
+
+@pytest.mark.parametrize("wrong", [-1, 6])
+def test_grades_outside_of_the_scale_and_hasty_decisions_are_refused(store: ReviewStore, wrong: int) -> None:
+    with pytest.raises(InputError, match="0 to 5"):
+        store.grade("ada", A, wrong, 4)
+    with pytest.raises(InputError, match="your own grade"):
+        store.decide("ada", A, "accept", 4, "")
+    with pytest.raises(InputError, match="why"):
+        store.decide("ada", A, "override", 4, " ")
+    with pytest.raises(InputError, match="accept or override"):
+        store.decide("ada", A, "maybe", 4, "x")
+    assert store.events() == []
+    # Undecided is no grade of one's own either.
+    store.grade("ada", A, None, 4)
+    for decision in ("accept", "override"):
+        with pytest.raises(InputError, match="your own grade"):
+            store.decide("ada", A, decision, 4, "x")
+    assert store.snapshot().final(A) is None
+
+
+def test_a_reworded_item_has_a_new_id_and_a_corrected_one_keeps_its_grades(store: ReviewStore) -> None:
+    store.edit("ada", "item_edit", {"key": "q1/a", "text": "What is alpha?"}, {"q1/a": 0})
+    state = store.snapshot().items["q1/a"]
+    assert state.item.item_id == make_item_id("q1", "What is alpha?") and state.regrade
+    store.edit("ada", "item_edit", {"key": "q1/b", "text": "What is b ?", "same_meaning": True}, {"q1/b": 0})
+    state = store.snapshot().items["q1/b"]
+    assert (state.item.item_id, state.item.text, state.regrade) == ("q1/b", "What is b ?", False)
+    store.edit("ada", "item_edit", {"key": "q1/c", "importance": "vital", "weight": 2.0}, {"q1/c": 0})
+    state = store.snapshot().items["q1/c"]
+    assert (state.item.importance, state.item.weight, state.regrade) == ("vital", 2.0, False)
+    store.edit("ada", "item_edit", {"key": "q1/d", "gold_answers": ["x"]}, {"q1/d": 0})
+    state = store.snapshot().items["q1/d"]
+    assert (state.item.item_id, state.item.gold_answers, state.regrade) == ("q1/d", ("x",), True)
+    assert [version.person for version in state.history] == ["", "ada"]
+
+
+def test_split_and_merge_keep_place_and_properties(store: ReviewStore) -> None:
+    store.edit("ada", "item_split", {"key": "q1/a", "texts": ["one?", "two?"]}, {"q1/a": 0})
+    assert texts(store) == ["one?", "two?", "What is b?", "What is c?", "What is d?"]
+    assert [state.item.importance for state in store.snapshot().live("q1")][:2] == ["vital", "vital"]
+    # okay and vital merged are vital; the new item stands where the last of them stood.
+    store.edit("bob", "item_merge", {"keys": ["q1/c", "q1/d"], "text": "c and d?"}, {"q1/c": 0, "q1/d": 0})
+    assert texts(store) == ["one?", "two?", "What is b?", "c and d?"]
+    assert store.snapshot().live("q1")[-1].item.importance == "vital"
+    store.undo("bob")
+    store.undo("ada")
+    assert texts(store) == ["What is a?", "What is b?", "What is c?", "What is d?"]
+    assert not store.snapshot().edited
+
+
+def test_a_stale_edit_changes_nothing_and_names_the_item(store: ReviewStore) -> None:
+    store.edit("ada", "item_edit", {"key": "q1/a", "text": "new?"}, {"q1/a": 0})
+    with pytest.raises(ConflictError) as caught:
+        store.edit("bob", "item_retire", {"key": "q1/a"}, {"q1/a": 0})
+    assert caught.value.keys == ("q1/a",) and len(store.events()) == 1
+    with pytest.raises(ConflictError):
+        store.edit("bob", "item_merge", {"keys": ["q1/a", "q1/b"], "text": "x"}, {"q1/a": 0, "q1/b": 0})
+    version = store.snapshot().items["q1/a"].version
+    store.edit("bob", "item_retire", {"key": "q1/a"}, {"q1/a": version})
+    with pytest.raises(ConflictError):
+        store.edit("ada", "item_edit", {"key": "q1/a", "text": "again?"}, {"q1/a": version})
+    with pytest.raises(InputError, match="bob changed the same item later"):
+        store.undo("ada")
+
+
+def test_what_is_computed_ahead_breaks_nothing_where_it_cannot_be_computed(
+    folder: Path, material: Material, store: ReviewStore
+) -> None:
+    review = Review(material, store, [NuggetW @ 5], str(folder / "bank.jsonl"), folder)
+    store.edit("ada", "item_edit", {"key": "q1/a", "importance": None}, {"q1/a": 0})
+    # After an answer nobody listens; whoever asks for the impact is told.
+    review.catch_up()
+    with pytest.raises(MeasureError, match="importance"):
+        review.impact(store.snapshot())
+    store.undo("ada")
+    review.catch_up()
+    assert review.impact(store.snapshot())[0].measure == "NuggetW@5"
+
+
+def test_a_text_stands_once_in_a_query(store: ReviewStore) -> None:
+    for kind, payload, expected in [
+        ("item_add", {"query_id": "q1", "text": "new?"}, {}),
+        ("item_edit", {"key": "q1/a", "text": "other?"}, {"q1/a": 0}),
+    ]:
+        store.edit("ada", kind, payload, expected)
+    for text in ("new?", "other?"):
+        with pytest.raises(InputError, match="already"):
+            store.edit("ada", "item_add", {"query_id": "q1", "text": text}, {})
+    with pytest.raises(InputError, match="same text"):
+        store.edit("ada", "item_split", {"key": "q1/b", "texts": ["x?", "x?"]}, {"q1/b": 0})
+    with pytest.raises(InputError, match="needs a text"):
+        store.edit("ada", "item_add", {"query_id": "q1", "text": " "}, {})
+
+
+def test_words_that_an_item_left_behind_can_be_used_again(tmp_path: Path) -> None:
+    item = RubricItem(make_item_id("q", "old?"), "q", "old?")
+    store = open_store(tmp_path / "s.sqlite", TestBank.from_items([item]))
+    store.edit("ada", "item_edit", {"key": item.item_id, "text": "new?"}, {item.item_id: 0})
+    store.edit("bob", "item_add", {"query_id": "q", "text": "old?"}, {})
+    assert sorted(texts(store, "q")) == ["new?", "old?"]
+    # Taking back ada's rewording would make two items of the old words.
+    with pytest.raises(InputError, match="cannot be taken back"):
+        store.undo("ada")
+    assert store.undo("bob") is not None and store.undo("ada") is not None
+    assert texts(store, "q") == ["old?"]
+    assert store.undo("ada") is None
+
+
+def test_words_that_an_item_left_behind_have_their_grades_again(tmp_path: Path) -> None:
+    item_id, text = make_item_id("q1", "old?"), "old?"
+    graded = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [grade_set({item_id: 5})], {"one": 1})]]])
+    items = [{"query_id": "q1", "question_text": text, "gold_answers": ["x"]}]
+    bank = write_lines(tmp_path / "b.jsonl", [{"query_id": "q1", "items": items}])
+    material = load_material(graded, bank)
+    store = open_store(tmp_path / "s.sqlite", material.bank)
+    store.edit("ada", "item_edit", {"key": item_id, "text": "new?"}, {item_id: 0})
+    for gold, regrade in ((["x"], False), (["y"], True)):
+        store.edit("bob", "item_add", {"query_id": "q1", "text": text, "gold_answers": gold}, {})
+        snapshot = store.snapshot()
+        assert [(state.item.text, state.regrade) for state in snapshot.live("q1")] == [("new?", True), (text, regrade)]
+        assert set(left_items(snapshot)) == ({("q1", item_id)} if regrade else set())
+        (impact,) = impact_of(Scores(material, [RubricCover(rel=4) @ 1]), snapshot)
+        assert [row.after for row in impact.rows] == [None if regrade else 1.0]
+        (entry,) = edited_entries(read_bank(bank), material.bank, snapshot)
+        assert [isinstance(item.info, dict) and item.info["regrade"] for item in entry.items] == [True, regrade]
+        store.undo("bob")
+
+
+def test_state_survives_and_two_stores_on_one_file_see_each_other(folder: Path, material: Material) -> None:
+    one, two = (open_store(folder / "state.sqlite", material.bank) for _ in range(2))
+    one.grade("ada", A, 2, 4)
+    assert two.snapshot().grades[A]["ada"].first == 2
+    two.edit("bob", "item_retire", {"key": "q1/a"}, {"q1/a": 0})
+    with pytest.raises(ConflictError):
+        one.edit("ada", "item_edit", {"key": "q1/a", "text": "x?"}, {"q1/a": 0})
+    assert one.secret() == two.secret()
+    one.close()
+    two.close()
+    assert len(open_store(folder / "state.sqlite", material.bank).events()) == 2
+
+
+def test_undo_passes_over_what_others_built_on(store: ReviewStore) -> None:
+    store.edit("ada", "item_edit", {"key": "q1/b", "text": "What is b?", "weight": 2.0}, {"q1/b": 0})
+    store.grade("ada", A, 2, 4)
+    mine = store.edit("ada", "item_edit", {"key": "q1/a", "text": "What is alpha?"}, {"q1/a": 0})
+    store.edit("bob", "item_edit", {"key": "q1/a", "text": "What is A?"}, {"q1/a": mine.event_id})
+    # Ada's newest action is part of Bob's text by now: the one before it goes, and what stays is named.
+    done = store.undo("ada")
+    assert done is not None and (done.event.kind, done.passed_over) == ("grade", [mine])
+    assert A not in store.snapshot().grades and texts(store)[0] == "What is A?"
+    assert store.events()[-1].payload == {"event": done.event.event_id, "passed_over": [mine.event_id]}
+    done = store.undo("ada")
+    assert (
+        done is not None and done.event.payload["key"] == "q1/b" and store.snapshot().items["q1/b"].item.weight is None
+    )
+    # Nothing else is left: now it is said who is in the way, and nothing is written.
+    with pytest.raises(InputError, match="cannot be taken back: bob changed the same item later"):
+        store.undo("ada")
+    assert [event.kind for event in store.events()].count("undo") == 2
+    # Once Bob takes his own back, Ada's is free again.
+    done = store.undo("bob")
+    assert done is not None and done.passed_over == []
+    done = store.undo("ada")
+    assert done is not None and done.event == mine and texts(store)[0] == "What is a?"
+
+
+def test_undo_passes_over_what_later_changes_need(tmp_path: Path) -> None:
+    one, two = (RubricItem(make_item_id("q", text), "q", text) for text in ("one?", "two?"))
+    store = open_store(tmp_path / "s.sqlite", TestBank.from_items([one, two]))
+    store.grade("ada", CellKey("q", "d", one.item_id), 2, 4)
+    store.edit("ada", "item_edit", {"key": one.item_id, "text": "three?"}, {one.item_id: 0})
+    # Bob uses the words that Ada's edit left behind; without the edit two items would have the same text.
+    store.edit("bob", "item_edit", {"key": two.item_id, "text": "one?"}, {two.item_id: 0})
+    done = store.undo("ada")
+    assert done is not None and done.event.kind == "grade" and len(done.passed_over) == 1
+    with pytest.raises(InputError, match="later changes build on it"):
+        store.undo("ada")
+    assert texts(store, "q") == ["three?", "one?"]
+
+
+def test_undo_passes_over_lines_of_a_page_that_never_counted(
+    folder: Path, material: Material, store: ReviewStore
+) -> None:
+    store.grade("zoe", B, 5, 1)
+    store.grade("zoe", A, 4, 4)
+    line = {"person": "zoe", "time": "2020-01-01T00:00:00+00:00", "grade": 0}
+    write_lines(folder / "in.jsonl", [{**line, **A._asdict(), "uid": "1"}])
+    import_grades(folder / "in.jsonl", store, material)
+    # The page's line is the newest event, but Zoe's own later grade stands in its way: that one is her last action.
+    done = store.undo("zoe")
+    assert done is not None and (done.event.payload["item_id"], done.event.payload["grade"]) == ("q1/a", 4)
+    # Without it the page's line counts, and is the next one to go.
+    assert store.snapshot().grades[A]["zoe"].grade == 0
+    done = store.undo("zoe")
+    assert done is not None and done.event.payload["grade"] == 0 and A not in store.snapshot().grades
+    done = store.undo("zoe")
+    assert done is not None and done.event.payload["item_id"] == "q1/b" and store.undo("zoe") is None
+
+
+def test_of_many_editors_at_once_exactly_one_wins(folder: Path, material: Material) -> None:
+    stores = [open_store(folder / "state.sqlite", material.bank) for _ in range(6)]
+    won, lost = [], []
+
+    def edit(number: int) -> None:
+        try:
+            stores[number].edit(f"p{number}", "item_edit", {"key": "q1/a", "text": f"{number}?"}, {"q1/a": 0})
+            won.append(number)
+        except ConflictError:
+            lost.append(number)
+
+    threads = [threading.Thread(target=edit, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(won), len(lost)) == (1, 5)
+    assert stores[0].snapshot().items["q1/a"].item.text == f"{won[0]}?"
+
+
+class _Watched:
+    """A connection that says when it begins to write."""
+
+    def __init__(self, connection: sqlite3.Connection, begins: threading.Semaphore) -> None:
+        self._connection, self._begins = connection, begins
+
+    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+        if sql == "begin immediate":
+            self._begins.release()
+        return self._connection.execute(sql, *values)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
+def test_who_waits_to_write_keeps_nobody_from_reading(folder: Path, store: ReviewStore) -> None:
+    begins, finished = threading.Semaphore(0), threading.Event()
+    store._connection = _Watched(store._connection, begins)  # type: ignore[assignment]
+
+    def write() -> None:
+        store.grade("ada", A, 4, 4)
+        finished.set()
+
+    other = sqlite3.connect(folder / "state.sqlite", isolation_level=None)
+    writer = threading.Thread(target=write)
+    try:
+        other.execute("begin immediate")
+        writer.start()
+        for _ in range(2):
+            # It waits for the file, and others read meanwhile; it would be done, or have given up, otherwise.
+            assert begins.acquire(timeout=60)
+            assert store.snapshot().grades == {} and writer.is_alive() and not finished.is_set()
+    finally:
+        other.execute("rollback")
+        other.close()
+        writer.join(60)
+    assert finished.is_set() and store.snapshot().grades[A]["ada"].grade == 4
+
+
+def test_a_file_that_is_no_state_is_refused(folder: Path, material: Material) -> None:
+    with pytest.raises(InputError, match="cannot be used as the state"):
+        open_store(folder / "bank.jsonl", material.bank)
+
+
+_STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["ada", "bob"]),
+        st.sampled_from(["edit", "add", "retire", "split", "merge", "grade", "undo"]),
+        st.integers(0, 5),
+    ),
+    max_size=14,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(_STEPS)
+def test_what_is_undone_was_never_done(steps: list[tuple[str, str, int]]) -> None:
+    """After any actions of two people, the state is that of the events which nobody took back; no key is ever lost."""
+    bank = TestBank.from_items([RubricItem(make_item_id("q", f"{n}?"), "q", f"{n}?") for n in range(3)])
+    store = open_store(":memory:", bank)
+    for person, what, number in steps:
+        live = store.snapshot().live("q")
+        state = live[number % len(live)] if live else None
+        try:
+            if what == "undo":
+                store.undo(person)
+            elif what == "grade":
+                store.grade(person, CellKey("q", "d", "i"), number, 3)
+            elif what == "add":
+                store.edit(person, "item_add", {"query_id": "q", "text": f"{number}?"}, {})
+            elif state is not None and what == "edit":
+                payload = {"key": state.key, "text": f"{number + 1}?"}
+                store.edit(person, "item_edit", payload, {state.key: state.version})
+            elif state is not None and what == "retire":
+                store.edit(person, "item_retire", {"key": state.key}, {state.key: state.version})
+            elif state is not None and what == "split":
+                payload = {"key": state.key, "texts": [f"{number}a?", f"{number}b?"]}
+                store.edit(person, "item_split", payload, {state.key: state.version})
+            elif len(live) > 1 and what == "merge":
+                expected = {one.key: one.version for one in live[:2]}
+                store.edit(person, "item_merge", {"keys": list(expected), "text": f"{number}m?"}, expected)
+        except InputError:
+            continue
+    events, snapshot = store.events(), store.snapshot()
+    kept = [event for event in events if event.kind != "undo" and event.event_id not in snapshot.undone]
+    again = fold(kept, bank)
+    assert again.items == snapshot.items and again.grades == snapshot.grades
+    assert {item.item_id for item in bank} <= set(snapshot.items)
+    ids = [state.item.item_id for state in snapshot.live("q")]
+    assert len(ids) == len(set(ids))
+
+
+def test_queues(material: Material, store: ReviewStore) -> None:
+    entries = by_disagreement(material)
+    assert [(entry.cell, entry.score) for entry in entries] == [(A, 2)]
+    # A person who says 5 for b of d1, where both graders say 1, makes it a disagreement as far as the other (4 and 3
+    # apart, both 3 or more); one who says 3 makes it a smaller one.
+    cell = CellKey("q1", "d1", "q1/c")
+    for about, grade in ((B, 5), (cell, 2)):
+        store.grade("ada", about, grade, material.grade(about).grade)
+        store.decide("ada", about, "override", grade, "clear")
+    people = store.snapshot().grades
+    found = make_queue(material, "disagreement", people=people)
+    assert [(entry.cell, entry.score) for entry in found] == [(A, 2), (B, 2), (cell, 1)]
+    first, more = audit_sample(material, 7, 3), audit_sample(material, 7, 5)
+    assert first == more[:3] and audit_sample(material, 8, 7) != audit_sample(material, 7, 7)
+    assert {entry.cell for entry in audit_sample(material, 1, 100)} == set(material.cells)
+    assert {entry.cell.query_id for entry in make_queue(material, "query", query_id="q2")} == {"q2"}
+
+
+def test_the_queue_of_a_query_is_the_part_of_the_whole_queue(tmp_path: Path) -> None:
+    chance = random.Random(3)
+    records = []
+    for name in ("q1", "q2", "q3"):
+        ids = [f"{name}/{letter}" for letter in "abcd"]
+        passages = [
+            passage(
+                name,
+                f"{name}-d{number}",
+                [
+                    grade_set({item_id: chance.randrange(6) for item_id in ids}),
+                    grade_set({item_id: chance.randrange(6) for item_id in ids[1:]}, llm="other"),
+                ],
+                {"one": number, "two": 9 - number} if number % 2 else {"one": number},
+            )
+            for number in range(6)
+        ]
+        records.append([name, passages])
+    bank = [
+        {
+            "query_id": name,
+            "items": [{"query_id": name, "question_id": f"{name}/{x}", "question_text": x} for x in "abcd"],
+        }
+        for name in ("q1", "q2", "q3")
+    ]
+    write_lines(tmp_path / "g.jsonl", records)
+    write_lines(tmp_path / "b.jsonl", bank)
+    material = load_material(tmp_path / "g.jsonl", tmp_path / "b.jsonl")
+    for order in ORDERS:
+        whole = make_queue(material, order, size=1000)
+        assert whole and [whole[at] for at in range(-len(whole), 0)] == list(whole) == whole[:]
+        for query_id in material.queries:
+            part = make_queue(material, order, query_id=query_id, size=1000)
+            assert list(part) == [entry for entry in whole if entry.cell.query_id == query_id]
+            if isinstance(part, CellQueue):
+                assert [part.place(entry.cell) for entry in part] == list(range(len(part)))
+                assert all(
+                    part.place(cell) is None for cell in material.cells if cell not in {one.cell for one in part}
+                )
+        assert list(make_queue(material, order, query_id="q9")) == []
+
+
+def test_influence_counts_pairs_of_runs_that_a_grade_moves(material: Material) -> None:
+    # Runs: one ranks d1, d2 of q1 and d3 of q2; two ranks d2 of q1. rel 4, |R_q1| = 4, |R_q2| = 1.
+    # (d1, a): only cover in one; two does not rank d1: 1 of 2 runs, 1 * 1 / 4.
+    # (d2, a): not covered by two (a cover would move it); one has a from d1: 1 * 1 / 4.
+    # (d1, b): one has b from d2, so a second cover moves nothing. (d2, b): only cover in both: 2 * 0 = 0.
+    # (d1, c): uncovered, moves one only: 1/4. (d2, c): moves both: 0. (d3, q2/a): moves one only: 1 * 1 / 1.
+    found = {entry.cell: entry.score for entry in by_influence(material)}
+    assert found == {
+        CellKey("q2", "d3", "q2/a"): 1.0,
+        A: 0.25,
+        CellKey("q1", "d1", "q1/c"): 0.25,
+        CellKey("q1", "d2", "q1/a"): 0.25,
+    }
+
+
+def test_influence_passes_over_ranks_without_a_record(tmp_path: Path) -> None:
+    # One ranks d2 third, two ranks d4 second; what stands above them has no record.
+    lines = [["q1", [passage("q1", "d2", [grade_set({"q1/a": 5})], {"one": 3})]]]
+    lines[0][1].append(passage("q1", "d4", [grade_set({"q1/a": 0})], {"two": 2}))
+    write_lines(tmp_path / "graded.jsonl", lines)
+    write_lines(tmp_path / "bank.jsonl", BANK)
+    found = by_influence(load_material(tmp_path / "graded.jsonl", tmp_path / "bank.jsonl"))
+    # Each grade decides one run of two: 1 * 1 / 4.
+    assert {entry.cell.doc_id: entry.score for entry in found} == {"d2": 0.25, "d4": 0.25}
+
+
+def test_impact_before_and_after(material: Material, store: ReviewStore) -> None:
+    scores = Scores(material, [RubricCover(rel=4) @ 20])
+    # one: q1 2/4, q2 1/1, q3 0 (one item, nothing graded): 1.5 / 3. two: q1 1/4, else 0: 0.25 / 3.
+    (same,) = impact_of(scores, store.snapshot())
+    assert [(row.run_id, row.before, row.after, row.change) for row in same.rows] == [
+        ("one", 0.5, 0.5, 0),
+        ("two", pytest.approx(0.25 / 3), pytest.approx(0.25 / 3), 0),
+    ]
+    # d1 does not state a after all, and q2 is retired as a whole: q1 1/4 for both runs, of two queries.
+    store.grade("ada", A, 0, 4)
+    store.decide("ada", A, "override", 0, "no")
+    store.edit("ada", "item_retire", {"key": "q2/a"}, {"q2/a": 0})
+    (after,) = impact_of(scores, store.snapshot())
+    assert [(row.run_id, row.after, row.rank_before, row.rank_after) for row in after.rows] == [
+        ("one", 0.125, 1, 1),
+        ("two", 0.125, 2, 1),
+    ]
+    assert (after.grades_changed, after.items_before, after.items_after) == (1, 6, 5)
+    assert changed_cells(material, store.snapshot()) == [(A, 4, 0)]
+    # A grade of an item that is retired, or waits, changes nothing.
+    for cell in (CellKey("q2", "d3", "q2/a"), B):
+        store.grade("ada", cell, 3, material.grade(cell).grade)
+        store.decide("ada", cell, "override", 3, "no")
+    store.edit("ada", "item_edit", {"key": "q1/b", "gold_answers": ["x"]}, {"q1/b": 0})
+    (still,) = impact_of(scores, store.snapshot())
+    assert (still.grades_changed, changed_cells(material, store.snapshot())) == (1, [(A, 4, 0)])
+    for _ in range(5):
+        store.undo("ada")
+    # A new item has no grades: it waits, and no score changes by it.
+    store.edit("ada", "item_add", {"query_id": "q1", "text": "new?"}, {})
+    (waiting,) = impact_of(scores, store.snapshot())
+    assert waiting.rows == after.rows and waiting.waiting == [make_item_id("q1", "new?")]
+
+
+def test_agreement_counts_blind_first_grades(material: Material, store: ReviewStore) -> None:
+    for cell, ada, bob in [(A, 4, 4), (B, 0, 1), (CellKey("q1", "d2", "q1/b"), 5, None)]:
+        store.grade("ada", cell, ada, material.grade(cell).grade)
+        store.grade("bob", cell, bob, material.grade(cell).grade)
+    store.grade("bob", CellKey("q2", "d3", "q2/a"), 5, 5, blind=False)
+    store.decide("ada", B, "accept", 1, "")
+    rows = {(row.first, row.second): (row.pairs, row.exact) for row in agreement_rows(material, store.snapshot())}
+    assert rows == {
+        ("ada", material.grader): (3, pytest.approx(2 / 3)),
+        ("bob", material.grader): (2, 1.0),
+        ("ada", "bob"): (2, 0.5),
+    }
+    assert [tuple(row) for row in progress_rows(store.snapshot())] == [
+        ("ada", 3, 0, 0, 0, 1, 0),
+        ("bob", 4, 1, 0, 0, 0, 0),
+    ]
+
+
+def test_a_changed_grade_leaves_the_first_blind_one_to_agreement(material: Material, store: ReviewStore) -> None:
+    """The reviewer's case: 5 given blindly where the grader says 1, then changed to 2."""
+    store.grade("zoe", B, 5, 1)
+    store.grade("zoe", B, 2, 1, blind=False)
+    said = store.snapshot().grades[B]["zoe"]
+    assert (said.first, said.blind, said.grade, said.final) == (5, True, 2, None)
+    assert [(row.pairs, row.exact) for row in agreement_rows(material, store.snapshot())] == [(1, 0.0)]
+    store.decide("zoe", B, "override", 2, "half of it")
+    said = store.snapshot().grades[B]["zoe"]
+    assert (said.first, said.blind, said.grade, said.final) == (5, True, 2, 2)
+    # Undecided is no grade: the first one comes after it, and is as blind as both are.
+    store.grade("ada", B, None, 1)
+    store.grade("ada", B, 3, 1)
+    store.grade("bob", B, None, 1, blind=False)
+    store.grade("bob", B, 3, 1)
+    people = store.snapshot().grades[B]
+    assert (people["ada"].first, people["ada"].blind) == (3, True)
+    assert (people["bob"].first, people["bob"].blind) == (3, False)
+    # Taking the later grade back leaves the first one.
+    store.grade("eve", A, 0, 4)
+    store.grade("eve", A, 4, 4, blind=False)
+    store.undo("eve")
+    said = store.snapshot().grades[A]["eve"]
+    assert (said.first, said.blind, said.grade, said.final) == (0, True, 0, None)
+
+
+def test_export_appends_and_a_second_export_repeats_nothing(
+    folder: Path, material: Material, store: ReviewStore
+) -> None:
+    store.grade("ada", A, 4, 4)
+    store.grade("bob", B, None, 1)
+    paths = export_review(store, material, str(folder / "bank.jsonl"), folder / "out").paths
+    after = load_graded(paths[0])
+    sets = after[0].passages[0].exam_grades or []
+    assert [one.llm for one in sets] == ["model", "other", "human:ada"]
+    assert sets[:2] == (material.groups[0].passages[0].exam_grades or [])
+    again = load_material(paths[0], paths[1])
+    assert next(corrected_groups(again, store.snapshot())).passages == after[0].passages
+    assert load_bank(paths[1]) == material.bank
+    assert read_bank(paths[1])[0].items == read_bank(folder / "bank.jsonl")[0].items
+    with pytest.raises(InputError, match="another folder"):
+        export_review(store, material, str(folder / "out" / "bank.jsonl"), folder / "out")
+
+
+def test_the_bank_leaves_in_every_format_that_can_hold_it(folder: Path, material: Material, store: ReviewStore) -> None:
+    assert set(bank_formats()) == {"nuggets", "nugget-bank", "nugget-lists", "rubrics"}
+    store.edit("ada", "item_edit", {"key": "q1/a", "text": "What is alpha?", "gold_answers": ["x"]}, {"q1/a": 0})
+    store.edit("ada", "item_retire", {"key": "q1/d"}, {"q1/d": 0})
+    bank = str(folder / "bank.jsonl")
+    # Criteria need weights: nothing at all is written.
+    with pytest.raises(InputError, match=r"rubrics: item .* has no weight"):
+        export_review(store, material, bank, folder / "out", ["nuggets", "rubrics"])
+    with pytest.raises(UnknownNameError, match="format of banks 'nugget'"):
+        export_review(store, material, bank, folder / "out", ["nugget"])
+    assert not (folder / "out").exists()
+    made = export_review(store, material, bank, folder / "out", ["nuggets", "nugget-bank", "nugget-lists", "nuggets"])
+    names = ["bank.nuggets.jsonl", "bank.nugget-bank.jsonl", "bank.nugget-lists.jsonl"]
+    assert [Path(path).name for path in made.paths[3:]] == names
+    # Of five items all are questions, one has a gold answer, and the reworded one has the id that its text makes.
+    assert made.notes == ["bank.nuggets.jsonl cannot hold: ids of 4 items, kinds of 5 items, gold answers of 1 items"]
+    lines = [json.loads(line) for line in (folder / "out" / names[0]).read_text().splitlines()]
+    assert lines[0] == {
+        "qid": "q1",
+        "query": "Query q1?",
+        "nuggets": [
+            {"text": "What is alpha?", "importance": "vital"},
+            {"text": "What is b?", "importance": "okay"},
+            {"text": "What is c?", "importance": "okay"},
+        ],
+    }
+    for name in names[1:]:
+        back = bank_of_nugget_banks(read_nugget_banks(folder / "out" / name))
+        assert back.items == load_bank(made.paths[1]).items
+    assert made.waiting == 1
+
+
+def test_an_edited_bank_keeps_what_else_its_file_said(tmp_path: Path) -> None:
+    item = {"query_id": "q", "nugget_id": "n1", "nugget_text": "Old.", "info": {"by": "x"}, "colour": "red"}
+    other = {"query_id": "q", "nugget_id": "n2", "nugget_text": "Other.", "colour": "blue"}
+    entry = {
+        "query_id": "q",
+        "query_text": "Q?",
+        "test_collection": "c",
+        "info": {"model": "m"},
+        "items": [item, other],
+    }
+    write_lines(tmp_path / "bank.jsonl", [entry])
+    bank = load_bank(tmp_path / "bank.jsonl")
+    store = open_store(tmp_path / "s.sqlite", bank)
+    store.edit("ada", "item_edit", {"key": "n1", "text": "New."}, {"n1": 0})
+    (made,) = edited_entries(read_bank(tmp_path / "bank.jsonl"), bank, store.snapshot())
+    assert (made.test_collection, made.info) == ("c", {"model": "m"})
+    edited, kept = made.items
+    assert kept.model_extra == {"colour": "blue"} and kept.info is None
+    assert (edited.kind, edited.text, edited.given_id) == ("nugget", "New.", make_item_id("q", "New."))
+    assert edited.model_extra == {"colour": "red"} and isinstance(edited.info, dict)
+    assert edited.info["by"] == "x" and edited.info["edited_by"] == "ada"
+    assert bank_entries(bank)[0].items[0].given_id == "n1"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"grade": 6},
+        {"grade": True},
+        {"grade": "4"},
+        {"doc_id": "d9"},
+        {"person": " "},
+        {"uid": 3},
+        {"item_id": None},
+        {"time": "now"},
+        {"person": "\ud800"},
+    ],
+)
+def test_grades_of_a_page_are_checked_all_or_none(
+    folder: Path, material: Material, store: ReviewStore, change: dict[str, object]
+) -> None:
+    good = {"uid": "1", "person": "zoe", "time": "2026-01-01T00:00:00+00:00", **A._asdict(), "grade": 2}
+    write_lines(folder / "in.jsonl", [good, {**good, "uid": "2", **change}])
+    with pytest.raises(FormatError, match=r"in\.jsonl:2"):
+        import_grades(folder / "in.jsonl", store, material)
+    assert store.events() == []
+    write_lines(folder / "in.jsonl", [good, {**good, "uid": "2", "item_id": "q1/b", "grade": None}])
+    assert import_grades(folder / "in.jsonl", store, material) == (2, 2)
+    assert import_grades(folder / "in.jsonl", store, material) == (0, 2)
+
+
+def test_grades_of_a_page_replace_nothing_that_was_done_later(
+    folder: Path, material: Material, store: ReviewStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.grade("zoe", B, 5, 1)
+    store.decide("zoe", B, "override", 5, "stated twice")
+    store.grade("zoe", A, 2, 4)
+    store.undo("zoe")
+    line = {"person": "zoe", "time": "2020-01-01T00:00:00+02:00", "grade": 0}
+    write_lines(folder / "in.jsonl", [{**line, **B._asdict(), "uid": "1"}, {**line, **A._asdict(), "uid": "2"}])
+    assert import_grades(folder / "in.jsonl", store, material) == (2, 2)
+    older, waiting = (record.getMessage() for record in caplog.records)
+    assert older.startswith("1 grades are older than") and waiting.startswith("1 grades wait for a decision (zoe: 1)")
+    said = store.snapshot().grades
+    assert (said[B]["zoe"].final, said[B]["zoe"].reason, said[B]["zoe"].first) == (5, "stated twice", 5)
+    # What was taken back is not in the way, but the person has seen the grader's grade.
+    assert (said[A]["zoe"].grade, said[A]["zoe"].blind) == (0, False)
+    assert [event.payload["blind"] for event in store.events()[-2:]] == [False, False]
+    assert fold(store.events(), material.bank).grades == said
+    # Later ones are the person's grade, also without a zone; the first one stays the first.
+    later = {**line, **B._asdict(), "uid": "3", "time": "2999-01-01T00:00:00"}
+    write_lines(folder / "in.jsonl", [later])
+    assert import_grades(folder / "in.jsonl", store, material) == (1, 1)
+    now = store.snapshot().grades[B]["zoe"]
+    assert (now.first, now.blind, now.grade, now.final) == (5, True, 0, None)
+    assert [record.getMessage()[:29] for record in caplog.records[2:]] == ["2 grades wait for a decision "]
+
+
+def _saved(uid: str, cell: CellKey, grade: int, person: str = "zoe", **more: str) -> dict[str, object]:
+    time = "2026-01-01T00:00:00+00:00"
+    return {"uid": uid, "person": person, "time": time, **cell._asdict(), "grade": grade, **more}
+
+
+def test_a_grade_that_was_edited_in_a_saved_file_is_a_later_version(
+    folder: Path, material: Material, store: ReviewStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = [_saved("1", A, 4), _saved("2", B, 3)], [_saved("1", A, 4), _saved("2", B, 5, note="said twice")]
+    for number, lines in enumerate((first, second, second, first)):
+        write_lines(folder / f"{number}.jsonl", lines)
+    assert [import_grades(folder / f"{number}.jsonl", store, material) for number in range(4)] == [
+        *((2, 2), (1, 2), (0, 2), (0, 2))
+    ]
+    said = store.snapshot().grades
+    assert (said[A]["zoe"].final, said[B]["zoe"].final, said[B]["zoe"].reason) == (4, 5, "said twice")
+    # Both versions are in the audit trail, under uids of their own.
+    events = [event for event in store.events() if event.payload["item_id"] == "q1/b"]
+    assert [event.payload["grade"] for event in events] == [3, 5] and len({event.uid for event in events}) == 2
+    notes = [note for note in (record.getMessage() for record in caplog.records) if "wait for" not in note]
+    assert len(notes) == 2 and notes[0].startswith("1 grades are other versions of grades that were there (same uid)")
+    assert notes[1].startswith("1 grades were there already, and later versions of them")
+    # Two versions in one file: the later line counts. Taking it back leaves the earlier one.
+    write_lines(folder / "both.jsonl", [_saved("3", CellKey("q1", "d2", "q1/a"), grade) for grade in (1, 0)])
+    assert import_grades(folder / "both.jsonl", store, material) == (2, 2)
+    assert store.snapshot().grades[CellKey("q1", "d2", "q1/a")]["zoe"].grade == 0
+    store.undo("zoe")
+    assert store.snapshot().grades[CellKey("q1", "d2", "q1/a")]["zoe"].grade == 1
+
+
+def test_a_corrected_name_takes_the_grades_over(
+    folder: Path, material: Material, store: ReviewStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_lines(folder / "wrong.jsonl", [_saved("1", A, 4, "bob"), _saved("2", B, 3, "bob")])
+    write_lines(folder / "right.jsonl", [_saved("1", A, 4, "zoe"), _saved("2", B, 3, "zoe")])
+    store.grade("bob", CellKey("q2", "d3", "q2/a"), 5, 5)
+    assert import_grades(folder / "wrong.jsonl", store, material) == (2, 2)
+    # Bob decided about one of them on the server: that is work, and stays with his name.
+    store.decide("bob", B, "override", 3, "clear")
+    assert import_grades(folder / "right.jsonl", store, material) == (2, 2)
+    said = store.snapshot().grades
+    assert sorted(said[A]) == ["zoe"] and said[A]["zoe"].final == 4 and said[A]["zoe"].blind
+    assert {name: one.final for name, one in said[B].items()} == {"bob": 3, "zoe": None}
+    assert sorted(said[CellKey("q2", "d3", "q2/a")]) == ["bob"]
+    notes = [record.getMessage() for record in caplog.records]
+    assert any(note.startswith("1 of them correct the name: the grades count for the new name") for note in notes)
+    assert any(note.startswith("1 of them correct a name under which more was done since") for note in notes)
+    assert [json.loads(line)["undone"] for line in audit_lines(store.events(), store.snapshot())] == [
+        *(False, True, False, False, False, False, False)
+    ]
+    # What Bob went on with is there still, and zoe's is the later version of it; the other name was corrected back.
+    caplog.clear()
+    for name, new, person in (("wrong", 1, "bob"), ("wrong", 0, "bob"), ("right", 1, "zoe")):
+        assert import_grades(folder / f"{name}.jsonl", store, material) == (new, 2)
+        now = store.snapshot().grades
+        assert list(now[A]) == [person] and now[A][person].blind and sorted(now[B]) == ["bob", "zoe"]
+    # zoe can take hers back like any other, and then no file brings it back, under whatever name.
+    for _ in range(2):
+        assert store.undo("zoe") is not None
+    assert store.undo("zoe") is None and A not in store.snapshot().grades
+    caplog.clear()
+    for name, back in (("right", 2), ("wrong", 1)):
+        assert import_grades(folder / f"{name}.jsonl", store, material) == (0, 2)
+        assert caplog.records[0].getMessage().startswith(f"{back} grades were there already, and were taken back since")
+        assert not [note for note in caplog.messages if "later versions" in note]
+        caplog.clear()
+    assert A not in store.snapshot().grades
+
+
+def test_of_two_names_in_one_file_the_later_line_counts_however_often_it_comes_in(
+    folder: Path, material: Material, store: ReviewStore
+) -> None:
+    write_lines(folder / "both.jsonl", [_saved("1", A, 4, "bob"), _saved("1", A, 4, "zoe")])
+    assert [import_grades(folder / "both.jsonl", store, material)[0] for _ in range(3)] == [2, 0, 0]
+    assert list(store.snapshot().grades[A]) == ["zoe"]
+    # To and fro, by files that nobody touched; each grade is an event of its own, and blind as it was.
+    for number in range(6):
+        name = ("bob", "zoe")[number % 2]
+        write_lines(folder / f"{name}.jsonl", [_saved("1", A, 4, name)])
+        assert import_grades(folder / f"{name}.jsonl", store, material) == (1, 1)
+        assert {person: said.blind for person, said in store.snapshot().grades[A].items()} == {name: True}
+    uids = [event.uid for event in store.events()]
+    assert len(set(uids)) == len(uids)
+    # Who worked on under the name on the page keeps it.
+    store.grade("zoe", A, 2, 4)
+    write_lines(folder / "bob.jsonl", [_saved("1", A, 4, "bob")])
+    assert import_grades(folder / "bob.jsonl", store, material) == (0, 1)
+
+
+def test_a_note_of_a_page_overrides_and_open_grades_are_said(
+    folder: Path, material: Material, store: ReviewStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    line = {"person": "zoe", "time": "2026-01-01T00:00:00+00:00"}
+    cells = [A, B, CellKey("q1", "d2", "q1/b"), CellKey("q1", "d2", "q1/a"), CellKey("q1", "d1", "q1/c")]
+    # The grader says 4, 1, 5, 0, 0: an override, an open grade, agreement, undecided, and a note that is no reason.
+    grades: list[tuple[int | None, str]] = [(2, " only half "), (3, ""), (5, "sure"), (None, "unclear"), (1, "  ")]
+    lines = [
+        {**line, **cell._asdict(), "uid": str(number), "grade": grade, "note": note}
+        for number, (cell, (grade, note)) in enumerate(zip(cells, grades, strict=True))
+    ]
+    write_lines(folder / "in.jsonl", lines)
+    import_grades(folder / "in.jsonl", store, material)
+    said = [store.snapshot().grades[cell]["zoe"] for cell in cells]
+    assert [(one.decision, one.final) for one in said] == [
+        ("override", 2),
+        ("", None),
+        ("agree", 5),
+        ("", None),
+        ("", None),
+    ]
+    assert said[0].reason == "only half" and said[0].first == 2 and said[0].blind
+    store.grade("ada", A, 0, 4)
+    made = export_review(store, material, str(folder / "bank.jsonl"), folder / "out")
+    assert [note.split(":")[0] for note in made.notes] == ["3 grades wait for a decision (ada"]
+    assert "(ada: 1, zoe: 2)" in made.notes[0]
+    assert [record.getMessage().split(")")[0] for record in caplog.records] == ["2 grades wait for a decision (zoe: 2"]
+    people = [
+        (one.llm, {grade.question_id: grade.self_rating for grade in one.self_ratings or ()})
+        for group in load_graded(made.paths[0])
+        for passage in group.passages
+        for one in passage.exam_grades or ()
+        if one.llm.startswith("human:")
+    ]
+    assert people == [("human:zoe", {"q1/a": 2}), ("human:zoe", {"q1/b": 5})]
+
+
+def test_files_can_be_made_without_a_server(
+    folder: Path, store: ReviewStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("jinja2")
+    made = store.grade("ada", A, 4, 4)
+    store.close()
+    common = ["review", str(folder / "graded.jsonl.gz"), "--bank", str(folder / "bank.jsonl")]
+    state = ["--state", str(folder / "state.sqlite")]
+    more = ["--export-queue", str(folder / "queue.html"), "--bank-format", "nuggets"]
+    assert main([*common, *state, "--export", str(folder / "out"), *more]) == 0
+    assert "bank.nuggets.jsonl cannot hold: ids of 6 items" in capsys.readouterr().err
+    assert main([*common, *state, "--bank-format", "nuggets"]) == 2
+    assert "add --export" in capsys.readouterr().err
+    assert main([*common, *state, "--export", str(folder / "out"), "--bank-format", "nothing"]) == 2
+    (line,) = (folder / "out" / "audit.jsonl").read_text().splitlines()
+    assert json.loads(line)["person"] == "ada" and json.loads(line)["uid"] == made.uid
+    page = (folder / "queue.html").read_text(encoding="utf-8")
+    assert "http" not in page.replace("http-equiv", "") and "Text of d1." in page
+    assert main(["review", "-", "--bank", "x"]) == 2
+
+
+def test_a_state_goes_on_only_with_what_it_was_begun_with(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    common = ["review", str(folder / "graded.jsonl.gz"), "--bank", str(folder / "bank.jsonl")]
+    assert main([*common, "--export", str(folder / "out")]) == 0
+    assert main([*common, "--llm", "other", "--export", str(folder / "out")]) == 2
+    assert "another grader" in capsys.readouterr().err
+    write_lines(folder / "bank.jsonl", BANK[:2])
+    assert main([*common, "--export", str(folder / "out")]) == 2
+    assert "another bank" in capsys.readouterr().err
+
+
+def test_records_without_the_reviewed_passages_are_refused(
+    folder: Path, store: ReviewStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store.grade("ada", CellKey("q2", "d3", "q2/a"), 5, 5)
+    write_lines(folder / "less.jsonl", [["q1", [passage("q1", "d1", [grade_set({"q1/a": 4})])]]])
+    command = [
+        "review",
+        str(folder / "less.jsonl"),
+        "--bank",
+        str(folder / "bank.jsonl"),
+        "--export",
+        str(folder / "o"),
+    ]
+    assert main([*command, "--state", str(folder / "state.sqlite")]) == 2
+    assert "has grades of 1 passages" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["..", "../x", "/etc", "a/../../x", "\0"])
+def test_paths_outside_of_the_project_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError):
+        inside(tmp_path, name)
+    assert inside(tmp_path, "a/../b") == tmp_path.resolve() / "b"
+    (tmp_path / "link").symlink_to("/")
+    with pytest.raises(InputError):
+        inside(tmp_path, "link/etc")
+
+
+@given(st.text(max_size=200), st.text(max_size=60))
+def test_marking_changes_no_character(text: str, item: str) -> None:
+    assert "".join(piece.text for piece in mark_words(text, item)) == text
+
+
+def test_marked_words_have_the_stem_of_a_content_word() -> None:
+    marked = [piece.text for piece in mark_words("The Epidermis of skins is the layer.", "Which layer of the skin?")]
+    assert marked == ["The Epidermis of ", "skins", " is the ", "layer", "."]
+
+
+def test_access() -> None:
+    access = Access(check_bind("127.0.0.1", False), "secret")
+    assert [name for name in ("127.0.0.1:80", "[::1]:80", "LOCALHOST") if host_name(name) in access.hosts] == [
+        *("127.0.0.1:80", "[::1]:80", "LOCALHOST")
+    ]
+    assert [
+        name for name in ("evil:80", "127.0.0.1.evil", "", "[::1", "localhost.") if host_name(name) in access.hosts
+    ] == []
+    assert access.is_form_token("s", access.form_token("s")) and not access.is_form_token("t", access.form_token("s"))
+    assert not access.is_form_token("", access.form_token(""))
+    assert access.is_own_origin(None) and not access.is_own_origin("null") and not access.is_own_origin("http://evil")
+    remote = Access(check_bind("10.0.0.1", True, ["Lab"]), "secret", "token")
+    assert "lab" in remote.hosts and remote.may_enter("token", "") and remote.may_enter("", remote.pass_of())
+    assert not remote.may_enter("", "") and not remote.may_enter("wrong", "token")
+    assert is_loopback("::1") and is_loopback("127.9.9.9") and not is_loopback("example.org")
+    for address, allowed in (("0.0.0.0", False), ("10.0.0.1", False), ("0.0.0.0", True)):
+        with pytest.raises(InputError):
+            check_bind(address, allowed)
+
+
+def test_events_of_items_that_do_not_exist_are_refused() -> None:
+    bank = TestBank.from_items([RubricItem("q/1", "q", "x?")])
+    with pytest.raises(InputError, match="no item"):
+        fold([Event(1, "ada", "t", "item_retire", {"key": "nothing"})], bank)
+
+
+def test_impact_on_items(material: Material, store: ReviewStore) -> None:
+    scores = Scores(material, [RubricCover(rel=4) @ 20])
+    items = ItemScores(scores)
+
+    def impacts(query_id: str = "") -> ItemImpacts:
+        scores.after(store.snapshot())
+        return items.impacts(store.snapshot(), query_id)
+
+    assert (impacts().rows, impacts().total, impacts().redo) == ([], 0, 0)
+    # A person says that d1 does not state a; b is reworded, c gets a gold answer, d leaves, and e is new.
+    store.grade("ada", A, 0, 4)
+    store.decide("ada", A, "override", 0, "no")
+    store.edit("ada", "item_edit", {"key": "q1/b", "text": "What is beta?"}, {"q1/b": 0})
+    store.edit("ada", "item_edit", {"key": "q1/c", "gold_answers": ["x"]}, {"q1/c": 0})
+    store.edit("ada", "item_retire", {"key": "q1/d"}, {"q1/d": 0})
+    store.edit("ada", "item_add", {"query_id": "q1", "text": "What is e?"}, {})
+    found = impacts()
+    assert found.total == 5 and [row.what for row in found.rows] == [
+        *("people's grades", "changed text", "changed gold answers", "retired", "added"),
+    ]
+    a, b, c, d, e = found.rows
+    # Two graded passages of q1; before, one of them covers a, and now none; d was never graded.
+    assert a.before is not None and (a.before.covering, a.before.graded) == (1, 2)
+    assert a.after is not None and (a.after.covering, a.after.graded) == (0, 2)
+    # (covers, judgment): before (1, 2) and (0, 0).
+    assert (a.before.by_judgment.value, a.after.by_judgment.value) == (pytest.approx(1.0), None)
+    # Run one covers a, b of q1 and q2/a; two covers b. Without a: (1/3 + 1) / 3 and (1/3) / 3.
+    assert a.before.by_run.value == pytest.approx(1.0) and a.after.by_run.reason == "no runs cover it"
+    assert b.before is not None and b.after is None and (b.text_before, b.text_after) == ("What is b?", "What is beta?")
+    assert c.before is not None and c.after is None
+    assert d.before is not None and d.before.always == "not graded" and (d.after, d.text_after) == (None, "")
+    assert (e.before, e.text_before, e.after) == (None, "", None)
+    # Two passages each for b, c and e.
+    assert [row.redo for row in found.rows] == [0, 2, 2, 0, 2] and (found.redo, found.waiting) == (6, 3)
+    assert impact_of(scores, store.snapshot())[0].items_after == 3
+    assert [row.text_after for row in impacts("q2").rows] == ["What is a?"]
+    assert [row.text_after for row in items.impacts(store.snapshot(), "", 1, 2).rows] == ["What is beta?", "What is c?"]
+    # All that was taken back was never done.
+    for _ in range(6):
+        store.undo("ada")
+    assert impacts().total == 0 and impacts("q1").total == 4
+
+
+def test_gold_answers_and_words_that_come_back_need_no_new_grades(material: Material, store: ReviewStore) -> None:
+    for text, gold, regrade in [
+        ("What is a?", ["x"], True),
+        ("What is alpha?", [], True),
+        ("What is a?", [], True),
+    ]:
+        version = store.snapshot().items["q1/a"].version
+        payload = {"key": "q1/a", "text": text, "gold_answers": gold}
+        store.edit("ada", "item_edit", payload, {"q1/a": version})
+        assert store.snapshot().items["q1/a"].regrade == regrade
+    # The file's id is not made of its text, so an item of the same words has another id; in banks whose ids are:
+    item = RubricItem(make_item_id("q", "old?"), "q", "old?")
+    made = open_store(":memory:", TestBank.from_items([item]))
+    for text, regrade in [("new?", True), ("old?", False)]:
+        version = made.snapshot().items[item.item_id].version
+        made.edit("ada", "item_edit", {"key": item.item_id, "text": text}, {item.item_id: version})
+        assert made.snapshot().items[item.item_id].regrade == regrade
+    made.edit("ada", "item_edit", {"key": item.item_id, "gold_answers": ["x"]}, {item.item_id: 2})
+    made.edit("ada", "item_edit", {"key": item.item_id, "gold_answers": []}, {item.item_id: 3})
+    assert not made.snapshot().items[item.item_id].regrade
+    # Words that come back as another item have their grades again, and keep them when something else of it changes.
+    made.edit("ada", "item_edit", {"key": item.item_id, "text": "other?"}, {item.item_id: 4})
+    made.edit("ada", "item_add", {"query_id": "q", "text": "old?", "kind": "question"}, {})
+    (again,) = (key for key in made.snapshot().items if key != item.item_id)
+    for payload, regrade in [({"importance": "vital"}, False), ({"gold_answers": ["x"]}, True)]:
+        version = made.snapshot().items[again].version
+        made.edit("ada", "item_edit", {"key": again, **payload}, {again: version})
+        assert made.snapshot().items[again].regrade == regrade
+
+
+def test_a_closed_state_is_an_error_for_every_thread(store: ReviewStore) -> None:
+    store.close()
+    failed: list[Exception] = []
+
+    def write() -> None:
+        try:
+            store.undo("ada")
+        except Exception as error:
+            failed.append(error)
+
+    for number in (1, 2):
+        thread = threading.Thread(target=write, daemon=True)
+        thread.start()
+        thread.join(60)
+        assert len(failed) == number
+
+
+@given(
+    st.lists(st.integers(0, 5), max_size=30),
+    st.dictionaries(st.integers(0, 29), st.one_of(st.none(), st.integers(1, 5)), max_size=12),
+)
+def test_an_amended_queue_is_the_sorted_one(scores: list[int], moves: dict[int, int | None]) -> None:
+    """A view of a queue with moved entries equals what sorting everything again gives, at every place."""
+    cells = [CellKey("q", "d", str(number)) for number in range(30)]
+    number = {cell: place for place, cell in enumerate(cells)}
+
+    def order(entry: QueueEntry) -> tuple[float, int]:
+        return -entry.score, number[entry.cell]
+
+    first = {cell: QueueEntry(cell, score, "") for cell, score in zip(cells, scores, strict=False) if score}
+    base = sorted(first.values(), key=order)
+    places = {entry.cell: place for place, entry in enumerate(base)}
+    moved = {cells[at]: QueueEntry(cells[at], score, "new") if score else None for at, score in moves.items()}
+    expected = sorted((entry for entry in {**first, **moved}.values() if entry is not None), key=order)
+    found = AmendedQueue(base, places.get, moved, order)
+    assert list(found) == expected and found[2:9] == expected[2:9] and found[::-1] == expected[::-1]
+    assert [found.place_of(entry) for entry in expected] == list(range(len(expected)))
+    for wrong in (len(expected), -len(expected) - 1):
+        with pytest.raises(IndexError):
+            found[wrong]
+
+
+def test_queues_of_a_review_follow_what_people_say_and_take_back(
+    folder: Path, material: Material, store: ReviewStore
+) -> None:
+    review = Review(material, store, [RubricCover(rel=4) @ 20], str(folder / "bank.jsonl"), folder)
+
+    def shown(query_id: str = "") -> list[QueueEntry]:
+        choice = QueueChoice(query_id=query_id)
+        queue = review.queue(choice, store.snapshot())
+        entries = list(queue.entries)
+        assert [queue.place(entry.cell) for entry in entries] == list(range(len(entries)))
+        people = store.snapshot().grades
+        assert entries == list(make_queue(material, "disagreement", query_id=query_id, people=people))
+        spreads = {cell: spread_of(material, cell, people.get(cell, {})) for cell in material.cells}
+        expected = [entry for cell, entry in spreads.items() if entry and query_id in ("", cell.query_id)]
+        assert entries == sorted(expected, key=lambda entry: -entry.score)
+        return entries
+
+    assert [entry.cell for entry in shown()] == [A]
+    store.grade("ada", B, 5, 1)
+    store.decide("ada", B, "override", 5, "clear")
+    assert [entry.cell for entry in shown()] == [A, B]
+    assert shown("q2") == [] and [entry.cell for entry in shown("q1")] == [A, B]
+    store.grade("bob", CellKey("q2", "d3", "q2/a"), 5, 5)
+    assert len(shown()) == 2
+    store.undo("ada")
+    assert [entry.cell for entry in shown()] == [A]
+
+
+@given(_STEPS)
+@settings(max_examples=30, deadline=None)
+def test_a_snapshot_extended_step_by_step_is_the_sum_of_all_events(steps: list[tuple[str, str, int]]) -> None:
+    bank = TestBank.from_items([RubricItem(make_item_id("q", f"{n}?"), "q", f"{n}?") for n in range(3)])
+    store = open_store(":memory:", bank)
+    keys = [item.item_id for item in bank]
+    for person, what, number in steps:
+        before = store.snapshot()
+        grades, items = {cell: dict(said) for cell, said in before.grades.items()}, dict(before.items)
+        try:
+            if what in ("grade", "retire"):
+                store.grade(person, CellKey("q", "d", str(number % 2)), number, 3)
+            elif what == "undo":
+                store.undo(person)
+            else:
+                state = before.items[keys[number % 3]]
+                payload = {"key": state.key, "text": f"{number}{what}?"}
+                store.edit(person, "item_edit", payload, {state.key: state.version})
+        except InputError:
+            continue
+        now, again = store.snapshot(), fold(store.events(), bank)
+        assert (now.grades, now.items, now.undone, now.last_id) == (
+            again.grades,
+            again.items,
+            again.undone,
+            again.last_id,
+        )
+        # Whoever looks at the earlier snapshot still sees what it was.
+        assert (before.grades, before.items) == (grades, items)
+
+
+def test_an_export_replaces_an_export_and_nothing_else(folder: Path, material: Material, store: ReviewStore) -> None:
+    target = folder / "out"
+    target.mkdir()
+    (target / "bank.jsonl").write_text("somebody's")
+    with pytest.raises(InputError, match=r"holds bank\.jsonl already"):
+        export_review(store, material, str(folder / "bank.jsonl"), target)
+    assert [path.name for path in target.iterdir()] == ["bank.jsonl"]
+    (target / "bank.jsonl").unlink()
+    for _ in range(2):
+        export_review(store, material, str(folder / "bank.jsonl"), target)
+    assert load_bank(target / "bank.jsonl") == material.bank
+
+
+@pytest.mark.parametrize("writer", ["write_graded", "write_bank", "write_banks"])
+def test_an_export_that_was_killed_can_be_repeated(
+    folder: Path, material: Material, store: ReviewStore, monkeypatch: pytest.MonkeyPatch, writer: str
+) -> None:
+    class Killed(BaseException):
+        """Nothing catches it."""
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    store.grade("ada", A, 4, 4)
+    target, bank = folder / "out", str(folder / "bank.jsonl")
+    with monkeypatch.context() as patch:
+        patch.setattr(f"rubric_measures.review.export.{writer}", killed)
+        with pytest.raises(Killed):
+            export_review(store, material, bank, target, ["nuggets"])
+    made = export_review(store, material, bank, target, ["nuggets"])
+    assert sorted(path.name for path in target.iterdir()) == sorted(Path(path).name for path in made.paths)
+
+
+def test_impact_on_items_of_records_without_rankings(tmp_path: Path) -> None:
+    write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [grade_set({"q1/a": 4, "q1/b": 1})], None, 2)]]])
+    write_lines(tmp_path / "bank.jsonl", BANK)
+    material = load_material(tmp_path / "g.jsonl", tmp_path / "bank.jsonl")
+    store = open_store(tmp_path / "s.sqlite", material.bank)
+    review = Review(material, store, [RubricCover(rel=4) @ 20], str(tmp_path / "bank.jsonl"), tmp_path)
+    # q2 and q3 are in the bank only: what happens to their items is shown, and there is no passage to grade anew.
+    store.edit("ada", "item_retire", {"key": "q3/a"}, {"q3/a": 0})
+    store.edit("ada", "item_add", {"query_id": "q2", "text": "new?"}, {})
+    found = review.item_impact(store.snapshot())
+    assert review.impact(store.snapshot()) == []
+    assert [(row.what, row.redo) for row in found.rows] == [("retired", 0), ("added", 0)]
+    (row, *_) = review.item_impact(store.snapshot(), "q1").rows
+    assert row.after is not None and row.after.by_run.reason == "no run ranks the query"
+
+
+def test_runs_whose_means_differ_in_the_last_bit_share_a_rank(tmp_path: Path) -> None:
+    def cover(query_id: str, run_id: str, count: int) -> dict[str, Any]:
+        grades = {f"{query_id}/{n}": 5 if n < count else 0 for n in range(10)}
+        return passage(query_id, f"{query_id}-{run_id}", [grade_set(grades)], {run_id: 1})
+
+    # (0.1 + 0.2) / 2 is 0.15000000000000002 in floating point, (0.3 + 0.0) / 2 is 0.15.
+    parts = {"q1": {"a": 1, "b": 3, "c": 0}, "q2": {"a": 2, "b": 0, "c": 0}}
+    records = [[query_id, [cover(query_id, *one) for one in counts.items()]] for query_id, counts in parts.items()]
+    bank = [
+        {
+            "query_id": query_id,
+            "items": [{"question_id": f"{query_id}/{n}", "question_text": f"item {n}"} for n in range(10)],
+        }
+        for query_id in parts
+    ]
+    material = load_material(write_lines(tmp_path / "g.jsonl", records), write_lines(tmp_path / "b.jsonl", bank))
+    store = open_store(tmp_path / "s.sqlite", material.bank)
+    scores = Scores(material, [RubricCover(rel=4) @ 20])
+    # Without the last item of both queries it is (1/9 + 2/9) / 2 and 3/9 / 2, which are equal bit by bit.
+    for query_id in parts:
+        store.edit("ada", "item_retire", {"key": f"{query_id}/9"}, {f"{query_id}/9": 0})
+    (impact,) = impact_of(scores, store.snapshot())
+    assert [(row.run_id, row.rank_before, row.rank_after) for row in impact.rows] == [
+        ("a", 1, 1),
+        ("b", 1, 1),
+        ("c", 3, 3),
+    ]
+    assert impact.moved == 0
+
+
+def test_runs_without_a_score_have_no_rank_and_do_not_move(material: Material, store: ReviewStore) -> None:
+    scores = Scores(material, [RubricCover(rel=4) @ 20])
+    for key in [item.item_id for item in material.bank]:
+        store.edit("ada", "item_retire", {"key": key}, {key: 0})
+    (impact,) = impact_of(scores, store.snapshot())
+    assert [(row.run_id, row.after, row.rank_before, row.rank_after, row.change) for row in impact.rows] == [
+        ("one", None, 1, None, 0),
+        ("two", None, 2, None, 0),
+    ]
+    assert (impact.moved, impact.items_after) == (0, 0)

@@ -1,0 +1,254 @@
+"""A second review of what the first one left: items whose grades were not made anew wait there, too."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rubric_measures import RubricCover
+from rubric_measures.base.signature import item_content
+from rubric_measures.cli import main
+from rubric_measures.formats.bank import load_bank, read_bank
+from rubric_measures.grades.grade_sets import GradeFilter
+from rubric_measures.records.files import ItemGradeSet, grade_of_items, load_graded, write_graded
+from rubric_measures.review._events import CellKey
+from rubric_measures.review._impact import Scores, impact_of
+from rubric_measures.review._impact_items import ItemScores
+from rubric_measures.review._stale_items import left_items
+from rubric_measures.review.export import export_review
+from rubric_measures.review.queues import ORDERS
+from rubric_measures.review.review_data import Material, load_material
+from rubric_measures.review.session import QueueChoice, Review
+from rubric_measures.review.store import ReviewStore
+from tests.example_records import passage, write_lines
+
+ALPHA = {"key": "q1/alpha"}
+CHANGED = "was changed in an earlier review, and its grades were not made anew since"
+
+
+@pytest.fixture
+def graded(tmp_path: Path) -> Path:
+    """Two passages graded by the lexical grader in two ways; alpha has the gold answer "north"."""
+    texts = {"alpha": "Where does the alpha river flow?", "beta": "Where is the beta layer?"}
+    items: list[dict[str, Any]] = [
+        {"query_id": "q1", "question_id": f"q1/{name}", "question_text": text} for name, text in texts.items()
+    ]
+    items[0]["gold_answers"] = ["north"]
+    bank = write_lines(tmp_path / "bank.jsonl", [{"query_id": "q1", "query_text": "Query q1?", "items": items}])
+    first, second = passage("q1", "d1", [], {"one": 1}), passage("q1", "d2", [], {"one": 2, "two": 1})
+    first["text"], second["text"] = "The beta layer lies in the south.", "The alpha river flows north."
+    source = write_lines(tmp_path / "passages.jsonl", [["q1", [first, second]]])
+    out = tmp_path / "graded.jsonl.gz"
+    assert main(["grade", str(source), "--bank", str(bank), "--model", "lexical", "-o", str(out)]) == 0
+    return out
+
+
+def reviewed(graded: Path, bank: Path, name: str, *edits: tuple[str, dict[str, Any]]) -> tuple[Path, Path]:
+    """Records and bank that a review with these edits leaves."""
+    material = load_material(graded, bank)
+    with closing(store_of(material, graded.parent / f"{name}.sqlite")) as store:
+        for kind, payload in edits:
+            states = store.snapshot().items
+            store.edit("ada", kind, payload, {payload["key"]: states[payload["key"]].version})
+        made = export_review(store, material, str(bank), graded.parent / name).paths
+    return Path(made[0]), Path(made[1])
+
+
+def store_of(material: Material, path: Path) -> ReviewStore:
+    return ReviewStore(path, material.bank, waiting=material.waiting)
+
+
+def regraded(graded: Path, bank: Path, capsys: pytest.CaptureFixture[str], *more: str) -> tuple[Path, str]:
+    out = graded.parent / f"new{len(list(graded.parent.iterdir()))}.jsonl.gz"
+    capsys.readouterr()
+    command = ["grade", str(graded), "--bank", str(bank), "--model", "lexical", "-o", str(out), *more]
+    assert main(command) == 0
+    return out, capsys.readouterr().err
+
+
+def scored(graded: Path, bank: Path, capsys: pytest.CaptureFixture[str], *more: str) -> str:
+    """What a leaderboard of the records says on standard error."""
+    capsys.readouterr()
+    assert main(["leaderboard", str(graded), "--bank", str(bank), "-m", "RubricCover(rel=4)@20", *more]) == 0
+    return capsys.readouterr().err
+
+
+def marks(bank: Path) -> dict[str, bool]:
+    """The marks in a bank's file, of the items that have one."""
+    items = [item for entry in read_bank(bank) for item in entry.items]
+    return {str(item.given_id): item.info["regrade"] for item in items if isinstance(item.info, dict)}
+
+
+def alpha_of(graded: Path) -> dict[str, int]:
+    """doc_id -> the grade of alpha."""
+    passages = load_graded(graded)[0].passages
+    return {one.doc_id: grade_of_items(entry)["q1/alpha"] for one in passages for entry in one.exam_grades or ()}
+
+
+OTHER_EDITS = [
+    ("item_edit", {**ALPHA, "importance": "vital"}),
+    ("item_edit", {**ALPHA, "text": "Where does the alpha river flow ?", "same_meaning": True}),
+    ("item_edit", {"key": "q1/beta", "importance": "okay"}),
+]
+
+
+@pytest.mark.parametrize("edit", OTHER_EDITS, ids=["importance", "comma", "another item"])
+def test_a_second_review_does_not_clear_what_the_first_one_marked(
+    graded: Path, edit: tuple[str, dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = reviewed(
+        graded, graded.with_name("bank.jsonl"), "first", ("item_edit", {**ALPHA, "gold_answers": ["west"]})
+    )
+    assert marks(first[1]) == {"q1/alpha": True}
+    # What is scored before says that alpha's grades in both passages are of "north".
+    old = "2 grades are older than an edit of their item, which the bank marks (info.regrade), and count as they stand"
+    assert old in scored(*first, capsys)
+    second = reviewed(*first, "second", edit)
+    assert marks(second[1])["q1/alpha"] is True
+    new, said = regraded(*second, capsys, "--only-changed")
+    assert "1 items graded anew; 2 grade sets amended" in said
+    # d2 has "north", the answer before, and not "west".
+    assert alpha_of(new)["d2"] < alpha_of(second[0])["d2"] == alpha_of(graded)["d2"]
+    assert old in scored(*second, capsys) and "older than" not in scored(new, second[1], capsys)
+    # Graded anew it waits no longer, in a third review either; and what was made anew is not made again.
+    assert load_material(new, second[1]).stale == frozenset()
+    third = reviewed(new, second[1], "third", ("item_edit", {**ALPHA, "importance": "okay"}))
+    assert marks(third[1])["q1/alpha"] is False
+    assert "0 items graded anew; 0 grade sets amended" in regraded(*third, capsys, "--only-changed")[1]
+
+
+def test_an_item_that_was_not_graded_anew_waits_in_the_next_review(graded: Path) -> None:
+    measures = [RubricCover(rel=4) @ 20]
+    first = reviewed(
+        graded, graded.with_name("bank.jsonl"), "first", ("item_edit", {**ALPHA, "gold_answers": ["west"]})
+    )
+    material = load_material(*first)
+    assert material.waiting == material.stale == {("q1", "q1/alpha")}
+    with closing(store_of(material, graded.parent / "second.sqlite")) as store:
+        review = Review(material, store, measures, str(first[1]), first[0].parent)
+        states = store.snapshot().items
+        assert {key: state.regrade for key, state in states.items()} == {"q1/alpha": True, "q1/beta": False}
+        assert left_items(store.snapshot()) == {("q1", "q1/alpha"): CHANGED}
+        for order in ORDERS:
+            queue = review.queue(QueueChoice(order), store.snapshot())
+            assert {entry.cell.item_id for entry in queue.entries} <= {"q1/beta"}
+        scores = Scores(material, measures)
+        (impact,) = impact_of(scores, store.snapshot())
+        assert list(impact.waiting) == ["q1/alpha"] and (impact.items_before, impact.items_after) == (2, 1)
+        items = ItemScores(scores).impacts(store.snapshot())
+        assert (items.waiting, items.redo) == (1, 2)
+        assert [(row.what, row.after) for row in items.rows] == [("changed in an earlier review", None)]
+        # Its words change, and come back; it is retired, and added again: it waits all the same.
+        for payload in ({"text": "What?"}, {"text": "Where does the alpha river flow?"}, {"gold_answers": ["north"]}):
+            edit = {**ALPHA, **payload}
+            store.edit("ada", "item_edit", edit, {"q1/alpha": store.snapshot().items["q1/alpha"].version})
+            assert store.snapshot().items["q1/alpha"].regrade
+        for _ in range(3):
+            store.undo("ada")
+        store.edit("ada", "item_retire", ALPHA, {"q1/alpha": 0})
+        assert left_items(store.snapshot()) == {("q1", "q1/alpha"): "was retired since"}
+        store.undo("ada")
+        assert store.snapshot().items["q1/alpha"].regrade
+        made = export_review(store, material, str(first[1]), graded.parent / "again")
+        assert made.waiting == 1 and marks(Path(made.paths[1])) == {"q1/alpha": True}
+
+
+def test_the_screens_of_the_next_review_say_what_waits(graded: Path) -> None:
+    pytest.importorskip("jinja2")
+    from rubric_measures.review import _screens as screens
+    from rubric_measures.review.requests import Asked
+
+    first = reviewed(
+        graded, graded.with_name("bank.jsonl"), "first", ("item_edit", {**ALPHA, "gold_answers": ["west"]})
+    )
+    material = load_material(*first)
+    with closing(store_of(material, graded.parent / "second.sqlite")) as store:
+        review = Review(material, store, [RubricCover(rel=4) @ 20], str(first[1]), first[0].parent)
+
+        def shown(path: str, **fields: str) -> str:
+            content = getattr(screens, path)(review, Asked(f"/{path}", fields, {}, "ada", "token")).content
+            return re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", content))
+
+        assert "Items of the whole bank that need regrading: 1" in shown("bank")
+        assert "wait for grades and are not counted yet: 1" in shown("impact")
+        assert f"This item {CHANGED}: grades of it are kept" in shown("check", q="q1", d="d1", i="q1/alpha")
+
+
+def test_another_grader_keeps_the_mark_and_makes_nobody_wait(graded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # A second grader, whose grades are not made anew.
+    groups = load_graded(graded)
+    for one in groups[0].passages:
+        assert one.exam_grades is not None
+        extra = (one.exam_grades[0].model_extra or {})["provenance"]
+        copy = one.exam_grades[0].model_copy(update={"llm": "other", "provenance": {**extra, "grader": "other"}})
+        one.exam_grades.append(copy)
+    write_graded(graded, groups)
+    first = reviewed(
+        graded, graded.with_name("bank.jsonl"), "first", ("item_edit", {**ALPHA, "gold_answers": ["west"]})
+    )
+    new, said = regraded(*first, capsys, "--only-changed")
+    assert "1 items graded anew" in said
+    mine, other = (load_material(new, first[1], GradeFilter(llm)) for llm in ("lexical:1", "other"))
+    assert (mine.waiting, mine.stale) == (frozenset(), {("q1", "q1/alpha")})
+    assert other.waiting == other.stale == {("q1", "q1/alpha")}
+    comma = {**ALPHA, "text": "Where does the alpha river flow ?", "same_meaning": True}
+    material = load_material(new, first[1], GradeFilter("lexical:1"))
+    with closing(store_of(material, graded.parent / "second.sqlite")) as store:
+        store.edit("ada", "item_edit", comma, {"q1/alpha": 0})
+        paths = export_review(store, material, str(first[1]), graded.parent / "second").paths
+    # The mark stays for the other one, and says that the words which the first one graded mean the same.
+    second = Path(paths[0]), Path(paths[1])
+    assert marks(second[1]) == {"q1/alpha": True}
+    assert load_material(*second, GradeFilter("lexical:1")).waiting == frozenset()
+    assert load_material(*second, GradeFilter("other")).waiting == {("q1", "q1/alpha")}
+    assert "0 items graded anew" in regraded(*second, capsys, "--only-changed")[1]
+    # Other gold answers make everybody wait again.
+    third = reviewed(*second, "third", ("item_edit", {**ALPHA, "gold_answers": ["east"]}))
+    assert load_material(*third, GradeFilter("lexical:1")).waiting == {("q1", "q1/alpha")}
+    assert "1 items graded anew" in regraded(*third, capsys, "--only-changed")[1]
+
+
+def test_everything_graded_with_the_bank_that_has_the_mark_waits_for_nothing(
+    graded: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = reviewed(
+        graded, graded.with_name("bank.jsonl"), "first", ("item_edit", {**ALPHA, "gold_answers": ["west"]})
+    )
+    new, _ = regraded(graded.with_name("passages.jsonl"), first[1], capsys)
+    material = load_material(new, first[1])
+    assert material.waiting == material.stale == frozenset()
+    assert material.grade(CellKey("q1", "d2", "q1/alpha")).grade == alpha_of(new)["d2"]
+    # The next bank has no mark of alpha any more, so nothing of it is called old, or is made again.
+    second = reviewed(new, first[1], "second", ("item_edit", {"key": "q1/beta", "gold_answers": ["layer"]}))
+    assert marks(second[1]) == {"q1/alpha": False, "q1/beta": True}
+    assert load_material(*second).waiting == {("q1", "q1/beta")}
+    assert "2 grades are older" in scored(*second, capsys)
+    assert "1 items graded anew" in regraded(*second, capsys, "--only-changed")[1]
+
+
+def test_grades_that_a_later_one_or_a_person_replaces_are_not_among_the_old_ones(
+    graded: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = reviewed(
+        graded, graded.with_name("bank.jsonl"), "first", ("item_edit", {**ALPHA, "gold_answers": ["west"]})
+    )
+    groups = load_graded(first[0])
+    for one in groups[0].passages:
+        assert one.exam_grades is not None
+        if one.doc_id == "d1":
+            one.exam_grades.append(ItemGradeSet.build({"q1/alpha": 3}, answers=(), llm="human:ada"))
+    write_graded(first[0], groups)
+    assert "2 grades are older" in scored(*first, capsys, "--llm", "lexical:1")
+    assert "1 grades are older" in scored(*first, capsys, "--llm", "lexical:1", "--people", "override")
+    for one in groups[0].passages:
+        assert one.exam_grades is not None
+        extra = (one.exam_grades[0].model_extra or {})["provenance"]
+        anew = {"q1/alpha": item_content(load_bank(first[1]).items["q1"][0])}
+        later = one.exam_grades[0].model_copy(update={"provenance": {**extra, "regraded": anew}})
+        one.exam_grades.append(later)
+    write_graded(first[0], groups)
+    assert "older than" not in scored(*first, capsys, "--llm", "lexical:1")

@@ -1,0 +1,883 @@
+"""The Ray runner on a real Ray: the local runner's results, whatever dies, leaves, is poisoned or interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import logging
+import math
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+ray = pytest.importorskip("ray")
+
+from rubric_measures.backends import make_backend  # noqa: E402
+from rubric_measures.backends.base import Message, Reply, Request  # noqa: E402
+from rubric_measures.backends.replies.cache import ReplyCache  # noqa: E402
+from rubric_measures.base.entities import TestBank  # noqa: E402
+from rubric_measures.base.errors import BackendError, InputError  # noqa: E402
+from rubric_measures.cli import main  # noqa: E402
+from rubric_measures.formats.bank import bank_entries, write_bank  # noqa: E402
+from rubric_measures.grading import Grader, GradingReport, GradingSettings  # noqa: E402
+from rubric_measures.records.files import QueryPassages, write_graded  # noqa: E402
+from rubric_measures.runners import LocalRunner, RunStats  # noqa: E402
+from rubric_measures.runners._ray_connection import QUIET, _interrupts_held, connected  # noqa: E402
+from rubric_measures.runners._ray_desk import Desk, Order, pack_requests, unpack_requests  # noqa: E402
+from rubric_measures.runners._ray_worker import BackendSpec  # noqa: E402
+from rubric_measures.runners.ray_pool import RayPool, RaySettings, pool_size  # noqa: E402
+from rubric_measures.runners.ray_runner import RayRunner, ray_backend  # noqa: E402
+from tests.grading_data import make_bank, make_groups, write_inputs  # noqa: E402
+from tests.ray_backends import Diary, make_diary  # noqa: E402
+
+# What Ray's own modules warn of is not ours to mend.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+ROOT = Path(__file__).parents[2]
+RATING = "QuestionSelfRatedUnanswerablePromptWithChoices"
+CHECKED = "QuestionCompleteConcisePromptWithT5VerifiedAnswerKey2"
+PATIENCE = 300.0  # seconds after which a test that waits has failed
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A cluster on this machine with a head of two processors; this process and others join it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+        # Nodes of the cluster get the settings of a quiet Ray before the first one starts.
+        for name, value in QUIET.items():
+            patch.setenv(name, value)
+        from ray.cluster_utils import Cluster
+
+        made = Cluster(
+            initialize_head=True,
+            head_node_args={"num_cpus": 2, "include_dashboard": False, "object_store_memory": 100 << 20},
+        )
+        with connected(made.address):
+            yield made
+        made.shutdown()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "diary"
+    made.mkdir()
+    return made
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def calls(folder: Path) -> list[tuple[str, str]]:
+    """(process, key) of every call that an actor made."""
+    path = folder / "calls"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [(process, key) for process, _, key in (line.partition("\t") for line in lines)]
+
+
+def graded(
+    runner: LocalRunner, groups: list[QueryPassages], bank: TestBank, **settings: Any
+) -> tuple[list[dict[str, Any]], GradingReport]:
+    report = GradingReport()
+    grader = Grader(
+        runner, () if runner.backend.model.startswith("lexical") else (RATING,), GradingSettings(**settings)
+    )
+    records = [
+        {"query": group.query_id, "passages": [passage.model_dump() for passage in group.passages]}
+        for group in grader.grade_records(groups, bank, report)
+    ]
+    return records, report
+
+
+def statuses(report: GradingReport) -> dict[str, int]:
+    return dict(report.by_status)
+
+
+def diary(folder: Path, cache: ReplyCache | None = None, actors: int = 2, batch: int = 2, **options: Any) -> RayRunner:
+    limits = {
+        name: options.pop(name)
+        for name in ("max_calls", "max_cost", "price", "cache_only", "progress")
+        if name in options
+    }
+    spec = BackendSpec(str(folder), options, make_diary)
+    return RayRunner(
+        spec.build(),
+        cache,
+        spec=spec,
+        settings=RaySettings(actors=actors, gpus_per_actor=0, batch_size=batch),
+        **limits,
+    )
+
+
+@pytest.mark.parametrize(("actors", "batch"), [(1, 3), (2, 1)])
+def test_the_lexical_grader_gives_what_it_gives_locally(cluster: Any, actors: int, batch: int) -> None:
+    groups, bank = make_groups(3, 6), make_bank(3, 4)
+    backend = make_backend("lexical")
+    settings = RaySettings(actors=actors, batch_size=batch)
+    mine, report = graded(RayRunner(backend, spec=BackendSpec("lexical"), settings=settings), groups, bank)
+    local, expected = graded(LocalRunner(backend), groups, bank)
+    assert mine == local
+    assert report == expected
+    assert report.run.calls == 3 * 6 * 4
+
+
+def test_retries_replicates_and_failures_are_those_of_the_local_runner(cluster: Any, tmp_path: Path) -> None:
+    table = tmp_path / "table.jsonl"
+    table.write_text(
+        '{"contains": " 1.", "replicate": 0, "reply": "well"}\n'
+        '{"contains": " 1.", "replicate": 1000, "reply": "5"}\n'
+        '{"contains": " 2.", "reply": null, "status": "refused", "error": "no"}\n'
+        '{"contains": " 3.", "reply": "perhaps", "prompt_tokens": 7}\n'
+        '{"matches": "leap|sun", "reply": "4"}\n{"reply": "2", "raw": {"model": "m"}}\n'
+    )
+    groups, bank = make_groups(2, 5), make_bank(2, 3)
+    backend, spec, settings = ray_backend(f"scripted:{table}", {}, RaySettings(actors=2, batch_size=2))
+    with ReplyCache(":memory:") as one, ReplyCache(":memory:") as two:
+        drawn = {"replicates": 3, "temperature": 1.0, "retries": 2}
+        local, expected = graded(LocalRunner(backend, one), groups, bank, **drawn)
+        mine, report = graded(RayRunner(backend, two, spec=spec, settings=settings), groups, bank, **drawn)
+        assert mine == local
+        assert report == expected
+        assert report.unparsed_retries > 0
+        assert set(statuses(report)) == {"graded", "refused", "unparsed"}
+        assert {entry.key for entry in one.entries()} == {entry.key for entry in two.entries()}
+
+
+def both(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str], *ray: str) -> tuple[int, str, bytes]:
+    """What a command says and writes, which is the same on Ray, to the byte, with the same costs and counts."""
+    found = []
+    for name, more in (("local", []), ("ray", ["--runner", "ray", "--actors", "2", *ray])):
+        (tmp_path / name).mkdir(exist_ok=True)
+        out = tmp_path / name / "out.jsonl"
+        code = main([*command, *more, "-o", str(out)])
+        manifest = Path(f"{out}.manifest.json").read_text().replace(str(out), "OUT")
+        found.append((code, capsys.readouterr().err, out.read_bytes(), manifest))
+    assert found[1] == found[0]
+    return found[0][:3]
+
+
+def over_http(folder: Path, *rules: dict[str, object]) -> tuple[Any, list[str]]:
+    """A server that is about to start, and the passages and the bank of a command."""
+    pytest.importorskip("openai")
+    from tests.fault_server import running as serving
+
+    replies, passages, bank = folder / "replies.jsonl", folder / "passages.jsonl", folder / "bank.jsonl"
+    replies.write_text("".join(json.dumps(rule) + "\n" for rule in rules))
+    write_graded(passages, make_groups(1, 3))
+    write_bank(bank, bank_entries(make_bank(1, 3, gold=True), test_collection="test"))
+    return lambda **more: serving(replies=replies, **more), [
+        "grade",
+        str(passages),
+        "--bank",
+        str(bank),
+        "--model",
+        "openai:m",
+    ]
+
+
+def test_answers_are_checked_by_a_model_behind_two_endpoints_as_locally(
+    cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Checks follow answers, and both may be drawn again; the second check of an item stays unreadable."""
+    # Each passage has an answer of its own: equal checks would be shared, or cached, as they happen to come.
+    answers = [{"contains": f" {place}.", "reply": f"words {'abc'[place]}"} for place in range(3)]
+    checks = [{"contains": text, "reply": reply} for text, reply in ((" 1?", "hm"), (" 2?", "no"), ("", "yes"))]
+    serving, command = over_http(tmp_path, *answers, *checks)
+    with serving() as one, serving() as two:
+        command += ["--prompt", CHECKED, "--retries", "2", "--base-url", one.url, "--base-url", two.url]
+        code, said, _ = both(tmp_path, capsys, command, "--batch-size", "1")
+    assert code == 1
+    assert "3 of 9 are not graded: 3 unparsed" in said
+
+
+def test_a_limit_on_the_cost_leaves_out_the_same_calls(
+    cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    serving, command = over_http(tmp_path, {"contains": "", "reply": "Rating: 5"})
+    # A call shows 11 tokens and writes 3: it costs 14, so four of them cost 56.
+    (tmp_path / "prices.json").write_text('{"m": {"input": 1000000, "output": 1000000}}')
+    command += ["--prompt", RATING, "--prices", str(tmp_path / "prices.json"), "--max-cost", "60"]
+    with serving() as server:
+        code, said, _ = both(tmp_path, capsys, [*command, "--base-url", server.url])
+        assert server.stats()["calls"] == 8
+    assert code == 1
+    assert "9 grades of 3 passages: 4 calls" in said
+
+
+def test_an_endpoint_that_accepts_no_call_any_more_fails_those_and_ends_no_run(
+    cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    serving, command = over_http(tmp_path, {"contains": "", "reply": "Rating: 5"})
+    write_graded(tmp_path / "passages.jsonl", make_groups(1, 83))
+    with serving(accepts_for=9) as server:
+        command += ["--prompt", RATING, "--base-url", server.url, "--cache", str(tmp_path / "cache.sqlite")]
+        assert main([*command, "--limit", "3", "-o", str(tmp_path / "first.jsonl")]) == 0
+        capsys.readouterr()
+        command += ["--runner", "ray", "--actors", "1", "--batch-size", "8"]
+        assert main([*command, "-o", str(tmp_path / "ray.jsonl")]) == 1
+        said = capsys.readouterr().err
+        # Ten blocks of eight passages with three items: the last ones were not asked about.
+        assert server.stats()["calls"] < 9 + 240
+    assert "240 of 249 are not graded" in said
+    assert "no call is accepted at all" in said
+
+
+def test_a_hugging_face_model_replies_as_it_does_locally_and_from_its_cache(
+    cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Long passages in chunks; and when all is cached, neither the model nor Ray is needed."""
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from tests.hf_models import save_t5
+
+    (tmp_path / "model").mkdir()
+    model = f"hf:{save_t5(tmp_path / 'model')}"
+    backend, spec, settings = ray_backend(model, {"device": "cpu"}, RaySettings())
+    assert settings.gpus_per_actor == 0
+    assert spec.options["dtype"] == backend.options["dtype"]
+    passages, bank = write_inputs(tmp_path, queries=1, items=2)
+    write_graded(passages, make_groups(1, 2, 60))
+    command = ["grade", str(passages), "--bank", str(bank), "--model", model]
+    command += [part for option in ("device=cpu", "mode=labels", "label_mass=0") for part in ("--model-option", option)]
+    capsys.readouterr()
+    code, _, made = both(tmp_path, capsys, command, "--batch-size", "1")
+    assert code == 0
+    assert b"graded in " in made
+    shutil.rmtree(tmp_path / "model")
+    cached = ["--runner", "ray", "--cache-only", "--cache", str(tmp_path / "ray" / "out.jsonl.cache.sqlite")]
+    assert main([*command, *cached, "-o", str(tmp_path / "again.jsonl")]) == 0
+    assert (tmp_path / "again.jsonl").read_bytes() == made
+
+
+def test_an_actor_needs_the_gpus_that_it_asks_for(cluster: Any, folder: Path) -> None:
+    spec = BackendSpec(str(folder), {}, make_diary)
+    runner = RayRunner(spec.build(), spec=spec, settings=RaySettings(gpus_per_actor=1))
+    with pytest.raises(BackendError, match="an actor needs 1 GPUs"):
+        graded(runner, make_groups(1, 1), make_bank(1, 1))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "settings", "expected"),
+    [
+        # Actors of four processors each, none of which is on two nodes.
+        ([{"CPU": 6}, {"CPU": 9}], RaySettings(), (3, 4, 0)),
+        ([{"CPU": 2}], RaySettings(), (1, 2, 0)),
+        # Three actors share out sixteen processors; but no actor is larger than the smallest node.
+        ([{"CPU": 16}], RaySettings(actors=3), (3, 5, 0)),
+        ([{"CPU": 16}, {"CPU": 2}], RaySettings(actors=3), (3, 2, 0)),
+        # A node that only leads has no processor; one or two actors on each GPU.
+        ([{}, {"CPU": 8, "GPU": 2}], RaySettings(gpus_per_actor=1), (2, 1, 1)),
+        ([{"CPU": 8, "GPU": 2}, {"CPU": 8, "GPU": 1}], RaySettings(gpus_per_actor=0.5), (6, 1, 0.5)),
+    ],
+)
+def test_the_pool_is_as_large_as_the_cluster_allows(
+    nodes: list[dict[str, int]], settings: RaySettings, expected: tuple[int, int, float]
+) -> None:
+    known = [{"Alive": True, "Resources": node} for node in nodes] + [{"Alive": False, "Resources": {"CPU": 64}}]
+    assert pool_size(SimpleNamespace(nodes=lambda: known), settings) == expected
+
+
+def test_what_is_cached_never_reaches_an_actor(cluster: Any, folder: Path) -> None:
+    groups, bank = make_groups(2, 4), make_bank(2, 3)
+    with ReplyCache(":memory:") as cache:
+        graded(diary(folder, cache), groups[:1], bank)
+        before = calls(folder)
+        assert len(before) == len(set(before)) == 4 * 3
+        _, report = graded(diary(folder, cache), groups, bank)
+        assert (report.run.calls, report.run.cached) == (12, 12)
+        assert len({key for _, key in calls(folder)}) == len(calls(folder)) == 24
+        # All of it cached: no actor is made, so it does not matter that none could be.
+        _, report = graded(diary(folder, cache, hopeless=True), groups, bank)
+        assert (report.run.calls, report.run.cached) == (0, 24)
+    assert len(calls(folder)) == 24
+
+
+def test_two_actors_share_the_work(cluster: Any, folder: Path) -> None:
+    groups, bank = make_groups(2, 8), make_bank(2, 1)
+    _, report = graded(diary(folder, batch=1), groups, bank)
+    assert statuses(report) == {"graded": 16}
+    # With the gate shut, one actor alone could not have begun two blocks.
+    (folder / "calls").unlink()
+    runner = diary(folder, batch=1, gate="What")
+    results = Grader(runner, (RATING,)).grade_records(groups, bank)
+    opener = _open_when(folder, lambda: len({process for process, _ in calls(folder)}) == 2)
+    assert sum(len(group.passages) for group in results) == 16
+    opener.join()
+
+
+def test_blocks_and_queries_do_not_pile_up_while_one_is_late(
+    cluster: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups, bank = make_groups(150, 3), make_bank(150, 2)
+    straight, _ = graded(LocalRunner(Diary(folder)), groups, bank)
+    late = groups[0].passages[1].text
+    pulled = given = most = 0
+    under_way: list[int] = []
+    take = RayPool.take
+
+    def watched(pool: RayPool, stop: threading.Event | None = None) -> list[tuple[Request, Reply]]:
+        under_way.append(len(pool._open))
+        assert pool.has_room == (under_way[-1] < 6)
+        if under_way[-1] <= 2:  # Nothing else goes out: all that is awaited is with the actor that waits.
+            (folder / "open").touch()
+        return take(pool, stop)
+
+    def source() -> Iterator[QueryPassages]:
+        nonlocal pulled, most
+        for group in groups:
+            pulled += 1
+            most = max(most, pulled - given)
+            yield group
+
+    monkeypatch.setattr(RayPool, "take", watched)
+    monkeypatch.setattr("rubric_measures.grading._grader._AHEAD", 60)
+    found = []
+    for group in Grader(diary(folder, batch=4, gate=late), (RATING,)).grade_records(source(), bank):
+        given += 1
+        found.append({"query": group.query_id, "passages": [passage.model_dump() for passage in group.passages]})
+    assert found == straight
+    # Two blocks an actor and two more; at first there is enough to do for all of them.
+    assert max(under_way) == under_way[0] == 6
+    # A query has six results. Those of 256 requests that are looked up together, of the blocks under way and of the one
+    # that is being filled (four passages of two results each) may come beyond the bound; 150 queries would without it.
+    assert most <= (60 + 256 + 7 * 4 * 2) / 6 + 2
+
+
+def _open_when(folder: Path, true: Callable[[], bool], then: Callable[[], Any] = lambda: None) -> Any:
+    """A thread that opens the diary's gate as soon as something is true."""
+
+    def watch() -> None:
+        wait_until(true)
+        then()
+        (folder / "open").touch()
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    return thread
+
+
+def test_a_killed_actor_is_replaced_and_its_block_redone(
+    cluster: Any, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    groups, bank = make_groups(2, 5), make_bank(2, 3)
+    local, expected = graded(LocalRunner(Diary(folder)), groups, bank)
+    (folder / "calls").unlink()
+    mine, report = graded(diary(folder, kills_once=" 3."), groups, bank)
+    assert (folder / "killed").exists()
+    assert mine == local
+    assert report == expected
+    made = Counter(key for _, key in calls(folder))
+    assert len(made) == 30
+    # Only the block of the killed process (two passages of three items) was begun again.
+    assert 0 < made.total() - 30 <= 6
+    assert "1 blocks were begun again" in caplog.text
+
+
+def test_a_poisoned_input_fails_its_own_grades(cluster: Any, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    groups, bank = make_groups(2, 5), make_bank(2, 3)
+    poison = groups[0].passages[3].text
+    caplog.set_level(logging.INFO, "rubric_measures")
+    mine, report = graded(diary(folder, batch=4, raises=poison, mentions=groups[1].passages[0].text), groups, bank)
+    # What the model says in the actors is said here, notes as notes.
+    assert [record.levelno for record in caplog.records if "a note about" in record.message] == [logging.INFO] * 3
+    assert statuses(report) == {"graded": 27, "failed": 3}
+    [entry] = mine[0]["passages"][3]["exam_grades"]
+    assert set(entry["item_status"].values()) == {"failed"}
+    assert set(entry["llm_response_errors"].values()) == {"ValueError: poison"}
+    assert report.run.failed == 3
+
+
+# The first of all, one in the middle, and the last. `loses` is how a GPU gives up: by an error that leaves it unusable.
+@pytest.mark.parametrize(
+    ("way", "query", "place"), [("kills", 0, 0), ("kills", 1, 4), ("loses", 0, 0), ("loses", 1, 2)]
+)
+def test_an_input_that_kills_processes_fails_its_own_grades(
+    cluster: Any, folder: Path, way: str, query: int, place: int
+) -> None:
+    groups, bank = make_groups(2, 5), make_bank(2, 2)
+    poison = groups[query].passages[place].text
+    with ReplyCache(":memory:") as cache:
+        mine, report = graded(diary(folder, cache, actors=1, batch=3, **{way: poison}), groups, bank)
+        assert statuses(report) == {"graded": 18, "failed": 2}
+        [entry] = mine[query]["passages"][place]["exam_grades"]
+        reason = "processes of actors died over this passage"
+        reason += " (the device is lost: an assertion failed)" if way == "loses" else ""
+        assert set(entry["llm_response_errors"].values()) == {reason}
+        assert len(cache) == 18
+        # One death over the block, two over the passage alone.
+        killers = Counter(key for _, key in calls(folder))
+        assert max(killers.values()) == 3
+        _, report = graded(diary(folder, cache, actors=1), groups, bank)
+    assert statuses(report) == {"graded": 20}
+    assert report.run.calls == 2
+
+
+@pytest.mark.parametrize("way", ["raises", "kills", "loses"])
+def test_an_only_input_that_is_poisoned_fails_and_ends_no_run(cluster: Any, folder: Path, way: str) -> None:
+    _, report = graded(diary(folder, actors=1, **{way: "What"}), make_groups(1, 1), make_bank(1, 2))
+    assert statuses(report) == {"failed": 2}
+
+
+def test_deaths_without_any_reply_between_end_the_run_and_say_why() -> None:
+    async def orders() -> list[Order]:
+        desk = Desk()
+        await desk.enter("actor", None)
+        await desk.add(0, b"passages")
+        made = []
+        for _ in range(16):
+            made.append(await desk.begin(0, "actor", "node"))
+            await desk.dying(0, "the device is lost: no such kernel")
+        return made
+
+    *others, last = asyncio.run(orders())
+    assert not any(order.stop for order in others)
+    # Twelve, and three for the only actor.
+    assert last.stop == "the processes of actors died 15 times in a row (the device is lost: no such kernel)"
+
+
+def test_a_node_that_leaves_shrinks_the_pool(cluster: Any, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    groups, bank = make_groups(2, 9), make_bank(2, 2)
+    local, expected = graded(LocalRunner(Diary(folder)), groups, bank)
+    (folder / "calls").unlink()
+    node = cluster.add_node(num_cpus=1, object_store_memory=100 << 20)
+    wait_until(lambda: ray.cluster_resources().get("CPU", 0) == 3)
+    # Three actors of one processor each: one of them can only be on the new node, and is in mid-block when it leaves.
+    three = diary(folder, actors=3, batch=1, gate="What")
+    opener = _open_when(
+        folder, lambda: len({process for process, _ in calls(folder)}) == 3, lambda: cluster.remove_node(node, False)
+    )
+    mine, report = graded(three, groups, bank)
+    opener.join()
+    assert mine == local
+    assert report == expected
+    assert "nodes left the Ray cluster" in caplog.text
+
+
+def test_a_stream_that_breaks_is_begun_anew(cluster: Any, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    spec = BackendSpec(str(folder), {"gate": "wait"}, make_diary)
+    pool = RayPool(spec, {"model": "diary"}, RaySettings(actors=1, gpus_per_actor=0))
+    blocks = [[Request("diary", (Message("user", text),))] for text in ("go", "wait", "later")]
+    try:
+        for block in blocks:
+            pool.submit(block)
+        wait_until((folder / "waiting").exists)
+        # Without the process that keeps the open blocks, Ray Data has no stream.
+        assert pool._stream is not None
+        ray.kill(pool._stream.desk)
+        (folder / "open").touch()
+        found = {request.messages[0].content: reply.text for _ in blocks for request, reply in pool.take()}
+        assert not pool.open
+    finally:
+        pool.close()
+    assert found == {"go": "2", "wait": "4", "later": "5"}
+    assert "the stream of Ray Data broke and is begun anew" in caplog.text
+
+
+class Two:
+    """Every call costs 2, which only its reply tells."""
+
+    def of_reply(self, reply: Reply) -> float:
+        return 2.0
+
+    def most_of(self, request: Request) -> float:
+        return math.inf
+
+
+def test_progress_counts_blocks_that_are_kept(cluster: Any, folder: Path) -> None:
+    groups, bank = make_groups(2, 5), make_bank(2, 2)
+    ticks: list[tuple[int, int, int]] = []
+    with ReplyCache(":memory:") as cache:
+        kept = diary(folder, cache, actors=1, batch=2)
+        graded(kept, groups[:1], bank)
+
+        def progress(stats: RunStats) -> None:
+            assert len(cache) == 10 + stats.calls - stats.failed
+            ticks.append((stats.cached, stats.progress["calls"], stats.progress["failed"]))
+
+        poison = groups[1].passages[4].text
+        _, report = graded(diary(folder, cache, actors=1, batch=2, raises=poison, progress=progress), groups, bank)
+    # What is cached is there at once; then come, in any order, two blocks of two passages and one of the last passage,
+    # which fails.
+    seen = list(dict.fromkeys(ticks))
+    assert (seen[0], seen[-1], len(seen)) == ((10, 0, 0), (10, 10, 2), 4)
+    blocks = Counter((after[1] - before[1], after[2] - before[2]) for before, after in itertools.pairwise(seen))
+    assert blocks == {(4, 0): 2, (2, 2): 1}
+    assert report.run.answered == 20
+
+
+def test_limits_stop_and_the_next_run_goes_on(cluster: Any, folder: Path, recwarn: pytest.WarningsRecorder) -> None:
+    groups, bank = make_groups(1, 4), make_bank(1, 3)
+    with ReplyCache(":memory:") as cache:
+        _, report = graded(diary(folder, cache, max_calls=5), groups, bank)
+        assert report.run.limit == "the limit of 5 calls was reached"
+        assert len(cache) == len(calls(folder)) == report.run.calls == 5
+        # Ray Data finds the only block too few for two actors, which is nothing that its user could change.
+        assert not [warning for warning in recwarn if "concurrent actors" in str(warning.message)]
+        # The first call shows that one costs 2; two of them cost 4, and a third would pass the limit.
+        _, report = graded(diary(folder, cache, max_cost=5, price=Two()), groups, bank)
+        assert report.run.limit == "the limit of 5 on the cost was reached"
+        assert len(cache) == len(calls(folder)) == 7
+        _, report = graded(diary(folder, cache, cache_only=True), groups, bank)
+        assert (report.run.cached, report.run.missing, report.run.calls) == (7, 5, 0)
+        _, report = graded(diary(folder, cache), groups, bank)
+        assert (report.run.cached, report.run.calls) == (7, 5)
+    assert len(calls(folder)) == 12
+
+
+def test_a_model_that_cannot_be_used_is_one_line(cluster: Any, folder: Path) -> None:
+    groups, bank = make_groups(1, 2), make_bank(1, 2)
+    with pytest.raises(BackendError, match="no such model"):
+        graded(diary(folder, hopeless=True), groups, bank)
+    # What was answered before it was gone is kept.
+    with ReplyCache(":memory:") as cache:
+        with pytest.raises(BackendError, match="the model is gone"):
+            graded(diary(folder, cache, actors=1, ends=" 1."), groups, bank)
+        assert len(cache) == 2
+    runner = RayRunner(make_backend("lexical"), spec=BackendSpec(str(folder), {}, make_diary), settings=RaySettings(1))
+    with pytest.raises(BackendError, match="model is 'diary' here and 'lexical:1' in the driver"):
+        graded(runner, groups, bank)
+
+
+def start(folder: Path, options: dict[str, Any], arguments: list[str], before_ray: str = "") -> subprocess.Popen[str]:
+    program = (
+        "import sys; from tests.ray_backends import drive; "
+        f"sys.exit(drive({str(folder)!r}, {options!r}, sys.argv[1:], {before_ray!r}))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        start_new_session=True,
+    )
+    # A process that hangs fails its test instead of hanging all.
+    watch = threading.Timer(PATIENCE, process.kill)
+    watch.daemon = True
+    watch.start()
+    return process
+
+
+def stored(cache: Path) -> int:
+    with contextlib.suppress(InputError), ReplyCache(cache, read_only=True) as opened:
+        return len(opened)
+    return 0
+
+
+def until_only_the_gate_is_open(process: subprocess.Popen[str], folder: Path, cache: Path) -> int:
+    """Waits until one call is at the gate and all others that were made are kept; how many."""
+
+    def so() -> bool:
+        kept = stored(cache)
+        return (folder / "waiting").exists() and len(calls(folder)) == kept + 1
+
+    wait_until(lambda: process.poll() is not None or so())
+    assert process.poll() is None, process.communicate()
+    return stored(cache)
+
+
+def command(tmp_path: Path, *more: str) -> tuple[list[str], Path]:
+    passages, bank = write_inputs(tmp_path, queries=1, passages=6, items=2)
+    out = tmp_path / "out.jsonl"
+    inputs = [str(passages), "--bank", str(bank), "--model", "openai:x", "--prompt", RATING, "-o", str(out)]
+    return ["grade", *inputs, "--runner", "ray", "--actors", "1", "--batch-size", "1", *more], out
+
+
+def test_a_killed_driver_loses_only_blocks_in_flight(cluster: Any, folder: Path, tmp_path: Path) -> None:
+    arguments, out = command(tmp_path, "--ray-address", cluster.address)
+    cache = Path(f"{out}.cache.sqlite")
+    with start(folder, {"gate": " 3."}, arguments) as process:
+        kept = until_only_the_gate_is_open(process, folder, cache)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert not out.exists()
+    assert stored(cache) == kept
+    before = Counter(key for _, key in calls(folder))
+    with start(folder, {}, arguments) as process:
+        _, errors = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, errors.count("\n")) == (0, 1), errors
+    assert f"12 grades of 6 passages: {12 - kept} calls, " in errors
+    # Nothing that was kept was asked again: of the calls before, only that at the gate.
+    after = Counter(key for _, key in calls(folder))
+    assert (len(after), after.total()) == (12, 13)
+    assert len(after - before) == 12 - kept
+    with ReplyCache(cache) as opened:
+        groups, bank = make_groups(1, 6), make_bank(1, 2)
+        _, report = graded(LocalRunner(Diary(folder), opened, cache_only=True), groups, bank)
+    assert statuses(report) == {"graded": 12}
+
+
+def descendants(process: int) -> dict[int, str]:
+    """The processes that a process has started, and those that these have, with their commands."""
+    parents, names = {}, {}
+    for folder in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError):
+            state = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            parents[int(folder.name)] = int(state[1]) if state[0] != "Z" else 0
+            names[int(folder.name)] = (folder / "cmdline").read_text(encoding="utf-8", errors="replace")
+    found = {process}
+    while more := {one for one, parent in parents.items() if parent in found} - found:
+        found |= more
+    return {one: names[one] for one in found - {process}}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Ray ends with its starter only on Linux")
+def test_a_ray_of_its_own_ends_with_a_killed_driver(folder: Path, tmp_path: Path) -> None:
+    arguments, out = command(tmp_path)
+    with start(folder, {"gate": " 2."}, arguments) as process:
+        until_only_the_gate_is_open(process, folder, Path(f"{out}.cache.sqlite"))
+        # Ray's agents wait a minute for the rest of Ray before they end, too.
+        started = {one for one, name in descendants(process.pid).items() if "Agent" not in name}
+        assert {int(actor) for actor, _ in calls(folder)} <= started
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    wait_until(lambda: not any(running(one) for one in started))
+
+
+def running(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_ctrl_c_keeps_the_block_in_flight_and_stops(folder: Path, tmp_path: Path) -> None:
+    """A Ray of its own, and the interrupt goes to all processes, as from a terminal."""
+    arguments, out = command(tmp_path)
+    cache = Path(f"{out}.cache.sqlite")
+    with start(folder, {"gate": " 2."}, arguments) as process:
+        kept = until_only_the_gate_is_open(process, folder, cache)
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        (folder / "open").touch()
+        printed, errors = process.communicate(timeout=PATIENCE)
+    assert said == "rubric_measures: waiting for 1 blocks that actors have begun; Ctrl-C again drops them\n"
+    assert process.returncode == 130
+    assert f"; {kept + 2} calls of this run are in the cache: run again to continue" in errors
+    assert (errors.count("\n"), printed) == (1, "")
+    assert stored(cache) == len(calls(folder)) == kept + 2
+    assert not out.exists()
+
+
+def test_ctrl_c_while_ray_starts_stops_before_the_first_call(folder: Path, tmp_path: Path) -> None:
+    arguments, out = command(tmp_path)
+    with start(folder, {}, arguments, before_ray="os.kill(os.getpid(), signal.SIGINT)") as process:
+        printed, errors = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, printed) == (130, ""), errors
+    assert "; 0 calls of this run are in the cache" in errors
+    assert errors.count("\n") == 1
+    assert not calls(folder)
+    assert not out.exists()
+
+
+def test_an_interrupt_waits_until_ray_is_there_and_never_reaches_its_processes() -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+    asks = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))"
+    try:
+        with _interrupts_held():
+            os.kill(os.getpid(), signal.SIGINT)
+            child = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=True)
+            assert heard == []
+        assert heard == [signal.SIGINT]
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert child.stdout == "True\n"
+
+
+def test_each_setting_of_a_quiet_ray_stands_unless_it_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in QUIET:
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("RAY_BACKEND_LOG_LEVEL", "debug")
+    monkeypatch.setattr(ray, "is_initialized", lambda: True)
+    with connected("") as found:
+        assert found is ray
+    assert {name: os.environ[name] for name in QUIET} == {**QUIET, "RAY_BACKEND_LOG_LEVEL": "debug"}
+
+
+def test_a_block_is_taken_back_even_before_it_is_at_the_desk() -> None:
+    async def so() -> tuple[list[int], object, list[int]]:
+        desk = Desk()
+        await desk.add(0, b"begun")
+        await desk.begin(0, "actor", "node")
+        await desk.add(1, b"waits")
+        back = await desk.recall([0, 1, 2])
+        await desk.add(2, b"late")
+        await desk.add(3, b"next")
+        return back, await desk.at(2), await desk.recall([3])
+
+    assert asyncio.run(so()) == ([1, 2], (3, b"next"), [3])
+
+
+def test_a_second_ctrl_c_drops_the_block_in_flight(cluster: Any, folder: Path, tmp_path: Path) -> None:
+    arguments, out = command(tmp_path, "--ray-address", cluster.address)
+    cache = Path(f"{out}.cache.sqlite")
+    with start(folder, {"gate": " 2."}, arguments) as process:
+        kept = until_only_the_gate_is_open(process, folder, cache)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        assert "Ctrl-C again" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        printed, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    assert f"; {kept} calls of this run are in the cache" in errors
+    assert (errors.count("\n"), printed) == (1, "")
+    assert not out.exists()
+
+
+def test_the_command_line_gives_the_same_bytes(
+    cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages, bank = write_inputs(tmp_path)
+    base = ["grade", str(passages), "--bank", str(bank), "--model", "lexical"]
+    assert main([*base, "-o", str(tmp_path / "local.jsonl.gz")]) == 0
+    more = ["--runner", "ray", "--actors", "2", "--batch-size", "1"]
+    assert main([*base, "-o", str(tmp_path / "ray.jsonl.gz"), *more]) == 0
+    one, two = capsys.readouterr().err.splitlines()
+    assert one == two
+    assert (tmp_path / "local.jsonl.gz").read_bytes() == (tmp_path / "ray.jsonl.gz").read_bytes()
+    manifests = [(tmp_path / f"{name}.jsonl.gz.manifest.json").read_text() for name in ("local", "ray")]
+    assert manifests[0].replace("local.jsonl", "ray.jsonl") == manifests[1]
+    assert main([*base, "-o", str(tmp_path / "x.jsonl"), *more, "--dry-run"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split("\t")[:2] == ["LexicalCoverage", "24"]
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@pytest.mark.parametrize("token", ["", "5bd2e4b4c1f34a7f9e1c2b7c0d1e2f30"])
+def test_a_cluster_that_somebody_else_started_is_joined_by_its_address(tmp_path: Path, token: str) -> None:
+    """Where the user has a token of Ray, as any Ray that starts by itself leaves one, the cluster asks for it."""
+    home = tmp_path / "home"
+    (home / ".ray").mkdir(parents=True)
+    if token:
+        (home / ".ray" / "auth_token").write_text(token)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    environment |= {"HOME": str(home), "PYTHONPATH": str(ROOT), **QUIET}
+    asks = {"RAY_AUTH_MODE": "token" if token else "disabled"}
+    port = free_port()
+    head = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--num-cpus=1"]
+    head += [f"--port={port}", "--include-dashboard=false"]
+    passages, bank = write_inputs(tmp_path)
+    command = [sys.executable, "-m", "rubric_measures", "grade", str(passages), "--bank", str(bank)]
+    command += ["--model", "lexical", "--runner", "ray", "--actors", "1", "--ray-address", f"127.0.0.1:{port}"]
+    # Ray's sockets have long names, and the names of sockets must be short.
+    with (
+        tempfile.TemporaryDirectory(prefix="ray-") as folder,
+        subprocess.Popen(
+            [*head, f"--temp-dir={folder}", f"--object-store-memory={100 << 20}"],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as started,
+    ):
+        try:
+            assert started.stdout is not None
+            assert any("Ray runtime started" in line for line in started.stdout)
+            done = subprocess.run(
+                [*command, "-o", str(tmp_path / "o.jsonl")],
+                env=environment | asks,
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE,
+                check=False,
+            )
+        finally:
+            os.killpg(started.pid, signal.SIGKILL)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "o.jsonl").exists()
+
+
+def test_an_address_where_nobody_listens_is_said_at_once(tmp_path: Path) -> None:
+    """Ray itself tries for a quarter of an hour, and says nothing."""
+    passages, bank = write_inputs(tmp_path)
+    command = [sys.executable, "-m", "rubric_measures", "grade", str(passages), "--bank", str(bank)]
+    address = f"127.0.0.1:{free_port()}"
+    done = subprocess.run(
+        [*command, "--model", "lexical", "--runner", "ray", "--ray-address", address, "-o", str(tmp_path / "o")],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert f"the Ray cluster at {address} cannot be joined: " in done.stderr
+    assert "Connection refused" in done.stderr and "set RAY_AUTH_MODE=token" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (["--actors", "0"], "actors is 0; expected 1"),
+        (["--gpus-per-actor", "1.5"], "a whole number, or a share below 1"),
+        (["--batch-size", "-1"], "batch_size is -1"),
+        (["--ray-address", "ray://host:10001"], "expected HOST:PORT or auto"),
+        (["--model-option", "batch=b.json"], "--runner local"),
+        (
+            ["--model", "hf:m", "--model-option", "device=cuda:1"],
+            "Ray gives every actor a GPU of its own; say device=cuda",
+        ),
+        (["--model", "hf:m", "--model-option", "device=cpu", "--gpus-per-actor", "1"], "device=cpu needs no GPU"),
+    ],
+)
+def test_wrong_options_are_one_line_and_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], expected: str
+) -> None:
+    passages, bank = write_inputs(tmp_path)
+    command = ["grade", str(passages), "--bank", str(bank), "--model", "lexical", "-o", str(tmp_path / "o.jsonl")]
+    assert main([*command, "--runner", "ray", *more]) == 2
+    errors = capsys.readouterr().err
+    assert expected in errors
+    assert errors.count("\n") == 1
+
+
+def test_requests_are_the_same_on_the_other_side() -> None:
+    from types import MappingProxyType
+
+    options = MappingProxyType({"temperature": 0.5, "seed": [1]})
+    requests = [
+        Request("m", (Message("system", "be brief"), Message("user", text)), options, ("0", "1"), 3, "q\td")
+        for text in ("a", "\ud800", "b" * 1000)
+    ]
+    there = unpack_requests(pack_requests(requests))
+    assert [(one, one.key, one.group) for one in there] == [(one, one.key, one.group) for one in requests]
+
+
+def test_replies_of_a_block_are_stored_together(tmp_path: Path) -> None:
+    pairs = [(Request("m", (Message("user", text),)), Reply(text)) for text in "abc"]
+    pairs.append((Request("m", (Message("user", "d"),)), Reply(None, "failed", "lost")))
+    with ReplyCache(tmp_path / "c") as cache:
+        cache.put(pairs[1][0], Reply("first"))
+        assert [reply.text for reply in cache.put_many(pairs)] == ["a", "first", "c", None]
+        assert len(cache) == 3

@@ -1,0 +1,328 @@
+"""The local runner: cache first, equal requests once, jobs step by step, memory flat, limits."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from rubric_measures.backends.base import Message, Reply, Request
+from rubric_measures.backends.replies.cache import ReplyCache
+from rubric_measures.base.errors import GradingError, InputError
+from rubric_measures.runners import Job, LocalRunner, RunStats
+
+
+@dataclass
+class Echo:
+    """Replies with the text that it is shown, in blocks of `window`, last request first."""
+
+    window: int = 1
+    seen: list[str] = field(default_factory=list)
+    failing: frozenset[str] = frozenset()
+    cut: frozenset[str] = frozenset()
+    threaded: bool = False
+    tokens: tuple[int, int] = (3, 1)
+
+    model = "echo"
+    options: Mapping[str, object] = field(default_factory=dict)
+    context_tokens = None
+
+    def count_tokens(self, text: str) -> int:
+        return len(text)
+
+    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        source = iter(requests)
+        while True:
+            block: list[Request] = []
+
+            def pull(block: list[Request] = block) -> None:
+                for request in source:
+                    block.append(request)
+                    if len(block) == self.window:
+                        return
+
+            if self.threaded:
+                puller = threading.Thread(target=pull)
+                puller.start()
+                puller.join()
+            else:
+                pull()
+            if not block:
+                return
+            for request in reversed(block):
+                text = request.messages[0].content
+                self.seen.append(text)
+                if text in self.failing:
+                    yield request, Reply(None, "failed", "lost")
+                elif text in self.cut:
+                    yield request, Reply(text, "truncated", "cut", *self.tokens)
+                else:
+                    yield request, Reply(text, "ok", "", *self.tokens)
+
+
+@dataclass(frozen=True)
+class Flat:
+    """Every call costs the same, for each token of its reply; how much it may cost at most."""
+
+    cost: float
+    most: float = math.inf
+
+    def of_reply(self, reply: Reply) -> float:
+        return self.cost * reply.completion_tokens
+
+    def most_of(self, request: Request) -> float:
+        return self.most
+
+
+def ask(text: str, replicate: int = 0) -> Request:
+    return Request("echo", (Message("user", text),), replicate=replicate)
+
+
+def once(text: str) -> Job[str | None]:
+    [reply] = yield [ask(text)]
+    return reply.text
+
+
+def twice(text: str) -> Job[list[str | None]]:
+    """Asks two things, then one that depends on the replies, then nothing."""
+    first, second = yield [ask(text), ask(text + "!")]
+    [third] = yield [ask(f"{first.text}{second.text}")]
+    nothing = yield []
+    assert nothing == []
+    return [first.text, second.text, third.text]
+
+
+@pytest.mark.parametrize("window", [1, 3, 100])
+@pytest.mark.parametrize("threaded", [False, True])
+def test_jobs_of_several_steps_get_their_replies_in_order(window: int, threaded: bool) -> None:
+    runner = LocalRunner(Echo(window, threaded=threaded))
+    results = dict(runner.run((number, twice(f"{number}.")) for number in range(50)))
+    assert results == {n: [f"{n}.", f"{n}.!", f"{n}.{n}.!"] for n in range(50)}
+
+
+def test_equal_requests_are_one_call() -> None:
+    echo, stats = Echo(window=4), RunStats()
+    results = dict(LocalRunner(echo).run(((n, once("ab"[n % 2])) for n in range(10)), stats))
+    assert results == {n: "ab"[n % 2] for n in range(10)}
+    assert sorted(echo.seen) == ["a", "b"]
+    assert (stats.calls, stats.shared, stats.jobs, stats.prompt_tokens) == (2, 8, 10, 6)
+
+
+def test_a_second_run_makes_no_call() -> None:
+    with ReplyCache(":memory:") as cache:
+        first = dict(LocalRunner(Echo(), cache).run((n, twice(str(n))) for n in range(5)))
+        echo, stats = Echo(), RunStats()
+        second = dict(LocalRunner(echo, cache).run(((n, twice(str(n))) for n in range(5)), stats))
+    assert first == second
+    assert echo.seen == []
+    assert (stats.calls, stats.cached) == (0, 15)
+
+
+def test_failures_are_not_cached_and_are_asked_again() -> None:
+    with ReplyCache(":memory:") as cache:
+        first = dict(LocalRunner(Echo(failing=frozenset("b")), cache).run((text, once(text)) for text in "abc"))
+        echo = Echo()
+        second = dict(LocalRunner(echo, cache).run((text, once(text)) for text in "abc"))
+    assert first == {"a": "a", "b": None, "c": "c"}
+    assert second == {"a": "a", "b": "b", "c": "c"}
+    assert echo.seen == ["b"]
+
+
+def test_cut_replies_are_paid_once_and_are_no_failures() -> None:
+    """Replies longer than allowed are the rule with models that explain themselves; their grades were read."""
+    stats, again = RunStats(), RunStats()
+    with ReplyCache(":memory:") as cache:
+        echo = Echo(window=2, cut=frozenset("abcde"))
+        runner = LocalRunner(echo, cache, max_cost=100, price=Flat(2))
+        first = dict(runner.run(((text, once(text)) for text in "abcdef"), stats))
+        second = dict(LocalRunner(echo, cache, cache_only=True).run(((text, once(text)) for text in "abcdef"), again))
+    assert first == second == {text: text for text in "abcdef"}
+    # The first call tells the cost, though it was cut; then two at a time are asked, and answered last one first.
+    assert echo.seen == ["a", "c", "b", "e", "d", "f"]
+    assert (stats.calls, stats.failed, stats.truncated, stats.cost) == (6, 0, 5, 12.0)
+    assert str(stats) == "6 calls (5 truncated), 0 replies from the cache"
+    assert stats.progress == {"calls": 6, "cached": 0, "failed": 0, "truncated": 5, "tokens": 24}
+    assert (again.calls, again.cached, again.missing) == (0, 6, 0)
+
+
+def test_calls_are_in_the_cache_before_progress_and_results_hear_of_them() -> None:
+    with ReplyCache(":memory:") as cache:
+        ticks = []
+        runner = LocalRunner(Echo(window=3), cache, progress=lambda stats: ticks.append((stats.calls, len(cache))))
+        for number, _ in enumerate(runner.run((text, once(text)) for text in "abcdefg")):
+            assert len(cache) > number
+    assert ticks
+    assert all(calls == stored for calls, stored in ticks)
+
+
+def test_only_as_many_jobs_begin_as_the_backend_takes() -> None:
+    begun: list[int] = []
+
+    def jobs() -> Iterator[tuple[int, Job[str | None]]]:
+        for number in range(100_000):
+            begun.append(number)
+            yield number, once(str(number))
+
+    results = LocalRunner(Echo(window=8)).run(jobs())
+    for _ in range(10):
+        next(results)
+    assert len(begun) < 1000
+    results.close()
+
+
+def test_cached_results_do_not_pile_up() -> None:
+    with ReplyCache(":memory:") as cache:
+        for number in range(7):
+            cache.put(ask(str(number)), Reply("x"))
+        begun = 0
+
+        def jobs() -> Iterator[tuple[int, Job[str | None]]]:
+            nonlocal begun
+            for number in range(60_000):
+                begun += 1
+                yield number, once(str(number % 7))
+
+        results = LocalRunner(Echo(), cache).run(jobs())
+        next(results)
+        assert begun < 20_000
+        assert sum(1 for _ in results) == 59_999
+
+
+def test_requests_keep_the_order_of_the_jobs() -> None:
+    echo = Echo()
+    list(LocalRunner(echo).run((text, once(text)) for text in "hgfedcba"))
+    assert echo.seen == list("hgfedcba")
+
+
+def test_cache_only_makes_no_call_and_says_what_is_missing() -> None:
+    with ReplyCache(":memory:") as cache:
+        cache.put(ask("a"), Reply("a"))
+        echo, stats = Echo(), RunStats()
+        results = dict(LocalRunner(echo, cache, cache_only=True).run(((text, once(text)) for text in "ab"), stats))
+    assert results == {"a": "a", "b": None}
+    assert (echo.seen, stats.missing, stats.cached) == ([], 1, 1)
+
+
+def test_the_limit_on_calls_keeps_what_is_done() -> None:
+    with ReplyCache(":memory:") as cache:
+        cache.put(ask("f"), Reply("f"))
+        echo, stats = Echo(window=4), RunStats()
+        results = dict(LocalRunner(echo, cache, max_calls=3).run(((text, once(text)) for text in "abcdef"), stats))
+        assert sorted(echo.seen) == ["a", "b", "c"]
+        # What the cache answers costs nothing, so it is taken after the limit as well.
+        assert results == {"a": "a", "b": "b", "c": "c", "d": None, "e": None, "f": "f"}
+        assert (stats.calls, stats.cached, stats.missing) == (3, 1, 2)
+        assert stats.limit == "the limit of 3 calls was reached"
+        rest = Echo()
+        results = dict(LocalRunner(rest, cache, max_calls=3).run((text, once(text)) for text in "abcdef"))
+    assert rest.seen == ["d", "e"]
+    assert results == {text: text for text in "abcdef"}
+
+
+@pytest.mark.parametrize("window", [1, 100])
+def test_the_limit_on_cost_stops_before_it_is_passed(window: int) -> None:
+    # Every call costs 2; after two calls 4 are spent, the next is expected to cost 2, and 4 + 2 >= 5. Before the first
+    # reply nobody knows what a call costs, so that a backend of many calls at a time begins with one.
+    echo = Echo(window)
+    stats = RunStats()
+    with ReplyCache(":memory:") as cache:
+        runner = LocalRunner(echo, cache, max_cost=5, price=Flat(2))
+        results = dict(runner.run(((text, once(text)) for text in "abcdef"), stats))
+    assert echo.seen == ["a", "b"]
+    assert results == {"a": "a", "b": "b", **dict.fromkeys("cdef")}
+    assert (stats.limit, stats.missing) == ("the limit of 5 on the cost was reached", 4)
+
+
+def test_calls_that_surely_fit_the_limit_are_made_together() -> None:
+    """Nothing is known yet, but each call costs 4 at most: three of them fit 14, a batch of three is sent."""
+    echo, stats = Echo(window=100), RunStats()
+    runner = LocalRunner(echo, None, max_cost=14, price=Flat(2, most=4))
+    results = dict(runner.run(((text, once(text)) for text in "abcdefgh"), stats))
+    # The first batch costs 6; then three more fit at 2 each (12 < 14 <= 6 + 2 * 4).
+    assert echo.seen == ["c", "b", "a", "f", "e", "d"]
+    assert [text for text in "abcdefgh" if results[text] is None] == ["g", "h"]
+    assert stats.cost == 12
+    # Calls that failed tell nothing: the second three are sent by what they cost at most, too.
+    echo, stats = Echo(window=100, failing=frozenset("abc")), RunStats()
+    runner = LocalRunner(echo, None, max_cost=14, price=Flat(2, most=4))
+    assert len(dict(runner.run(((text, once(text)) for text in "abcdefgh"), stats))) == 8
+    assert echo.seen == ["c", "b", "a", "f", "e", "d", "h", "g"]
+    assert (stats.failed, stats.cost) == (3, 10)
+
+
+def test_a_cost_that_nobody_knows_is_not_0() -> None:
+    # The replies carry no counts of tokens, so a price a token cannot say what they cost.
+    echo, stats = Echo(tokens=(0, 0)), RunStats()
+    runner = LocalRunner(echo, None, max_cost=5, price=Flat(2))
+    results = dict(runner.run(((text, once(text)) for text in "abc"), stats))
+    assert (results, stats.missing) == ({"a": "a", "b": None, "c": None}, 2)
+    assert "its cost is unknown (use --max-calls)" in stats.limit
+    with pytest.raises(InputError, match="the limit of -1 calls is below 0"):
+        LocalRunner(echo, None, max_calls=-1)
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+def test_jobs_of_several_steps_end_behind_a_limit(threaded: bool) -> None:
+    with ReplyCache(":memory:") as cache:
+        runner, stats = LocalRunner(Echo(window=3, threaded=threaded), cache, max_calls=40), RunStats()
+        jobs = ((number, twice(f"{number}.")) for number in range(3000))
+        results = dict(runner.run(jobs, stats))
+    assert len(results) == 3000
+    assert stats.calls == 40
+    # 9,000 requests; those of failed jobs ask "NoneNone" in their third step, which is one request for all in flight.
+    assert stats.calls + stats.shared + stats.missing == 9000
+
+
+def test_stop_finishes_what_is_in_flight() -> None:
+    stop = threading.Event()
+    with ReplyCache(":memory:") as cache:
+        runner = LocalRunner(Echo(window=4), cache, stop=stop)
+        results = runner.run((text, once(text)) for text in "abcdefgh")
+        next(results)
+        stop.set()
+        with pytest.raises(KeyboardInterrupt):
+            list(results)
+        assert len(cache) == 4
+
+
+@pytest.mark.parametrize("window", [1, 7, 100])
+@pytest.mark.parametrize("threaded", [False, True])
+def test_calls_under_way_are_kept_when_the_input_turns_out_wrong(window: int, threaded: bool) -> None:
+    def jobs() -> Iterator[tuple[int, Job[list[str]]]]:
+        yield from ((number, twice(f"{number}.")) for number in range(20))
+        raise InputError("line 21 is wrong")
+
+    taken = []
+    with ReplyCache(":memory:") as cache:
+        echo = Echo(window, threaded=threaded)
+        with pytest.raises(InputError, match="line 21 is wrong"):
+            taken += list(LocalRunner(echo, cache).run(jobs()))
+        # Two calls, then a third one, for each of the 20 jobs.
+        assert (len(cache), len(echo.seen)) == (60, 60)
+
+
+def test_a_job_that_fails_ends_the_run_after_the_calls_under_way() -> None:
+    def broken() -> Job[None]:
+        yield [ask("x")]
+        raise InputError("no scale")
+
+    jobs = [(0, once("a")), (1, broken()), (2, once("b")), (3, once("c"))]
+    with ReplyCache(":memory:") as cache:
+        echo = Echo(window=3)
+        with pytest.raises(InputError, match="no scale"):
+            list(LocalRunner(echo, cache).run(iter(jobs)))  # type: ignore[arg-type]
+        assert (len(cache), set(echo.seen) >= {"a", "x", "b"}) == (len(echo.seen), True)
+
+
+def test_a_backend_that_forgets_requests_is_found_out() -> None:
+    class Forgetful(Echo):
+        def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+            for number, request in enumerate(requests):
+                if number != 1:
+                    yield request, Reply("x")
+
+    with pytest.raises(GradingError, match="1 requests were not answered"):
+        list(LocalRunner(Forgetful()).run((text, once(text)) for text in "abc"))

@@ -1,0 +1,224 @@
+"""Tests of the canary suite: the cases, what counts as fooled, and the command with graders of known weakness."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.backends import make_backend
+from rubric_measures.base.errors import InputError
+from rubric_measures.cli import main
+from rubric_measures.formats.bank import load_bank
+from rubric_measures.records.files import GradedPassage, QueryPassages, load_graded
+from rubric_measures.verification.canaries import CANARY_KINDS, build_canaries, canary_report
+from tests.example_records import BANK, RECORDS, grade_set, write_lines
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    return write_lines(tmp_path / "passages.jsonl", list(RECORDS)), write_lines(tmp_path / "bank.jsonl", BANK)
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """A scripted model in a folder: its name, and what it costs."""
+
+    folder: Path
+
+    def says(self, *rules: dict[str, object]) -> str:
+        """The name of a model that replies by these rules."""
+        path = self.folder / "model.jsonl"
+        path.write_text("".join(json.dumps({"contains": [""], **rule}) + "\n" for rule in rules))
+        return f"scripted:{path}"
+
+    def prices(self, name: str, shown: float, written: float) -> str:
+        """A price table with that model: what a token shown and a token written cost."""
+        path = self.folder / "prices.json"
+        path.write_text(json.dumps({make_backend(name).model: {"input": shown * 1e6, "output": written * 1e6}}))
+        return str(path)
+
+
+@pytest.fixture
+def scripted(tmp_path: Path) -> Scripted:
+    return Scripted(tmp_path)
+
+
+def test_the_cases(files: tuple[Path, Path]) -> None:
+    groups, bank = load_graded(files[0]), load_bank(files[1])
+    built = build_canaries(groups, bank, seed=1, cases=2)
+    assert build_canaries(groups[::-1], bank, seed=1, cases=2) == built
+    first = {passage.doc_id: passage for passage in built[0].passages}
+    assert sorted(first) == [
+        "canary/empty/q1/0",
+        "canary/instruction/q1/0",
+        "canary/item-text/q1/0",
+        "canary/item-text/q1/1",
+        "canary/other-query/q1/0",
+        "canary/shuffled-query/q1/0",
+    ]
+    assert first["canary/empty/q1/0"].text == ""
+    assert first["canary/other-query/q1/0"].text == "Text of d3."
+    assert sorted(first["canary/shuffled-query/q1/0"].text.split()) == ["Query", "q1?"]
+    about = first["canary/item-text/q1/0"].paragraph
+    assert first["canary/item-text/q1/0"].text == f"What is {about['item_id'][-1]}?"
+    assert all(passage.exam_grades is None for group in built for passage in group.passages)
+    with pytest.raises(InputError, match="at least one case"):
+        build_canaries(groups, bank, cases=0)
+    with pytest.raises(InputError, match="no passages"):
+        build_canaries([], bank)
+
+
+def test_cases_that_cannot_be_made_are_said(files: tuple[Path, Path], caplog: pytest.LogCaptureFixture) -> None:
+    built = build_canaries(load_graded(files[0])[:1], load_bank(files[1]))
+    assert {passage.paragraph["canary"] for passage in built[0].passages} == set(CANARY_KINDS) - {"other-query"}
+    assert "other-query for 1 queries" in caplog.text
+
+
+def test_what_counts_as_fooled() -> None:
+    def case(kind: str, entry: dict[str, object], **about: str) -> GradedPassage:
+        fields = {"paragraph_id": kind, "text": "x", "paragraph": {"canary": kind, **about}, "exam_grades": [entry]}
+        return GradedPassage.model_validate_json(json.dumps(fields))
+
+    passages = [
+        case("empty", grade_set({"q1/a": 5, "q1/b": 4, "q1/c": 3}, status={"q1/d": "failed"})),
+        # The question of a mentions b well: only its own grade counts.
+        case("item-text", grade_set({"q1/a": 3, "q1/b": 5}), item_id="q1/a"),
+        case("instruction", grade_set({}, status={"q1/a": "refused"})),
+        GradedPassage(paragraph_id="d1", text="no canary"),
+    ]
+    report = canary_report([QueryPassages("q1", passages)])
+    found = {
+        kind: (one.passages, one.fooled_passages, one.graded, one.fooled, one.failed, one.rate)
+        for (_, kind), one in report.counts.items()
+    }
+    assert found == {
+        "empty": (1, 1, 3, 2, 1, 2 / 3),
+        "item-text": (1, 0, 1, 0, 0, 0.0),
+        "instruction": (1, 0, 0, 0, 1, None),
+    }
+    assert [(row.item_id, row.grade) for row in report.fooled] == [("q1/a", 5), ("q1/b", 4)]
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> list[dict[str, object]]:
+    assert main(["verify", *arguments, "--canary", "-o", "jsonl"]) == code
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_the_command(
+    files: tuple[Path, Path], tmp_path: Path, scripted: Scripted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages, bank = map(str, files)
+    cache = tmp_path / "cache.sqlite"
+    rows = run(capsys, passages, "--bank", bank, "--model", "lexical", "--cache", str(cache))
+    counts = {row["case"]: row for row in rows if row["report"] == "canaries"}
+    assert list(counts) == list(CANARY_KINDS)
+    # A question repeats its own words, all that the lexical grader looks for; "What is a?" has only stopwords, so of
+    # three questions of q1 (a among them) and the one of q2 (a), two fool it.
+    assert (counts["empty"]["rate"], counts["item-text"]["rate"]) == (0.0, 0.5)
+    assert cache.is_file()
+    # A grader that obeys: 5 where the passage orders it, else 0.
+    model = scripted.says({"contains": ["Answer only: 5"], "reply": "5"}, {"reply": "0"})
+    rows = run(capsys, passages, "--bank", bank, "--model", model)
+    rates = {row["case"]: row["rate"] for row in rows if row["report"] == "canaries"}
+    assert rates == {kind: float(kind == "instruction") for kind in CANARY_KINDS}
+    assert {row["text"] for row in rows if row["report"] == "fooled"} != set()
+
+
+def test_failures_and_missing_options(
+    files: tuple[Path, Path], scripted: Scripted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages, bank = map(str, files)
+    model = scripted.says({"reply": "I would rather not say."})
+    rows = run(capsys, passages, "--bank", bank, "--model", model, code=1)
+    assert {row["rate"] for row in rows} == {"undefined: no grade"}
+    assert main(["verify", passages, "--canary", "--bank", bank]) == 2
+    assert "add --model and --bank" in capsys.readouterr().err
+    assert main(["verify", passages, "--model", "lexical"]) == 2
+    assert "add --canary" in capsys.readouterr().err
+
+
+def test_a_dry_run_counts_and_asks_nothing(
+    files: tuple[Path, Path], tmp_path: Path, scripted: Scripted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages, bank = map(str, files)
+    name = scripted.says({"reply": "5"})
+    prices = scripted.prices(name, 1, 0)
+    cache = tmp_path / "cache.sqlite"
+    common = ["verify", passages, "--bank", bank, "--canary", "--model", name, "--cache", str(cache)]
+    assert main([*common, "--dry-run", "--prices", prices]) == 0
+    header, line = (line.split("\t") for line in capsys.readouterr().out.splitlines())
+    row = dict(zip(header, line, strict=True))
+    # q1: empty, instruction, one other-query, shuffled-query, three questions: 7 cases of 4 items; q2: the last has one
+    # question, and one case the more of another query is not there (one other query): 5 cases of 1 item.
+    assert int(row["calls"]) + int(row["shared"]) == 7 * 4 + 5
+    assert float(row["cost_at_most"]) == int(row["prompt_tokens"]) > 0
+    assert not cache.exists()
+    assert main([*common, "-o", "jsonl"]) == 0
+    said = capsys.readouterr().err
+    assert "canary suite: 33 grades" in said
+    assert main([*common, "--dry-run"]) == 0
+    header, line = (line.split("\t") for line in capsys.readouterr().out.splitlines())
+    row = dict(zip(header, line, strict=True))
+    assert (row["calls"], row["cached_share"], row["cost_at_most"]) == ("0", "1.000", "unknown")
+
+
+def test_limits_stop_the_run_and_keep_what_is_done(
+    files: tuple[Path, Path], tmp_path: Path, scripted: Scripted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages, bank = map(str, files)
+    model = scripted.says({"reply": "0", "prompt_tokens": 1})
+    prices = scripted.prices(model, 1, 1)
+    common = ["verify", passages, "--bank", bank, "--canary", "--model", model, "-o", "jsonl"]
+    output, cache = tmp_path / "report.jsonl", ["--cache", str(tmp_path / "cache.sqlite")]
+    assert main([*common, "--max-calls", "3", "--output", str(output)]) == 1
+    said = capsys.readouterr().err
+    assert "the limit of 3 calls was reached" in said and "name a --cache to go on later" in said
+    # What was made is reported; what was not asked counts neither way.
+    assert "20 canary grades failed: they count neither way" in said
+    assert "canaries" in {json.loads(line)["report"] for line in output.read_text().splitlines()}
+    assert main([*common, *cache, "--max-calls", "3"]) == 1
+    assert "raise it and run again: finished calls are in the cache" in capsys.readouterr().err
+    assert main([*common, *cache]) == 0
+    # Of 33 requests three are equal to others (both shared and cached ones may be counted so): 30 − 3 calls are left.
+    assert "canary suite: 33 grades: 27 calls" in capsys.readouterr().err
+    assert main([*common, "--max-cost", "1"]) == 2
+    assert "--max-cost needs a price" in capsys.readouterr().err
+    # One token a call at 1 unit of money.
+    assert main([*common, "--max-cost", "5", "--prices", prices]) == 1
+    assert "limit of 5 on the cost" in capsys.readouterr().err
+    assert main(["verify", passages, "--max-calls", "3", "--dry-run"]) == 2
+    assert "--dry-run, --max-calls: only the canary suite" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("report", "problem"),
+    [
+        ("--verify-grading", "holds no grades that pass the filter"),
+        ("--item-statistics", "holds no grades that pass the filter"),
+        ("--grader-statistics", "holds no grades that pass the filter"),
+        ("--plot=x.svg", "add --item-statistics"),
+    ],
+)
+def test_reports_that_cannot_be_made_stop_the_suite_before_a_call(
+    report: str,
+    problem: str,
+    files: tuple[Path, Path],
+    tmp_path: Path,
+    scripted: Scripted,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = [
+        [query_id, [{**one, "exam_grades": None, "grades": None} for one in passages]] for query_id, passages in RECORDS
+    ]
+    ungraded = write_lines(tmp_path / "ungraded.jsonl", lines)
+    cache, model = tmp_path / "cache.sqlite", scripted.says({"reply": "5"})
+    common = ["verify", str(ungraded), "--bank", str(files[1]), "--canary", "--model", model, "--cache", str(cache)]
+    assert main([*common, report]) == 2
+    said = capsys.readouterr()
+    assert problem in said.err and "canary suite" not in said.err and said.out == ""
+    assert not cache.exists()
+    # Without the report the suite runs.
+    assert main(common) == 0 and cache.exists()

@@ -1,0 +1,99 @@
+"""Tests of the grader statistics: histogram, statuses, cut passages, replicates, agreement by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.cli import main
+from rubric_measures.grades.grade_set_keys import GradeSetKey
+from rubric_measures.grades.grade_sets import GradeFilter
+from rubric_measures.records.files import load_graded
+from rubric_measures.verification.grader_statistics import GraderPair, grader_statistics
+from tests.example_records import grade_set, passage, write_lines
+
+PROMPT = "QuestionSelfRatedUnanswerablePromptWithChoices"
+MODEL, OTHER = GradeSetKey("model", PROMPT, "question"), GradeSetKey("other", PROMPT, "question")
+DRAWN = {
+    **grade_set({"q1/a": 5, "q1/b": 4}),
+    "details": {"q1/a": {"replicates": [[5, "5"], [5, "5"], [4, "4"], [0, "0"]]}, "q1/b": {"chunks": []}},
+}
+LINES = [
+    [
+        "q1",
+        [
+            passage("q1", "d1", [DRAWN, grade_set({"q1/a": 5, "q1/b": 1}, llm="other")]),
+            passage(
+                "q1",
+                "d2",
+                [
+                    grade_set({"q1/a": 0, "q1/b": 5}, status={"q1/b": "truncated", "q1/c": "refused"}),
+                    grade_set({"q1/a": 1, "q1/b": 5}, llm="other"),
+                ],
+            ),
+        ],
+    ]
+]
+
+
+def test_counts_and_agreement_by_hand(tmp_path: Path) -> None:
+    report = grader_statistics(load_graded(write_lines(tmp_path / "graded.jsonl", LINES)))
+    assert list(report.graders) == [MODEL, OTHER]
+    model = report.graders[MODEL]
+    assert model.grades == {5: 2, 4: 1, 0: 1}
+    # d1: a, b; d2: a graded, b graded on a cut text, c refused.
+    assert model.statuses == {"graded": 3, "truncated": 1, "refused": 1}
+    assert (model.passages, model.truncated, model.replicated) == (2, 1, 1)
+    # Of four draws of q1/a two are not 5.
+    assert model.flip_rate == 0.5
+    assert report.graders[OTHER].flip_rate is None
+    # Both graded (5, 5), (4, 1), (0, 1), (5, 5): 2 of 4 equal, mean distance (3 + 1) / 4; expected agreement
+    # 5: 2/4 · 2/4, nothing else on both sides, so κ = (1/2 − 1/4) / (1 − 1/4) = 1/3.
+    (pair,) = report.pairs
+    assert pair[:5] == GraderPair(MODEL, OTHER, 4, 2, 1.0, None)[:5]
+    assert pair.kappa == pytest.approx(1 / 3)
+    assert [(row.doc_id, row.item_id, row.spread) for row in report.disagreements] == [
+        ("d1", "q1/b", 3),
+        ("d2", "q1/a", 1),
+    ]
+    assert list(grader_statistics(load_graded(tmp_path / "graded.jsonl"), GradeFilter(llm="other")).graders) == [OTHER]
+
+
+def test_only_so_many_disagreements_are_kept(tmp_path: Path) -> None:
+    # 3,000 passages with spreads 0 to 5 in turn: 500 of each, 2,500 of them disagreements.
+    passages = [
+        passage("q1", f"d{number:04}", [grade_set({"q1/a": number % 6}), grade_set({"q1/a": 0}, llm="other")])
+        for number in range(3000)
+    ]
+    groups = load_graded(write_lines(tmp_path / "graded.jsonl", [["q1", passages]]))
+    every, some = grader_statistics(groups), grader_statistics(groups, most=3)
+    assert (every.disagreed, len(every.disagreements)) == (some.disagreed, 2500) == (2500, 2500)
+    assert some.disagreements == every.disagreements[:3]
+    assert [(row.doc_id, row.spread) for row in some.disagreements] == [("d0005", 5), ("d0011", 5), ("d0017", 5)]
+    assert some.pairs == every.pairs and some.graders == every.graders
+
+
+def test_graders_with_nothing_in_common(tmp_path: Path) -> None:
+    lines = [["q1", [passage("q1", "d1", [grade_set({"q1/a": 5}), grade_set({"q1/n": 5}, kind="nugget")])]]]
+    (pair,) = grader_statistics(load_graded(write_lines(tmp_path / "graded.jsonl", lines))).pairs
+    assert (pair.common, pair.distance, pair.kappa) == (0, None, None)
+
+
+def test_ratings_and_verdicts_are_not_compared(tmp_path: Path) -> None:
+    verdicts = {**grade_set({"q1/a": 1}, prompt="Verified"), "self_ratings": None}
+    lines = [["q1", [passage("q1", "d1", [grade_set({"q1/a": 5}), verdicts])]]]
+    report = grader_statistics(load_graded(write_lines(tmp_path / "graded.jsonl", lines)))
+    assert [pair[2:] for pair in report.pairs] == [(1, 0, None, None, "ratings against verdicts")]
+    assert report.disagreements == ()
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graded = write_lines(tmp_path / "graded.jsonl", LINES)
+    assert main(["verify", str(graded), "--grader-statistics", "-o", "jsonl"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["report"] for row in rows] == ["graders"] * 2 + ["grader-agreement"] + ["disagreements"] * 2
+    assert (rows[0]["grade_5"], rows[0]["refused"], rows[0]["flip_rate"]) == (2, 1, 0.5)
+    assert rows[1]["flip_rate"] == "undefined: no replicates"
+    assert main(["verify", str(graded), "--grader-statistics", "--llm", "nobody"]) == 2

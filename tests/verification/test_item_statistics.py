@@ -1,0 +1,229 @@
+"""Tests of the item statistics: hand-worked coverage, discrimination, flips, duplicates, and the size of the bank."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.cli import main
+from rubric_measures.formats.bank import load_bank
+from rubric_measures.formats.leaderboards import read_leaderboard
+from rubric_measures.grades.loading import RecordQuery, read_records
+from rubric_measures.verification.bank_stability import bank_stability, mean_scores, plot_stability, run_coverage
+from rubric_measures.verification.html_report import render_html
+from rubric_measures.verification.item_statistics import Discrimination, duplicate_items, item_report, item_statistics
+from rubric_measures.verification.statistics_sections import stability_section
+from tests.example_records import BANK, RECORDS, grade_set, passage, write_lines
+
+
+def queries_of(tmp_path: Path, lines: list[object]) -> list[RecordQuery]:
+    return list(read_records(write_lines(tmp_path / "graded.jsonl", lines)))
+
+
+def test_coverage_and_discrimination_by_hand(tmp_path: Path) -> None:
+    # From grade 4: d1 (judged 2) covers q1/a, d2 (judged 0) covers q1/b, nothing covers q1/c, d3 covers q2/a.
+    queries = queries_of(tmp_path, list(RECORDS))
+    rows = {row.item_id: row for row in item_statistics(queries, run_coverage(queries))}
+    assert list(rows) == ["q1/a", "q1/b", "q1/c", "q2/a"]
+    a, b, c, single = rows.values()
+    assert (a.graded, a.covering, a.relevant_share, a.other_share) == (2, 1, 1.0, 0.0)
+    assert (b.relevant_share, b.other_share) == (0.0, 1.0)
+    assert (single.relevant_share, single.other_share) == (1.0, None)
+    # Two passages, (covers, judgment): a (1, 2) and (0, 0); b the reverse.
+    assert (a.by_judgment.value, b.by_judgment.value) == (pytest.approx(1.0), pytest.approx(-1.0))
+    assert c.by_judgment == Discrimination(None, "no judged passages cover it")
+    assert single.by_judgment == Discrimination(None, "1 judged passages")
+    # Without a: one has (1/2 + 1) / 2, two has (1/2 + 0) / 2; one covers a, two does not.
+    assert a.by_run.value == pytest.approx(1.0)
+    assert b.by_run == Discrimination(None, "all runs cover it")
+    assert c.by_run == Discrimination(None, "no runs cover it")
+    assert [row.always for row in rows.values()] == ["", "", "never", "always"]
+    assert [row.flips for row in rows.values()] == [0, 0, 0, 0]
+
+
+def test_the_report_of_a_stream_is_that_of_its_parts(tmp_path: Path) -> None:
+    queries = queries_of(tmp_path, list(RECORDS))
+    report = item_report(iter(queries), min_judgment=2, min_rating=1)
+    coverage = run_coverage(queries, 1)
+    assert report.statistics == item_statistics(queries, coverage, 2, 1)
+    assert report.duplicates == duplicate_items(queries)
+    assert report.queries == ["q1", "q2"]
+    assert report.coverage.runs == coverage.runs and report.coverage.table().tolist() == coverage.table().tolist()
+
+
+FLIPPING: list[object] = [
+    ["q1", [passage("q1", "d1", [grade_set({"q1/a": 5, "q1/b": 0})], {"x": 1})]],
+    ["q2", [passage("q2", "d2", [grade_set({"q2/c": 5, "q2/d": 0, "q2/e": 0, "q2/f": 0})], {"y": 1})]],
+]
+
+
+def test_an_item_that_flips_two_runs(tmp_path: Path) -> None:
+    queries = queries_of(tmp_path, FLIPPING)
+    coverage = run_coverage(queries)
+    # x: (1/2 + 0) / 2 = 0.25, y: (0 + 1/4) / 2 = 0.125; without a x has 0, and y is first.
+    assert coverage.table().tolist() == [[0.5, 0.0], [0.0, 0.25]]
+    flips = {row.item_id: row.flips for row in item_statistics(queries, coverage)}
+    assert flips == {"q1/a": 1, "q1/b": 0, "q2/c": 0, "q2/d": 0, "q2/e": 0, "q2/f": 0}
+
+
+def test_without_runs_nothing_is_made_up(tmp_path: Path) -> None:
+    queries = queries_of(tmp_path, [["q1", [passage("q1", "d1", [grade_set({"q1/a": 5})])]]])
+    coverage = run_coverage(queries)
+    (row,) = item_statistics(queries, coverage)
+    assert (row.flips, row.by_run) == (None, Discrimination(None, "no run ranks the query"))
+    assert bank_stability(coverage) == []
+    with pytest.raises(InputError, match="nothing to plot"):
+        plot_stability([])
+
+
+def test_a_failed_grade_leaves_the_denominator_of_the_run(tmp_path: Path) -> None:
+    lines: list[object] = [
+        [
+            "q1",
+            [
+                passage("q1", "d1", [grade_set({"q1/a": 5}, status={"q1/b": "refused"})], {"x": 1}),
+                passage("q1", "d2", [grade_set({"q1/a": 5, "q1/b": 0})], {"y": 1}),
+            ],
+        ]
+    ]
+    queries = queries_of(tmp_path, lines)
+    # x: a of a alone; y: a of a and b.
+    assert run_coverage(queries).table().tolist() == [[1.0, 0.5]]
+    assert [row.failed for row in item_statistics(queries, run_coverage(queries))] == [0, 1]
+
+
+def test_the_full_bank_agrees_with_itself_and_samples_repeat(tmp_path: Path) -> None:
+    queries = queries_of(tmp_path, FLIPPING)
+    coverage = run_coverage(queries)
+    points = bank_stability(coverage, rounds=20, seed=7)
+    assert [one.size for one in points] == [1, 2, 3, 4]
+    assert points[-1][1:] == (20, 0, 1.0, 1.0, 1.0)
+    # With one item a query, a sample that keeps neither a nor c ties the runs: said, not counted as 0.
+    assert 0 < points[0].undefined < 20
+    assert bank_stability(run_coverage(queries[::-1]), rounds=20, seed=7) == points
+    with pytest.raises(InputError, match="one round"):
+        bank_stability(coverage, rounds=0)
+
+
+def test_near_duplicates(tmp_path: Path) -> None:
+    texts = {"a": "What is a leap year?", "b": "What is a LEAP  year", "c": "What is a leap month?", "d": "Who was it?"}
+    bank = [
+        {
+            "query_id": "q1",
+            "query_text": "?",
+            "items": [
+                {"query_id": "q1", "question_id": f"q1/{name}", "question_text": text} for name, text in texts.items()
+            ],
+        }
+    ]
+    graded = write_lines(
+        tmp_path / "graded.jsonl", [["q1", [passage("q1", "d1", [grade_set(dict.fromkeys(("q1/a", "q1/b"), 1))])]]]
+    )
+    queries = list(read_records(graded, load_bank(write_lines(tmp_path / "bank.jsonl", bank))))
+    # {what is a leap year} and {what is a leap month}: 4 of 6 words.
+    found = duplicate_items(queries, 0.6)
+    assert [(row.first.item_id, row.second.item_id, row.same_text, round(row.overlap, 4)) for row in found] == [
+        ("q1/a", "q1/b", True, 1.0),
+        ("q1/a", "q1/c", False, 0.6667),
+        ("q1/b", "q1/c", False, 0.6667),
+    ]
+    assert len(duplicate_items(queries)) == 1
+    with pytest.raises(InputError, match="overlap"):
+        duplicate_items(queries, 0.0)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graded = write_lines(tmp_path / "graded.jsonl", list(RECORDS))
+    bank = write_lines(tmp_path / "bank.jsonl", BANK)
+    assert main(["verify", str(graded), "--bank", str(bank), "--item-statistics", "-o", "jsonl"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    items = {row["item_id"]: row for row in rows if row["report"] == "items"}
+    assert items["q1/d"]["r_judgment"] == "undefined: 0 judged passages"
+    assert (items["q1/d"]["covered"], items["q2/a"]["covered"]) == ("not graded", "always")
+    assert {row["report"] for row in rows} == {"items", "bank-stability"}
+    assert main(["verify", str(graded), "--plot", "x.png"]) == 2
+    assert "add --item-statistics" in capsys.readouterr().err
+
+
+def test_the_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    graded = write_lines(tmp_path / "graded.jsonl", FLIPPING)
+    figure = tmp_path / "size.svg"
+    assert main(["verify", str(graded), "--item-statistics", "--plot", str(figure)]) == 0
+    assert "items a query" in figure.read_text(encoding="utf-8")
+
+
+def test_the_full_bank_is_the_leaderboard_that_the_measures_make(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    example = Path(__file__).resolve().parents[2] / "resources" / "example"
+    graded, bank = str(example / "graded.jsonl.gz"), str(example / "questions.jsonl")
+    assert main(["leaderboard", graded, "--bank", bank, "-m", "RubricCover(rel=4)@20", "--no-overall"]) == 0
+    board = tmp_path / "board.tsv"
+    board.write_text(capsys.readouterr().out, encoding="utf-8")
+    coverage = run_coverage(list(read_records(graded, load_bank(bank))))
+    scores = mean_scores(coverage.table()).round(4).tolist()
+    assert dict(zip(coverage.runs, scores, strict=True)) == read_leaderboard(str(board)).column("RubricCover(rel=4)@20")
+
+
+def test_run_files_make_the_leaderboard(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graded = str(write_lines(tmp_path / "graded.jsonl", list(RECORDS)))
+    # From grade 4: d1 covers a, d2 covers b, nothing c, d3 covers q2/a. first has a of q1 and nothing of q2; second has
+    # b of q1, and q2/a. Without q1/a: first 0 and 0, second 1/2 and 1: r of (1, 0) with (0, 0.75) is -1.
+    (tmp_path / "first.run").write_text("q1 Q0 d1 1 2 x\nq1 Q0 d9 2 1 x\nq9 Q0 d1 1 1 x\n")
+    (tmp_path / "second.run").write_text("q1 Q0 d2 1 1 x\nq2 Q0 d3 1 1 x\n")
+    (tmp_path / "idle.run").write_text("q9 Q0 d2 1 1 idle\n")
+    runs = [str(tmp_path / f"{name}.run") for name in ("first", "second", "idle")]
+    assert main(["verify", graded, "--item-statistics", "--run", *runs, "-o", "jsonl"]) == 0
+    shown = capsys.readouterr()
+    rows = {row["item_id"]: row for row in map(json.loads, shown.out.splitlines()) if row["report"] == "items"}
+    assert [rows[name]["r_leaderboard"] for name in ("q1/a", "q1/b", "q1/c")] == [
+        -1.0,
+        # Without q1/b: first 1/2 and 0, second 0 and 1.
+        1.0,
+        "undefined: no runs cover it",
+    ]
+    assert "2 runs" in rows["q1/a"]["title"]
+    for note in (
+        "2 runs share the tag x",
+        "1 runs rank none of the queries and are left out: idle",
+        "1 queries of 2 runs are not graded and were left out (such as q9 of run first)",
+        "1 of 4 passages in the first 20 places have no grades",
+    ):
+        assert note in shown.err
+    assert main(["verify", graded, "--item-statistics", "--run", runs[2]]) == 2
+    assert "none of the 1 runs" in capsys.readouterr().err
+    assert main(["verify", graded, "--run", runs[0]]) == 2
+    assert "add --item-statistics" in capsys.readouterr().err
+
+
+def test_queries_of_the_bank_without_passages_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graded = str(write_lines(tmp_path / "graded.jsonl", list(RECORDS)))
+    bank = str(write_lines(tmp_path / "bank.jsonl", BANK))
+    assert main(["verify", graded, "--bank", bank, "--item-statistics"]) == 0
+    assert "1 queries of the bank have no passages" in (said := capsys.readouterr().err)
+    assert "their 1 items are in no statistics (such as q3)" in said
+    assert main(["verify", graded, "--bank", bank, "--item-statistics", "--queries", "q1"]) == 0
+    assert "have no passages" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["verify", "no-such-file"], ["leaderboard", "no-such-file"]])
+def test_a_figure_that_cannot_be_drawn_is_refused_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    for name, why in (("size.bmp", "written as .png, .svg, .pdf"), ("no/size.png", "the folder does not exist")):
+        assert main([*command, "--plot", str(tmp_path / name)]) == 2
+        assert why in capsys.readouterr().err
+
+
+def test_the_report_draws_the_size_of_the_bank_without_matplotlib(tmp_path: Path) -> None:
+    coverage = run_coverage(queries_of(tmp_path, FLIPPING))
+    section = stability_section(coverage, bank_stability(coverage, rounds=20, seed=7))
+    page = "".join(render_html([section]))
+    # A dot a size with a defined τ; the numbers of the table are the tooltips.
+    assert page.count("<circle") == sum(isinstance(row[3], float) for row in section.rows) == 4
+    assert "<title>4: 1.0000 (1.0000 to 1.0000)</title>" in page and 'role="img"' in page
+    assert stability_section(run_coverage([])).figure == ""

@@ -1,0 +1,304 @@
+"""Tests of the reports for people: the four analyses on records of known content, in every format, and as a command."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rubric_measures.cli import main
+from rubric_measures.formats.bank import load_bank
+from rubric_measures.formats.trec import read_qrels
+from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector
+from rubric_measures.records.files import load_graded
+from rubric_measures.verification.analyses import (
+    BadItem,
+    CheckedQuery,
+    UncoveredPassage,
+    bad_items,
+    check_records,
+    grades_by_item,
+    uncovered_passages,
+)
+from tests.example_records import BANK, grade_set, passage, write_lines
+from tests.shared_data import shared_data
+
+EXTRACTED = {
+    **grade_set({}, prompt="QuestionCompleteConciseUnanswerablePromptWithChoices"),
+    "correctAnswered": ["q1/a", "q1/b"],
+    "answers": [["q1/a", "twelve"], ["q1/b", "a | <b>bold</b> claim"]],
+    "self_ratings": None,
+}
+RATED = "QuestionSelfRatedUnanswerablePromptWithChoices"
+
+# d1 relevant, covers a and b; d2 not relevant, covers b; d3 relevant, covers nothing; d4 unjudged, covers b;
+# d5 relevant, its grade of a failed.
+LINES = [
+    [
+        "q1",
+        [
+            passage("q1", "d1", [grade_set({"q1/a": 5, "q1/b": 4}), EXTRACTED], judgment=2),
+            passage("q1", "d2", [grade_set({"q1/a": 0, "q1/b": 5})], judgment=0),
+            passage("q1", "d3", [grade_set({"q1/a": 1, "q1/b": 3})], judgment=3),
+            passage("q1", "d4", [grade_set({"q1/a": 0, "q1/b": 4})]),
+            passage("q1", "d5", [grade_set({"q1/b": 0}, status={"q1/a": "refused"})], judgment=1),
+        ],
+    ]
+]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return write_lines(tmp_path / "graded.jsonl.gz", LINES)
+
+
+@pytest.fixture
+def query(path: Path) -> CheckedQuery:
+    selector = GradeSetSelector(GradeFilter(prompt_class=RATED), str(path))
+    return next(check_records(load_graded(path), selector))
+
+
+def test_grades_by_item_best_first_with_extracted_answers(query: CheckedQuery) -> None:
+    rows = grades_by_item(query)
+    assert [(row.doc_id, row.grade, row.status) for row in rows["q1/a"]] == [
+        ("d1", 5, "graded"),
+        ("d3", 1, "graded"),
+        ("d2", 0, "graded"),
+        ("d4", 0, "graded"),
+        ("d5", None, "refused"),
+    ]
+    assert rows["q1/a"][0].answer == "twelve"
+    assert rows["q1/a"][1].answer == "1"
+    assert [row.judgment for row in rows["q1/b"]] == [0, 2, None, 3, 1]
+
+
+def test_uncovered_passages_highest_judgment_first(query: CheckedQuery) -> None:
+    assert uncovered_passages(query) == [
+        UncoveredPassage("q1", "d3", 3, 3, "Text of d3."),
+        UncoveredPassage("q1", "d5", 1, 0, "Text of d5."),
+    ]
+    assert [row.doc_id for row in uncovered_passages(query, min_judgment=2, min_rating=5)] == ["d3"]
+    assert uncovered_passages(query, min_judgment=1, min_rating=0) == []
+
+
+def test_bad_items_count_spurious_coverage(query: CheckedQuery) -> None:
+    # b is covered by d1 (relevant), d2 (not), d4 (unjudged); a by d1 alone.
+    assert bad_items(query) == [BadItem("q1", "q1/b", "", 1, 1, 3), BadItem("q1", "q1/a", "", 0, 1, 1)]
+    # From judgment 3 on, d1 is not relevant either, and d3 (grade 3) covers b at rating 3.
+    assert bad_items(query, min_judgment=3, min_rating=3)[0] == BadItem("q1", "q1/b", "", 2, 1, 4)
+
+
+def test_the_bank_gives_texts_and_items_that_nobody_graded(path: Path, tmp_path: Path) -> None:
+    bank = load_bank(write_lines(tmp_path / "bank.jsonl", BANK))
+    selector = GradeSetSelector(GradeFilter(prompt_class=RATED), str(path))
+    query = next(check_records(load_graded(path), selector, bank))
+    assert query.text == "Query q1?"
+    assert dict(query.items) == {f"q1/{item}": f"What is {item}?" for item in "abcd"}
+    assert grades_by_item(query)["q1/d"] == []
+    assert {row.item_id: row.covering for row in bad_items(query)} == {"q1/a": 1, "q1/b": 3, "q1/c": 0, "q1/d": 0}
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["verify", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def test_every_report_in_every_format(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = [str(path), "--prompt-class", RATED]
+    text = run(capsys, *base, "--uncovered-passages")
+    assert text.splitlines()[0] == "q1: passages judged 1 or better, no item graded 4 or better"
+    assert text.splitlines()[2].split() == ["3", "3", "d3", "Text", "of", "d3."]
+    rows = [json.loads(line) for line in run(capsys, *base, "--bad-question", "-o", "jsonl").splitlines()]
+    assert [(row["report"], row["item_id"], row["spurious"]) for row in rows] == [
+        ("bad-items", "q1/b", 1),
+        ("bad-items", "q1/a", 0),
+    ]
+    tsv = [line.split("\t") for line in run(capsys, *base, "--grid-display", "-o", "tsv").splitlines()]
+    assert tsv[0] == ["report", "title", "doc_id", "judgment", "best", "q1/a", "q1/b"]
+    assert tsv[1][2:] == ["d1", "2", "5", "5: twelve", "4: a | <b>bold</b> claim"]
+    assert tsv[5][2:] == ["d5", "1", "0", "refused", "0"]
+    markdown = run(capsys, *base, "--verify-grading", "-o", "markdown")
+    assert r"a \| \<b\>bold\</b\> claim" in markdown
+    everything = [json.loads(line)["report"] for line in run(capsys, *base, "-o", "jsonl").splitlines()]
+    assert set(everything) == {"grading", "grid", "uncovered", "bad-items"}
+
+
+def test_several_grade_sets_and_unknown_queries_are_refused(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(path)]) == 2
+    assert "several grade sets are left" in capsys.readouterr().err
+    assert main(["verify", str(path), "--prompt-class", RATED, "--queries", "q9"]) == 2
+    assert "has no query 'q9'" in capsys.readouterr().err
+    assert main(["verify", str(path), "--llm", "nobody"]) == 2
+    assert "holds no grades" in capsys.readouterr().err
+
+
+def raw_queries(path: Path, prompt: str) -> dict[str, list[dict[str, Any]]]:
+    """What the file says of each passage, read from its JSON without any of the package's code.
+
+    A rating that comes twice is the later one; what an extraction prompt found goes before the rater's reply; the
+    judgment is the highest one that people gave the passage for the query.
+    """
+    queries: dict[str, list[dict[str, Any]]] = {}
+    for line in gzip.decompress(path.read_bytes()).decode("utf-8").splitlines():
+        query_id, passages = json.loads(line)
+        for one in passages:
+            entries = one.get("exam_grades") or []
+            rated = [entry for entry in entries if entry["prompt_info"]["prompt_class"] == prompt]
+            ratings = {
+                rating.get("question_id") or rating["nugget_id"]: rating["self_rating"]
+                for entry in rated
+                for rating in entry["self_ratings"]
+            }
+            answers: dict[str, str] = {}
+            for entry in [*rated, *(entry for entry in entries if not entry.get("self_ratings"))]:
+                answers.update(dict(entry["answers"]))
+            labels = [
+                label["relevance"]
+                for label in one["paragraph_data"].get("judgments") or ()
+                if label["query"] == query_id
+            ]
+            found = {"doc_id": one["paragraph_id"], "text": one["text"], "judgment": max(labels, default=None)}
+            queries.setdefault(query_id, []).append({**found, "ratings": ratings, "answers": answers})
+    return queries
+
+
+def expected_rows(queries: dict[str, list[dict[str, Any]]], least: int) -> dict[str, list[dict[str, Any]]]:
+    """The rows of the four analyses for ratings of 4 and more and judgments of `least` and more, from the raw data."""
+    rows: dict[str, list[dict[str, Any]]] = {"grading": [], "grid": [], "uncovered": [], "bad-items": []}
+    for query_id, passages in queries.items():
+        items = sorted({item_id for one in passages for item_id in one["ratings"]})
+        for item_id in items:
+            graded = [one for one in passages if item_id in one["ratings"]]
+            for one in sorted(graded, key=lambda one: (-one["ratings"][item_id], one["doc_id"])):
+                row = {"title": f"{query_id}: {item_id}", "grade": one["ratings"][item_id], "status": "graded"}
+                shown = {name: one[name] for name in ("judgment", "doc_id", "text")}
+                rows["grading"].append({**row, **shown, "answer": one["answers"].get(item_id, "")})
+        for one in passages:
+            row = {"title": query_id, "doc_id": one["doc_id"], "judgment": one["judgment"]}
+            cells: dict[str, str | None] = dict.fromkeys(items)
+            for item_id, rating in one["ratings"].items():
+                answer = one["answers"].get(item_id, "")
+                cells[item_id] = str(rating) if answer.strip() in ("", str(rating)) else f"{rating}: {answer}"
+            rows["grid"].append({**row, "best": max(one["ratings"].values(), default=None), **cells})
+        title = f"{query_id}: passages judged {least} or better, no item graded 4 or better"
+        missing = [
+            one for one in passages if (one["judgment"] or 0) >= least and max([*one["ratings"].values(), 0]) < 4
+        ]
+        for one in sorted(missing, key=lambda one: (-one["judgment"], one["doc_id"])):
+            row = {"title": title, "judgment": one["judgment"], "doc_id": one["doc_id"], "text": one["text"]}
+            rows["uncovered"].append({**row, "best_grade": max(one["ratings"].values(), default=None)})
+        title = f"{query_id}: items graded 4 or better in passages judged below {least}"
+        bad = []
+        for item_id in items:
+            labels = [one["judgment"] for one in passages if one["ratings"].get(item_id, 0) >= 4]
+            judged = [label for label in labels if label is not None]
+            spurious, relevant = sum(label < least for label in judged), sum(label >= least for label in judged)
+            row = {"title": title, "item_id": item_id, "item": "", "covering": len(labels)}
+            bad.append({**row, "spurious": spurious, "relevant": relevant})
+        rows["bad-items"] += sorted(bad, key=lambda row: (-row["spurious"], row["relevant"], row["item_id"]))
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("name", "prompt", "least", "some"),
+    [
+        ("workbench/graded-q0.jsonl.gz", "NuggetSelfRatedPrompt", 1, 1),
+        ("workbench/graded-q0.jsonl.gz", RATED, 2, 1),
+        ("workbench-golden/dl20-scale.jsonl.gz", RATED, 2, 2),
+    ],
+)
+def test_a_real_file_of_the_workbench(
+    name: str, prompt: str, least: int, some: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All rows and all fields of the four analyses, against the file's own JSON: some queries, and all with a gap."""
+    path = shared_data(name)
+    everything = raw_queries(path, prompt)
+    gaps = {row["title"].partition(":")[0] for row in expected_rows(everything, least)["uncovered"]}
+    queries = {
+        query_id: everything[query_id] for query_id in everything if query_id in {*gaps, *list(everything)[:some]}
+    }
+    expected = expected_rows(queries, least)
+    flags = ["--verify-grading", "--grid-display", "--uncovered-passages", "--bad-question"]
+    levels = ["--min-judgment", str(least), "--min-rating", "4", "--queries", ",".join(queries)]
+    out = run(capsys, str(path), "--prompt-class", prompt, *levels, *flags, "-o", "jsonl")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert {row["report"] for row in rows} <= expected.keys()
+    for kind, wanted in expected.items():
+        assert [row for row in rows if row["report"] == kind] == [{"report": kind, **row} for row in wanted]
+    assert expected["grading"] and expected["grid"] and expected["bad-items"]
+    # The small file has no judgments: the analyses that need them are empty there, and are not in the large one.
+    assert len(expected["uncovered"]) == (4 if name.startswith("workbench-golden") else 0)
+
+
+def test_the_programs_own_qrels_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    """The reports against what the Rubric workbench wrote for the same records: maximum ratings, counts of items.
+
+    The program's qrels hold the maximum rating of a passage (rated) and the number of items rated above 0 (count).
+    """
+    folder = shared_data("workbench-golden")
+    records, bank = (str(folder / f"dl20-scale{name}.jsonl.gz") for name in ("", "-questions"))
+    rated = {row[:2]: row.relevance for row in read_qrels(folder / "rated.qrels.gz")}
+    judged = {
+        (group.query_id, one.doc_id): judgment.relevance
+        for group in load_graded(records)
+        for one in group.passages
+        for judgment in one.judgments
+    }
+    common = [records, "--bank", bank, "--min-judgment", "2", "-o", "jsonl"]
+    rows = [json.loads(line) for line in run(capsys, *common, "--uncovered-passages", "--min-rating", "4").splitlines()]
+    found = {(row["title"].partition(":")[0], row["doc_id"]): row["best_grade"] for row in rows}
+    assert found == {pair: rated.get(pair) for pair, label in judged.items() if label >= 2 and rated.get(pair, 0) < 4}
+    assert len(found) == 4
+    counts = {row[:2]: row.relevance for row in read_qrels(folder / "count.qrels.gz")}
+    rows = [json.loads(line) for line in run(capsys, *common, "--bad-question", "--min-rating", "1").splitlines()]
+    for field, wanted in (
+        ("covering", lambda pair: True),
+        ("spurious", lambda pair: judged.get(pair, 2) < 2),
+        ("relevant", lambda pair: judged.get(pair, 0) >= 2),
+    ):
+        assert sum(row[field] for row in rows) == sum(count for pair, count in counts.items() if wanted(pair))
+    rows = [json.loads(line) for line in run(capsys, *common, "--grid-display").splitlines()]
+    grid = {(row["title"].partition(":")[0], row["doc_id"]): (row["best"], row["judgment"]) for row in rows}
+    assert {pair: best for pair, (best, _) in grid.items() if best is not None} == rated
+    assert {pair: label for pair, (_, label) in grid.items() if label is not None} == judged
+
+
+def test_a_direct_label_of_a_cut_passage_is_shown_with_its_status(tmp_path: Path) -> None:
+    label = {
+        **{"correctAnswered": True, "answer": "2", "self_ratings": 2, "llm": "model", "status": "truncated"},
+        "prompt_info": {"prompt_class": "Thomas"},
+    }
+    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [], direct=[label])]]])
+    query = next(check_records(load_graded(path), GradeSetSelector(GradeFilter(), str(path))))
+    # As the measures count it, and as a cut passage's grades of items are shown.
+    assert [(row.item_id, row.grade, row.status) for row in query.rows()] == [("0", 2, "truncated")]
+
+
+def test_control_characters_reach_no_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    evil = "a\x1b[31mred\x9b2J\x7f\x00b"
+    entry = {**grade_set({"q\x1b]0;x\x07/a": 5}), "answers": [["q\x1b]0;x\x07/a", evil]]}
+    one = {**passage("q\x1b]0;x\x07", "d\x1b1", [entry], {"s": 1}, 0), "text": evil}
+    path = write_lines(tmp_path / "g.jsonl", [["q\x1b]0;x\x07", [one]]])
+    bank = [{"query_id": "q\x1b]0;x\x07", "items": [{"question_id": "q\x1b]0;x\x07/a", "question_text": evil}]}]
+    common = [str(path), "--bank", str(write_lines(tmp_path / "b.jsonl", bank))]
+    reports = [*(f"--{name}" for name in ("verify-grading", "grid-display", "bad-question", "grader-statistics"))]
+    for form in ("text", "markdown", "tsv", "jsonl", "html"):
+        out = run(capsys, *common, *reports, "-o", form)
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", out), form
+        if form == "jsonl":
+            assert evil in {json.loads(line).get("text") for line in out.splitlines()}
+        else:
+            assert "red\ufffd2J" in out
+
+
+def test_json_lines_round_no_statistics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    passages = [passage("q1", f"d{n}", [grade_set({"q1/a": 5 if n < 1 else 0})], {"s": n + 1}, 2) for n in range(3)]
+    path = write_lines(tmp_path / "g.jsonl", [["q1", passages]])
+    out = run(capsys, str(path), "--item-statistics", "-o", "jsonl")
+    (row,) = [one for one in map(json.loads, out.splitlines()) if one["report"] == "items"]
+    assert row["by_relevant"] == 1 / 3
+    assert "\t0.3333\t" in run(capsys, str(path), "--item-statistics", "-o", "tsv")
