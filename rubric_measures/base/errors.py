@@ -44,7 +44,16 @@ def origin_of(error: BaseException) -> str:
 
 
 class RubricMeasuresError(Exception):
-    """Base of every exception that this package raises on purpose."""
+    """Base of every exception that this package raises on purpose.
+
+    Args:
+        settings: the parameters of the library that mend it (`bank`, `on_failed`), where the message alone does not
+            say where to turn. The command line adds its options of these names.
+    """
+
+    def __init__(self, *args: object, settings: Iterable[str] = ()) -> None:
+        super().__init__(*args)
+        self.settings = tuple(settings)
 
 
 class InputError(RubricMeasuresError, ValueError):
@@ -59,14 +68,17 @@ class FormatError(InputError):
         path: the file, or `-` for standard input; left out of the message when empty.
         line: one-based line number; 0 when no line can be named.
         field: the field inside the line (`paragraph_data.rankings[3].rank`), when one can be named.
+        settings: see `RubricMeasuresError`.
     """
 
-    def __init__(self, problem: str, *, path: str = "", line: int = 0, field: str = "") -> None:
+    def __init__(
+        self, problem: str, *, path: str = "", line: int = 0, field: str = "", settings: Iterable[str] = ()
+    ) -> None:
         self.problem = " ".join(problem.split())
         self.path = path
         self.line = line
         self.field = field
-        super().__init__(problem)
+        super().__init__(problem, settings=settings)
 
     def __str__(self) -> str:
         where = self.path
@@ -75,11 +87,13 @@ class FormatError(InputError):
         return ": ".join(part for part in (where, self.field, self.problem) if part)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _format_error, (type(self), self.problem, self.path, self.line, self.field)
+        return _format_error, (type(self), self.problem, self.path, self.line, self.field, self.settings)
 
 
-def _format_error(kind: type[FormatError], problem: str, path: str, line: int, field: str) -> FormatError:
-    return kind(problem, path=path, line=line, field=field)
+def _format_error(
+    kind: type[FormatError], problem: str, path: str, line: int, field: str, settings: tuple[str, ...]
+) -> FormatError:
+    return kind(problem, path=path, line=line, field=field, settings=settings)
 
 
 class UnknownNameError(InputError):
@@ -91,9 +105,19 @@ class UnknownNameError(InputError):
         known: the names that exist.
         hint: more to know, at the end.
         where: file and line where the name stands, where they are known.
+        settings: see `RubricMeasuresError`.
     """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str = "", where: str = "") -> None:
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        known: Iterable[str],
+        *,
+        hint: str = "",
+        where: str = "",
+        settings: Iterable[str] = (),
+    ) -> None:
         self.kind, self.name, self.known = kind, name, sorted(known)
         near = difflib.get_close_matches(name, self.known, n=3, cutoff=0.5)
         if near:
@@ -104,14 +128,16 @@ class UnknownNameError(InputError):
             tail = f"known: {', '.join(self.known[:12])}" + (", …" if len(self.known) > 12 else "")
         self.hint, self.where = hint, where
         start = f"{where}: " if where else ""
-        super().__init__(f"{start}unknown {kind} {name!r}: {tail}" + (f" {hint}" if hint else ""))
+        super().__init__(f"{start}unknown {kind} {name!r}: {tail}" + (f" {hint}" if hint else ""), settings=settings)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _unknown_name_error, (self.kind, self.name, self.known, self.hint, self.where)
+        return _unknown_name_error, (self.kind, self.name, self.known, self.hint, self.where, self.settings)
 
 
-def _unknown_name_error(kind: str, name: str, known: list[str], hint: str, where: str) -> UnknownNameError:
-    return UnknownNameError(kind, name, known, hint=hint, where=where)
+def _unknown_name_error(
+    kind: str, name: str, known: list[str], hint: str, where: str, settings: tuple[str, ...]
+) -> UnknownNameError:
+    return UnknownNameError(kind, name, known, hint=hint, where=where, settings=settings)
 
 
 class MeasureError(InputError):

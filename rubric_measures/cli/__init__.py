@@ -6,7 +6,7 @@ import argparse
 import importlib
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 from rubric_measures.base.startup import Interruptible, forget_interrupt
@@ -71,12 +71,24 @@ def one_line(text: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
 
 
+# Parameter of the library -> the option of the command that runs.
+_OPTIONS: dict[str, str] = {}
+
+
+def _options_for(settings: Iterable[str]) -> str:
+    """The options of the running command that set these parameters of the library, to be put behind a message."""
+    named = [_OPTIONS[name] for name in settings if name in _OPTIONS]
+    return f" ({', '.join(dict.fromkeys(named))})" if named else ""
+
+
 class _NoteHandler(logging.StreamHandler):  # type: ignore[type-arg]
     """Prints the library's counted notes to standard error, one line each."""
 
     def format(self, record: logging.LogRecord) -> str:
         prefix = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
-        return one_line(f"rubric_measures: {prefix}{record.getMessage()}")
+        return one_line(
+            f"rubric_measures: {prefix}{record.getMessage()}{_options_for(getattr(record, 'settings', ()))}"
+        )
 
 
 def run_command(arguments: Sequence[str]) -> int:
@@ -95,6 +107,8 @@ def run_command(arguments: Sequence[str]) -> int:
     if name not in COMMANDS:
         raise UnknownNameError("command", name, COMMANDS)
     parser, module = _command_parser(name)
+    _OPTIONS.clear()
+    _OPTIONS.update({action.dest: action.option_strings[-1] for action in parser._actions if action.option_strings})
     options = parser.parse_intermixed_args(arguments[1:])
     if getattr(options, "plot", None) is not None:
         # What cannot be drawn is refused before hours of computing, in all commands alike.
@@ -141,7 +155,7 @@ def _answer(arguments: list[str]) -> int:
             return 0
         overview.print_help()
         return 2
-    from rubric_measures.base.errors import BackendError, GradingError, MissingExtraError, RubricMeasuresError
+    from rubric_measures.base.errors import BackendError, GradingError, RubricMeasuresError
 
     handler = _NoteHandler(sys.stderr)
     logger = logging.getLogger("rubric_measures")
@@ -152,11 +166,11 @@ def _answer(arguments: list[str]) -> int:
     try:
         return run_command(arguments)
     except GradingError as error:
-        _complain(str(error))
+        _complain(f"{error}{_options_for(error.settings)}")
         # A model that cannot be used at all is a wrong name, key or address: nothing was computed.
         return 2 if isinstance(error, BackendError) else 1
-    except (RubricMeasuresError, MissingExtraError) as error:
-        _complain(str(error))
+    except RubricMeasuresError as error:
+        _complain(f"{error}{_options_for(error.settings)}")
         return 2
     except KeyboardInterrupt:
         _complain("interrupted; finished work is kept")
