@@ -208,6 +208,9 @@ class TestBank:
             grouped.setdefault(item.query_id, []).append(item)
         return cls({query_id: tuple(members) for query_id, members in grouped.items()}, dict(query_texts or {}))
 
+    def __repr__(self) -> str:
+        return f"TestBank({len(self)} items of {len(self.items)} queries)"
+
     def __len__(self) -> int:
         """The number of items of all queries."""
         return sum(len(items) for items in self.items.values())
