@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pydantic
 
 from rubric_measures.backends.base import Reply, ReplyStatus, Request
 from rubric_measures.backends.replies.cache import messages_hash
@@ -18,14 +19,9 @@ from rubric_measures.base.signature import content_hash
 
 __all__ = ["ScriptedBackend", "ScriptedRule"]
 
-_STATUSES = ("ok", "refused", "truncated", "failed")
-_FIELDS = {
-    "key", "messages_hash", "contains", "matches", "replicate", "reply", "status", "error", "prompt_tokens",
-    "completion_tokens", "raw", "model",
-}  # fmt: skip
 _DISPUTED = (
-    "the table has different replies to these messages, of several models or options: export one model (--model), from "
-    "a cache of one run"
+    "the table has different replies to these messages, of several models or options: export one model, from a "
+    "cache of one run"
 )
 
 
@@ -162,53 +158,37 @@ def _identity(rule: ScriptedRule) -> list[object]:
     ]
 
 
+class _Line(pydantic.BaseModel):
+    """A line of the table as it is written."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", strict=True)
+
+    reply: str | None
+    key: str = ""
+    messages_hash: str = ""
+    contains: str | list[str] = []
+    matches: str | None = None
+    replicate: int | None = None
+    status: ReplyStatus | None = None
+    error: str | None = None
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    raw: dict[str, Any] = {}
+    model: str = ""
+
+
 def _read_rule(line: bytes, path: str, number: int) -> ScriptedRule:
     try:
-        fields = json.loads(line)
-    except ValueError as error:
-        raise FormatError(f"is no JSON ({error})", path=path, line=number) from None
-    if not isinstance(fields, dict) or "reply" not in fields:
-        raise FormatError('expected an object with "reply"', path=path, line=number)
-
-    def wrong(field: str, expected: str) -> FormatError:
-        return FormatError(f"expected {expected}", path=path, line=number, field=field)
-
-    if unknown := sorted(set(fields) - _FIELDS):
-        raise FormatError(f"unknown fields {', '.join(unknown)}", path=path, line=number)
-    text, contains = fields["reply"], fields.get("contains", [])
-    contains = [contains] if isinstance(contains, str) else contains
-    if text is not None and not isinstance(text, str):
-        raise wrong("reply", "a text or null")
-    # Half a surrogate pair can be said in JSON but not in UTF-8, that is in no cache and no file.
-    text = text and text.encode("utf-8", "replace").decode("utf-8")
-    if not isinstance(contains, list) or not all(isinstance(part, str) for part in contains):
-        raise wrong("contains", "a text or a list of texts")
-    for name in ("key", "messages_hash", "matches", "error"):
-        if not isinstance(fields.get(name, ""), str):
-            raise wrong(name, "a text")
-    for name in ("replicate", "prompt_tokens", "completion_tokens"):
-        if type(fields.get(name, 0)) is not int:
-            raise wrong(name, "a whole number")
-    status: ReplyStatus = fields.get("status", "ok" if text is not None else "failed")
-    if status not in _STATUSES:
-        raise wrong("status", f"one of {', '.join(_STATUSES)}")
-    try:
-        pattern = re.compile(fields["matches"]) if "matches" in fields else None
-    except re.error as error:
-        raise wrong("matches", f"a regular expression ({error})") from None
-    reply = Reply(
-        text,
-        status,
-        fields.get("error", "" if status == "ok" else "as the table says"),
-        fields.get("prompt_tokens", 0),
-        fields.get("completion_tokens", 0),
-        fields.get("raw", {}),
-    )
-    return ScriptedRule(
-        reply,
-        fields.get("key", ""),
-        fields.get("messages_hash", ""),
-        tuple(contains),
-        pattern,
-        fields.get("replicate"),
-    )
+        found = _Line.model_validate_json(line)
+        pattern = re.compile(found.matches) if found.matches is not None else None
+    except pydantic.ValidationError as wrong:
+        first = wrong.errors()[0]
+        field = str(first["loc"][0]) if first["loc"] else ""
+        raise FormatError(first["msg"], path=path, line=number, field=field) from None
+    except re.error as wrong:
+        raise FormatError(f"is no regular expression ({wrong})", path=path, line=number, field="matches") from None
+    status = found.status or ("ok" if found.reply is not None else "failed")
+    error = found.error if found.error is not None else "" if status == "ok" else "as the table says"
+    reply = Reply(found.reply, status, error, found.prompt_tokens, found.completion_tokens, found.raw)
+    contains = (found.contains,) if isinstance(found.contains, str) else tuple(found.contains)
+    return ScriptedRule(reply, found.key, found.messages_hash, contains, pattern, found.replicate)

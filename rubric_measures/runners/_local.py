@@ -287,7 +287,7 @@ class RunState(Generic[K, T]):
         if self.runner.max_cost is not None and self.stats.unpriced:
             # An unknown cost is not 0: the limit could not be held.
             self.stats.limit = self.stats.limit or (
-                "the model does not say how many tokens a call took, so its cost is unknown (use --max-calls)"
+                "the model does not say how many tokens a call took, so its cost is unknown: limit the calls instead"
             )
         for job, place in self.waiting.pop(request.key):
             self._deliver(job, place, kept)

@@ -124,7 +124,7 @@ class Worker:
             names = sorted(name for name in {*found, *expected} if found.get(name) != expected.get(name))
             raise RubricMeasuresError(
                 f"{names[0]} is {found.get(names[0])!r} here and {expected.get(names[0])!r} in the driver; "
-                "name it with --model-option"
+                "name it among the model's settings"
             )
         return backend
 

@@ -244,7 +244,7 @@ def pool_size(ray: Any, settings: RaySettings) -> tuple[int, int, float]:
         cpus = max(1, min([share, *processors]))
         places = sum(count // cpus for count in processors)
     if not places and not settings.address:
-        raise BackendError(f"an actor needs {gpus:g} GPUs, and this machine has fewer; see --gpus-per-actor")
+        raise BackendError(f"an actor needs {gpus:g} GPUs, and this machine has fewer", settings=("gpus_per_actor",))
     actors = settings.actors or max(1, places)
     if actors > places:
         _LOG.warning("there is room for %d of %d actors now; the others wait for nodes", places, actors)

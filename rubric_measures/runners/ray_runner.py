@@ -136,9 +136,9 @@ def ray_backend(model: str, options: dict[str, Any], settings: RaySettings) -> t
         BackendError: the model or the cluster cannot be used.
     """
     if importlib.util.find_spec("ray") is None:
-        raise MissingExtraError("--runner ray", "ray")
+        raise MissingExtraError("the Ray runner", "ray")
     if options.get("batch") is not None:
-        raise InputError("the Batch API computes elsewhere; use --runner local")
+        raise InputError("the Batch API computes elsewhere; Ray actors cannot help it", settings=("runner",))
     if not model.startswith("hf:"):
         backend = make_backend(model, **options)
         return backend, BackendSpec(model, options), settings
@@ -154,7 +154,7 @@ def ray_backend(model: str, options: dict[str, Any], settings: RaySettings) -> t
     if gpus is None:
         gpus = float(device == "cuda")
     if gpus and device == "cpu":
-        raise InputError("device=cpu needs no GPU; leave --gpus-per-actor out")
+        raise InputError("device=cpu needs no GPU for its actors", settings=("gpus_per_actor",))
     settings = dataclasses.replace(settings, gpus_per_actor=gpus)
     options["device"] = device
     if settings.address and gpus and options.get("dtype", "auto") == "auto":

@@ -125,7 +125,7 @@ def test_a_cached_model_counts_and_says_what_the_model_does(tmp_path: Path, kind
     if kind != "bert":
         other: Any = make_backend(f"hf:{tmp_path}", context=100)
         assert CachedModel(note, 100).context_tokens == other.context_tokens
-    with pytest.raises(BackendError, match="leave --cache-only out"):
+    with pytest.raises(BackendError, match="only its replies in the cache are here"):
         list(cached.complete([]))
 
 

@@ -257,7 +257,7 @@ def test_an_option_that_an_endpoint_does_not_take_ends_the_run_at_once() -> None
     with running(most_tokens=100) as short:
         made = backend(short.url, concurrency=4)
         with pytest.raises(
-            RejectedError, match=r"at all: HTTP 400: max_tokens is too large: 101\. .*; say a lower --max-"
+            RejectedError, match=r"at all: HTTP 400: max_tokens is too large: 101\. .*; say a lower max_tokens"
         ):
             ask(made, *(f"id={number}" for number in range(500)), max_tokens=101)
         assert short.stats()["calls"] <= 4 + 1

@@ -225,21 +225,21 @@ OVERFLOW = "This model's maximum context length is 4096 tokens. However, you req
         (
             "'max_tokens' or 'max_completion_tokens' is too large: 5000. This model's maximum context length is 4096 "
             "tokens and your request has 150 input tokens (5000 > 4096 - 150).",
-            "--max-tokens",
+            "max_tokens",
         ),
-        (OVERFLOW + "4246 tokens (150 in the messages, 4096 in the completion).", "--max-tokens"),
-        (OVERFLOW + "4246 tokens (150 in your prompt; 4096 for the completion).", "--max-tokens"),
-        ("'max_tokens' is too large: 4000. The limit is 4096 and your request has 150 input tokens.", "--max-tokens"),
+        (OVERFLOW + "4246 tokens (150 in the messages, 4096 in the completion).", "max_tokens"),
+        (OVERFLOW + "4246 tokens (150 in your prompt; 4096 for the completion).", "max_tokens"),
+        ("'max_tokens' is too large: 4000. The limit is 4096 and your request has 150 input tokens.", "max_tokens"),
         (
             "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5 `inputs` tokens and 4096 `max_new_tokens`",
-            "--max-tokens",
+            "max_tokens",
         ),
-        ("max_tokens is too large: 50000. This model supports at most 16384 completion tokens.", "--max-tokens"),
-        ("max_tokens: 50000 > 8192, which is the maximum allowed number of output tokens", "--max-tokens"),
-        ("`max_tokens` must be less than or equal to `8192`, less than the `context_window`", "--max-tokens"),
-        ("it has a maxOutputTokens value of 50000 but the supported range is from 1 to 8193", "--max-tokens"),
-        (OVERFLOW + "about 50100 tokens (100 of text input, 50000 in the output).", "--max-tokens"),
-        ("Range of max_tokens should be [1, 8192]", "--max-tokens"),
+        ("max_tokens is too large: 50000. This model supports at most 16384 completion tokens.", "max_tokens"),
+        ("max_tokens: 50000 > 8192, which is the maximum allowed number of output tokens", "max_tokens"),
+        ("`max_tokens` must be less than or equal to `8192`, less than the `context_window`", "max_tokens"),
+        ("it has a maxOutputTokens value of 50000 but the supported range is from 1 to 8193", "max_tokens"),
+        (OVERFLOW + "about 50100 tokens (100 of text input, 50000 in the output).", "max_tokens"),
+        ("Range of max_tokens should be [1, 8192]", "max_tokens"),
         # Another option.
         ("Range of top_p should be (0.0, 1.0]", "top_p"),
         ("temperature exceeds the maximum of 2", "temperature"),
@@ -253,7 +253,7 @@ def test_too_long_is_a_prompt_and_no_option(message: str, status: str) -> None:
     if status == "truncated":
         assert (found.kind, found.status, found.setting) == ("final", "truncated", False)
     else:
-        advice = f"say a lower {status}" if status.startswith("--") else f"say another {status}"
+        advice = f"say a lower {status}" if status == "max_tokens" else f"say another {status}"
         assert (found.kind, found.status, found.setting) == ("final", "failed", True)
         assert found.error == f"HTTP 400: {message}; {advice}"
 

@@ -259,7 +259,7 @@ def test_a_cost_that_nobody_knows_is_not_0() -> None:
     runner = LocalRunner(echo, None, max_cost=5, price=Flat(2))
     results = dict(runner.run(((text, once(text)) for text in "abc"), stats))
     assert (results, stats.missing) == ({"a": "a", "b": None, "c": None}, 2)
-    assert "its cost is unknown (use --max-calls)" in stats.limit
+    assert "its cost is unknown: limit the calls instead" in stats.limit
     with pytest.raises(InputError, match="the limit of -1 calls is below 0"):
         LocalRunner(echo, None, max_calls=-1)
 

@@ -362,7 +362,7 @@ class HuggingFaceModel:
                 raise BackendError(f"{self.model}: {name} is {value!r} here, the request says {asked!r}")
 
     def note(self) -> ModelNote:
-        """What a cache keeps of the model, so that its replies are found without it (`--cache-only`)."""
+        """What a cache keeps of the model, so that its replies are found without it."""
         return note_of(self)
 
     def release_memory(self) -> None:

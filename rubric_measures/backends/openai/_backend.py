@@ -296,7 +296,9 @@ def api_key(url: str) -> str:
     """
     key = os.environ.get("OPENAI_API_KEY", "")
     if not key and shown_url(url) == _OFFICIAL_URL:
-        raise InputError("the official endpoint needs a key: set OPENAI_API_KEY, or name another one by --base-url")
+        raise InputError(
+            "the official endpoint needs a key: set OPENAI_API_KEY, or name another endpoint", settings=("base_url",)
+        )
     return key or "none"
 
 

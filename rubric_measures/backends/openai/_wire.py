@@ -53,7 +53,7 @@ _CUT_ENDS = ("length", "max_tokens", "model_length")
 _FILTER_ENDS = ("content_filter", "safety", "recitation", "prohibited_content", "blocklist", "spii")
 _BROKEN_ENDS = ("abort", "aborted", "error", "cancelled", "canceled", "timeout")
 _FILTERED = re.compile(r"content[_ -](filter|policy)|responsible ?ai|\bflagged\b|requires moderation", re.IGNORECASE)
-_SHORTER = "say a lower --max-tokens"
+_SHORTER = "say a lower max_tokens"
 _KEY_LIKE = re.compile(r"\b(sk|rk|pk|hf|gsk)[-_][\w*.\-]{6,}|Bearer\s+[^\s'\"]+|//[^/\s@]+@")
 _MESSAGE_LENGTH = 300
 

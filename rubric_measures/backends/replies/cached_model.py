@@ -1,4 +1,4 @@
-"""`--cache-only` without the model: a model of Hugging Face as the reply cache knows it, wherever it computed."""
+"""Grading from the cache without the model: a Hugging Face model as the reply cache knows it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class CachedModel:
         if not self.note.tokenizer:
             raise BackendError(
                 f"{self.model}: a cache cannot hold its kind of tokenizer, which cuts long passages; "
-                "--cache-only needs the model's tokenizer and configuration here (not its weights)"
+                "the model's tokenizer and configuration are needed here (not its weights)"
             )
         try:
             tokenizer = require("tokenizers", "hf").Tokenizer.from_str(self.note.tokenizer)
@@ -97,7 +97,7 @@ class CachedModel:
         Raises:
             BackendError: always.
         """
-        raise BackendError(f"{self.model}: only its replies in the cache are here; leave --cache-only out to ask it")
+        raise BackendError(f"{self.model}: only its replies in the cache are here", settings=("cache_only",))
 
 
 def make_cached_backend(spec: str, cache: str | os.PathLike[str] | None, **options: Any) -> Backend:
