@@ -8,11 +8,12 @@ from collections.abc import Sequence
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.files import atomic_writer
-from rubric_measures.cli.inputs import add_places_option, column_named, keep_inputs_of
+from rubric_measures.cli.inputs import add_places_option, keep_inputs_of
 from rubric_measures.cli.report_options import add_test_options
 from rubric_measures.cli.tables import as_json, number, render_table
 from rubric_measures.formats.leaderboards import FORMS, read_leaderboard
 from rubric_measures.leaderboards.scoring import OVERALL
+from rubric_measures.measures.parsing import column_named
 from rubric_measures.meta_evaluation.system_comparison import Comparison, Pair, compare_systems
 
 __all__ = ["HELP", "add_arguments", "comparison_tables", "letters", "run"]

@@ -14,16 +14,13 @@ from rubric_measures.cli.inputs import (
     add_grade_options,
     add_places_option,
     bank_of,
-    column_named,
     is_records,
     keep_inputs_of,
-    note_labels,
-    parse_measures,
     refuse_filters,
-    rubric_measures_of,
     wanted_of,
 )
 from rubric_measures.formats.leaderboards import FORMS, LeaderboardTable, read_leaderboard
+from rubric_measures.measures.parsing import column_named, note_labels, parse_measures, rubric_measures_of
 from rubric_measures.meta_evaluation.correlation import COEFFICIENTS
 from rubric_measures.meta_evaluation.leaderboard_correlation import (
     DEFAULT_COEFFICIENTS,

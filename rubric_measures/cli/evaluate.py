@@ -27,10 +27,7 @@ from rubric_measures.cli.inputs import (
     holds_records,
     is_assignments,
     judgments_of,
-    note_labels,
-    parse_measures,
     refuse_filters,
-    rubric_measures_of,
     wanted_of,
 )
 from rubric_measures.formats.trec import Run, read_run
@@ -40,6 +37,7 @@ from rubric_measures.grades.notes import note_queries, note_without_items
 from rubric_measures.leaderboards.evaluation import Evaluation, evaluate_run
 from rubric_measures.measures.definitions import ITEM_MEASURES, RubricMeasure
 from rubric_measures.measures.delegated import compute
+from rubric_measures.measures.parsing import note_labels, parse_measures, rubric_measures_of
 from rubric_measures.measures.plan import is_supported
 from rubric_measures.measures.provider import RubricProvider
 

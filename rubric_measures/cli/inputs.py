@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import ir_measures
-from ir_measures.measures.base import Measure
-
 from rubric_measures.base.entities import TestBank
-from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
+from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import followed, open_binary, peek_head
 from rubric_measures.base.signature import describe
 from rubric_measures.grades.compiled import BANK_DOC, Grades
 from rubric_measures.grades.failed_grades import OnFailed, check_on_failed
 from rubric_measures.grades.rows import build_grades, read_grades
-from rubric_measures.measures import RubricQrels
-from rubric_measures.measures.delegated import checked_measure
-from rubric_measures.measures.plan import is_supported
 
 __all__ = [
     "add_grade_options",
@@ -30,7 +23,6 @@ __all__ = [
     "assigned_answers",
     "bank_of",
     "chosen_places",
-    "column_named",
     "grades_of",
     "holds_records",
     "is_assignments",
@@ -40,11 +32,8 @@ __all__ = [
     "keep_cache",
     "keep_inputs",
     "keep_inputs_of",
-    "note_labels",
-    "parse_measures",
     "progress",
     "refuse_filters",
-    "rubric_measures_of",
     "wanted_of",
 ]
 
@@ -335,83 +324,6 @@ def are_items(rows: Iterable[object]) -> bool:
             return True
         seen.add(pair)
     return False
-
-
-def parse_measures(texts: Sequence[str]) -> list[Measure]:
-    """The measures of the command line, as ir_measures parses them; several may stand in one argument.
-
-    Raises:
-        MeasureError: a measure cannot be read.
-        UnknownNameError: a measure is not known; names near ones.
-    """
-    measures: list[Measure] = []
-    for text in (part for argument in texts for part in _split(argument)):
-        try:
-            measure = checked_measure(ir_measures.parse_measure(text))
-        except NameError:
-            name = text.split("(")[0].split("@")[0]
-            raise UnknownNameError("measure", name, ir_measures.measures.registry) from None
-        except (ValueError, AssertionError) as error:
-            raise MeasureError(f"{text}: {error}") from None
-        if measure not in measures:
-            measures.append(measure)
-    if not measures:
-        raise MeasureError("name at least one measure")
-    return measures
-
-
-def column_named(name: str, columns: Sequence[str], hint: str = "") -> str:
-    """The column of a leaderboard that a name means: itself, or the same measure in other quotes or spaces.
-
-    Raises:
-        UnknownNameError: there is none; names near ones.
-    """
-    if name in columns:
-        return name
-    try:
-        canonical = str(ir_measures.parse_measure(name))
-    except (NameError, ValueError, AssertionError):
-        canonical = name
-    for column in columns:
-        try:
-            if canonical in (column, str(ir_measures.parse_measure(column))):
-                return column
-        except (NameError, ValueError, AssertionError):
-            continue
-    raise UnknownNameError("measure", name, columns, hint=hint)
-
-
-def _split(argument: str) -> list[str]:
-    """Splits at blanks, but not inside parentheses: `NuggetV(rel=4, strict=True) nDCG@10` is two measures."""
-    parts, depth, current = [], 0, ""
-    for char in argument:
-        depth += (char == "(") - (char == ")")
-        if char.isspace() and depth <= 0:
-            parts.append(current)
-            current = ""
-        elif not char.isspace():
-            current += char
-    return [part for part in [*parts, current] if part]
-
-
-def rubric_measures_of(measures: Iterable[Measure]) -> list[Measure]:
-    """The measures with standard ones wrapped, `nDCG@10` as `RubricQrels(measure='nDCG@10')`; see `note_labels`."""
-    return list(dict.fromkeys(map(_rubric_measure, measures)))
-
-
-def _rubric_measure(measure: Measure) -> Measure:
-    return measure if is_supported(measure) else RubricQrels(measure=str(measure))
-
-
-def note_labels(measures: Iterable[Measure]) -> None:
-    """Says which of the measures asked for were wrapped; when there are scores, so that an error comes alone."""
-    wrapped = [str(_rubric_measure(measure)) for measure in measures if not is_supported(measure)]
-    if wrapped:
-        logging.getLogger("rubric_measures").info(
-            "%d standard measures read the labels that the grades imply (maximum grade): %s",
-            len(wrapped),
-            " ".join(wrapped),
-        )
 
 
 def progress(things: Iterable[T], total: int | None, what: str) -> Iterator[T]:

@@ -25,11 +25,8 @@ from rubric_measures.cli.inputs import (
     is_assignments,
     is_records,
     keep_inputs_of,
-    note_labels,
-    parse_measures,
     progress,
     refuse_filters,
-    rubric_measures_of,
     wanted_of,
 )
 from rubric_measures.cli.report_options import add_report_options, is_asked_for
@@ -45,6 +42,7 @@ from rubric_measures.leaderboards.scoring import (
     score_run_files,
     score_runs,
 )
+from rubric_measures.measures.parsing import note_labels, parse_measures, rubric_measures_of
 
 if TYPE_CHECKING:
     from rubric_measures.grades.assignments import AssignedAnswers

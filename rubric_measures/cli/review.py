@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.cli.inputs import keep_inputs, note_labels, parse_measures, rubric_measures_of
+from rubric_measures.cli.inputs import keep_inputs
+from rubric_measures.measures.parsing import note_labels, parse_measures, rubric_measures_of
 
 if TYPE_CHECKING:
     from rubric_measures.review.session import Review

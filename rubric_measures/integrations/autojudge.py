@@ -208,8 +208,8 @@ class RubricJudge:
             MeasureError: a measure is wrong.
         """
         base = require("autojudge_base", "autojudge")
-        from rubric_measures.cli.inputs import note_labels, parse_measures, rubric_measures_of
         from rubric_measures.leaderboards.scoring import score_runs
+        from rubric_measures.measures.parsing import note_labels, parse_measures, rubric_measures_of
 
         chosen = JudgeSettings.of(settings)
         reports = list(rag_responses)
