@@ -2,53 +2,65 @@
 
 from __future__ import annotations
 
-import importlib
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 from rubric_measures.backends.base import Backend, Message, Reply, ReplyStatus, Request
-from rubric_measures.backends.options import check_options
 from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.plugins import PlugIn, Registry
 
-__all__ = ["BACKEND_KINDS", "Backend", "Message", "Reply", "ReplyStatus", "Request", "make_backend"]
+__all__ = ["BACKENDS", "Backend", "Message", "Reply", "ReplyStatus", "Request", "make_backend"]
 
-# kind -> what stands behind the colon
-BACKEND_KINDS = {"lexical": "", "scripted": "FILE", "hf": "NAME", "openai": "NAME"}
+
+def _checked(plug_in: PlugIn, found: Any) -> Callable[..., Backend]:
+    if not callable(found):
+        raise plug_in.refused(f"it is no function that makes a backend, but {found!r:.60}")
+    maker: Callable[..., Backend] = found
+    return maker
+
+
+# Kind of model -> what makes its backend: a function of the name behind the colon, where the kind has one, and of the
+# kind's settings. A new kind is a file, and a line here or an entry point of another package.
+BACKENDS: Registry[Callable[..., Backend]] = Registry(
+    "rubric_measures.backends",
+    "model kind",
+    {
+        "lexical": "rubric_measures.backends._lexical:make",
+        "scripted": "rubric_measures.backends._scripted:make",
+        "hf": "rubric_measures.backends.hf._choosing:make",
+        "openai": "rubric_measures.backends.openai._backend:make",
+    },
+    _checked,
+)
+_NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def make_backend(spec: str, **options: Any) -> Backend:
     """The backend of a name as the command line writes it.
 
     Args:
-        spec: `lexical`, `scripted:FILE`, `hf:google/flan-t5-large`, `openai:gpt-4o`.
+        spec: `lexical`, `scripted:FILE`, `hf:google/flan-t5-large`, `openai:gpt-4o`, or `KIND:NAME` of a plug-in.
         options: settings of the kind of backend (`base_url`, `dtype`, `concurrency`, …); see the backends.
 
     Raises:
         UnknownNameError: there is no such kind, or this kind does not have an option.
         InputError: the name behind the colon is missing, or an option has a value that makes no sense.
         MissingExtraError: the kind needs an optional dependency.
+        PlugInError: the kind is a plug-in's that cannot be used.
     """
     kind, _, name = spec.partition(":")
-    if kind not in BACKEND_KINDS:
-        known = [f"{known}:{what}" if what else known for known, what in BACKEND_KINDS.items()]
-        raise UnknownNameError("model", spec, known, hint="(a model is named KIND or KIND:NAME)")
-    if bool(name) != bool(BACKEND_KINDS[kind]):
-        wanted = f"{kind}:{BACKEND_KINDS[kind]}" if BACKEND_KINDS[kind] else kind
-        raise InputError(f"model {spec!r}: expected {wanted}")
-    return _make(kind, name, options)
-
-
-def _make(kind: str, name: str, options: dict[str, Any]) -> Backend:
+    if kind not in BACKENDS:
+        raise UnknownNameError("model", spec, BACKENDS, hint="(a model is named KIND or KIND:NAME)")
+    make = BACKENDS[kind]
     # Each kind is imported where it is asked for, so that nobody pays for another one's dependencies.
-    if kind == "lexical":
-        from rubric_measures.backends._lexical import LexicalBackend
-
-        check_options("lexical", LexicalBackend, options)
-        return LexicalBackend()
-    if kind == "scripted":
-        from rubric_measures.backends._scripted import ScriptedBackend
-
-        check_options(f"scripted:{name}", ScriptedBackend, options)
-        return ScriptedBackend.from_file(name, **options)
-    module = {"hf": "hf._choosing", "openai": "openai._backend"}[kind]
-    backend: Backend = importlib.import_module(f"rubric_measures.backends.{module}").make(name, **options)
-    return backend
+    signature = inspect.signature(make)
+    first = next((one for one in signature.parameters.values() if one.kind in _NAMED), None)
+    if (first is None and name) or (first is not None and first.default is first.empty and not name):
+        raise InputError(f"model {spec!r}: expected {kind if first is None else f'{kind}:{first.name.upper()}'}")
+    given = (name,) if name else ()
+    try:
+        signature.bind(*given, **options)
+    except TypeError as error:
+        raise InputError(f"model {spec!r}: {error}") from None
+    return make(*given, **options)

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from rubric_measures.backends.base import Reply, Request
+from rubric_measures.backends.options import check_options
 from rubric_measures.backends.words import content_stems
 
-__all__ = ["LexicalBackend", "lexical_grade", "lexical_verdict"]
+__all__ = ["LexicalBackend", "lexical_grade", "lexical_verdict", "make"]
 
 
 @lru_cache(maxsize=64)
@@ -114,3 +115,9 @@ def _reply(request: Request) -> Reply:
     except (ValueError, KeyError, TypeError, IndexError):
         return Reply(None, "failed", "the lexical grader reads only the prompts LexicalCoverage and LexicalComparison")
     return Reply(str(lexical_grade(item, passage)))
+
+
+def make(**options: object) -> LexicalBackend:
+    """The backend `lexical`, which has no settings."""
+    check_options("lexical", LexicalBackend, options)
+    return LexicalBackend()

@@ -12,12 +12,13 @@ from typing import Any
 import pydantic
 
 from rubric_measures.backends.base import Reply, ReplyStatus, Request
+from rubric_measures.backends.options import check_options
 from rubric_measures.backends.replies.cache import messages_hash
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import iter_lines, path_name
 from rubric_measures.base.signature import content_hash
 
-__all__ = ["ScriptedBackend", "ScriptedRule"]
+__all__ = ["ScriptedBackend", "ScriptedRule", "make"]
 
 _DISPUTED = (
     "the table has different replies to these messages, of several models or options: export one model, from a "
@@ -192,3 +193,9 @@ def _read_rule(line: bytes, path: str, number: int) -> ScriptedRule:
     reply = Reply(found.reply, status, error, found.prompt_tokens, found.completion_tokens, found.raw)
     contains = (found.contains,) if isinstance(found.contains, str) else tuple(found.contains)
     return ScriptedRule(reply, found.key, found.messages_hash, contains, pattern, found.replicate)
+
+
+def make(file: str, **options: Any) -> ScriptedBackend:
+    """The backend `scripted:FILE`; see `ScriptedBackend` for the settings."""
+    check_options(f"scripted:{file}", ScriptedBackend, options)
+    return ScriptedBackend.from_file(file, **options)

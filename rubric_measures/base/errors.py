@@ -6,6 +6,7 @@ RubricMeasuresError
 │   ├── UnknownNameError  a name that nobody knows; lists near ones
 │   └── MeasureError      a measure, its parameters, or its combination with the grades makes no sense
 ├── MissingExtraError     an optional dependency is not installed; names the extra
+├── PlugInError           what another package adds cannot be used; names the package
 └── GradingError          grading could not go on; finished work is kept
     └── BackendError      a model or an endpoint could not be used at all
         ├── DeviceLostError  it could be used, but no call of this process can use its device any more
@@ -25,6 +26,7 @@ __all__ = [
     "InputError",
     "MeasureError",
     "MissingExtraError",
+    "PlugInError",
     "RejectedError",
     "RubricMeasuresError",
     "UnknownNameError",
@@ -164,6 +166,10 @@ class MissingExtraError(RubricMeasuresError, ImportError):
 
 def _missing_extra_error(what: str, extra: str, is_module: bool) -> MissingExtraError:
     return MissingExtraError(what, extra, is_module=is_module)
+
+
+class PlugInError(RubricMeasuresError):
+    """What another package adds cannot be imported, or is not what it should be."""
 
 
 class GradingError(RubricMeasuresError):

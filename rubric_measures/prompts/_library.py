@@ -10,13 +10,14 @@ from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property, lru_cache
 from importlib import resources
 from os import PathLike
-from pathlib import PurePath
-from types import MappingProxyType
+from pathlib import Path, PurePath
+from types import MappingProxyType, ModuleType
 from typing import Any
 
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
+from rubric_measures.base.errors import FormatError, InputError, PlugInError, RubricMeasuresError, UnknownNameError
 from rubric_measures.base.files import path_name, read_text
 from rubric_measures.base.messages import Message
+from rubric_measures.base.plugins import PlugIn, plug_ins, say_once
 from rubric_measures.base.signature import content_hash
 from rubric_measures.prompts import parsers
 from rubric_measures.prompts._checks import FIELDS, PARSERS, problems_of
@@ -266,9 +267,41 @@ def _from_entry(name: str, entry: Mapping[str, Any], raw: Mapping[str, Mapping[s
     )
 
 
+@lru_cache(maxsize=1)
+def _added() -> tuple[Mapping[str, Prompt], Mapping[str, RubricMeasuresError]]:
+    """The prompts of plug-ins by name; and what of them cannot be used, by the name that it would have."""
+    prompts: dict[str, Prompt] = {}
+    problems: dict[str, RubricMeasuresError] = {}
+    for plug_in in plug_ins("rubric_measures.prompts", "folder of prompts").values():
+        try:
+            files = _files_of(plug_in)
+        except PlugInError as error:
+            problems[plug_in.name] = error
+            continue
+        for file in files:
+            try:
+                prompt = _read_file(file, {*_library(), *prompts})
+            except InputError as error:
+                problems[file.stem] = plug_in.refused(str(error))
+            else:
+                prompts[prompt.prompt_class] = prompt
+    return MappingProxyType(prompts), MappingProxyType(problems)
+
+
+def _files_of(plug_in: PlugIn) -> list[Path]:
+    """The TOML files beside the `__init__.py` of a package."""
+    package = plug_in.load()
+    if not isinstance(package, ModuleType):
+        raise plug_in.refused(f"it is no package whose folder holds .toml files, but {package!r:.60}")
+    files = sorted(file for folder in getattr(package, "__path__", ()) for file in Path(folder).glob("*.toml"))
+    if not files:
+        raise plug_in.refused(f"the folder of {package.__name__} holds no .toml files")
+    return files
+
+
 def prompt_names() -> tuple[str, ...]:
-    """The names of all prompts that come with the package, in the order of the files."""
-    return tuple(_library())
+    """The names of all prompts: those of this package in the order of its files, then those of plug-ins."""
+    return (*_library(), *_added()[0])
 
 
 def load_prompt(name: str) -> Prompt:
@@ -277,13 +310,21 @@ def load_prompt(name: str) -> Prompt:
     Raises:
         UnknownNameError: there is no prompt of this name.
         FormatError: the user's file is no prompt.
+        PlugInError: the prompt is a plug-in's that cannot be used.
     """
     if name.endswith(".toml"):
         return load_prompt_file(name)
-    try:
+    prompts, problems = _added()
+    if name in _library():
+        if name in problems:
+            say_once(str(problems[name]))
         return _library()[name]
-    except KeyError:
-        raise UnknownNameError("prompt", name, _library(), hint="(or give a .toml file)") from None
+    if name in prompts:
+        return prompts[name]
+    if name in problems:
+        raise problems[name]
+    hint = "; ".join(["or give a .toml file", *map(str, problems.values())])
+    raise UnknownNameError("prompt", name, prompt_names(), hint=f"({hint})")
 
 
 def load_prompt_file(path: str | PathLike[str]) -> Prompt:
@@ -295,6 +336,11 @@ def load_prompt_file(path: str | PathLike[str]) -> Prompt:
     Raises:
         FormatError: the file is no TOML, or keys or fields are missing, unknown or of a wrong type: all in one message.
     """
+    return _read_file(path, prompt_names())
+
+
+def _read_file(path: str | PathLike[str], taken: Collection[str]) -> Prompt:
+    """The prompt of a file, which has none of the names in `taken`."""
     shown = path_name(path)
     source = read_text(path)
     try:
@@ -311,10 +357,8 @@ def load_prompt_file(path: str | PathLike[str]) -> Prompt:
         line = source.count("\n", 0, found.start()) + 1 if found else 1
         raise FormatError("; ".join(problems), path=shown, line=line)
     name = entry.pop("name", PurePath(shown).stem)
-    if name in _library():
-        problem = (
-            f"{name} is the name of a published prompt, and grades of both could not be told apart: set another name"
-        )
+    if name in taken:
+        problem = f"{name} is the name of another prompt, and grades of both could not be told apart: set another name"
         raise FormatError(problem, path=shown, field="name")
     entry.setdefault("task", "extract" if entry["parser"] == "text" else "grade")
     if entry["parser"] == "yes_no":
