@@ -172,6 +172,10 @@ _OLDER = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 512, "initiali
 DECODERS: Mapping[str, Mapping[str, Any]] = {
     "BloomForCausalLM": {"hidden_size": 32, "n_layer": 2, "n_head": 4, "initializer_range": 0.4},
     "Cohere2ForCausalLM": _GROUPED,
+    "FalconH1ForCausalLM": {
+        **_GROUPED, "mamba_d_ssm": 32, "mamba_n_heads": 4, "mamba_d_head": 8, "mamba_d_state": 4, "mamba_n_groups": 1,
+        "mamba_chunk_size": 8,
+    },
     "GPT2LMHeadModel": _OLDER,
     "GPTNeoForCausalLM": {
         **_SMALL, "num_layers": 2, "num_heads": 4, "attention_types": [[["global", "local"], 1]],
@@ -180,6 +184,10 @@ DECODERS: Mapping[str, Mapping[str, Any]] = {
     "Gemma3ForCausalLM": _GROUPED,
     "GptOssForCausalLM": {**_GROUPED, **_EXPERTS},
     "LlamaForCausalLM": _GROUPED,
+    "MambaForCausalLM": {
+        "hidden_size": 32, "state_size": 4, "num_hidden_layers": 2, "expand": 2, "pad_token_id": 0,
+        "initializer_range": 0.4,
+    },
     "MistralForCausalLM": _GROUPED,
     "MixtralForCausalLM": {**_GROUPED, **_EXPERTS},
     "MptForCausalLM": {

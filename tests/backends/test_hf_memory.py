@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,8 +14,7 @@ transformers = pytest.importorskip("transformers")
 
 from rubric_measures.backends import Message, Reply, Request, make_backend  # noqa: E402
 from rubric_measures.backends.hf._decoder import DecoderBackend  # noqa: E402
-from rubric_measures.backends.hf._memory import memory_of  # noqa: E402
-from rubric_measures.base.errors import BackendError  # noqa: E402
+from rubric_measures.backends.hf._memory import Memory  # noqa: E402
 from tests import hf_models  # noqa: E402
 
 LABELS = tuple("012345")
@@ -86,9 +84,12 @@ def test_replies_are_those_of_the_plain_forward_pass(tmp_path: Path, name: str, 
         assert shown == pytest.approx({label: one[label] for label in shown}, rel=1e-3, abs=1e-6)
 
 
-@pytest.mark.parametrize("name", ["MistralForCausalLM", "Gemma3ForCausalLM", "BartForCausalLM", "LlamaForCausalLM"])
+@pytest.mark.parametrize(
+    "name",
+    ["MistralForCausalLM", "Gemma3ForCausalLM", "BartForCausalLM", "LlamaForCausalLM", "FalconH1ForCausalLM"],
+)
 def test_generated_replies_are_those_of_single_prompts(tmp_path: Path, name: str) -> None:
-    window = None if name.startswith(("Bart", "Llama")) else 24
+    window = None if name.startswith(("Bart", "Llama", "Falcon")) else 24
     backend = backend_of(hf_models.save_decoder(tmp_path, name, window=window), mode="generate")
     asked = requests(backend)
     alone = [answered(backend, [request])[0] for request in asked]
@@ -115,15 +116,20 @@ def test_prefixes_are_shared_as_far_as_the_window_reaches(tmp_path: Path) -> Non
         folder.mkdir()
         hf_models.save_decoder(folder, "MistralForCausalLM", window=window)
     far, near = (backend_of(folders[window]) for window in (400, 24))
-    assert far._memory.reach == 400
-    assert near._memory.reach == 24
+    assert far._memory == Memory(shared=400)
+    assert near._memory == Memory(shared=24)
     assert computed(far, requests(far)) < computed(near, requests(near)) / 1.5
 
 
 def test_full_attention_shares_whatever_the_length(tmp_path: Path) -> None:
     backend = backend_of(hf_models.save_decoder(tmp_path, "LlamaForCausalLM"))
-    memory = backend._memory
-    assert (memory.paddable, memory.reach, memory.edge) == (True, None, None)
+    assert backend._memory == Memory()
+
+
+@pytest.mark.parametrize("name", ["BloomForCausalLM", "FalconH1ForCausalLM", "MambaForCausalLM", "RobertaForCausalLM"])
+def test_what_keeps_anything_else_is_computed_whole(tmp_path: Path, name: str) -> None:
+    backend = backend_of(hf_models.save_decoder(tmp_path, name))
+    assert backend._memory == Memory(0, 0)
 
 
 def test_rows_with_other_positions_make_batches_of_their_own(tmp_path: Path) -> None:
@@ -134,44 +140,10 @@ def test_rows_with_other_positions_make_batches_of_their_own(tmp_path: Path) -> 
     }  # fmt: skip
     settings = {"rope_parameters": rope, "original_max_position_embeddings": 64}
     backend = backend_of(hf_models.save_decoder(tmp_path, "Phi3ForCausalLM", **settings))
-    assert backend._memory.edge == 64
+    assert backend._memory == Memory(batched=64, shared=64)
     asked = requests(backend)
     lengths = [len(backend._tokens(request.messages)) for request in asked]
     assert min(lengths) < 64 < max(lengths)
     for request, reply in zip(asked, answered(backend, asked), strict=True):
         expected = plainly(backend, request)
         assert reply.text == max(expected, key=lambda label: expected[label])
-
-
-def test_recurrent_models_are_refused(tmp_path: Path) -> None:
-    tokenizer = hf_models.save_tokenizer(tmp_path, chat=True)
-    config = transformers.MambaConfig(
-        vocab_size=len(tokenizer), hidden_size=16, state_size=4, num_hidden_layers=1, pad_token_id=0, expand=2
-    )
-    transformers.MambaForCausalLM(config).save_pretrained(tmp_path)
-    backend = backend_of(tmp_path)
-    with pytest.raises(BackendError, match="recurrent models are not supported"):
-        list(backend.complete(requests(backend)))
-
-
-@pytest.mark.parametrize(
-    ("kept", "expected"),
-    [
-        # Beside keys and values a state, as in Falcon-H1: copies of the cache would share it.
-        ({"recurrent_states": {}, "keys": None}, "recurrent models are not supported here; serve it"),
-        ({"keys": None, "compressed": None}, "attention that keeps Layer is not supported here; serve it"),
-    ],
-)
-def test_other_states_than_keys_and_values_are_refused(kept: dict[str, Any], expected: str) -> None:
-    layer = type("Layer", (), kept)()
-
-    class Network(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.one = torch.nn.Linear(1, 1)
-
-        def forward(self, **given: Any) -> Any:
-            return SimpleNamespace(past_key_values=SimpleNamespace(layers=[layer]))
-
-    with pytest.raises(BackendError, match=expected):
-        memory_of(Network(), frozenset({"position_ids"}), "hf:m")

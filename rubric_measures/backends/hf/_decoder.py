@@ -84,14 +84,36 @@ class _State:
         return new
 
 
+class _Whole:
+    """Rows that are computed anew, one by one, with every token: right whatever a model keeps of the tokens before."""
+
+    def __init__(self, network: Any, rows: Sequence[tuple[int, ...]], logits: Any = None) -> None:
+        self._network, self._rows = network, rows
+        self.logits = self._computed() if logits is None else logits
+
+    def _computed(self) -> Any:
+        import torch
+
+        device = self._network.device
+        outs = [self._network(input_ids=torch.tensor([row], device=device), use_cache=False) for row in self._rows]
+        return torch.cat([out.logits[:, -1].float() for out in outs])
+
+    def step(self, tokens: Sequence[int]) -> None:
+        self._rows = [(*row, token) for row, token in zip(self._rows, tokens, strict=True)]
+        self.logits = self._computed()
+
+    def select(self, rows: Sequence[int]) -> _Whole:
+        return _Whole(self._network, [self._rows[row] for row in rows], self.logits[list(rows)])
+
+
 class DecoderBackend(HuggingFaceModel):
     """Llama, Qwen, Mistral, GPT-2 and others of AutoModelForCausalLM.
 
     Messages go through the tokenizer's chat template; without one they are plain text, blank lines between them.
     Requests of one `group` stand next to each other: the longest token prefix that they share (the passage, in prompts
     that show it before the item) is computed once, and all its items continue from it as one batch. Where layers look
-    back over a window only, that is done as far as prefix, item and reply fit into it; longer prompts are computed
-    whole (see `Memory`).
+    back over a window only, that is done as far as prefix, item and reply fit into it. Prompts of models that keep
+    anything else than keys and values are computed whole, one by one (see `Memory`).
 
     Mode `labels` (the default) takes, for requests with labels, the most probable of them:
 
@@ -178,7 +200,7 @@ class DecoderBackend(HuggingFaceModel):
         """Replies, passage by passage.
 
         Raises:
-            BackendError: the weights cannot be loaded, the model keeps no keys and values, or an option is unknown.
+            BackendError: the weights cannot be loaded, or an option is unknown.
         """
         return run_batches(
             requests,
@@ -219,29 +241,22 @@ class DecoderBackend(HuggingFaceModel):
             else:
                 sharing.append(shared)
         yield from self._sharing_batches(sharing)
-        for alike in self._alike(alone):
-            yield from by_length(alike, lambda job: len(job.ids), self.batch_tokens)
+        yield from ([job] for job in alone if self._is_whole(job))
+        rest = (job for job in alone if not self._is_whole(job))
+        yield from by_length(rest, lambda job: len(job.ids), self.batch_tokens)
 
     def _in_reach(self, jobs: Sequence[_Job]) -> bool:
         """Whether jobs may continue shared prefixes in one batch: no layer may lose sight of a beginning."""
-        reach = self._memory.reach
-        if reach is None:
-            return True
-        reply = max(max(job.limit, self._label_tokens(job.request)) for job in jobs)
-        return max(job.shared for job in jobs) + max(job.own for job in jobs) + reply <= reach
+        reply = max(self._reply_tokens(job) for job in jobs)
+        return max(job.shared for job in jobs) + max(job.own for job in jobs) + reply <= self._memory.shared
 
-    def _label_tokens(self, request: Request) -> int:
-        table = self._table(request)
-        return max((len(path) for paths in table.paths for path in paths), default=0) if table else 0
+    def _is_whole(self, job: _Job) -> bool:
+        return not job.shared and len(job.ids) + self._reply_tokens(job) > self._memory.batched
 
-    def _alike(self, jobs: Sequence[_Job]) -> Iterator[list[_Job]]:
-        """Jobs that padding may join in one batch: all of them, as a rule."""
-        memory = self._memory
-        kinds: dict[object, list[_Job]] = {}
-        for job in jobs:
-            long = memory.edge is not None and len(job.ids) > memory.edge
-            kinds.setdefault(long if memory.paddable else len(job.ids), []).append(job)
-        yield from kinds.values()
+    def _reply_tokens(self, job: _Job) -> int:
+        """How many tokens may follow the prompt."""
+        table = self._table(job.request)
+        return max([job.limit, *(len(path) for paths in (table.paths if table else ()) for path in paths)])
 
     def _sharing_batches(self, groups: list[list[_Job]]) -> Iterator[list[_Job]]:
         batch: list[_Job] = []
@@ -268,10 +283,12 @@ class DecoderBackend(HuggingFaceModel):
                 lambda places, state: self._write([jobs[place] for place in places], state),
             )
 
-    def _begin(self, jobs: Sequence[_Job]) -> _State:
+    def _begin(self, jobs: Sequence[_Job]) -> DecoderState:
         """The state after the prompts; a prefix that several jobs share is computed once."""
         import torch
 
+        if len(jobs) == 1 and self._is_whole(jobs[0]):
+            return _Whole(self.network, [jobs[0].ids])
         prefixes = list(dict.fromkeys(job.ids[: job.shared] for job in jobs))
         if not all(prefixes):
             ids, mask = padded([job.ids for job in jobs], self.device, left=True)
@@ -287,9 +304,8 @@ class DecoderBackend(HuggingFaceModel):
         import torch
 
         mask = new_mask if old_mask is None else torch.cat([old_mask, new_mask], 1)
-        arguments: dict[str, Any] = {"input_ids": ids, "attention_mask": mask, "use_cache": True}
-        if "position_ids" in self._parameters and self._memory.paddable:
-            arguments["position_ids"] = (mask.cumsum(1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+        places = (mask.cumsum(1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+        arguments = {"input_ids": ids, "attention_mask": mask, "position_ids": places, "use_cache": True}
         if "logits_to_keep" in self._parameters:
             arguments["logits_to_keep"] = 1
         if cache is not None:
