@@ -9,7 +9,7 @@ from rubric_measures.base.entities import RubricItem
 from rubric_measures.grading._asking import Ask, Asker, ReadReply
 from rubric_measures.grading._combining import best_answer
 from rubric_measures.grading._long_passages import Fitter
-from rubric_measures.grading._matching import matches_any, stopwords
+from rubric_measures.grading._matching import matches_any
 from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.prompts import Prompt, is_unanswerable, load_prompt
 
@@ -28,9 +28,6 @@ class Verifier:
         settings: the settings.
         fitter: knows what the model's context can hold.
 
-    Raises:
-        RubricMeasuresError: words are to be matched, and there are no stopwords.
-
     Source: EXAM++, Farzi and Dietz, LLM4Eval 2024, section 4.2.
     """
 
@@ -38,9 +35,6 @@ class Verifier:
         self._compat = settings.compat
         self._fitter = fitter
         self._asker = Asker(backend, load_prompt(prompt.verify), settings) if prompt.verify else None
-        if self._asker is None:
-            # What is not there is said before a call is paid.
-            stopwords()
 
     def verified(
         self, group: str, items: Sequence[RubricItem], replicates: Sequence[int], answers: Sequence[ReadReply]
