@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
+from rubric_measures.base.tables import TABLE_FORMS, render
 from rubric_measures.cli.correlate import add_bootstrap_options
 from rubric_measures.cli.inputs import (
     add_grade_options,
@@ -19,8 +20,8 @@ from rubric_measures.cli.inputs import (
     refuse_filters,
     wanted_of,
 )
-from rubric_measures.cli.tables import as_json, number, render_table
 from rubric_measures.grades.grade_sets import GradeFilter
+from rubric_measures.meta_evaluation.agreement_tables import agreement_report
 from rubric_measures.meta_evaluation.label_sources import (
     LabelSource,
     SourceAgreement,
@@ -30,12 +31,7 @@ from rubric_measures.meta_evaluation.label_sources import (
     labels_of_records,
     passages_of_records,
 )
-from rubric_measures.meta_evaluation.workbench_tables import (
-    tables_as_latex,
-    tables_as_text,
-    tables_as_tsv,
-    workbench_tables,
-)
+from rubric_measures.meta_evaluation.workbench_tables import tables_report, workbench_tables
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -65,9 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--min-answers", type=int, nargs="+", default=[1, 2, 5], help="of --tables (default 1 2 5)")
     parser.add_argument("--plot", metavar="FILE", help="Bland–Altman plot of the first two sources (png, svg, pdf)")
     add_bootstrap_options(parser)
-    parser.add_argument(
-        "-o", "--output-format", choices=["text", "tsv", "json", "latex"], default="text", help="default: text"
-    )
+    parser.add_argument("-o", "--output-format", choices=TABLE_FORMS, default="text", help="default: text")
     parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
     add_places_option(parser)
     add_grade_options(parser, scores=False)
@@ -104,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
         names = (sources[0].name, sources[1].name)
         save_figure(plot_bland_altman(x, y, names=names), options.plot)
     with atomic_writer(options.output) as stream:
-        stream.write(_render(result, options))
+        stream.writelines(render(agreement_report(result, options.places), options.output_format))
     return _say(result)
 
 
@@ -114,18 +108,9 @@ def _tables(options: argparse.Namespace) -> int:
     passages = passages_of_records(options.sources[0], bank_of(options), wanted_of(options))
     unjudged = sum(1 for passage in passages if not passage.judgments)
     ungraded = sum(1 for passage in passages if not passage.grades)
-    tables = workbench_tables(passages, options.min_answers)
-    formats = {"text": tables_as_text, "tsv": tables_as_tsv, "latex": tables_as_latex}
+    report = tables_report(workbench_tables(passages, options.min_answers))
     with atomic_writer(options.output) as stream:
-        if options.output_format == "json":
-            cells = [
-                {"table": table.layout.name, "min_answers": table.min_answers, "totals": table.totals, "cells": rows}
-                for table in tables
-                for rows in [[cell for row in table.cells for cell in row]]
-            ]
-            stream.write(as_json("agreement-tables", {"tables": cells}))
-        else:
-            stream.write(formats[options.output_format](tables))
+        stream.writelines(render(report, options.output_format))
     if unjudged or ungraded:
         _LOG.info("%d passages without a judgment and %d without a grade are left out", unjudged, ungraded)
     return 0
@@ -167,83 +152,6 @@ def _source(path: str, index: int, options: argparse.Namespace) -> LabelSource:
             grade_set=options.grade_set_b or (None if other_grader else wanted.grade_set),
         )
     return labels_of_records(path, bank_of(options), wanted, items=options.items, label=options.label, rel=options.rel)
-
-
-def _statistics(result: SourceAgreement, places: int) -> list[list[str]]:
-    one = result.agreement
-    rows: list[tuple[str, float | None]] = [
-        ("pairs", None),
-        ("exact match", one.exact_match),
-        ("mean difference", one.mean_difference),
-        ("kappa", one.kappa),
-        ("kappa linear", one.linear_kappa),
-        ("kappa quadratic", one.quadratic_kappa),
-        ("alpha nominal", one.alpha_nominal),
-        ("alpha ordinal", one.alpha_ordinal),
-        ("Bland-Altman low", one.bland_altman.low),
-        ("Bland-Altman bias", one.bland_altman.bias),
-        ("Bland-Altman high", one.bland_altman.high),
-    ]
-    intervals = {"kappa": result.kappa_interval, "kappa quadratic": result.quadratic_interval}
-    table = []
-    for name, value in rows:
-        interval = intervals.get(name)
-        low = interval.low if interval is not None else None
-        high = interval.high if interval is not None else None
-        shown = str(one.pairs) if name == "pairs" else number(value, places)
-        ends = ["" if end is None else number(end, places) for end in (low, high)]
-        table.append([name, shown, *ends])
-    spread = result.topic_kappa
-    table.append(["kappa per topic: mean", number(spread.mean, places), "", ""])
-    if spread.deviation is not None:
-        table.append(["kappa per topic: deviation", number(spread.deviation, places), "", ""])
-        table.append(["kappa per topic: median", number(spread.median, places), number(spread.low, places),
-                      number(spread.high, places)])  # fmt: skip
-    return table
-
-
-def _render(result: SourceAgreement, options: argparse.Namespace) -> str:
-    if options.output_format == "json":
-        content = {
-            "sources": result.names,
-            "only_in": result.only_in,
-            "agreement": result.agreement,
-            "kappa_interval": result.kappa_interval,
-            "quadratic_kappa_interval": result.quadratic_interval,
-            "cutoffs": result.cutoffs,
-            "all_cutoffs": result.all_cutoffs,
-            "topic_kappa": result.topic_kappa,
-            "histograms": result.histograms,
-            "alpha_all": {"nominal": result.alpha_nominal, "ordinal": result.alpha_ordinal},
-        }
-        return as_json("agreement", content)
-    style, places, one = options.output_format, options.places, result.agreement
-    first, second = result.names[:2]
-    parts = [render_table(["statistic", "value", "low", "high"], _statistics(result, places), style)]
-    header = [f"{first} \\ {second}", *(str(label) for label in one.labels), "total"]
-    rows = [
-        [str(label), *(str(count) for count in counts), str(sum(counts))]
-        for label, counts in zip(one.labels, one.confusion, strict=True)
-    ]
-    rows.append(["total", *(str(sum(column)) for column in zip(*one.confusion, strict=True)), str(one.pairs)])
-    parts.append(render_table(header, rows, style))
-    if result.cutoffs:
-        cells = [
-            [f">= {cell.cutoff_a} / >= {cell.cutoff_b}", *map(str, (cell.both, cell.only_a, cell.only_b, cell.neither)),
-             number(cell.exact_match, places), number(cell.kappa, places)]
-            for cell in result.cutoffs
-        ]  # fmt: skip
-        header = ["cutoffs", "both", "first only", "second only", "neither", "exact match", "kappa"]
-        parts.append(render_table(header, cells, style))
-    histograms = [
-        [name, *(str(histogram.counts.get(label, 0)) for label in result.scale)]
-        for name, histogram in zip(result.names, result.histograms, strict=True)
-    ]
-    parts.append(render_table(["labels used", *map(str, result.scale)], histograms, style))
-    if len(result.names) > 2:
-        alphas = [["nominal", number(result.alpha_nominal, places)], ["ordinal", number(result.alpha_ordinal, places)]]
-        parts.append(render_table([f"alpha of all {len(result.names)} sources", "value"], alphas, style))
-    return "\n".join(parts)
 
 
 def _say(result: SourceAgreement) -> int:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Sequence
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.files import atomic_writer
+from rubric_measures.base.tables import TABLE_FORMS, render
 from rubric_measures.cli.inputs import add_places_option, keep_inputs_of
 from rubric_measures.cli.report_options import add_test_options
-from rubric_measures.cli.tables import as_json, number, render_table
 from rubric_measures.formats.leaderboards import FORMS, read_leaderboard
 from rubric_measures.leaderboards.scoring import OVERALL
 from rubric_measures.measures.parsing import column_named
-from rubric_measures.meta_evaluation.system_comparison import Comparison, Pair, compare_systems
+from rubric_measures.meta_evaluation.comparison_tables import comparison_report
+from rubric_measures.meta_evaluation.system_comparison import Comparison, compare_systems
 
-__all__ = ["HELP", "add_arguments", "comparison_tables", "letters", "run"]
+__all__ = ["HELP", "add_arguments", "run"]
 
 HELP = "paired tests between runs, from per-topic scores"
 
@@ -33,9 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_test_options(parser)
     parser.add_argument("--plot", metavar="FILE", help="also draw the ranking with its groups (png, svg, pdf)")
     parser.add_argument("--form", choices=FORMS, help="the form of SCORES, where it cannot be seen")
-    parser.add_argument(
-        "-o", "--output-format", choices=["text", "tsv", "json", "latex"], default="text", help="default: text"
-    )
+    parser.add_argument("-o", "--output-format", choices=TABLE_FORMS, default="text", help="default: text")
     parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
     add_places_option(parser)
     parser.epilog = """example:
@@ -65,12 +63,10 @@ def run(options: argparse.Namespace) -> int:
         if comparison.baseline is not None:
             raise InputError("--plot draws the groups of all pairs; leave --baseline out")
         save_figure(plot_critical_difference(comparison.means, comparison.groups, measure), options.plot)
+    report = comparison_report(comparison, options.places, {"rounds": options.rounds, "seed": options.seed})
     with atomic_writer(options.output) as stream:
-        if options.output_format == "json":
-            stream.write(as_json("compare", {"comparison": comparison, "rounds": options.rounds, "seed": options.seed}))
-        else:
-            stream.write(comparison_tables(comparison, options.output_format, options.places))
-    return say(comparison)
+        stream.writelines(render(report, options.output_format))
+    return _say(comparison)
 
 
 def _scores(options: argparse.Namespace) -> tuple[str, dict[str, dict[str, float]]]:
@@ -101,43 +97,7 @@ def _scores(options: argparse.Namespace) -> tuple[str, dict[str, dict[str, float
     return measure, scores
 
 
-def _pair_row(pair: Pair, places: int) -> list[str]:
-    test = pair.test
-    interval = "-" if test.low is None else f"[{number(test.low, places)}, {number(test.high, places)}]"
-    return [
-        pair.first,
-        pair.second,
-        number(test.mean_difference, places),
-        interval,
-        number(test.p_t, places),
-        number(test.p_permutation, places),
-        number(pair.p_adjusted, places),
-        "yes" if pair.significant else "no",
-        number(test.effect_size, 2),
-        f"{test.wins}/{test.ties}/{test.losses}",
-    ]
-
-
-def comparison_tables(comparison: Comparison, output_format: str, places: int) -> str:
-    """The comparison as text, TSV (the pairs only) or LaTeX: runs with their groups, then pairs."""
-    header = ["run", "against", "difference", "interval", "p_t", "p_perm", "p_adjusted", "different", "d_z", "w/t/l"]
-    pairs = render_table(header, [_pair_row(pair, places) for pair in comparison.pairs], output_format)
-    if output_format == "tsv" or comparison.baseline is not None:
-        return pairs
-    runs = [[run, number(mean, places), letters(run, comparison.groups)] for run, mean in comparison.means.items()]
-    return render_table(["run", comparison.measure, "group"], runs, output_format) + "\n" + pairs
-
-
-def letters(run: str, groups: Sequence[Sequence[str]]) -> str:
-    """The groups of a run as letters: runs that share a letter cannot be told apart."""
-    return "".join(_letter(index) if run in group else "" for index, group in enumerate(groups)) or "-"
-
-
-def _letter(index: int) -> str:
-    return chr(ord("a") + index) if index < 26 else f"({index + 1})"
-
-
-def say(comparison: Comparison) -> int:
+def _say(comparison: Comparison) -> int:
     """Notes what the table leaves out; 1 when topics or tests are missing."""
     log = logging.getLogger("rubric_measures")
     status = 0

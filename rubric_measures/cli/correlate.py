@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
-from rubric_measures.cli.correlate_output import render_correlations, say_correlations
+from rubric_measures.base.tables import TABLE_FORMS, render
+from rubric_measures.cli.correlate_notes import say_correlations
 from rubric_measures.cli.inputs import (
     add_grade_options,
     add_places_option,
@@ -22,6 +23,7 @@ from rubric_measures.cli.inputs import (
 from rubric_measures.formats.leaderboards import FORMS, LeaderboardTable, read_leaderboard
 from rubric_measures.measures.parsing import column_named, note_labels, parse_measures, rubric_measures_of
 from rubric_measures.meta_evaluation.correlation import COEFFICIENTS
+from rubric_measures.meta_evaluation.correlation_tables import correlation_report
 from rubric_measures.meta_evaluation.leaderboard_correlation import (
     DEFAULT_COEFFICIENTS,
     GridCell,
@@ -70,9 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "score against length, OFFICIAL holding the lengths",
     )  # fmt: skip
     add_bootstrap_options(parser)
-    parser.add_argument(
-        "-o", "--output-format", choices=["text", "tsv", "json", "latex"], default="text", help="default: text"
-    )
+    parser.add_argument("-o", "--output-format", choices=TABLE_FORMS, default="text", help="default: text")
     parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
     add_places_option(parser)
     add_grade_options(parser)
@@ -129,12 +129,21 @@ def run(options: argparse.Namespace) -> int:
                         strict=options.compat is not None,
                     )
                 )
-    text = render_correlations(official, names, results, grid, options)
+    report = correlation_report(
+        official,
+        options.official,
+        list(zip(names, results, strict=True)),
+        grid,
+        coefficients,
+        options.best_by,
+        options.places,
+        {"rounds": options.rounds, "seed": options.seed, "level": options.level},
+    )
     if options.plot is not None:
         labels = [_label(path, column.name, options) for path, column in zip(names, columns, strict=True)]
         _plot(official, dict(zip(labels, columns, strict=True)), errors, options)
     with atomic_writer(options.output) as stream:
-        stream.write(text)
+        stream.writelines(render(report, options.output_format))
     if official.ranks and options.official_ranks is None:
         _LOG.info("%s: read as ranks, 1 best (--official-scores reads scores)", options.official)
     for path, column in zip(names, columns, strict=True):

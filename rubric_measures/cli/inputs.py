@@ -102,7 +102,7 @@ def chosen_places(options: argparse.Namespace) -> int:
     """The decimal places of a board: what the user chose, else 4, and all digits in JSON."""
     if options.places is not None:
         return int(options.places)
-    return -1 if options.output_format == "json" else 4
+    return -1 if options.output_format in ("json", "jsonl") else 4
 
 
 def keep_inputs(output: str | None, *inputs: str | None) -> None:

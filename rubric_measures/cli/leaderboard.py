@@ -15,6 +15,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.garbage_collector import paused_collector
 from rubric_measures.base.signature import bank_hash
+from rubric_measures.base.tables import FORMS, render
 from rubric_measures.cli.inputs import (
     add_grade_options,
     add_places_option,
@@ -33,7 +34,7 @@ from rubric_measures.cli.report_options import add_report_options, is_asked_for
 from rubric_measures.grades.compiled import Grades, faceted
 from rubric_measures.grades.notes import note_queries, note_without_items
 from rubric_measures.leaderboards.board import is_summed
-from rubric_measures.leaderboards.output import FORMATS, render
+from rubric_measures.leaderboards.output import board_report
 from rubric_measures.leaderboards.scoring import (
     OVERALL,
     Leaderboard,
@@ -65,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help=f"default: {' '.join(DEFAULT_MEASURES)}"
     )
-    parser.add_argument("-o", "--output-format", choices=list(FORMATS), default="tsv", help="default: tsv")
+    parser.add_argument("-o", "--output-format", choices=list(FORMS), default="tsv", help="default: tsv")
     parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
     add_places_option(parser, None)
     parser.add_argument("--no-overall", action="store_true", help="leave out the best score that any run could reach")
@@ -116,15 +117,16 @@ def run(options: argparse.Namespace) -> int:
         _plot(board, options.plot)
     if is_asked_for(options):
         # Means alone need neither numpy nor scipy.
-        from rubric_measures.cli.leaderboard_report import build_report, render_report, say_report
+        from rubric_measures.cli.leaderboard_report import build_report, say_report
+        from rubric_measures.meta_evaluation.comparison_tables import report_of
 
-        report = build_report(board, options, lambda: _checks(board, options))
-        text = render_report(report, options.output_format, chosen_places(options))
-        say_report(report)
+        asked = build_report(board, options, lambda: _checks(board, options))
+        say_report(asked)
+        report = report_of(asked, chosen_places(options))
     else:
-        text = render(board, options.output_format, chosen_places(options))
+        report = board_report(board, chosen_places(options))
     with atomic_writer(options.output) as stream:
-        stream.write(text)
+        stream.writelines(render(report, options.output_format))
     note_labels(_asked(options))
     return _say(scored)
 

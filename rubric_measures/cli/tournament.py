@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
+from rubric_measures.base.tables import FORMS
 from rubric_measures.cli.grade_notes import note_limit
 from rubric_measures.cli.grade_support import Interrupts
 from rubric_measures.cli.inputs import add_places_option, keep_apart, keep_cache, keep_inputs, progress
@@ -46,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("games", metavar="GAMES", nargs="*", help="played games (JSON lines or RAGElo's CSV)")
     add("--human", metavar="FILE", action="append", default=[], help="games judged by people; mixed in and marked")
     add("--agents", metavar="ID,ID,…", help="the agents that play (default: all)")
-    add("-o", "--output-format", default="text", choices=["text", "tsv", "json", "latex", "markdown", "trec_eval"],
+    add("-o", "--output-format", default="text", choices=list(FORMS),
         help="for people (default), or a leaderboard; json has everything")  # fmt: skip
     add("--output", metavar="FILE", default="-", help="write there (default: standard output)")
     add_places_option(parser, 1, " of ratings")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
+from rubric_measures.base.tables import TABLE_FORMS, render
 from rubric_measures.cli.canary_support import add_canary_options, refuse_without_canary, run_canaries
 from rubric_measures.cli.inputs import add_grade_options, bank_of, keep_cache, keep_inputs_of, wanted_of
 
@@ -56,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o",
         "--output-format",
-        choices=["text", "markdown", "tsv", "jsonl", "html"],
+        choices=[*TABLE_FORMS, "html"],
         default="text",
         help="default: text",
     )
@@ -76,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     from rubric_measures.records.streaming import GradedFile
     from rubric_measures.verification.html_report import render_html
-    from rubric_measures.verification.sections import render_sections
+    from rubric_measures.verification.sections import sections_report
 
     canaries: list[Section] = []
     complete = True
@@ -99,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
             if options.output_format == "html":
                 stream.writelines(render_html(sections, f"Verification of {Path(options.graded).name}"))
             else:
-                stream.writelines(render_sections(sections, options.output_format))
+                stream.writelines(render(sections_report(sections), options.output_format))
     return 0 if complete else 1
 
 

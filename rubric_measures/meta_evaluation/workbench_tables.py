@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.tables import Cell, Marked, Report, Table, columns
 from rubric_measures.meta_evaluation.kappa import binary_kappa
 
 __all__ = [
@@ -16,9 +17,7 @@ __all__ = [
     "TableLayout",
     "agreement_table",
     "nth_highest",
-    "tables_as_latex",
-    "tables_as_text",
-    "tables_as_tsv",
+    "tables_report",
     "workbench_tables",
 ]
 
@@ -169,67 +168,48 @@ def _set_name(labels: tuple[int, ...]) -> str:
     return "+".join(str(label) for label in sorted(labels))
 
 
-def _kappa_text(kappa: float | None) -> str:
-    return "undefined" if kappa is None else f"{kappa:.2g}"
+def tables_report(tables: Sequence[AgreementTable]) -> Report:
+    """The tables for reading: the highest count of each column bold, the cell of the line's κ boxed.
+
+    For programs every cell is a row: table, min_answers, label, judgment, counts, and κ with all digits.
+    """
+    return Report(map(_reading, tables), [_data(tables)], lambda: _content(tables))
 
 
-def tables_as_text(tables: Sequence[AgreementTable]) -> str:
-    """The tables as aligned text: counts, totals, and κ of each line."""
-    parts = []
-    for table in tables:
-        lines = [[table.layout.name, *(_set_name(judgment) for judgment in table.layout.judgments), "total", "kappa"]]
-        for row, total, kappa in zip(table.cells, table.totals, table.kappas, strict=True):
-            lines.append([_set_name(row[0].label), *(str(cell.both) for cell in row), str(total), _kappa_text(kappa)])
-        widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-        body = "\n".join(
-            "  ".join(
-                text.ljust(width) if column == 0 else text.rjust(width)
-                for column, (text, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in lines
-        )
-        parts.append(f"min answers {table.min_answers}: label (lines) against judgment (columns)\n{body}\n")
-    return "\n".join(parts)
+def _reading(table: AgreementTable) -> Table:
+    judgments = table.layout.judgments
+    highest = [max(row[column].both for row in table.cells) for column in range(len(judgments))]
+    rows: list[list[Cell]] = []
+    for row, diagonal, total, kappa in zip(table.cells, table.layout.diagonal, table.totals, table.kappas, strict=True):
+        counts = [
+            Marked(cell.both, "", bold=cell.both == highest[column], boxed=column == diagonal)
+            for column, cell in enumerate(row)
+        ]
+        rows.append([_set_name(row[0].label), *counts, total, None if kappa is None else f"{kappa:.2g}"])
+    heads = columns([table.layout.name, *map(_set_name, judgments), "total", "kappa"])
+    return Table(heads, rows, f"min answers {table.min_answers}: label (lines) against judgment (columns)")
 
 
-def tables_as_tsv(tables: Sequence[AgreementTable]) -> str:
-    """Every cell as a line: table, min_answers, label, judgment, counts and κ at full precision (empty: undefined)."""
-    lines = ["table\tmin_answers\tlabel\tjudgment\tboth\tlabel_only\tjudgment_only\tneither\tkappa"]
+def _data(tables: Sequence[AgreementTable]) -> Table:
+    names = ["table", "min_answers", "label", "judgment", "both", "label_only", "judgment_only", "neither", "kappa"]
+    rows: list[list[Cell]] = []
     for table in tables:
         for row in table.cells:
             for cell in row:
+                sets = (_set_name(cell.label), _set_name(cell.judgment))
                 counts = (cell.both, cell.label_only, cell.judgment_only, cell.neither)
-                fields = [table.layout.name, table.min_answers, _set_name(cell.label), _set_name(cell.judgment)]
-                kappa = "" if cell.kappa is None else repr(cell.kappa)
-                lines.append("\t".join(str(value) for value in [*fields, *counts, kappa]))
-    return "\n".join(lines) + "\n"
+                rows.append([table.layout.name, table.min_answers, *sets, *counts, cell.kappa])
+    return Table(columns(names, places=-1), rows)
 
 
-def tables_as_latex(tables: Sequence[AgreementTable]) -> str:
-    """The tables as LaTeX (booktabs): the highest count of each column bold, the cell of the line's κ boxed."""
-    return "\n".join(_latex(table) for table in tables)
-
-
-def _latex(table: AgreementTable) -> str:
-    columns = len(table.layout.judgments)
-    highest = [max(row[column].both for row in table.cells) for column in range(columns)]
-    heads = " & ".join(f"${_set_name(judgment)}$" for judgment in table.layout.judgments)
-    lines = [
-        f"% {table.layout.name}, min answers {table.min_answers}",
-        f"\\begin{{tabular}}{{l{'r' * columns}rr}}",
-        "\\toprule",
-        f"{table.layout.name} & \\multicolumn{{{columns}}}{{c}}{{Judgments}} & & Cohen's \\\\",
-        f"\\cmidrule(lr){{2-{columns + 1}}}",
-        f"Label & {heads} & Total & $\\kappa$ \\\\",
-        "\\midrule",
+def _content(tables: Sequence[AgreementTable]) -> dict[str, object]:
+    cells = [
+        {
+            "table": table.layout.name,
+            "min_answers": table.min_answers,
+            "totals": table.totals,
+            "cells": [cell for row in table.cells for cell in row],
+        }
+        for table in tables
     ]
-    for row, diagonal, total, kappa in zip(table.cells, table.layout.diagonal, table.totals, table.kappas, strict=True):
-        cells = []
-        for column, cell in enumerate(row):
-            text = str(cell.both)
-            if cell.both == highest[column]:
-                text = f"\\textbf{{{text}}}"
-            cells.append(f"\\fbox{{{text}}}" if column == diagonal else text)
-        value = "undefined" if kappa is None else f"${kappa:.2g}$"
-        lines.append(f"${_set_name(row[0].label)}$ & {' & '.join(cells)} & {total} & {value} \\\\")
-    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
+    return {"format": "rubric_measures agreement-tables 1", "tables": cells}

@@ -3,12 +3,11 @@
 from rubric_measures.pairwise._bradley_terry import fit_strengths, resampled_points
 from rubric_measures.pairwise._elo import COMPATS, EloSettings, elo_ratings, elo_replays
 from rubric_measures.pairwise._games import Games, PositionBias, WinTable, gather_games, position_bias, win_table
-from rubric_measures.pairwise._output import FORMATS, render
+from rubric_measures.pairwise._output import render
 from rubric_measures.pairwise._ranking import MEASURES, Rating, Tournament, TournamentSettings, rate_games
 
 __all__ = [
     "COMPATS",
-    "FORMATS",
     "MEASURES",
     "EloSettings",
     "Games",

@@ -1,17 +1,16 @@
-"""Tournaments as text: for reading, or as a leaderboard in its formats."""
+"""Tournaments as reports: for reading, or as a leaderboard in its forms."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 
-from rubric_measures.base.errors import UnknownNameError
-from rubric_measures.leaderboards import output as leaderboard_output
+from rubric_measures.base import tables
+from rubric_measures.base.tables import Cell, Column, Table, columns, letters, number
+from rubric_measures.leaderboards.output import board_content, board_report
 from rubric_measures.pairwise._ranking import Rating, Tournament
 
-__all__ = ["FORMATS", "render"]
-
-FORMATS = ("text", *(name for name in leaderboard_output.FORMATS if name != "text"))
+__all__ = ["render"]
 
 
 def render(tournament: Tournament, output_format: str = "text", places: int = 1) -> str:
@@ -19,110 +18,77 @@ def render(tournament: Tournament, output_format: str = "text", places: int = 1)
 
     Args:
         tournament: the result.
-        output_format: `text`: ratings, win matrix and position bias, for people; or a format of leaderboards: `tsv`,
-            `json` (with everything else about the tournament under the key `tournament`), `latex`, `markdown`,
-            `trec_eval`.
-        places: decimal places of ratings; rates have two more. Leaderboard formats use one number for all columns.
+        output_format: `text`: ratings, win matrix and position bias; any other form is that of a leaderboard, and
+            `json` has everything else about the tournament under the key `tournament`.
+        places: decimal places of ratings; rates have two more. Leaderboard forms use one number for all columns.
             -1 prints all digits.
 
     Raises:
-        UnknownNameError: there is no such format.
+        UnknownNameError: there is no such form.
     """
-    if output_format not in FORMATS:
-        raise UnknownNameError("output format", output_format, FORMATS)
+    board = tournament.leaderboard()
+    report = board_report(board, places)
     if output_format == "text":
-        return _text(tournament, places)
-    rendered = leaderboard_output.render(tournament.leaderboard(), output_format, places)
-    if output_format != "json":
-        return rendered
-    content = {**json.loads(rendered), "tournament": _content(tournament)}
-    return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+        report = replace(report, tables=_tables(tournament, places))
+    content = lambda: {**board_content(board, places), "tournament": _content(tournament)}  # noqa: E731
+    return "".join(tables.render(replace(report, content=content), output_format))
 
 
-def _number(value: float | None, places: int, missing: str = "-") -> str:
-    if value is None:
-        return missing
-    return repr(value) if places < 0 else f"{value:.{places}f}"
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return [
-        "  ".join(
-            [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        ).rstrip()
-        for row in rows
-    ]
-
-
-def _letters(groups: Sequence[int]) -> str:
-    return "".join(chr(ord("a") + group) if group < 26 else f"({group + 1})" for group in groups)
-
-
-def _interval(rating: Rating, places: int) -> str:
+def _interval(rating: Rating, places: int) -> str | None:
     if rating.standard_error is None:
-        return "-"
-    low = "(…" if rating.low is None else "[" + _number(rating.low, places)
-    high = "…)" if rating.high is None else _number(rating.high, places) + "]"
+        return None
+    low = "(…" if rating.low is None else "[" + number(rating.low, places)
+    high = "…)" if rating.high is None else number(rating.high, places) + "]"
     return f"{low}, {high}"
 
 
-def _pools(tournament: Tournament) -> list[str]:
-    """The number of the group of agents that can be compared, for each rating."""
-    pool_of = {agent: number for number, group in enumerate(tournament.separate, 1) for agent in group}
-    return [str(pool_of[one.agent]) for one in tournament.ratings]
-
-
-def _outcomes(tournament: Tournament) -> list[list[str]]:
-    """Games won, tied and lost by the row against the column, and in all."""
-    table = tournament.table
-    lines = [["win/tie/loss", *table.agents, "all"]]
-    for row, one in enumerate(tournament.ratings):
-        cells = []
-        for column in range(len(table.agents)):
-            counts = (table.wins[row][column], table.ties[row][column], table.wins[column][row])
-            cells.append("/".join(map(str, counts)) if any(counts) else "-")
-        lines.append([one.agent, *cells, f"{one.wins}/{one.ties}/{one.losses}"])
-    return lines
-
-
-def _text(tournament: Tournament, places: int) -> str:
+def _tables(tournament: Tournament, places: int) -> Iterator[Table]:
+    yield _ratings(tournament, places)
     more = places + 2 if places >= 0 else places
-    rows = [["agent", "BradleyTerry", "interval", "group", "Elo", "order noise", "win", "tie", "loss"]]
-    for one in tournament.ratings:
-        rows.append(
-            [
-                one.agent,
-                _number(one.rating, places),
-                _interval(one, places),
-                _letters(one.groups) or "-",
-                _number(one.elo, places),
-                _number(one.order_noise, places),
-                str(one.wins),
-                str(one.ties),
-                str(one.losses),
-            ]
-        )
+    table = tournament.table
+    rows: list[list[Cell]] = [
+        [agent, *rates, mean] for agent, rates, mean in zip(table.agents, table.rates, table.averages, strict=True)
+    ]
+    yield Table(columns(["row beats column", *table.agents, "mean"], more), rows)
+    yield replace(_outcomes(tournament), notes=_notes(tournament, more))
+
+
+def _ratings(tournament: Tournament, places: int) -> Table:
+    rows: list[list[Cell]] = [
+        [one.agent, one.rating, _interval(one, places), letters(one.groups), one.elo, one.order_noise, one.wins,
+         one.ties, one.losses]
+        for one in tournament.ratings
+    ]  # fmt: skip
+    heads = columns(["agent", "BradleyTerry", "interval", "group", "Elo", "order noise", "win", "tie", "loss"], places)
     if len(tournament.separate) > 1:
         # Ratings of agents that never met are not on one scale: the table says which are.
-        rows = [[row[0], pool, *row[1:]] for row, pool in zip(rows, ["pool", *_pools(tournament)], strict=True)]
+        pools = {agent: pool for pool, group in enumerate(tournament.separate, 1) for agent in group}
+        heads.insert(1, Column("pool"))
+        for row, one in zip(rows, tournament.ratings, strict=True):
+            row.insert(1, pools[one.agent])
+    return Table(heads, rows)
+
+
+def _outcomes(tournament: Tournament) -> Table:
+    """Games won, tied and lost by the row against the column, and in all."""
     table = tournament.table
-    matrix = [["row beats column", *table.agents, "mean"]]
-    for agent, rates, mean in zip(table.agents, table.rates, table.averages, strict=True):
-        matrix.append([agent, *(_number(rate, more) for rate in rates), _number(mean, more)])
+    rows: list[list[Cell]] = []
+    for row, one in enumerate(tournament.ratings):
+        cells: list[Cell] = []
+        for column in range(len(table.agents)):
+            counts = (table.wins[row][column], table.ties[row][column], table.wins[column][row])
+            cells.append("/".join(map(str, counts)) if any(counts) else None)
+        rows.append([one.agent, *cells, f"{one.wins}/{one.ties}/{one.losses}"])
+    return Table(columns(["win/tie/loss", *table.agents, "all"]), rows)
+
+
+def _notes(tournament: Tournament, places: int) -> list[str]:
     bias = tournament.bias
-    lines = [
-        *_aligned(rows),
-        "",
-        *_aligned(matrix),
-        "",
-        *_aligned(_outcomes(tournament)),
-        "",
+    return [
         f"{tournament.games} games about {tournament.queries} queries; agents that share a letter cannot be told apart",
-        f"order of answers: {_number(bias.consistency_rate, more)} of {bias.pairs} pairs judged in both orders agree; "
-        f"the first answer won {_number(bias.first_rate, more)} of {bias.decided} games with a winner",
+        f"order of answers: {number(bias.consistency_rate, places)} of {bias.pairs} pairs judged in both orders agree; "
+        f"the first answer won {number(bias.first_rate, places)} of {bias.decided} games with a winner",
     ]
-    return "\n".join(lines) + "\n"
 
 
 def _content(tournament: Tournament) -> dict[str, object]:

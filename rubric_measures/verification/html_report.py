@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from html import escape
 
-from rubric_measures.verification.sections import Cell, Section, visible
+from rubric_measures.base.tables import Cell, Marked, Undefined, escaped, number
+from rubric_measures.verification.sections import Section
 
 __all__ = ["render_html"]
 
@@ -164,13 +165,16 @@ def _section(section: Section) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    # Browsers drop or replace control characters; a visible mark says that one was there.
-    return escape(visible(text))
+    # Browsers drop or replace control characters; lines of a text stay lines.
+    return escape("\n".join(map(escaped, text.split("\n"))))
 
 
 def _cell(cell: Cell) -> str:
-    if cell is None:
+    if isinstance(cell, Undefined):
+        return f'<td class="none">– ({_text(cell.reason)})</td>'
+    value = cell.value if isinstance(cell, Marked) else cell
+    if value is None:
         return '<td class="none">–</td>'
-    if isinstance(cell, str):
-        return f'<td dir="auto">{_text(cell)}</td>'
-    return f'<td class="number">{f"{cell:.4f}" if isinstance(cell, float) else cell}</td>'
+    if isinstance(value, str):
+        return f'<td dir="auto">{_text(value)}</td>'
+    return f'<td class="number">{number(value) if isinstance(value, float) else value}</td>'

@@ -1,29 +1,21 @@
-"""Report sections: a title, a table, and the same table as text, Markdown, TSV and JSON lines."""
+"""Report sections: what each report shows, as tables."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rubric_measures.leaderboards.output import escaped_markdown
+from rubric_measures.base.tables import Cell, Column, Report, Table
 from rubric_measures.verification.analyses import CheckedQuery, bad_items, grades_by_item, uncovered_passages
 
 __all__ = [
-    "FORMATS",
     "Section",
     "bad_item_section",
     "grading_sections",
     "grid_section",
-    "render_sections",
+    "sections_report",
     "uncovered_section",
-    "visible",
 ]
-
-Cell = str | int | float | None
-
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True)
@@ -34,7 +26,7 @@ class Section:
         kind: which analysis it is of (`grading`, `grid`, `uncovered`, `bad-items`, …).
         title: what a person reads above it.
         columns: the names of the columns.
-        rows: the cells; None is an empty cell.
+        rows: the cells; None is an undefined value.
         figure: a drawing of the rows as an SVG element, for HTML only: our own markup, whose texts are escaped.
     """
 
@@ -100,87 +92,20 @@ def bad_item_section(query: CheckedQuery, min_judgment: int, min_rating: int) ->
     )
 
 
-def visible(text: str) -> str:
-    """The text with a mark in the place of every control character: a terminal would obey what a passage says.
-
-    Line breaks and tabs are for the caller to deal with, and stay.
-    """
-    return _CONTROLS.sub("\ufffd", text)
-
-
-def _plain(cell: Cell) -> str:
-    if cell is None:
-        return "-"
-    if isinstance(cell, float):
-        return f"{cell:.4f}"
-    return visible(" ".join(str(cell).split()))
-
-
-def _shortened(text: str, width: int = 60) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
-
-
-def _text(sections: Iterable[Section]) -> Iterator[str]:
-    for section in sections:
-        yield f"{_plain(section.title)}\n"
-        table = [
-            list(map(_plain, section.columns)),
-            *([_shortened(_plain(cell)) for cell in row] for row in section.rows),
-        ]
-        widths = [max(len(row[column]) for row in table) for column in range(len(section.columns))]
-        for row in table:
-            yield "  " + "  ".join(field.ljust(width) for field, width in zip(row, widths, strict=True)).rstrip() + "\n"
-        if not section.rows:
-            yield "  (none)\n"
-        yield "\n"
-
-
-def _markdown(sections: Iterable[Section]) -> Iterator[str]:
-    for section in sections:
-        yield f"### {escaped_markdown(_plain(section.title))}\n\n"
-        yield f"| {' | '.join(escaped_markdown(_plain(name)) for name in section.columns)} |\n"
-        yield f"|{'---|' * len(section.columns)}\n"
-        for row in section.rows:
-            yield f"| {' | '.join(escaped_markdown(_plain(cell)) for cell in row)} |\n"
-        yield "\n"
-
-
-def _tsv(sections: Iterable[Section]) -> Iterator[str]:
-    header: Sequence[str] = ()
-    for section in sections:
-        columns = ["report", "title", *map(_plain, section.columns)]
-        if columns != header:
-            header = columns
-            yield "\t".join(columns) + "\n"
-        for row in section.rows:
-            cells = ["" if cell is None else _plain(cell) for cell in row]
-            yield "\t".join([section.kind, _plain(section.title), *cells]) + "\n"
-
-
-def _json_lines(sections: Iterable[Section]) -> Iterator[str]:
-    for section in sections:
-        for row in section.rows:
-            content = {"report": section.kind, "title": section.title, **dict(zip(section.columns, row, strict=True))}
-            line = json.dumps(content, ensure_ascii=False, allow_nan=False)
-            # The same text: JSON escapes most control characters by itself.
-            yield _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", line) + "\n"
-
-
-FORMATS: dict[str, Callable[[Iterable[Section]], Iterator[str]]] = {
-    "text": _text,
-    "markdown": _markdown,
-    "tsv": _tsv,
-    "jsonl": _json_lines,
-}
-
-
-def render_sections(sections: Iterable[Section], output_format: str = "text") -> Iterator[str]:
-    """The sections as pieces of text, as they come.
+def sections_report(sections: Iterable[Section]) -> Report:
+    """The sections in all forms, as they come; for programs report and title are columns.
 
     Args:
         sections: the tables; consumed once.
-        output_format: `text` (aligned, long cells shortened), `markdown`, `tsv` (a header wherever the columns
-            change), `jsonl` (one object a row, nothing shortened or rounded). The others write numbers with four
-            digits, and a mark in the place of each control character.
     """
-    return FORMATS[output_format](sections)
+    return Report(map(_reading, sections), map(_data, sections))
+
+
+def _reading(section: Section) -> Table:
+    heads = [Column(name, is_left=True, width=60) for name in section.columns]
+    return Table(heads, section.rows, section.title)
+
+
+def _data(section: Section) -> Table:
+    heads = [Column(name, is_left=True) for name in ("report", "title", *section.columns)]
+    return Table(heads, [[section.kind, section.title, *row] for row in section.rows])

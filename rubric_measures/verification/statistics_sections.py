@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rubric_measures.base.tables import Cell, Undefined
 from rubric_measures.grades.grade_set_keys import options_of, prompt_cells
 from rubric_measures.verification._line_plot import PlotPoint, line_plot
 from rubric_measures.verification.bank_stability import RunCoverage, StabilityPoint, bank_stability
 from rubric_measures.verification.canaries import CanaryReport
 from rubric_measures.verification.grader_statistics import GraderReport
 from rubric_measures.verification.item_statistics import Discrimination, ItemReport
-from rubric_measures.verification.sections import Cell, Section
+from rubric_measures.verification.sections import Section
 
 __all__ = ["canary_sections", "grader_sections", "item_sections", "stability_section"]
 
 
 def _said(value: float | None, reason: str) -> Cell:
-    return f"undefined: {reason}" if value is None else value
+    return Undefined(reason) if value is None else value
 
 
 def _discrimination(one: Discrimination) -> Cell:
@@ -37,7 +38,7 @@ def item_sections(report: ItemReport, min_judgment: int, min_rating: int) -> Ite
                 _said(row.relevant_share, "no relevant passage"),
                 _said(row.other_share, "no passage judged not relevant"),
                 _discrimination(row.by_judgment), _discrimination(row.by_run), row.always or None,
-                "undefined: fewer than two runs" if row.flips is None else row.flips, row.item_id, row.item_text,
+                _said(row.flips, "fewer than two runs"), row.item_id, row.item_text,
             ]
             for row in report.statistics
         ],

@@ -15,10 +15,11 @@ import pytest
 from rubric_measures import NuggetV, RubricCover, RubricQrels, WeightedCover
 from rubric_measures.base.errors import FormatError, InputError, MeasureError
 from rubric_measures.base.signature import Signature
+from rubric_measures.base.tables import FORMS
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.grades.loading import load_records, read_records
-from rubric_measures.leaderboards.output import FORMATS, render
+from rubric_measures.leaderboards.output import render
 from rubric_measures.leaderboards.run_spool import spool_runs
 from rubric_measures.leaderboards.scoring import (
     OVERALL,
@@ -265,7 +266,7 @@ def test_the_best_possible_score_stays_for_the_measures_that_know_it(
     assert board.is_complete
     said = "the best possible score (_overall_) is not known by WeightedCover: a penalty"
     assert [record.message[: len(said)] for record in caplog.records] == [said]
-    for output_format in FORMATS:
+    for output_format in FORMS:
         assert OVERALL in render(board, output_format).replace("\\", "")
     (tmp_path / "board.tsv").write_text(render(board, "tsv"), encoding="utf-8")
     assert read_leaderboard(tmp_path / "board.tsv").column("RubricCover") == {OVERALL: 1.0, "s": 1.0}
@@ -274,7 +275,7 @@ def test_the_best_possible_score_stays_for_the_measures_that_know_it(
 
 def test_every_output_holds_every_run(folder: Path) -> None:
     board = record_board(folder, COVER, NDCG)
-    for output_format in FORMATS:
+    for output_format in FORMS:
         text = render(board, output_format)
         assert text.endswith("\n")
         assert "one" in text
@@ -348,7 +349,7 @@ def test_latex_and_markdown_escape(folder: Path) -> None:
     lines = json.loads(json.dumps(RECORDS).replace('"two"', '"a_b|c"'))
     write_lines(folder / "graded.jsonl.gz", lines)
     board = record_board(folder, COVER)
-    assert r"a\_b|c & 0.0833 $\pm$ 0.0833" in render(board, "latex")
+    assert r"a\_b\textbar{}c & 0.0833 $\pm$ 0.0833" in render(board, "latex")
     assert r"a_b\|c" in render(board, "markdown")
     for name, cell in ((r"a\|b", r"a\\\|b"), ("_a_b_", r"\_a_b\_"), ("<i>*[`", r"\<i\>\*\[\`")):
         renamed = {name: board.cells["one"]}

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.tables import render
 from rubric_measures.meta_evaluation.workbench_tables import (
     TABLES,
+    AgreementTable,
     JudgedPassage,
     agreement_table,
     nth_highest,
-    tables_as_latex,
-    tables_as_text,
-    tables_as_tsv,
+    tables_report,
     workbench_tables,
 )
 
@@ -50,29 +50,33 @@ def test_nth_highest() -> None:
         nth_highest([1], 0)
 
 
+def shown(tables: list[AgreementTable], form: str) -> str:
+    return "".join(render(tables_report(tables), form))
+
+
 def test_outputs() -> None:
     tables = workbench_tables(PASSAGES, (1,))
-    text = tables_as_text(tables)
+    text = shown(tables, "text")
     assert "min answers 1" in text
     assert [line.split() for line in text.splitlines()][-3:] == [
         ["STRICT", "2+3", "-2+-1+0+1", "total", "kappa"],
         ["4+5", "2", "1", "2", "1"],
         ["0+1+2+3", "0", "2", "2", "0.5"],
     ]
-    tsv = [line.split("\t") for line in tables_as_tsv(tables).splitlines()]
+    tsv = [line.split("\t") for line in shown(tables, "tsv").splitlines()]
     assert len(tsv) == 1 + 24 + 9 + 4 + 4
     assert {len(line) for line in tsv} == {9}
     assert tsv[-1] == ["STRICT", "1", "0+1+2+3", "-2+-1+0+1", "2", "0", "1", "1", "0.5"]
-    latex = tables_as_latex(tables)
+    latex = shown(tables, "latex")
     assert latex.count("\\begin{tabular}") == latex.count("\\end{tabular}") == latex.count("\\toprule") == 4
     assert "\\fbox{\\textbf{2}}" in latex
 
 
 def test_undefined_kappa_is_said() -> None:
     empty = workbench_tables([], (1,), TABLES[3:])
-    assert "undefined" in tables_as_text(empty)
-    assert "undefined" in tables_as_latex(empty)
-    assert tables_as_tsv(empty).splitlines()[1].endswith("\t0\t")
+    assert shown(empty, "text").splitlines()[2].split() == ["4+5", "0", "0", "0", "-"]
+    assert r"4+5 & \fbox{\textbf{0}} & \textbf{0} & 0 & - \\" in shown(empty, "latex")
+    assert shown(empty, "tsv").splitlines()[1].endswith("\t0\t-")
 
 
 @pytest.mark.skipif(not GOLDEN.is_dir(), reason="the shared data are not here")

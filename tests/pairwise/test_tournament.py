@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from rubric_measures.base.entities import Preference
 from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.tables import FORMS
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.pairwise import (
-    FORMATS,
     EloSettings,
     TournamentSettings,
     elo_ratings,
@@ -378,7 +378,7 @@ def test_without_a_prior_samples_that_connect_nothing_are_left_out_and_said() ->
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", FORMS)
 def test_every_format_holds_every_agent(name: str) -> None:
     text = render(rate_games(CHAIN), name)
     assert all(agent in text for agent in "ABC")

@@ -133,7 +133,7 @@ def test_failures_and_missing_options(
     passages, bank = map(str, files)
     model = scripted.says({"reply": "I would rather not say."})
     rows = run(capsys, passages, "--bank", bank, "--model", model, code=1)
-    assert {row["rate"] for row in rows} == {"undefined: no grade"}
+    assert {(row["rate"], row["reasons"]["rate"]) for row in rows} == {(None, "no grade")}
     assert main(["verify", passages, "--canary", "--bank", bank]) == 2
     assert "add --model and --bank" in capsys.readouterr().err
     assert main(["verify", passages, "--model", "lexical"]) == 2

@@ -95,5 +95,5 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["report"] for row in rows] == ["graders"] * 2 + ["grader-agreement"] + ["disagreements"] * 2
     assert (rows[0]["grade_5"], rows[0]["refused"], rows[0]["flip_rate"]) == (2, 1, 0.5)
-    assert rows[1]["flip_rate"] == "undefined: no replicates"
+    assert (rows[1]["flip_rate"], rows[1]["reasons"]) == (None, {"flip_rate": "no replicates"})
     assert main(["verify", str(graded), "--grader-statistics", "--llm", "nobody"]) == 2

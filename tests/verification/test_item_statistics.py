@@ -141,7 +141,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["verify", str(graded), "--bank", str(bank), "--item-statistics", "-o", "jsonl"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     items = {row["item_id"]: row for row in rows if row["report"] == "items"}
-    assert items["q1/d"]["r_judgment"] == "undefined: 0 judged passages"
+    assert items["q1/d"]["r_judgment"] is None
+    assert items["q1/d"]["reasons"]["r_judgment"] == "0 judged passages"
     assert (items["q1/d"]["covered"], items["q2/a"]["covered"]) == ("not graded", "always")
     assert {row["report"] for row in rows} == {"items", "bank-stability"}
     assert main(["verify", str(graded), "--plot", "x.png"]) == 2
@@ -184,8 +185,9 @@ def test_run_files_make_the_leaderboard(tmp_path: Path, capsys: pytest.CaptureFi
         -1.0,
         # Without q1/b: first 1/2 and 0, second 0 and 1.
         1.0,
-        "undefined: no runs cover it",
+        None,
     ]
+    assert rows["q1/c"]["reasons"]["r_leaderboard"] == "no runs cover it"
     assert "2 runs" in rows["q1/a"]["title"]
     for note in (
         "2 runs share the tag x",

@@ -1,0 +1,369 @@
+"""Tables in every output form: text, TSV, Markdown, LaTeX, JSON, JSON lines, trec_eval lines.
+
+A command says what it found as a `Report`. A form is one function from a report to pieces of text; entered in `FORMS`,
+it works for every command.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from rubric_measures.base.errors import InputError, UnknownNameError
+
+__all__ = [
+    "FORMS",
+    "TABLE_FORMS",
+    "Cell",
+    "Column",
+    "Marked",
+    "Report",
+    "Table",
+    "Undefined",
+    "columns",
+    "escaped",
+    "letters",
+    "number",
+    "plain",
+    "render",
+]
+
+
+class Marked(NamedTuple):
+    """A value that stands out: bold where a form has bold type, else with the mark behind it."""
+
+    value: str | int | float | None
+    mark: str = "*"
+    bold: bool = True
+    boxed: bool = False
+
+
+class Undefined(NamedTuple):
+    """A value that does not exist, and why: `-` with the reason below the table, `null` in JSON."""
+
+    reason: str
+
+
+Cell = str | int | float | None | Marked | Undefined
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column.
+
+    Attributes:
+        header: its name.
+        places: decimal places of its floats; -1 prints all digits.
+        is_left: aligned to the left, as text is.
+        width: the aligned text shortens longer cells to so many characters; None keeps them whole.
+    """
+
+    header: str
+    places: int = 4
+    is_left: bool = False
+    width: int | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table.
+
+    Attributes:
+        columns: the columns.
+        rows: a cell for each column; None is an undefined value.
+        title: what stands above it.
+        notes: lines that stand below it.
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    title: str = ""
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a command found, in the shapes that forms need; each is made only when a form asks for it.
+
+    Attributes:
+        tables: for reading; consumed once.
+        data: the same for programs, one value a cell; None: the tables. Consumed once.
+        content: the JSON object; None: `rows`, with an object a row of the data.
+        scores: rows of run, measure, query, value; None where there is more to say, or something else.
+    """
+
+    tables: Iterable[Table]
+    data: Iterable[Table] | None = None
+    content: Callable[[], Mapping[str, object]] | None = None
+    scores: Callable[[], Table] | None = None
+
+    def for_programs(self) -> Iterable[Table]:
+        """The tables with one value a cell."""
+        return self.tables if self.data is None else self.data
+
+
+def columns(headers: Iterable[str], places: int = 4, left: int = 1) -> list[Column]:
+    """Columns of these headers; the first `left` are aligned to the left."""
+    return [Column(header, places, is_left=index < left) for index, header in enumerate(headers)]
+
+
+def number(value: float | None, places: int = 4) -> str:
+    """A number with so many decimal places (all digits for -1); `-` for None.
+
+    >>> number(0.5), number(0.1, -1), number(None)
+    ('0.5000', '0.1', '-')
+    """
+    if value is None:
+        return "-"
+    return repr(float(value)) if places < 0 else f"{value:.{places}f}"
+
+
+def letters(groups: Iterable[int]) -> str:
+    """Numbers of groups as letters, `(27)` and so on where the letters end; `-` for none.
+
+    >>> letters([0, 2]), letters([26]), letters([])
+    ('ac', '(27)', '-')
+    """
+    return "".join(chr(ord("a") + group) if group < 26 else f"({group + 1})" for group in groups) or "-"
+
+
+def render(report: Report, form: str) -> Iterator[str]:
+    """The report in a form, as pieces of text.
+
+    Args:
+        report: what to show; consumed.
+        form: `text` (aligned), `tsv` (tables of the same columns have one header), `markdown`, `latex` (booktabs),
+            `json`, `jsonl` (an object a row, with all digits), or `trec_eval` (lines `run measure query value`).
+
+    Raises:
+        UnknownNameError: there is no such form.
+        InputError: the form has no place for what the report holds (when the pieces are asked for).
+    """
+    if form not in FORMS:
+        raise UnknownNameError("output format", form, FORMS, settings=("output_format",))
+    return FORMS[form](report)
+
+
+# Controls, line ends that `str.splitlines` knows, and marks that turn the direction of what follows.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def escaped(text: str) -> str:
+    r"""The text on one line: a terminal would obey a control character, and a tab or line end would be a border.
+
+    >>> print(escaped("a\tb\x1b[1m"))
+    a\tb\x1b[1m
+    """
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def _shown(cell: Cell, column: Column) -> str:
+    if isinstance(cell, Marked):
+        return _shown(cell.value, column) + cell.mark
+    if isinstance(cell, str):
+        return escaped(cell)
+    if cell is None or isinstance(cell, Undefined):
+        return "-"
+    return str(cell) if isinstance(cell, int) else number(cell, column.places)
+
+
+def _grid(table: Table, shown: Callable[[Cell, Column], str] = _shown) -> list[list[str]]:
+    """Header and rows as text."""
+    head = [shown(column.header, column) for column in table.columns]
+    return [head, *([shown(*pair) for pair in zip(row, table.columns, strict=True)] for row in table.rows)]
+
+
+def _aligned(grid: Sequence[Sequence[str]], table: Table, widths: Sequence[int]) -> Iterator[list[str]]:
+    for row in grid:
+        yield [
+            text.ljust(width) if column.is_left else text.rjust(width)
+            for text, column, width in zip(row, table.columns, widths, strict=True)
+        ]
+
+
+def _widths(grid: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, texts)) for texts in zip(*grid, strict=True)]
+
+
+def _notes(table: Table) -> list[str]:
+    """The notes of a table, and why values of its columns are undefined."""
+    reasons = dict.fromkeys(
+        f"{column.header} -: {cell.reason}"
+        for row in table.rows
+        for cell, column in zip(row, table.columns, strict=True)
+        if isinstance(cell, Undefined)
+    )
+    return [escaped(note) for note in (*reasons, *table.notes)]
+
+
+def _text(report: Report) -> Iterator[str]:
+    def shown(cell: Cell, column: Column) -> str:
+        text = _shown(cell, column)
+        return text if column.width is None or len(text) <= column.width else text[: column.width - 1] + "…"
+
+    for index, table in enumerate(report.tables):
+        yield "\n" * (index > 0)
+        indent = "  " if table.title else ""
+        if table.title:
+            yield f"{escaped(table.title)}\n"
+        head = [_shown(column.header, column) for column in table.columns]
+        grid = [head, *_grid(table, shown)[1:]]
+        for row in _aligned(grid, table, _widths(grid)):
+            yield f"{indent}{'  '.join(row)}".rstrip() + "\n"
+        if not table.rows:
+            yield f"{indent}(none)\n"
+        notes = _notes(table)
+        yield from ("\n" * (index == 0) + f"{note}\n" for index, note in enumerate(notes))
+
+
+def _tsv(report: Report) -> Iterator[str]:
+    known: list[str] = []
+    for table in report.for_programs():
+        head, *rows = _grid(table)
+        if head != known:
+            yield ("\n" if known else "") + "\t".join(head) + "\n"
+        known = head
+        yield from ("\t".join(row) + "\n" for row in rows)
+
+
+# An underscore inside a word is no markup; one at its edge is. An ampersand begins an entity.
+_MARKUP = re.compile(r"[\\`*\[\]<>|#~]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)")
+
+
+def _markdown_text(text: str) -> str:
+    """The text as a cell: nothing in it is a border or markup."""
+    return _MARKUP.sub(r"\\\g<0>", text)
+
+
+def _markdown_cell(cell: Cell, column: Column) -> str:
+    if isinstance(cell, Marked) and cell.bold:
+        return f"**{_markdown_text(_shown(cell.value, column))}**"
+    return _markdown_text(_shown(cell, column))
+
+
+def _markdown(report: Report) -> Iterator[str]:
+    for index, table in enumerate(report.tables):
+        yield "\n" * (index > 0)
+        if table.title:
+            yield f"### {_markdown_text(escaped(table.title))}\n\n"
+        grid = _grid(table, _markdown_cell)
+        # Cells that the aligned text shortens are too long to pad.
+        widths = [
+            3 if column.width is not None else max(width, 3)
+            for column, width in zip(table.columns, _widths(grid), strict=True)
+        ]
+        rule = ["-" * width if column.is_left else "-" * (width - 1) + ":"
+                for column, width in zip(table.columns, widths, strict=True)]  # fmt: skip
+        head, *rows = _aligned(grid, table, widths)
+        yield from (f"| {' | '.join(row)} |\n" for row in (head, rule, *rows))
+        yield from (f"\n{_markdown_text(note)}\n" for note in _notes(table))
+
+
+_TEX = {char: f"\\{char}" for char in "&%$#_{}"}
+_TEX |= {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
+_TEX |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
+_TEX |= {"±": r"$\pm$", "†": r"$\dagger$", "−": "$-$", "κ": r"$\kappa$", "α": r"$\alpha$", "τ": r"$\tau$"}
+_TEX |= {"ρ": r"$\rho$", "λ": r"$\lambda$"}
+
+
+def _latex_text(text: str) -> str:
+    return "".join(_TEX.get(char, char) for char in text)
+
+
+def _latex_cell(cell: Cell, column: Column) -> str:
+    if not isinstance(cell, Marked):
+        return _latex_text(_shown(cell, column))
+    text = _latex_text(_shown(cell.value, column))
+    text = f"\\textbf{{{text}}}" if cell.bold else text
+    return f"\\fbox{{{text}}}" if cell.boxed else text
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    # What begins with [ or * would be an argument of the line end before it.
+    guard = "{}" if cells[0].startswith(("[", "*")) else ""
+    return f"{guard}{' & '.join(cells)} \\\\\n"
+
+
+def _latex(report: Report) -> Iterator[str]:
+    for index, table in enumerate(report.tables):
+        yield "\n" * (index > 0)
+        if table.title:
+            yield f"% {escaped(table.title)}\n"
+        head, *rows = _grid(table, _latex_cell)
+        yield f"\\begin{{tabular}}{{{''.join('l' if column.is_left else 'r' for column in table.columns)}}}\n"
+        yield "\\toprule\n" + _latex_row(head) + "\\midrule\n"
+        yield from map(_latex_row, rows)
+        yield "\\bottomrule\n\\end{tabular}\n"
+        yield from (f"% {note}\n" for note in _notes(table))
+
+
+def plain(value: Any) -> Any:
+    """What JSON can say of a value: dataclasses as objects, tuples as lists, keys as text, no number as null."""
+    if isinstance(value, Marked):
+        return plain(value.value)
+    if isinstance(value, Undefined) or (isinstance(value, float) and not math.isfinite(value)):
+        return None
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(content) for key, content in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(content) for content in value]
+    return value
+
+
+def _dumped(content: object, indent: int | None = None) -> str:
+    text = json.dumps(plain(content), ensure_ascii=False, allow_nan=False, indent=indent)
+    # The same text for a reader; JSON itself escapes the controls below the space only.
+    return re.sub(_CONTROL.pattern.replace("\x00-\x1f", ""), lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+
+
+def _objects(table: Table) -> Iterator[dict[str, object]]:
+    """The rows of a table as objects; `reasons` says why values are undefined."""
+    names = [column.header for column in table.columns]
+    for row in table.rows:
+        cells = dict(zip(names, row, strict=True))
+        reasons = {name: cell.reason for name, cell in cells.items() if isinstance(cell, Undefined)}
+        yield {**cells, "reasons": reasons} if reasons else {**cells}
+
+
+def _json(report: Report) -> Iterator[str]:
+    if report.content is not None:
+        yield _dumped(report.content(), 1)
+        return
+    yield _dumped({"rows": [row for table in report.for_programs() for row in _objects(table)]}, 1)
+
+
+def _json_lines(report: Report) -> Iterator[str]:
+    for table in report.for_programs():
+        yield from map(_dumped, _objects(table))
+
+
+def _trec_eval(report: Report) -> Iterator[str]:
+    if report.scores is None:
+        raise InputError(
+            "trec_eval lines hold nothing but scores by run and query: choose another form, or leave the rest out",
+            settings=("output_format",),
+        )
+    yield from ("\t".join(row) + "\n" for row in _grid(report.scores())[1:])
+
+
+FORMS: Mapping[str, Callable[[Report], Iterator[str]]] = MappingProxyType(
+    {
+        "text": _text,
+        "tsv": _tsv,
+        "json": _json,
+        "jsonl": _json_lines,
+        "latex": _latex,
+        "markdown": _markdown,
+        "trec_eval": _trec_eval,
+    }
+)
+# The forms of reports without scores by run and query.
+TABLE_FORMS = tuple(name for name in FORMS if name != "trec_eval")

@@ -1,0 +1,190 @@
+"""Comparisons of runs, and leaderboards with intervals, comparisons and checks, as reports."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+
+from rubric_measures.base.tables import Cell, Column, Report, Table, columns, letters, number, plain
+from rubric_measures.leaderboards.board import OVERALL
+from rubric_measures.leaderboards.output import board_content, board_data, board_report, board_table
+from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks
+from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport
+from rubric_measures.meta_evaluation.prediction_powered import PredictionPowered
+from rubric_measures.meta_evaluation.system_comparison import Comparison, Pair
+
+__all__ = ["comparison_report", "report_of"]
+
+_LOG = logging.getLogger("rubric_measures")
+_PAIRS = ["run", "against", "difference", "interval", "p_t", "p_perm", "p_adjusted", "different", "d_z", "w/t/l"]
+
+
+def comparison_report(comparison: Comparison, places: int, settings: Mapping[str, object]) -> Report:
+    """Runs with their groups, then pairs; for programs the pairs.
+
+    Args:
+        comparison: the comparison.
+        places: decimal places; -1 prints all digits.
+        settings: `rounds` and `seed`, for the JSON.
+    """
+    pairs = _pairs(comparison, places)
+    tables = [pairs] if comparison.baseline is not None else [_runs(comparison, places), pairs]
+    content = {"format": "rubric_measures compare 1", "comparison": comparison, **settings}
+    return Report(tables, [pairs], lambda: content)
+
+
+def _runs(comparison: Comparison, places: int) -> Table:
+    rows: list[list[Cell]] = [[run, mean, _group(run, comparison)] for run, mean in comparison.means.items()]
+    return Table(columns(["run", comparison.measure, "group"], places), rows)
+
+
+def _group(run: str, comparison: Comparison) -> str:
+    """The groups of a run as letters: runs that share a letter cannot be told apart."""
+    return letters(index for index, group in enumerate(comparison.groups) if run in group)
+
+
+def _pairs(comparison: Comparison, places: int, title: str = "") -> Table:
+    heads = [Column(name, 2 if name == "d_z" else places, is_left=name == "run") for name in _PAIRS]
+    rows: list[list[Cell]] = []
+    for pair in comparison.pairs:
+        test = pair.test
+        rows.append(
+            [
+                pair.first,
+                pair.second,
+                test.mean_difference,
+                None if test.low is None else _between(test.low, test.high, places),
+                test.p_t,
+                test.p_permutation,
+                pair.p_adjusted,
+                "yes" if pair.significant else "no",
+                test.effect_size,
+                f"{test.wins}/{test.ties}/{test.losses}",
+            ]
+        )
+    return Table(heads, rows, title)
+
+
+def _between(low: float | None, high: float | None, places: int) -> str:
+    return f"[{number(low, places)}, {number(high, places)}]"
+
+
+def report_of(report: LeaderboardReport, places: int) -> Report:
+    """A leaderboard with what was asked for beside the means, in all forms; trec_eval's lines have no place for it."""
+    bare = board_report(report.board, places)
+
+    def scores() -> Table:
+        _LOG.info("trec_eval lines hold the scores only; what else was asked for is in the other output forms")
+        assert bare.scores is not None
+        return bare.scores()
+
+    return Report(_reading(report, places), [_data(report, places)], lambda: _content(report, places), scores)
+
+
+def _reading(report: LeaderboardReport, places: int) -> Iterator[Table]:
+    yield board_table(report.board, places, lambda run, measure: _beside(report, run, measure, places))
+    for comparison in report.comparisons.values():
+        if comparison.baseline is not None:
+            yield _pairs(comparison, places, comparison.measure)
+    if report.powered:
+        names = ["run", "measure", "people + model", "people alone", "model as truth", "λ", "topics"]
+        yield Table(columns(names), list(_powered_rows(report, places)))
+    if report.checks is not None:
+        rows: list[list[Cell]] = [
+            [one.run_id, one.topics, len(one.missing), one.judged, one.tied] for one in report.checks.runs
+        ]
+        yield Table(columns(["run", "topics", *_check_names(report.checks)]), rows)
+
+
+def _beside(report: LeaderboardReport, run: str, measure: str, places: int) -> str:
+    """What stands behind mean and standard error: the interval, † or the letters of the groups."""
+    parts = []
+    interval = report.intervals.get(run, {}).get(measure)
+    if interval is not None and interval.low is not None:
+        parts.append(_between(interval.low, interval.high, places))
+    comparison = report.comparisons.get(measure)
+    if comparison is not None and run != OVERALL:
+        if comparison.baseline is None:
+            parts.append(_group(run, comparison))
+        else:
+            pair = _pair(comparison, run)
+            parts.append("†" if pair is not None and pair.significant else " ")
+    return "".join(f" {part}" for part in parts)
+
+
+def _pair(comparison: Comparison, run: str) -> Pair | None:
+    return next((pair for pair in comparison.pairs if pair.first == run), None)
+
+
+def _check_names(checks: LeaderboardChecks) -> list[str]:
+    at = "" if checks.cutoff is None else f"@{checks.cutoff}"
+    return ["missing", f"judged{at}", f"tied{at}"]
+
+
+def _powered_rows(report: LeaderboardReport, places: int) -> Iterator[Sequence[Cell]]:
+    for run in report.board.ranking():
+        for measure, one in report.powered.get(run, {}).items():
+            means = (f"{number(a, places)} {_between(b, c, places)}" for a, b, c in _three_means(one))
+            yield [run, measure, *means, f"{one.power:.2f}", f"{one.labelled} + {one.unlabelled}"]
+
+
+def _three_means(one: PredictionPowered) -> list[tuple[float | None, float | None, float | None]]:
+    """Mean and interval from people and model, from people alone, and from the model taken as the truth."""
+    return [
+        (one.mean, one.low, one.high),
+        (one.human_mean, one.human_low, one.human_high),
+        (one.naive_mean, one.naive_low, one.naive_high),
+    ]
+
+
+def _data(report: LeaderboardReport, places: int) -> Table:
+    """The bare table with more columns: `low:`, `high:`, `powered:`, `human:`, `difference:` and so on."""
+    base = board_data(report.board, places)
+    heads = list(base.columns)
+    rows = [list(row) for row in base.rows]
+    runs = report.board.ranking()
+    added: list[tuple[list[str], list[list[Cell]]]] = []
+    for measure in report.board.measures:
+        if report.intervals:
+            names = [f"{name}:{measure}" for name in ("topics", "low", "high")]
+            intervals = [report.intervals[run][measure] for run in runs]
+            added.append((names, [[one.units, one.low, one.high] for one in intervals]))
+        if report.powered:
+            kinds = [f"{kind}{end}" for kind in ("powered", "human", "naive") for end in ("", "_low", "_high")]
+            names = [f"{kind}:{measure}" for kind in kinds]
+            found = [report.powered.get(run, {}).get(measure) for run in runs]
+            added.append((names, [[None] * 9 if one is None else [*chain(*_three_means(one))] for one in found]))
+        if report.comparisons:
+            added.append(_compared(report.comparisons[measure], runs))
+    for names, cells in added:
+        heads += [Column(name, places) for name in names]
+        for row, more in zip(rows, cells, strict=True):
+            row += more
+    if report.checks is not None:
+        checks = {check.run_id: check for check in report.checks.runs}
+        heads += [Column(f"check:{name}") for name in _check_names(report.checks)]
+        for run, row in zip(runs, rows, strict=True):
+            check = checks.get(run)
+            row += [None] * 3 if check is None else [len(check.missing), check.judged, check.tied]
+    return Table(heads, rows)
+
+
+def _compared(comparison: Comparison, runs: Sequence[str]) -> tuple[list[str], list[list[Cell]]]:
+    measure = comparison.measure
+    if comparison.baseline is None:
+        return [f"group:{measure}"], [[None if run == OVERALL else _group(run, comparison)] for run in runs]
+    pairs = [_pair(comparison, run) for run in runs]
+    return [f"difference:{measure}", f"p:{measure}"], [
+        [None, None] if pair is None else [pair.test.mean_difference, pair.p_adjusted] for pair in pairs
+    ]
+
+
+def _content(report: LeaderboardReport, places: int) -> dict[str, object]:
+    content = plain(board_content(report.board, places))
+    if report.intervals:
+        for run in content["runs"]:
+            for measure, cell in run["measures"].items():
+                cell["interval"] = report.intervals[run["run_id"]][measure]
+    more = {"comparisons": report.comparisons, "checks": report.checks, "prediction_powered": report.powered}
+    return {**content, **more, "drawn": report.settings}

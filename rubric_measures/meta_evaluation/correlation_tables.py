@@ -1,0 +1,188 @@
+"""Correlations of leaderboards, and grids of them, as a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rubric_measures.base.errors import UnknownNameError
+from rubric_measures.base.tables import Cell, Column, Marked, Report, Table, number
+from rubric_measures.meta_evaluation.intervals import CoefficientInterval, TopicTau
+from rubric_measures.meta_evaluation.leaderboard_correlation import (
+    GridCell,
+    LeaderboardCorrelation,
+    RunScores,
+    best_cells,
+)
+from rubric_measures.meta_evaluation.pair_agreement import PairAgreement
+
+__all__ = ["correlation_report"]
+
+_PAIRS = ("official", "found", "opposite", "agreement of both")
+_TOPIC = ("topic_kendall", "pooled_kendall")
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """How many columns a coefficient has: one for reading, one a number for programs."""
+
+    coefficients: Sequence[str]
+    places: int
+    is_data: bool
+
+    def heads(self, names: Sequence[str], parts: Sequence[str]) -> list[str]:
+        """The columns of these coefficients; `parts` are those of programs."""
+        return [f"{prefix}{name}" for name in names for prefix in (parts if self.is_data else ("",))]
+
+    def coefficient(self, one: CoefficientInterval, is_best: bool) -> list[Cell]:
+        """The cells of a coefficient: for programs value, low, high and p."""
+        value, interval = one.coefficient.value, one.interval
+        low, high = (None, None) if interval is None else (interval.low, interval.high)
+        if self.is_data:
+            return [value, low, high, one.coefficient.p_value]
+        shown = self.between(value, low, high)
+        if value is not None and interval is not None and (low is None or high is None):
+            shown += " [no interval]"
+        return [Marked(shown) if is_best else shown]
+
+    def topic(self, tau: TopicTau | None) -> list[Cell]:
+        """The cells of a τ at topic level: for programs value, low and high."""
+        value, low, high = (None,) * 3 if tau is None else (tau.interval.estimate, tau.interval.low, tau.interval.high)
+        return [value, low, high] if self.is_data else [self.between(value, low, high)]
+
+    def between(self, value: float | None, low: float | None, high: float | None) -> str:
+        """A number with its interval, where there is one."""
+        shown = number(value, self.places)
+        if value is None or low is None or high is None:
+            return shown
+        return f"{shown} [{number(low, self.places)}, {number(high, self.places)}]"
+
+    def table(self, left: Sequence[str], right: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Table:
+        heads = [Column(name, self.places, is_left=index == 0) for index, name in enumerate((*left, *right))]
+        return Table(heads, rows)
+
+
+def correlation_report(
+    official: RunScores,
+    path: str,
+    results: Sequence[tuple[str, LeaderboardCorrelation]],
+    grid: Sequence[GridCell],
+    coefficients: Sequence[str],
+    best_by: str | None,
+    places: int,
+    bootstrap: Mapping[str, object],
+) -> Report:
+    """Leaderboards first, then the grid.
+
+    Args:
+        official: the official column.
+        path: its file.
+        results: each leaderboard's file and what was found.
+        grid: the cells of a grid.
+        coefficients: the coefficients that were computed.
+        best_by: the one whose best cells are marked; the first by default.
+        places: decimal places; -1 prints all digits.
+        bootstrap: rounds, seed and level, for the JSON.
+
+    Raises:
+        UnknownNameError: `best_by` was not computed.
+    """
+    name = best_by or coefficients[0]
+    if name not in coefficients:
+        raise UnknownNameError("coefficient", name, coefficients, settings=("best_by",))
+    best = best_cells(grid, name)
+
+    def tables(is_data: bool) -> Iterator[Table]:
+        shape = _Shape(coefficients, places, is_data)
+        pairs = [(result.name, result.pairs) for _, result in results if result.pairs is not None]
+        if results:
+            yield _boards(results, shape)
+        if pairs and not is_data:
+            rows = [[measure, *_pair_cells(one)] for measure, one in pairs]
+            yield shape.table(["significantly different pairs"], _PAIRS, rows)
+        if grid:
+            yield _grid(grid, shape, best, name)
+
+    content = {
+        "format": "rubric_measures correlate 1",
+        "official": {"path": path, "measure": official.name, "ranks": official.ranks},
+        "leaderboards": [{"path": path, **_json(result)} for path, result in results],
+        "grid": [_grid_json(cell, index in best) for index, cell in enumerate(grid)],
+        "bootstrap": bootstrap,
+        "best_by": name,
+    }
+    return Report(tables(False), tables(True), lambda: content)
+
+
+def _boards(results: Sequence[tuple[str, LeaderboardCorrelation]], shape: _Shape) -> Table:
+    several = len({path for path, _ in results}) > 1
+    has_topics = any(result.topic_kendall is not None for _, result in results)
+    has_pairs = shape.is_data and any(result.pairs is not None for _, result in results)
+    heads = shape.heads(shape.coefficients, ("", "low:", "high:", "p:"))
+    heads += shape.heads(_TOPIC, ("", "low:", "high:")) if has_topics else []
+    heads += [f"pairs:{name}" for name in _PAIRS] if has_pairs else []
+    rows = []
+    for path, result in results:
+        row: list[Cell] = [*([path] if several else []), result.name, len(result.runs)]
+        for one in result.coefficients:
+            row += shape.coefficient(one, False)
+        if has_topics:
+            row += [*shape.topic(result.topic_kendall), *shape.topic(result.pooled_kendall)]
+        if has_pairs:
+            row += [None] * len(_PAIRS) if result.pairs is None else _pair_cells(result.pairs)
+        rows.append(row)
+    return shape.table([*(["leaderboard"] if several else []), "measure", "runs"], heads, rows)
+
+
+def _grid(grid: Sequence[GridCell], shape: _Shape, best: frozenset[int], best_by: str) -> Table:
+    heads = shape.heads(shape.coefficients, ("", "low:", "high:", "p:"))
+    rows = []
+    for index, cell in enumerate(grid):
+        row: list[Cell] = [cell.measure, cell.llm, cell.prompt_class, cell.kind]
+        if cell.result is None:
+            row += [0, *[None] * len(heads)]
+        else:
+            row.append(len(cell.result.runs))
+            for one in cell.result.coefficients:
+                row += shape.coefficient(one, index in best and one.coefficient.name == best_by)
+        rows.append([*row, *(["*" if index in best else ""] if shape.is_data else [])])
+    left = ["measure", "llm", "prompt_class", "kind", "runs"]
+    return shape.table(left, [*heads, *(["best"] if shape.is_data else [])], rows)
+
+
+def _pair_cells(one: PairAgreement) -> list[Cell]:
+    return [one.reference_significant, one.recovered, one.active_disagreements, one.active_share]
+
+
+def _json(result: LeaderboardCorrelation) -> dict[str, object]:
+    coefficients = [
+        {
+            "name": one.coefficient.name,
+            "value": one.coefficient.value,
+            "runs": one.coefficient.runs,
+            "p_value": one.coefficient.p_value,
+            "reason": one.coefficient.reason,
+            "interval": one.interval,
+            "resampled": one.unit,
+        }
+        for one in result.coefficients
+    ]
+    return {
+        "measure": result.name,
+        "runs": result.runs,
+        "missing": result.missing,
+        "extra": result.extra,
+        "coefficients": coefficients,
+        "worst_run": result.worst_run,
+        "worst_drop": result.worst_drop,
+        "topic_kendall": result.topic_kendall,
+        "pooled_kendall": result.pooled_kendall,
+        "significant_pairs": result.pairs,
+        "notes": result.notes,
+    }
+
+
+def _grid_json(cell: GridCell, best: bool) -> dict[str, object]:
+    result = None if cell.result is None else _json(cell.result)
+    start = {"llm": cell.llm, "prompt_class": cell.prompt_class, "kind": cell.kind, "measure": cell.measure}
+    return {**start, "best": best, "reason": cell.reason, "result": result}
