@@ -18,18 +18,22 @@ from rubric_measures.base.entities import Grade, Passage, Preference, Query, Rub
 from rubric_measures.grades.compiled import Grades
 from rubric_measures.grades.rows import build_grades
 from rubric_measures.measures import (
+    CoverageMeasure,
     NuggetA,
     NuggetV,
     NuggetW,
     RubricCover,
+    RubricMeasure,
     RubricQrels,
     WeightedCover,
     nRubricCover,
+    register,
 )
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "CoverageMeasure",
     "Grade",
     "Grades",
     "NuggetA",
@@ -40,6 +44,7 @@ __all__ = [
     "Query",
     "RubricCover",
     "RubricItem",
+    "RubricMeasure",
     "RubricQrels",
     "TestBank",
     "WeightedCover",
@@ -48,6 +53,7 @@ __all__ = [
     "load_bank",
     "make_item_id",
     "nRubricCover",
+    "register",
 ]
 
-_measures.register()
+_measures.register_provider()

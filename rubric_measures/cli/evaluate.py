@@ -35,10 +35,10 @@ from rubric_measures.formats.trec_ids import as_known, spaced_ids
 from rubric_measures.grades.compiled import BANK_DOC, Grades, QueryGrades, faceted
 from rubric_measures.grades.notes import note_queries, note_without_items
 from rubric_measures.leaderboards.evaluation import Evaluation, evaluate_run
-from rubric_measures.measures.definitions import ITEM_MEASURES, RubricMeasure
+from rubric_measures.measures import RubricMeasure, is_supported
 from rubric_measures.measures.delegated import compute
+from rubric_measures.measures.intent_aware import INTENT_AWARE
 from rubric_measures.measures.parsing import note_labels, parse_measures, rubric_measures_of
-from rubric_measures.measures.plan import is_supported
 from rubric_measures.measures.provider import RubricProvider
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -108,13 +108,13 @@ def _rows_for_provider(options: argparse.Namespace, measures: Sequence[Measure])
     if options.bank is not None or options.facets:
         raise InputError(f"--provider {options.provider} knows neither --bank nor --facets; leave them or it out")
     rows = judgments_of(options.qrels)
-    if are_items(rows) and not all(measure.NAME in ITEM_MEASURES for measure in measures):
+    if are_items(rows) and not all(measure.NAME in INTENT_AWARE for measure in measures):
         raise _no_judgments(options, measures)
     return [row for row in rows if row.doc_id != BANK_DOC]
 
 
 def _no_judgments(options: argparse.Namespace, measures: Sequence[Measure]) -> InputError:
-    others = [measure.NAME in ITEM_MEASURES for measure in measures if not isinstance(measure, RubricMeasure)]
+    others = [measure.NAME in INTENT_AWARE for measure in measures if not isinstance(measure, RubricMeasure)]
     ways = ["rubric_measures qrels --per item (for measures over subtopics)"] if True in others else []
     ways += ["rubric_measures qrels (for measures over passages)"] if False in others else []
     first = f"make judgments of them first with {' and '.join(ways)}, or " if ways else ""

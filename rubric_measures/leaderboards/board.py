@@ -11,7 +11,7 @@ from ir_measures.measures.base import MeanAgg, Measure
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.base.signature import Signature
 from rubric_measures.base.sorting import RankNotes
-from rubric_measures.measures.plan import Coverage
+from rubric_measures.measures.context import Coverage
 
 __all__ = ["BELOW", "OVERALL", "Cell", "Leaderboard", "Tally", "cell_of", "collect_cells", "is_summed", "make_cell"]
 

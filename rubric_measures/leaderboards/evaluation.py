@@ -10,9 +10,10 @@ from ir_measures.util import Metric
 
 from rubric_measures.formats.trec import Run
 from rubric_measures.formats.trec_ids import as_known, written_id
-from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades
+from rubric_measures.grades.compiled import OnFailed, QueryGrades
 from rubric_measures.grades.notes import note_lost_penalties
-from rubric_measures.measures.provider import RubricEvaluator
+from rubric_measures.measures.provider import metrics_of
+from rubric_measures.measures.scoring import Plan
 
 __all__ = ["Evaluation", "evaluate_run"]
 
@@ -55,7 +56,7 @@ def evaluate_run(
     Raises:
         MeasureError: a measure cannot be computed from these grades.
     """
-    place = {measure: index for index, measure in enumerate(measures)}
+    plan = Plan(measures)
     found: dict[str, list[Metric]] = {}
     ranked = graded = failed = lost = 0
     without_items: set[str] = set()
@@ -65,10 +66,9 @@ def evaluate_run(
             continue
         ranking = run.rankings.get(query.query_id) or run.rankings.get(written_id(query.query_id))
         doc_ids = as_known(ranking.doc_ids, query.levels) if ranking else ()
-        evaluator = RubricEvaluator(measures, Grades({query.query_id: query}, on_failed))
-        metrics = evaluator.iter_values({query.query_id: doc_ids})
-        found[query.query_id] = sorted(metrics, key=lambda metric: place[metric.measure])
-        lost += evaluator.lost_penalties({query.query_id: doc_ids})
+        scored = plan.for_query(query, on_failed).score(doc_ids)
+        found[query.query_id] = list(metrics_of(query.query_id, measures, scored))
+        lost += scored.lost_penalties
         ranked += len(doc_ids)
         graded += sum(doc_id in query.levels for doc_id in doc_ids)
         failed += sum(query.failed.get(doc_id, 0).bit_count() for doc_id in doc_ids)

@@ -19,7 +19,7 @@ from rubric_measures.formats.trec_ids import as_known, spaced_ids, written_id
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades
 from rubric_measures.grades.notes import note_lost_penalties
 from rubric_measures.leaderboards.board import OVERALL, Cell, Leaderboard, Tally, cell_of, collect_cells, make_cell
-from rubric_measures.measures.plan import Coverage, Plan, QueryScorer, cutoff_of
+from rubric_measures.measures.scoring import Plan, QueryScorer, Scored
 
 if TYPE_CHECKING:
     from rubric_measures.grades.loading import RecordQuery
@@ -40,16 +40,6 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Scored:
-    """What one ranking scores: a value for each measure, for each cutoff the count of needed grades."""
-
-    values: Sequence[float | None]
-    needed: Mapping[int | None, Coverage]
-    lost_penalties: int
-    is_missing: bool
-
-
 @dataclass
 class _RunRow:
     """What one run collects: for each measure query_id -> value, for each cutoff the count of needed grades."""
@@ -60,7 +50,7 @@ class _RunRow:
     unknown: list[str] = field(default_factory=list)
     lost_penalties: int = 0
 
-    def add(self, query_id: str, scored: _Scored) -> None:
+    def add(self, query_id: str, scored: Scored) -> None:
         for column, value in zip(self.columns, scored.values, strict=True):
             column[query_id] = value
         for cutoff, tally in self.tallies.items():
@@ -81,26 +71,10 @@ class _Scoring:
             twice = next(name for name in self.names if self.names.count(name) > 1)
             raise MeasureError(f"measure {twice} is asked for twice")
         self.plan = Plan(measures)
-        # Measures with one cutoff share one count of needed grades.
-        self.cutoffs = [cutoff_of(measure) for measure in measures]
-        # Measures over judged passages alone look for them as deep as it takes.
-        depths = [
-            cutoff
-            for cutoff, measure in zip(self.cutoffs, measures, strict=True)
-            if cutoff is not None and not _skips_unjudged(measure)
-        ]
-        self.depth = max(depths) if len(depths) == len(self.cutoffs) else None
+        self.cutoffs = self.plan.cutoffs
 
     def new_row(self) -> _RunRow:
         return _RunRow([{} for _ in self.names], {cutoff: Tally() for cutoff in self.cutoffs})
-
-    def score(self, scorer: QueryScorer, ranking: Sequence[str]) -> _Scored:
-        hits = scorer.hits(ranking if self.depth is None else ranking[: self.depth])
-        needed = {cutoff: scorer.coverage(len(ranking), hits, cutoff) for cutoff in set(self.cutoffs)}
-        return _Scored(scorer(ranking, hits), needed, scorer.lost_penalties(ranking), not ranking)
-
-    def add(self, row: _RunRow, query_id: str, scorer: QueryScorer, ranking: Sequence[str]) -> None:
-        row.add(query_id, self.score(scorer, ranking))
 
     def overall(self, scorers: Mapping[str, QueryScorer]) -> _RunRow:
         row = self.new_row()
@@ -147,11 +121,6 @@ class _Scoring:
         worst = max(sorted(rows), key=lambda run_id: rows[run_id].lost_penalties)
         note_lost_penalties(sum(row.lost_penalties for row in rows.values()), worst)
         return Leaderboard(self.names, values, cells, Signature({"measures": self.names, **settings}), missing, unknown)
-
-
-def _skips_unjudged(measure: Measure) -> bool:
-    inner = measure.inner() if hasattr(measure, "inner") else measure
-    return bool(measure.params.get("judged_only") or inner.params.get("judged_only"))
 
 
 def _settings(on_failed: OnFailed, more: Mapping[str, object] | None) -> dict[str, object]:
@@ -204,7 +173,7 @@ def _score_run(
     row = scoring.new_row()
     for query_id, scorer in scorers.items():
         # Where facets are scored apart, several of them have the rankings of one query.
-        scoring.add(row, query_id, scorer, rankings.get(scorer.query_id, ()))
+        row.add(query_id, scorer.score(rankings.get(scorer.query_id, ())))
     row.unknown += rankings.keys() - {query.query_id for query in grades.queries.values()}
     return row
 
@@ -269,9 +238,9 @@ def score_run_files(
 
     spaced = spaced_ids(parts)
 
-    def score_query(query_id: str, ranking: Ranking) -> dict[str, _Scored]:
+    def score_query(query_id: str, ranking: Ranking) -> dict[str, Scored]:
         return {
-            name: scoring.score(scorers[name], as_known(ranking.doc_ids, grades.queries[name].levels))
+            name: scorers[name].score(as_known(ranking.doc_ids, grades.queries[name].levels))
             for name in parts.get(spaced.get(query_id, query_id), ())
         }
 
@@ -282,7 +251,7 @@ def score_run_files(
         row.unknown += found.keys() - parts.keys()
         for name, scorer in scorers.items():
             scored = found.get(scorer.query_id)
-            row.add(name, scored[name] if scored else scoring.score(scorer, ()))
+            row.add(name, scored[name] if scored else scorer.score(()))
         return run_id, row
 
     scored = list(forked_map(score, paths, workers, watch))
@@ -301,7 +270,7 @@ def _ranked_by(runs: RunSpool, query: QueryGrades) -> dict[str, Sequence[str]]:
 
 def needed_depth(measures: Sequence[Measure]) -> int | None:
     """How many documents of a ranking the measures look at; None when all."""
-    return _Scoring(measures).depth
+    return Plan(measures).depth
 
 
 def score_records(
@@ -354,7 +323,7 @@ def score_records(
             continue
         scorer = scoring.plan.for_query(query.grades, on_failed)
         for run_id, ranking in rankings.items():
-            scoring.add(rows[run_id], name, scorer, ranking)
+            rows[run_id].add(name, scorer.score(ranking))
         if overall:
             for column, values in zip(best.columns, scoring.overall({name: scorer}).columns, strict=True):
                 column.update(values)
@@ -364,7 +333,7 @@ def score_records(
     for row in rows.values():
         for query_id, scorer in empty.items():
             if query_id not in row.columns[0]:
-                scoring.add(row, query_id, scorer, ())
+                row.add(query_id, scorer.score(()))
     if runs is not None:
         known = set(known_queries).union(map(written_id, known_queries))
         for run in runs.runs:

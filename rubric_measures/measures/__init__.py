@@ -1,29 +1,42 @@
-"""Measures over grades, registered with ir_measures, and the provider that computes them."""
+"""Measures over grades, one file a family, and the provider that computes them for ir_measures."""
 
-from rubric_measures.measures import definitions, provider
-from rubric_measures.measures.definitions import (
-    NuggetA,
-    NuggetV,
-    NuggetW,
-    RubricCover,
-    RubricQrels,
-    WeightedCover,
-    nRubricCover,
+from rubric_measures.measures.context import QueryContext, RankedDocs, Top
+from rubric_measures.measures.cover import RubricCover, nRubricCover
+from rubric_measures.measures.labels import RubricQrels
+from rubric_measures.measures.measure import (
+    CUTOFF,
+    JUDGED_ONLY,
+    CoverageMeasure,
+    ParamInfo,
+    RankingScorer,
+    RubricMeasure,
+    min_grade,
+    register,
 )
+from rubric_measures.measures.nuggets import NuggetA, NuggetV, NuggetW
+from rubric_measures.measures.provider import register_provider
+from rubric_measures.measures.scoring import is_supported
+from rubric_measures.measures.weighted import WeightedCover
 
 __all__ = [
+    "CUTOFF",
+    "JUDGED_ONLY",
+    "CoverageMeasure",
     "NuggetA",
     "NuggetV",
     "NuggetW",
+    "ParamInfo",
+    "QueryContext",
+    "RankedDocs",
+    "RankingScorer",
     "RubricCover",
+    "RubricMeasure",
     "RubricQrels",
+    "Top",
     "WeightedCover",
+    "is_supported",
+    "min_grade",
     "nRubricCover",
     "register",
+    "register_provider",
 ]
-
-
-def register() -> None:
-    """Registers the measures and the provider with ir_measures; importing `rubric_measures` does it."""
-    definitions.register()
-    provider.register()

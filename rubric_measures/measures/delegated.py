@@ -9,15 +9,23 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import ir_measures
+from ir_measures import providers
 from ir_measures.measures.base import _NOT_PROVIDED, Measure
 from ir_measures.util import Metric
 
 from rubric_measures.base.errors import MeasureError, origin_of
 
-__all__ = ["checked_measure", "compute", "delegated", "parameters_of"]
+__all__ = ["PROVIDER", "checked_measure", "compute", "delegated", "other_providers", "parameters_of"]
 
 _GDEVAL_FAILED = "the program behind it (gdeval) failed; it knows no label above 4 and few forms of query ids"
 _PACKAGE = __name__.partition(".")[0]
+# What ir_measures calls the provider of this package.
+PROVIDER = _PACKAGE
+
+
+def other_providers() -> providers.FallbackProvider:
+    """ir_measures' pipeline without this package's provider."""
+    return providers.FallbackProvider([one for one in ir_measures.DefaultPipeline.providers if one.NAME != PROVIDER])
 
 
 def parameters_of(measure: Measure) -> str:
@@ -116,7 +124,10 @@ def compute(measures: Sequence[Measure], qrels: Any, run: Sequence[Any], provide
     for measure in measures if provider is not None else ():
         # Some would ignore a parameter that they do not know, and give another measure's number.
         if not calculator.supports(measure):
-            raise MeasureError(f"{measure}: the provider {provider} does not compute it; leave --provider out")
+            raise MeasureError(
+                f"{measure}: the provider {provider} does not compute it; leave it to ir_measures",
+                settings=("provider",),
+            )
     if provider == "pyndeval":
         # Of several levels or alphas in one call all but one get an empty run, and zeros.
         found: list[Metric] = []

@@ -10,9 +10,9 @@ import ir_measures
 from ir_measures.measures.base import Measure
 
 from rubric_measures.base.errors import MeasureError, UnknownNameError
-from rubric_measures.measures.definitions import RubricQrels
 from rubric_measures.measures.delegated import checked_measure
-from rubric_measures.measures.plan import is_supported
+from rubric_measures.measures.labels import RubricQrels
+from rubric_measures.measures.scoring import is_supported
 
 __all__ = ["Measures", "column_named", "note_labels", "parse_measures", "rubric_measures_of"]
 

@@ -9,16 +9,17 @@ from typing import Any
 import ir_measures
 from ir_measures import providers
 from ir_measures.measures.base import Measure
-from ir_measures.util import Metric
+from ir_measures.util import Metric, RunConverter
 
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.base.sorting import ranked
 from rubric_measures.grades.compiled import BANK_DOC, Grades, ItemRows
 from rubric_measures.grades.notes import note_lost_penalties, note_without_items
 from rubric_measures.grades.rows import build_grades
-from rubric_measures.measures.plan import Plan, QueryScorer, is_supported
+from rubric_measures.measures.delegated import PROVIDER, other_providers
+from rubric_measures.measures.scoring import Plan, QueryScorer, Scored, is_supported
 
-__all__ = ["RubricProvider", "rankings_of", "register"]
+__all__ = ["PipelineProvider", "RubricEvaluator", "RubricProvider", "metrics_of", "rankings_of", "register_provider"]
 
 
 def rankings_of(run: Any) -> dict[str, Sequence[str]]:
@@ -94,37 +95,42 @@ class RubricEvaluator(providers.Evaluator):  # type: ignore[misc]
         queries without items have no value and are counted in a note.
         """
         rankings = rankings_of(run)
-        yield from self.iter_values(rankings)
-        note_lost_penalties(self.lost_penalties(rankings))
+        lost_penalties = 0
+        for query_id, scorer in self._scorers.items():
+            scored = scorer.score(rankings.get(query_id, ()))
+            lost_penalties += scored.lost_penalties
+            yield from metrics_of(query_id, self.measures, scored)
+        note_lost_penalties(lost_penalties)
         note_without_items(self._without_items)
 
-    def lost_penalties(self, rankings: Mapping[str, Sequence[str]]) -> int:
-        """Items of negative weight, over all queries, that cost nothing because their grades failed."""
-        return sum(scorer.lost_penalties(rankings.get(query_id, ())) for query_id, scorer in self._scorers.items())
 
-    def iter_values(self, rankings: Mapping[str, Sequence[str]]) -> Iterator[Metric]:
-        """As `iter_calc`, of query_id -> doc_ids, best first; what else is to be known is not said."""
-        for query_id, scorer in self._scorers.items():
-            for measure, value in zip(self.measures, scorer(rankings.get(query_id, ())), strict=True):
-                if value is None:
-                    raise MeasureError(
-                        f"{measure}, query {query_id!r}: the grades of all items failed, so there is nothing to score; "
-                        'grade again, or count failures as not covered (on_failed="zero")'
-                    )
-                yield Metric(query_id=query_id, measure=measure, value=value)
+def metrics_of(query_id: str, measures: Iterable[Measure], scored: Scored) -> Iterator[Metric]:
+    """The values of a query as ir_measures has them.
+
+    Raises:
+        MeasureError: a measure has no value.
+    """
+    for measure, value in zip(measures, scored.values, strict=True):
+        if value is None:
+            raise MeasureError(
+                f"{measure}, query {query_id!r}: the grades of all items failed, so there is nothing to score; grade "
+                "again, or count failures as not covered (zero)",
+                settings=("on_failed",),
+            )
+        yield Metric(query_id=query_id, measure=measure, value=value)
 
 
 class RubricProvider(providers.Provider):  # type: ignore[misc]
     """Computes this package's measures, and ir_measures' measures over subtopics with rubric items as subtopics."""
 
-    NAME = "rubric_measures"
+    NAME = PROVIDER
 
     def supports(self, measure: Measure) -> bool:
         """Whether the measure is computed here."""
         measure.validate_params()
         return is_supported(measure)
 
-    def _evaluator(self, measures: Iterable[Measure], qrels: Any) -> RubricEvaluator:
+    def _evaluator(self, measures: Iterable[Measure], qrels: Any) -> providers.Evaluator:
         return RubricEvaluator(measures, build_grades(qrels))
 
     def qrel_inputs(self, measures: Iterable[Measure]) -> list[str]:
@@ -132,35 +138,93 @@ class RubricProvider(providers.Provider):  # type: ignore[misc]
         return ["query_id", "doc_id", "relevance", "iteration"]
 
 
-def register() -> None:
-    """Puts the provider into ir_measures' registry and default pipeline; a second call changes nothing.
+class PipelineProvider(RubricProvider):
+    """The provider as it stands in ir_measures' pipeline: before all others, whose measures it hands on to them.
 
-    It stands before pyndeval, so that several intent-aware measures in one call are right, and after the providers of
-    the standard measures, whose queries are those with judgments.
+    What others read is decided here, as only a provider sees judgments and measures together: of `Grades` and of item
+    rows a standard measure reads one label a passage, as it would silently keep the last of several rows. All else they
+    get untouched.
     """
-    if RubricProvider.NAME in providers.registry:
-        return
-    provider = RubricProvider()
-    providers.register(provider)
-    pipeline = ir_measures.DefaultPipeline.providers
-    names = [known.NAME for known in pipeline]
-    pipeline.insert(names.index("pyndeval") if "pyndeval" in names else len(names), provider)
-    evaluator_of = ir_measures.DefaultPipeline._evaluator
 
-    def evaluator(measures: Iterable[Measure], qrels: Any) -> providers.Evaluator:
+    def supports(self, measure: Measure) -> bool:
+        """Whether the measure is computed here, or by another provider of the pipeline."""
+        others = other_providers().providers
+        return super().supports(measure) or any(one.supports(measure) and one.is_available() for one in others)
+
+    def _evaluator(self, measures: Iterable[Measure], qrels: Any) -> providers.Evaluator:
+        asked = sorted(measures, key=str)
+        ours, theirs = [one for one in asked if is_supported(one)], [one for one in asked if not is_supported(one)]
+        if not theirs:
+            return super()._evaluator(ours, qrels)
+        qrels = _for_all(asked, qrels)
+        evaluators = [other_providers().evaluator(some, rows) for some, rows in _rows_for(theirs, qrels)]
+        if ours:
+            evaluators.append(super()._evaluator(ours, qrels))
+        return evaluators[0] if len(evaluators) == 1 else _JointEvaluator(asked, evaluators)
+
+    def run_inputs(self, measures: Iterable[Measure]) -> list[str]:
+        """What the measures' own providers need."""
+        return self._inputs("run_inputs", measures)
+
+    def qrel_inputs(self, measures: Iterable[Measure]) -> list[str]:
+        """What the measures' own providers need."""
+        return self._inputs("qrel_inputs", measures)
+
+    def _inputs(self, kind: str, measures: Iterable[Measure]) -> list[str]:
         asked = list(measures)
-        return evaluator_of(asked, _for_all(asked, qrels))
+        found: set[str] = set(getattr(super(), kind)(asked)) if any(map(is_supported, asked)) else set()
+        return sorted(found.union(getattr(other_providers(), kind)([one for one in asked if not is_supported(one)])))
 
-    ir_measures.DefaultPipeline._evaluator = evaluator
+
+class _JointEvaluator(providers.Evaluator):  # type: ignore[misc]
+    """Evaluators side by side, each with the queries that it knows."""
+
+    def __init__(self, measures: Sequence[Measure], evaluators: Sequence[providers.Evaluator]) -> None:
+        super().__init__(measures, list(dict.fromkeys(query_id for one in evaluators for query_id in one.qrel_qids)))
+        self._evaluators = evaluators
+
+    def iter_calc(self, run: Any) -> Iterator[Metric]:
+        for evaluator, one in zip(self._evaluators, RunConverter(run).tee(len(self._evaluators)), strict=True):
+            yield from evaluator.iter_calc(one.run)
+
+
+def register_provider() -> None:
+    """Puts the provider into ir_measures' registry and pipeline; a second call changes nothing."""
+    if PROVIDER not in providers.registry:
+        providers.register(RubricProvider())
+        ir_measures.DefaultPipeline.providers.insert(0, PipelineProvider())
+
+
+def _reads_items(measure: Measure) -> bool:
+    """Whether a measure of `ir_measures.define` asks for the items of its judgments."""
+    return "iteration" in getattr(measure, "QREL_INPUTS", ())
+
+
+def _rows_for(measures: Sequence[Measure], qrels: Any) -> Iterator[tuple[list[Measure], Any]]:
+    """The measures of other providers with the rows that they read: labels, or the items where they ask for these."""
+    if not isinstance(qrels, Grades | ItemRows):
+        yield list(measures), qrels
+        return
+    grades = qrels.grades if isinstance(qrels, ItemRows) else qrels
+    of_items = [measure for measure in measures if _reads_items(measure)]
+    custom = [measure for measure in measures if hasattr(measure, "runtime_impl") and measure not in of_items]
+    standard = [measure for measure in measures if not hasattr(measure, "runtime_impl")]
+    if standard:
+        # Item rows that were given as such refuse to be read as labels.
+        yield standard, qrels if qrels is not grades else grades.qrels
+    if custom:
+        yield custom, grades.qrels
+    if of_items:
+        yield of_items, grades.to_dataframe()
 
 
 def _for_all(measures: Sequence[Measure], qrels: Any) -> Any:
-    """Item rows as `Grades`, where standard measures are to read them too.
+    """Item rows as `Grades`, where other measures are to read them too.
 
     A standard measure reads one row a passage and would silently keep the last of several. Where it is asked together
     with a measure over items, or given rows that declare a test bank, it gets the labels that the grades imply.
     """
-    if isinstance(qrels, dict | Grades | ItemRows) or all(map(is_supported, measures)):
+    if isinstance(qrels, dict | Grades | ItemRows):
         return qrels
     is_frame = hasattr(qrels, "itertuples")
     if not is_frame and hasattr(qrels, "__iter__"):
@@ -170,7 +234,7 @@ def _for_all(measures: Sequence[Measure], qrels: Any) -> Any:
     if not declares and not any(map(is_supported, measures)):
         return qrels
     if is_frame:
-        has_items = "iteration" in qrels.columns
+        has_items = {"iteration", "doc_id"} <= set(qrels.columns)
         pairs = list(zip(qrels["query_id"].tolist(), doc_ids, strict=True)) if has_items else []
     else:
         pairs = [(row.query_id, row.doc_id) for row in qrels if hasattr(row, "iteration")]

@@ -18,7 +18,7 @@ from rubric_measures.grades.compiled import Grades, build_query
 from rubric_measures.grades.failed_grades import OnFailed, check_on_failed, levels_with_failed
 from rubric_measures.grades.loading import load_records
 from rubric_measures.grades.qrels import qrels_of
-from rubric_measures.measures.plan import Plan
+from rubric_measures.measures.scoring import Plan
 from tests.example_records import grade_set, passage, write_lines
 from tests.strategies import Case, cases
 
@@ -196,7 +196,11 @@ def test_a_failed_penalty_costs_what_its_grade_costs() -> None:
     scorers = {way: plan.for_query(query, way) for way in ("exclude", "zero", 5)}
     # 2 / 2; then (2 - 1) / 2, and nothing is left to be said of it.
     assert {way: scorer(["d1"]) for way, scorer in scorers.items()} == {"exclude": [1.0], "zero": [1.0], 5: [0.5]}
-    assert {way: scorer.lost_penalties(["d1"]) for way, scorer in scorers.items()} == {"exclude": 1, "zero": 1, 5: 0}
+    assert {way: scorer.score(["d1"]).lost_penalties for way, scorer in scorers.items()} == {
+        "exclude": 1,
+        "zero": 1,
+        5: 0,
+    }
 
 
 @pytest.mark.parametrize("command", ["agreement", "verify", "convert"])

@@ -105,7 +105,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     # An importance that failed: the measures of vital nuggets refuse it, the program's rule takes it as not vital.
     path = str(_write(tmp_path, [_line("q", [("x", "failed", "support"), ("y", "vital", "partial_support")])]))
     assert main(["leaderboard", path, "-m", "NuggetV"]) == 2
-    assert "--compat nuggetizer" in capsys.readouterr().err
+    assert "or assignments by the rules of nuggetizer's program (--bank, --compat)" in capsys.readouterr().err
     command = ["leaderboard", path, "-m", "NuggetV", "NuggetA", "--compat", "nuggetizer"]
     assert main([*command, "-o", "trec_eval"]) == 0
     assert "a\tNuggetV\tall\t0.5000\n" in capsys.readouterr().out

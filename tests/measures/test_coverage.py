@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from rubric_measures import NuggetA, NuggetV, NuggetW, RubricCover, RubricItem, WeightedCover, nRubricCover
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.grades.compiled import QueryGrades, build_query
-from rubric_measures.measures.plan import Coverage, Plan
+from rubric_measures.measures.context import Coverage
+from rubric_measures.measures.scoring import Plan
 from tests.strategies import Case, cases
 
 
@@ -169,7 +170,7 @@ def test_coverage_counts_what_was_needed() -> None:
     query, _ = build_query("q", [("d1", "q/1", 3)], items, [("d1", "q/2")])
     scorer = Plan([RubricCover @ 2]).for_query(query)
     # Two passages x two items are needed; one grade is there, one failed, d2 was never graded.
-    assert scorer.coverage(3, scorer.hits(["d1", "d2", "d3"]), 2) == Coverage(4, 1, 1)
+    assert scorer.score(["d1", "d2", "d3"]).needed == {2: Coverage(4, 1, 1)}
 
 
 def test_only_item_measures_make_a_plan() -> None:

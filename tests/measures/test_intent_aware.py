@@ -21,8 +21,8 @@ from rubric_measures import (
     nRubricCover,
 )
 from rubric_measures.grades.compiled import build_query
-from rubric_measures.measures._intent_aware import IntentAware
-from rubric_measures.measures.plan import Plan
+from rubric_measures.measures.intent_aware import IntentAware
+from rubric_measures.measures.scoring import Plan
 from tests.strategies import Case, cases
 
 RUN_SIZE = 100

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rubric_measures import RubricQrels, build_grades
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.grades.compiled import Grades, build_query
-from rubric_measures.measures.plan import Plan
+from rubric_measures.measures.scoring import Plan
 from tests.strategies import Case, cases
 
 STANDARD = ["nDCG", "nDCG@3", "AP", "AP@2", "RR", "RR@2", "P@3", "R@3", "Success@2", "Rprec", "Bpref", "Judged@3"]

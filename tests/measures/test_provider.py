@@ -125,6 +125,55 @@ def test_mixed_with_standard_measures_each_keeps_its_queries() -> None:
     assert set(values) == set(measures)
 
 
+def _views() -> dict[str, object]:
+    """What carries items: each is judgments to ir_measures."""
+    grades = build_grades(ROWS, BANK)
+    return {"grades": grades, "frame": grades.to_dataframe(), "rows": grades.items}
+
+
+@pytest.mark.parametrize("view", ["grades", "frame", "rows"])
+@pytest.mark.parametrize("together", [False, True])
+def test_measures_of_define_read_labels_or_the_items_they_ask_for(view: str, together: bool) -> None:
+    pytest.importorskip("pandas")
+    gain = ir_measures.define_byquery(
+        lambda qrels, run: float(qrels.merge(run, on=["query_id", "doc_id"])["relevance"].sum()), "Gain"
+    )
+    judged = ir_measures.define(lambda qrels, run: qrels.groupby("query_id").size().items(), "Judged")
+    items = ir_measures.define_byquery(
+        lambda qrels, run: float(qrels["iteration"].nunique()), "Items", qrel_inputs=["query_id", "iteration"]
+    )
+    # Labels of q1: d1 4, d2 5, both in the cutoff; of q2: d1 3 at rank 2. The bank has 4 items of q1, 1 of q2.
+    expected = {gain @ 1: (4 + 0) / 2, gain @ 5: (9 + 3) / 2, judged: (2 + 1) / 2, items: (4 + 1 + 0) / 3}
+    more = {COVER: pytest.approx(0.5)} if together else {}
+    assert ir_measures.calc_aggregate([*expected, *more], _views()[view], RUN) == {**expected, **more}
+
+
+def test_measures_of_define_read_all_else_as_it_stands() -> None:
+    pandas = pytest.importorskip("pandas")
+    seen = []
+
+    def rows(qrels: object, run: object) -> float:
+        seen.append(sorted(map(tuple, qrels[["doc_id", "relevance", "iteration"]].values.tolist())))  # type: ignore[index]
+        return 1.0
+
+    counted = ir_measures.define_byquery(rows, "Counted")
+    for qrels in (ROWS[:3], pandas.DataFrame(ROWS[:3]), iter(ROWS[:3])):
+        assert ir_measures.calc_aggregate([counted], qrels, RUN) == {counted: 1.0}
+    assert seen[0] == [("d1", 1, "q1/b"), ("d1", 4, "q1/a"), ("d2", 5, "q1/b")]
+    assert [one for one in seen if one] == [seen[0]] * 3
+
+
+def test_the_pipeline_of_ir_measures_is_not_patched() -> None:
+    assert "_evaluator" not in vars(ir_measures.DefaultPipeline)
+    labels = [Qrel("q1", "d1", 4), Qrel("q1", "d2", 5)]
+    # Judgments without items: what is computed is what the other providers compute.
+    assert isinstance(ir_measures.evaluator([nDCG @ 10], labels), type(ir_measures.pytrec_eval.evaluator([nDCG], [])))
+    with pytest.raises(ValueError, match="Unsupported measures"):
+        ir_measures.evaluator([ir_measures.RR(judged_only=True) @ 5], labels)
+    assert set(ir_measures.qrel_inputs([COVER, nDCG])) == {"query_id", "doc_id", "relevance", "iteration"}
+    assert set(ir_measures.qrel_inputs([nDCG])) == {"query_id", "doc_id", "relevance"}
+
+
 def test_item_rows_refuse_standard_measures() -> None:
     with pytest.raises(MeasureError, match="several rows a passage"):
         ir_measures.calc_aggregate([COVER, nDCG @ 10], build_grades(ROWS).items, RUN)
@@ -170,7 +219,7 @@ def test_failed_grades_of_a_frame_or_a_list() -> None:
 
 def test_registering_twice_changes_nothing() -> None:
     before = [p.NAME for p in ir_measures.DefaultPipeline.providers]
-    rubric_measures.measures.register()
+    rubric_measures.measures.register_provider()
     assert [p.NAME for p in ir_measures.DefaultPipeline.providers] == before
     assert before.count("rubric_measures") == 1
     assert before.index("rubric_measures") < before.index("pyndeval")

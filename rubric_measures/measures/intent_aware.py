@@ -10,9 +10,14 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["IntentAware"]
+from ir_measures.measures.base import Measure
+
+from rubric_measures.measures.context import QueryContext
+from rubric_measures.measures.measure import Computation, RankingScorer
+
+__all__ = ["INTENT_AWARE", "IntentAware", "IntentAwareMeasure"]
 
 
 def _bits(mask: int) -> list[int]:
@@ -174,3 +179,51 @@ def _gain(items: Sequence[int], seen: Mapping[int, int], keep: float) -> float:
 
 def _ratio(value: float, maximum: float) -> float:
     return value / maximum if maximum else 0.0
+
+
+# ir_measures' measures over subtopics: the value of a ranking, by the measure with its parameters. ir_measures gives
+# alpha, beta and rel their defaults.
+INTENT_AWARE: Mapping[str, Callable[[IntentAware, Sequence[str], Measure], float]] = {
+    "alpha_DCG": lambda query, ranking, of: query.alpha_dcg(ranking, of.params.get("cutoff"), of["alpha"]),
+    "alpha_nDCG": lambda query, ranking, of: query.alpha_ndcg(ranking, of.params.get("cutoff"), of["alpha"]),
+    "ERR_IA": lambda query, ranking, of: query.err_ia(ranking, of.params.get("cutoff")),
+    "nERR_IA": lambda query, ranking, of: query.nerr_ia(ranking, of.params.get("cutoff")),
+    "NRBP": lambda query, ranking, of: query.nrbp(ranking, of["alpha"], of["beta"]),
+    "nNRBP": lambda query, ranking, of: query.nnrbp(ranking, of["alpha"], of["beta"]),
+    "P_IA": lambda query, ranking, of: query.p_ia(ranking, of.params.get("cutoff") or max(len(ranking), 1)),
+    "AP_IA": lambda query, ranking, of: query.ap_ia(ranking),
+    "StRecall": lambda query, ranking, of: query.subtopic_recall(ranking, of.params.get("cutoff")),
+}
+
+
+class IntentAwareMeasure(Computation):
+    """One of ir_measures' own measures over subtopics, with rubric items as subtopics."""
+
+    def __init__(self, measure: Measure) -> None:
+        self.measure = measure
+
+    @property
+    def depth(self) -> int | None:
+        """The cutoff."""
+        cutoff = self.measure.params.get("cutoff")
+        return cutoff if isinstance(cutoff, int) else None
+
+    @property
+    def skips_unjudged(self) -> bool:
+        """The parameter `judged_only`."""
+        return bool(self.measure.params.get("judged_only"))
+
+    def _subtopics(self, query: QueryContext) -> IntentAware:
+        rel = self.measure["rel"]
+        return query.shared(("intent aware", rel), lambda: IntentAware(query.covering(rel)))
+
+    def prepare(self, query: QueryContext) -> RankingScorer:
+        """The value of a ranking by the items that its passages cover."""
+        measure, compute, subtopics = self.measure, INTENT_AWARE[self.measure.NAME], self._subtopics(query)
+        if self.skips_unjudged:
+            return lambda ranked: compute(subtopics, ranked.judged, measure)
+        return lambda ranked: compute(subtopics, ranked.doc_ids, measure)
+
+    def best(self, query: QueryContext, score: RankingScorer) -> float | None:
+        """The value of the greedy ideal ranking."""
+        return score(query.ranked(self._subtopics(query).greedy_ranking()))

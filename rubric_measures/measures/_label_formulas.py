@@ -1,39 +1,19 @@
-"""The common measures over relevance labels, as trec_eval defines them; the rest is delegated to ir_measures."""
+"""The common measures over relevance labels, as trec_eval defines them."""
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Set
 from itertools import compress
-from typing import NamedTuple
 
 from ir_measures.measures.base import Measure
 
-__all__ = ["Hits", "LabelScorer", "label_scorer"]
+from rubric_measures.measures.context import RankedDocs
+
+__all__ = ["label_scorer"]
 
 
-class Hits(NamedTuple):
-    """Where the judged documents of a ranking stand."""
-
-    ranks: Sequence[int]
-    """From 1, ascending."""
-    doc_ids: Sequence[str]
-    """Parallel to `ranks`."""
-
-    def within(self, cutoff: int | None) -> int:
-        """How many stand at ranks up to the cutoff (None: anywhere)."""
-        return len(self.ranks) if cutoff is None else bisect_right(self.ranks, cutoff)
-
-    def ranks_of(self, chosen: Set[str], cutoff: int | None) -> list[int]:
-        """The ranks, up to the cutoff, of the documents that are in `chosen`."""
-        last = math.inf if cutoff is None else cutoff
-        return [
-            rank for rank, doc_id in zip(self.ranks, self.doc_ids, strict=True) if doc_id in chosen and rank <= last
-        ]
-
-
-LabelScorer = Callable[[Hits], float]
+LabelScorer = Callable[[RankedDocs], float]
 
 
 def _ndcg(labels: Mapping[str, int], cutoff: int | None) -> LabelScorer:
@@ -45,12 +25,12 @@ def _ndcg(labels: Mapping[str, int], cutoff: int | None) -> LabelScorer:
     best = sorted(gains.values(), reverse=True)[:cutoff]
     ideal = sum(gain / math.log2(rank + 1) for rank, gain in enumerate(best, 1))
 
-    def score(hits: Hits) -> float:
+    def score(ranked: RankedDocs) -> float:
         if not ideal:
             return 0.0
-        top = hits.within(cutoff)
+        top = ranked.within(cutoff)
         total = 0.0
-        for rank, gain in zip(hits.ranks[:top], map(gains.get, hits.doc_ids[:top]), strict=True):
+        for rank, gain in zip(ranked.ranks[:top], map(gains.get, ranked.judged[:top]), strict=True):
             if gain is not None:
                 total += gain / math.log2(rank + 1)
         return total / ideal
@@ -61,9 +41,9 @@ def _ndcg(labels: Mapping[str, int], cutoff: int | None) -> LabelScorer:
 def _average_precision(relevant: Set[str], cutoff: int | None) -> LabelScorer:
     """AP = sum over the ranks of relevant documents of the precision there, over the number of relevant documents."""
 
-    def score(hits: Hits) -> float:
+    def score(ranked: RankedDocs) -> float:
         total = 0.0
-        for found, rank in enumerate(hits.ranks_of(relevant, cutoff), 1):
+        for found, rank in enumerate(ranked.ranks_of(relevant, cutoff), 1):
             total += found / rank
         return total / len(relevant) if relevant else 0.0
 
@@ -73,30 +53,30 @@ def _average_precision(relevant: Set[str], cutoff: int | None) -> LabelScorer:
 def _reciprocal_rank(relevant: Set[str], cutoff: int | None) -> LabelScorer:
     """RR = 1 / rank of the first relevant document; 0 when there is none (within the cutoff)."""
 
-    def score(hits: Hits) -> float:
-        first = next(compress(hits.ranks, map(relevant.__contains__, hits.doc_ids)), None)
+    def score(ranked: RankedDocs) -> float:
+        first = next(compress(ranked.ranks, map(relevant.__contains__, ranked.judged)), None)
         return 0.0 if first is None or (cutoff is not None and first > cutoff) else 1 / first
 
     return score
 
 
-def _found(relevant: Set[str], cutoff: int, hits: Hits) -> int:
-    return len(hits.ranks_of(relevant, cutoff))
+def _found(relevant: Set[str], cutoff: int, ranked: RankedDocs) -> int:
+    return len(ranked.ranks_of(relevant, cutoff))
 
 
 def _precision(relevant: Set[str], cutoff: int) -> LabelScorer:
     """P@k = relevant documents among the first k, over k (also when the ranking is shorter)."""
-    return lambda hits: _found(relevant, cutoff, hits) / cutoff
+    return lambda ranked: _found(relevant, cutoff, ranked) / cutoff
 
 
 def _recall(relevant: Set[str], cutoff: int) -> LabelScorer:
     """R@k = relevant documents among the first k, over the relevant documents; 0 when there are none."""
-    return lambda hits: _found(relevant, cutoff, hits) / len(relevant) if relevant else 0.0
+    return lambda ranked: _found(relevant, cutoff, ranked) / len(relevant) if relevant else 0.0
 
 
 def _success(relevant: Set[str], cutoff: int) -> LabelScorer:
     """Success@k = 1 when a relevant document is among the first k, else 0."""
-    return lambda hits: float(_found(relevant, cutoff, hits) > 0)
+    return lambda ranked: float(_found(relevant, cutoff, ranked) > 0)
 
 
 def label_scorer(measure: Measure, labels: Mapping[str, int]) -> LabelScorer | None:
@@ -107,7 +87,7 @@ def label_scorer(measure: Measure, labels: Mapping[str, int]) -> LabelScorer | N
         labels: doc_id -> relevance label of the query.
 
     Returns:
-        a function from the places of the judged documents to the value.
+        a function from a ranking to the value.
     """
     cutoff = measure.params.get("cutoff")
     given = {name for name, value in measure.params.items() if value != measure.SUPPORTED_PARAMS[name].default}

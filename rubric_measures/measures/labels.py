@@ -1,0 +1,141 @@
+"""Rubric-Qrels: any standard measure over the relevance labels that grades imply."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+
+import ir_measures
+from ir_measures.measures.base import Agg, Measure
+from ir_measures.util import ScoredDoc
+
+from rubric_measures.base.errors import MeasureError
+from rubric_measures.measures._label_formulas import label_scorer
+from rubric_measures.measures.context import QueryContext, RankedDocs
+from rubric_measures.measures.delegated import checked_measure, delegated, other_providers
+from rubric_measures.measures.intent_aware import INTENT_AWARE
+from rubric_measures.measures.measure import CUTOFF, ParamInfo, RankingScorer, RubricMeasure, min_grade, register
+
+__all__ = ["RubricQrels"]
+
+
+class _RubricQrels(RubricMeasure):
+    """Any measure of ir_measures over the labels that the grades imply (Rubric-Qrels, EXAM-Qrels).
+
+    label="max": label(p) = max over r of grade(p, r), and 0 where that is below rel; label="count": the number of
+    items with grade >= rel. Passages without grades are unjudged. A measure with a relevance level takes `rel` as its
+    own for label="max" (write it inside the name, measure="P(rel=2)@20", to set it yourself, as for "count").
+
+    .. cite:: Farzi and Dietz, EXAM++, LLM4Eval 2024, section 4.3; Dietz, SIGIR 2024
+    """
+
+    PRETTY_NAME = "Rubric-Qrels"
+    SHORT_DESC = "A standard measure over relevance labels that are derived from the grades of the passages."
+    SUPPORTED_PARAMS = {
+        "measure": ParamInfo(dtype=str, required=True, desc="the standard measure, such as nDCG@10 or AP"),
+        "label": ParamInfo(dtype=str, choices=["max", "count"], default="max", desc="how item grades become a label"),
+        "rel": min_grade(1, "relevant (max), or as covering an item (count)"),
+        "cutoff": CUTOFF,
+    }
+
+    def check(self) -> None:
+        """The standard measure is one, and no parameter is given twice."""
+        self.inner()
+
+    def inner(self) -> Measure:
+        """The standard measure with this measure's cutoff and relevance level put in.
+
+        Raises:
+            MeasureError: the measure is unknown, is one over items, or a parameter is given twice.
+        """
+        return _standard(self.params["measure"], self.value("cutoff"), self.value("label"), self.params.get("rel"))
+
+    def aggregator(self) -> Agg:
+        """As the standard measure is aggregated: counts (NumRet, NumRel, NumQ) are summed, all others averaged."""
+        return self.inner().aggregator()
+
+    @property
+    def depth(self) -> int | None:
+        """The cutoff, here or in the standard measure."""
+        cutoff = self.inner().params.get("cutoff")
+        return cutoff if isinstance(cutoff, int) else None
+
+    @property
+    def skips_unjudged(self) -> bool:
+        """Whether the standard measure does."""
+        return bool(self.inner().params.get("judged_only"))
+
+    def prepare(self, query: QueryContext) -> RankingScorer:
+        """The standard measure over the labels of the query: by a formula of ours, else by a program's."""
+        inner = self.inner()
+        labels = query.labels(self.value("label"), self.value("rel"))
+        scorer = label_scorer(inner, labels)
+        if scorer is not None:
+            return scorer
+        if inner.NAME == "NumRel":
+            # The program behind ir_measures' own counts from label 1 only. As there, 0 for what a run does not rank.
+            count = float(sum(label >= inner["rel"] for label in labels.values()))
+            return lambda ranked: count if ranked.doc_ids else 0.0
+        return self._delegated(inner, query.query_id, labels)
+
+    def _delegated(self, inner: Measure, query_id: str, labels: Mapping[str, int]) -> RankingScorer:
+        qrels = [ir_measures.Qrel(query_id, doc_id, label) for doc_id, label in labels.items()]
+        if not qrels:
+            return lambda ranked: float(inner.DEFAULT)
+        with delegated([inner], self):
+            evaluator = other_providers().evaluator([inner], qrels)
+
+        def score(ranked: RankedDocs) -> float:
+            ranking: Sequence[str] = ranked.doc_ids
+            if not ranking:
+                return float(inner.DEFAULT)
+            # Scores that say the rank: every provider then sees the order of the one sort, without ties. All above 0,
+            # which is what Compat takes documents for that are not ranked.
+            top = len(ranking)
+            run = [ScoredDoc(query_id, doc_id, float(top - place)) for place, doc_id in enumerate(ranking)]
+            with delegated([inner], self):
+                value = float(evaluator.calc_aggregate(run)[inner])
+            if math.isnan(value):
+                raise MeasureError(f"{self} has no value for query {query_id!r}; leave the measure or the query out")
+            return value
+
+        return score
+
+    def best(self, query: QueryContext, score: RankingScorer) -> float | None:
+        """The value of the passages by descending label."""
+        return score(query.by_label(self.value("label"), self.value("rel")))
+
+
+@functools.lru_cache(maxsize=4096)
+def _standard(name: str, cutoff: int | None, label: str, given: int | None) -> Measure:
+    """The measure inside a RubricQrels; every query asks for it, and parsing takes longer than scoring."""
+    try:
+        inner = ir_measures.parse_measure(name)
+    except (NameError, ValueError) as error:
+        raise MeasureError(f"RubricQrels: measure={name!r}: {error}") from None
+    if isinstance(inner, RubricMeasure) or inner.NAME in INTENT_AWARE:
+        raise MeasureError(f"RubricQrels: {name} reads items, not labels; use it by itself")
+    if cutoff is not None:
+        if "cutoff" not in inner.SUPPORTED_PARAMS:
+            raise MeasureError(f"RubricQrels: {name} has no cutoff")
+        if inner.params.get("cutoff", cutoff) != cutoff:
+            raise MeasureError(f"RubricQrels: {name} and @{cutoff} are two cutoffs; give one")
+        inner = inner(cutoff=cutoff)
+    if label == "max" and "rel" in inner.SUPPORTED_PARAMS:
+        if given is not None and inner.params.get("rel", given) != given:
+            raise MeasureError(f"RubricQrels: {name} and rel={given} are two levels; give one")
+        if inner.NAME == "NumRet" and given is not None and "rel" not in inner.params:
+            # Without a level it counts all documents, and a name does not tell the usual level from none.
+            raise MeasureError(
+                f'RubricQrels: {name} counts all documents; for those of a level say "{name}(rel={given})"'
+            )
+        if "rel" not in inner.params and given is not None:
+            inner = inner(rel=given)
+    try:
+        return checked_measure(inner)
+    except MeasureError as error:
+        raise MeasureError(f"RubricQrels: measure={name!r}: {error}") from None
+
+
+RubricQrels = register(_RubricQrels)

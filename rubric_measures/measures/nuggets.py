@@ -1,0 +1,133 @@
+"""Nugget scores A, V and W: the mean credit of what the top k passages (or an answer) support."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+
+from rubric_measures.base.entities import RubricItem
+from rubric_measures.base.errors import MeasureError
+from rubric_measures.measures.context import ItemWeights, QueryContext, Top
+from rubric_measures.measures.measure import CUTOFF, JUDGED_ONLY, CoverageMeasure, ParamInfo, min_grade, register
+
+__all__ = ["CreditMeasure", "NuggetA", "NuggetV", "NuggetW"]
+
+
+class CreditMeasure(CoverageMeasure):
+    """The weighted mean credit of the items: sum over items of w_i s_i / sum of the positive w_i.
+
+    s_i is 1 for support (grade >= rel), 0.5 for partial support (grade >= partial_rel), else 0; of several passages the
+    best grade of an item counts. With strict=True partial support earns 0. 0 where no weight is positive.
+    """
+
+    SUPPORTED_PARAMS = {
+        "rel": min_grade(2, "support (credit 1)"),
+        "partial_rel": min_grade(1, "partial support (credit 0.5)"),
+        "strict": ParamInfo(dtype=bool, default=False, desc="partial support earns nothing"),
+        "cutoff": CUTOFF,
+        "judged_only": JUDGED_ONLY,
+    }
+
+    def check(self) -> None:
+        """Partial support asks for no more than support."""
+        if self.value("partial_rel") > self.value("rel"):
+            raise MeasureError(
+                f"{self.NAME}: partial_rel={self.value('partial_rel')} is above rel={self.value('rel')}; "
+                "partial support cannot ask for more than support"
+            )
+
+    @abstractmethod
+    def weight(self, item: RubricItem) -> float:
+        """What an item weighs.
+
+        Raises:
+            MeasureError: the item does not say what the measure needs to know.
+        """
+
+    def missing(self, item: RubricItem, what: str) -> MeasureError:
+        """The error of an item that does not say what it weighs."""
+        return MeasureError(
+            f"{self} needs the {what} of every item, and item {item.item_id!r} of query {item.query_id!r} has none; "
+            "score with a test bank that gives it, or assignments by the rules of nuggetizer's program",
+            settings=("bank", "compat"),
+        )
+
+    def lowest(self) -> int:
+        """The lowest grade that earns credit."""
+        return int(self.value("rel") if self.value("strict") else self.value("partial_rel"))
+
+    def weights(self, query: QueryContext) -> ItemWeights:
+        """The weights of the query's items."""
+        return query.weights(self.NAME, self.weight)
+
+    def formula(self, query: QueryContext) -> Callable[[Top], float | None]:
+        """Sum of w_i s_i / sum of the positive w_i, without the items of which nobody can know."""
+        weights, rel, lowest = self.weights(query), self.value("rel"), self.lowest()
+
+        def credit(top: Top) -> float | None:
+            supported = top.at_least(rel)
+            # What is supported is partially supported, too, so half of both sums is 1 for it.
+            partially = supported if lowest == rel else top.at_least(lowest)
+            total = weights.sum(supported)
+            if lowest != rel:
+                total = 0.5 * total + 0.5 * weights.sum(partially)
+            unknown = query.undetermined(top, partially)
+            denominator = weights.positive_without(unknown)
+            if not denominator:
+                return None if unknown and weights.positive else 0.0
+            return total / denominator
+
+        return credit
+
+
+class _NuggetA(CreditMeasure):
+    """The mean credit over all nuggets: A = sum of s_i / N, in [0, 1].
+
+    .. cite:: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), scoring
+    """
+
+    PRETTY_NAME = "All-nugget score"
+    SHORT_DESC = "The mean credit of an answer over all nuggets."
+
+    def weight(self, item: RubricItem) -> float:
+        """1, whatever the nugget."""
+        return 1.0
+
+
+class _NuggetV(CreditMeasure):
+    """The mean credit over the vital nuggets: V = sum of s_i over vital / n_vital, in [0, 1]; 0 where none is vital.
+
+    V with strict=True is the primary measure of the TREC 2024 RAG track.
+
+    .. cite:: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), scoring
+    """
+
+    PRETTY_NAME = "Vital-nugget score"
+    SHORT_DESC = "The mean credit of an answer over the vital nuggets."
+
+    def weight(self, item: RubricItem) -> float:
+        """1 for vital, 0 for okay."""
+        if item.importance is None:
+            raise self.missing(item, "importance (vital or okay)")
+        return 1.0 if item.importance == "vital" else 0.0
+
+
+class _NuggetW(CreditMeasure):
+    """The weighted credit: W = (sum of s_i over vital + 0.5 sum over okay) / (n_vital + 0.5 n_okay), in [0, 1].
+
+    .. cite:: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), scoring
+    """
+
+    PRETTY_NAME = "Weighted nugget score"
+    SHORT_DESC = "The mean credit of an answer, vital nuggets counting 1 and okay nuggets 0.5."
+
+    def weight(self, item: RubricItem) -> float:
+        """1 for vital, 0.5 for okay."""
+        if item.importance is None:
+            raise self.missing(item, "importance (vital or okay)")
+        return 1.0 if item.importance == "vital" else 0.5
+
+
+NuggetA = register(_NuggetA)
+NuggetV = register(_NuggetV)
+NuggetW = register(_NuggetW)

@@ -1,0 +1,99 @@
+"""Tests of a measure that a user writes: one class, one call, and it works everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import ir_measures
+import pytest
+
+from rubric_measures import Grade, RubricCover, RubricMeasure, build_grades, register
+from rubric_measures.base.errors import MeasureError
+from rubric_measures.cli import main
+from rubric_measures.grades.failed_grades import OnFailed
+from rubric_measures.leaderboards.scoring import score_runs
+from rubric_measures.measures import CUTOFF, CoverageMeasure, QueryContext, RankedDocs, RankingScorer, min_grade
+from tests.example_records import write_all
+from tests.measures.test_provider import BANK, ROWS, RUN
+
+
+class FirstCover(RubricMeasure):
+    """1 / the rank of the first passage that covers any item."""
+
+    SUPPORTED_PARAMS: ClassVar = {"rel": min_grade(1, "covering an item"), "cutoff": CUTOFF}
+
+    def prepare(self, query: QueryContext) -> RankingScorer:
+        covering = query.covering(self.value("rel")).keys()
+
+        def score(ranked: RankedDocs) -> float:
+            return 1 / min(ranked.ranks_of(covering, self.value("cutoff")), default=float("inf"))
+
+        return score
+
+
+@pytest.fixture
+def registered() -> Iterator[FirstCover]:
+    yield register(FirstCover)
+    del ir_measures.measures.registry["FirstCover"]
+
+
+def test_a_measure_of_a_user_works_everywhere(
+    registered: FirstCover, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measure = registered(rel=4) @ 5
+    assert (str(measure), ir_measures.parse_measure(str(measure))) == ("FirstCover(rel=4)@5", measure)
+    grades = build_grades(ROWS, BANK)
+    # At 4: q1 has d1 at rank 1, q2 and q3 nothing. At 3 also d1 of q2, at rank 2.
+    for qrels in (grades, grades.items, grades.to_dataframe()):
+        assert ir_measures.calc_aggregate([measure, RubricCover], qrels, RUN)[measure] == pytest.approx(1 / 3)
+    runs = [("one", {"q1": ["d1", "d2"], "q2": ["d9", "d1"]})]
+    board = score_runs(grades, runs, [registered(rel=3), RubricCover], overall=True)
+    assert board.values["one"]["FirstCover(rel=3)"] == {"q1": 1.0, "q2": 0.5, "q3": 0.0}
+    folder = write_all(tmp_path)
+    graded, run = str(folder / "graded.jsonl.gz"), str(folder / "alpha.run")
+    assert main(["leaderboard", graded, run, "-m", "FirstCover(rel=4)", "-o", "tsv"]) == 0
+    assert "FirstCover(rel=4)" in capsys.readouterr().out
+    assert main(["evaluate", graded, run, "FirstCover@1", "-q"]) == 0
+    assert "q1\tFirstCover@1\t1.0000" in capsys.readouterr().out
+
+
+def test_a_name_is_taken_once_and_a_new_version_replaces_the_old(registered: FirstCover) -> None:
+    assert register(FirstCover) == registered
+
+    class RubricCover(FirstCover):
+        """Another measure of a known name."""
+
+    with pytest.raises(MeasureError, match=r"there is a measure RubricCover already.*give tests\.measures"):
+        register(RubricCover)
+    assert ir_measures.parse_measure("RubricCover").PRETTY_NAME == "Rubric-Cover"
+
+
+def test_a_measure_that_does_not_compute_itself_is_refused() -> None:
+    class Nothing(RubricMeasure):
+        """Has no way to be computed."""
+
+    with pytest.raises(TypeError, match="prepare"):
+        register(Nothing)  # type: ignore[type-abstract]
+
+
+@pytest.mark.parametrize(("on_failed", "expected"), [("exclude", None), ("zero", 0.0), (5, 1.0)])
+def test_failed_grades_of_a_measure_that_does_not_handle_them(on_failed: OnFailed, expected: float | None) -> None:
+    grades = build_grades([Grade("q", "d", None, "q/1", status="failed")], on_failed=on_failed)
+    board = score_runs(grades, [("one", {"q": ["d"]})], [FirstCover()], overall=False)
+    assert board.values["one"]["FirstCover"] == {"q": expected}
+
+
+def test_a_coverage_measure_has_a_best_value() -> None:
+    class Covered(CoverageMeasure):
+        """How many items are covered."""
+
+        SUPPORTED_PARAMS = type(RubricCover).SUPPORTED_PARAMS
+
+        def formula(self, query: QueryContext):  # type: ignore[no-untyped-def]
+            return lambda top: float(top.at_least(self.value("rel")).bit_count())
+
+    board = score_runs(build_grades(ROWS, BANK), [("one", {"q1": ["d2"]})], [Covered()])
+    assert board.values["one"]["Covered"]["q1"] == 1.0
+    assert board.values["_overall_"]["Covered"] == {"q1": 2.0, "q2": 1.0, "q3": 0.0}
