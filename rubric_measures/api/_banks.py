@@ -31,9 +31,8 @@ def load_bank(source: File) -> TestBank:
         InputError: the file cannot be opened.
         FormatError: it holds no bank; or it contradicts itself. Names file, line and field.
     """
-    from rubric_measures.conversion import FORMATS, detect_format
     from rubric_measures.conversion.bridges import Options, bridged, targets_of
-    from rubric_measures.formats import bank
+    from rubric_measures.formats import FORMATS, bank, detect_format
 
     with file_path(source) as path:
         try:

@@ -12,7 +12,7 @@ HELP = "any format to any other; merges files"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     from rubric_measures.cli.inputs import add_grade_options
-    from rubric_measures.conversion import FORMATS
+    from rubric_measures.formats import FORMATS
 
     parser.add_argument("inputs", metavar="FILE", nargs="+", help="files of one kind; several are merged")
     parser.add_argument("--output", "-o", metavar="FILE", required=True, help="write there (gzipped when named .gz)")
@@ -27,10 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--label", choices=["max", "count"], default="max", help="how item grades become a label")
     parser.add_argument("--rel", type=int, default=1, help="minimum grade that counts (default 1)")
     add_grade_options(parser, scores=False)
-    width = max(map(len, FORMATS))
+    formats = dict(FORMATS.items())
+    width = max(map(len, formats))
     listing = "\n".join(
         f"  {name:<{width}}  {'r' if one.read else '-'}{'w' if one.write else '-'}  {one.description}"
-        for name, one in FORMATS.items()
+        for name, one in formats.items()
     )
     parser.epilog = f"""formats (r: read, w: written):
 {listing}

@@ -12,17 +12,17 @@ from typing import Any
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.files import path_name
 from rubric_measures.conversion._adding import add_judgments, add_runs
-from rubric_measures.conversion._detect import detect_format
-from rubric_measures.conversion._formats import FORMATS, Format, PathName, read_passage_qrels, run_file
 from rubric_measures.conversion.bridges import Options, bridged, targets_of
 from rubric_measures.conversion.losses import losses
+from rubric_measures.formats import FORMATS, detect_format
 from rubric_measures.formats.bank import bank_entries, bank_of_entries
+from rubric_measures.formats.base import PathName
 from rubric_measures.formats.queries import join_queries
 from rubric_measures.formats.run_names import distinct_run_names
-from rubric_measures.formats.trec import Run, read_run
+from rubric_measures.formats.trec import Run, read_passage_qrels, read_run, run_file
 from rubric_measures.records.merging import merge_records
 
-__all__ = ["FORMATS", "Format", "Options", "convert", "detect_format"]
+__all__ = ["Options", "convert"]
 
 _LOG = logging.getLogger("rubric_measures")
 
@@ -65,18 +65,22 @@ def convert(
     target = FORMATS[to or sources[0]]
     write = target.write
     if write is None:
-        raise InputError(f"{to or sources[0]} is only read; choose another format with --to")
+        raise InputError(f"{to or sources[0]} is only read; choose another format to write", settings=("to",))
     kinds = [FORMATS[name].kind for name in sources]
     for name, kind in zip(sources, kinds, strict=True):
         if not targets_of(kind, [target.kind]):
             ways = sorted(way for way, one in FORMATS.items() if one.write and targets_of(kind, [one.kind]))
-            guess = "" if source else " (it was told by its content; --from names another format)"
-            raise InputError(f"{name} cannot become {to or sources[0]}; it can become: {', '.join(ways)}{guess}")
-    filters = [f"--{name.replace('_', '-')}" for name in options.wanted.settings()]
+            told = "" if source else "; its content told its format"
+            raise InputError(
+                f"{name} cannot become {to or sources[0]}; it can become: {', '.join(ways)}{told}",
+                settings=() if source else ("source",),
+            )
+    filters = tuple(options.wanted.settings())
     if filters and not ("records" in kinds and target.kind in _OF_ONE_GRADER):
         raise InputError(
-            f"{' '.join(filters)}: chooses the one grade set of records for {', '.join(_OF_ONE_GRADER)}; "
-            f"{to or sources[0]} keeps all grade sets or has none, so leave it out"
+            f"{', '.join(filters)}: chooses the one grade set of records for {', '.join(_OF_ONE_GRADER)}; "
+            f"{to or sources[0]} keeps all grade sets or has none, so leave it out",
+            settings=filters,
         )
     contents = [_reader(name)(path) for path, name in zip(paths, sources, strict=True)]
     if len(set(kinds)) == 1:
@@ -128,7 +132,7 @@ def _named_runs(paths: Sequence[PathName]) -> list[Run]:
 def _reader(name: str) -> Callable[[PathName], Any]:
     read = FORMATS[name].read
     if read is None:
-        raise InputError(f"{name} is only written; choose another format with --from")
+        raise InputError(f"{name} is only written; choose another format to read", settings=("source",))
     return read
 
 

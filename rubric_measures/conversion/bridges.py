@@ -113,7 +113,7 @@ def _item_qrels_to_qrels(rows: Sequence[Qrel], options: Options) -> list[Any]:
 
 def _docs(options: Options) -> Any:
     if options.collection is None:
-        raise InputError("records need the texts of their passages; name a collection with --collection")
+        raise InputError("records need the texts of their passages; name a collection", settings=("collection",))
     from rubric_measures.corpora.collections import load_collection
 
     collection = load_collection(options.collection)
@@ -169,7 +169,7 @@ def _topics_to_queries(topics: Sequence[Topic], _: Options) -> QueryFile:
 
 def _records_to_assignments(groups: Sequence[QueryPassages], options: Options) -> list[AssignmentLine]:
     if options.bank is None:
-        raise InputError("assignments list the nuggets of each query; name the test bank with --bank")
+        raise InputError("assignments list the nuggets of each query; name the test bank", settings=("bank",))
     grades = _grades(groups, options)
     rows = [Grade(row.query_id, row.doc_id, row.relevance, row.iteration) for row in grades.items]
     answers: dict[tuple[str, str], str] = {}
@@ -214,7 +214,11 @@ def _evaluation(query_id: str, doc_id: str, entry: DirectGrade) -> Grade:
 def _reports_to_answers(reports: Sequence[Report], _: Options) -> list[Answer]:
     grades = sum(len(report.item_grades()) for report in reports)
     if grades:
-        _LOG.warning("%d grades of evaldata.nugget_grades left out; --to item-qrels takes them", grades)
+        _LOG.warning(
+            "%d grades of evaldata.nugget_grades left out; the format item-qrels takes them",
+            grades,
+            extra={"settings": ("to",)},
+        )
     return [answer_of_report(report) for report in reports]
 
 

@@ -1,1 +1,113 @@
-"""Foreign file formats, one module each; foreign field names stop here."""
+"""The table of file formats, and which of them a file has; one module holds what belongs to one format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.files import open_binary, path_name
+from rubric_measures.base.plugins import PlugIn, Registry, usable
+from rubric_measures.formats.base import KINDS, Format, Head, PathName
+
+__all__ = ["FORMATS", "Format", "Head", "detect_format"]
+
+
+def _checked(plug_in: PlugIn, found: Any) -> Format:
+    if not isinstance(found, Format):
+        raise plug_in.refused(f"it is no rubric_measures.formats.Format, but {found!r:.60}")
+    if found.kind not in KINDS:
+        raise plug_in.refused(f"it holds {found.kind!r}; expected one of {', '.join(KINDS)}")
+    return found
+
+
+_HERE = "rubric_measures.formats"
+# Format -> where it stands. A new format is a file, and a line here or an entry point of another package (and a bridge
+# in `conversion` where it holds something new). The first one that recognises a file has it.
+FORMATS: Registry[Format] = Registry(
+    "rubric_measures.formats",
+    "format",
+    {
+        "records": f"{_HERE}.records:RECORDS",
+        "ragelo:queries": f"{_HERE}.ragelo:QUERIES",
+        "ragelo:documents": f"{_HERE}.ragelo:DOCUMENTS",
+        "ragelo:answers": f"{_HERE}.ragelo:ANSWERS",
+        "ragelo:evaluations": f"{_HERE}.ragelo:EVALUATIONS",
+        "ragelo:games": f"{_HERE}.ragelo:GAMES",
+        "ragelo:ranking": f"{_HERE}.ragelo:RANKING",
+        "run": f"{_HERE}.trec:RUN",
+        "qrels": f"{_HERE}.trec:QRELS",
+        "judgments": f"{_HERE}.trec:JUDGMENTS",
+        "item-qrels": f"{_HERE}.trec:ITEM_QRELS",
+        "assignments": f"{_HERE}.nuggetizer:ASSIGNMENTS",
+        "nuggets": f"{_HERE}.nuggetizer:NUGGETS",
+        "games": f"{_HERE}.preferences:GAMES",
+        "leaderboard": f"{_HERE}.leaderboard_writers:LEADERBOARD",
+        "leaderboard:ir_measures": f"{_HERE}.leaderboard_writers:IR_MEASURES",
+        "leaderboard:tot": f"{_HERE}.leaderboard_writers:TOT",
+        "leaderboard:rag4reports": f"{_HERE}.leaderboard_writers:RAG4REPORTS",
+        "leaderboard:trec_eval": f"{_HERE}.leaderboard_writers:TREC_EVAL",
+        "leaderboard:query": f"{_HERE}.leaderboard_writers:QUERY",
+        "leaderboard:ranking": f"{_HERE}.leaderboard_writers:RANKING",
+        "leaderboard:jsonl": f"{_HERE}.leaderboard_writers:JSONL",
+        "leaderboard:wide": f"{_HERE}.leaderboard_writers:WIDE",
+        "leaderboard:workbench": f"{_HERE}.leaderboard_writers:WORKBENCH",
+        "leaderboard:dict": f"{_HERE}.leaderboard_writers:DICT",
+        "leaderboard:json": f"{_HERE}.leaderboard_writers:JSON",
+        "answers": f"{_HERE}.reports:ANSWERS",
+        "bank": f"{_HERE}.bank:BANK",
+        "preload": f"{_HERE}.nugget_sets:PRELOAD",
+        "nugget-bank": f"{_HERE}.autojudge:NUGGET_BANK",
+        "nugget-lists": f"{_HERE}.autojudge:NUGGET_LISTS",
+        "rubrics": f"{_HERE}.nugget_sets:RUBRICS",
+        "requests": f"{_HERE}.nuggetizer:REQUESTS",
+        "reports": f"{_HERE}.reports:REPORTS",
+        "topics": f"{_HERE}.topics:TOPICS",
+        "tqa": f"{_HERE}.tqa:TQA",
+        "queries": f"{_HERE}.queries:QUERIES",
+    },
+    _checked,
+)
+# Any other JSON, and any two columns, are taken for queries.
+_LAST = "queries"
+
+
+def detect_format(path: PathName) -> str:
+    """The name of a file's format, by its content.
+
+    Raises:
+        InputError: the file cannot be opened, or is standard input (which can be read once only).
+        FormatError: it is none that is told by content.
+    """
+    name = path_name(path)
+    if name == "-":
+        raise InputError("the format of standard input is not told by content; name it", settings=("source",))
+    head = _head(path, name)
+    for found, one in _by_recognition():
+        if one.recognise is not None and one.recognise(head):
+            return found
+    if head.is_json:
+        # Says where it is no JSON.
+        head.parsed()
+    problem = "is of no format that can be told by content; name the format"
+    raise FormatError(problem, path=name, line=1, settings=("source",))
+
+
+def _by_recognition() -> Iterator[tuple[str, Format]]:
+    """The formats in the order in which they are tried; those of plug-ins are imported only if no built-in one fits."""
+    for name in FORMATS.built_in:
+        if name != _LAST:
+            yield name, FORMATS[name]
+    yield from usable(FORMATS.added(), _checked)
+    yield _LAST, FORMATS[_LAST]
+
+
+def _head(path: PathName, name: str) -> Head:
+    with open_binary(path) as stream:
+        first = stream.read(3).removeprefix(b"\xef\xbb\xbf") + stream.readline(1 << 24)
+        while first and first.isspace():
+            first = stream.readline(1 << 24)
+        rest = stream.read(1 << 16)
+    if not first.strip():
+        raise FormatError("is empty", path=name)
+    return Head(name, first, rest)

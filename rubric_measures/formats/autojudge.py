@@ -15,10 +15,13 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, path_name, read_text
 from rubric_measures.base.json_lines import TextId, read_json_lines, write_json_lines
 from rubric_measures.base.json_models import field_path, first_problem
+from rubric_measures.formats.base import Format
 from rubric_measures.formats.nugget_sets import bank_of_items
 from rubric_measures.records.models import Record
 
 __all__ = [
+    "NUGGET_BANK",
+    "NUGGET_LISTS",
     "BankAnswer",
     "BankClaim",
     "BankMetadata",
@@ -325,3 +328,17 @@ def write_measures(path: str | os.PathLike[str], measures: Iterable[MeasureDescr
     content = {"measures": [measure.model_dump(exclude_unset=True) for measure in measures]}
     with atomic_writer(path) as stream:
         yaml.safe_dump(content, stream, default_flow_style=False, sort_keys=False, allow_unicode=True)
+
+
+NUGGET_BANK = Format(
+    "nugget bank",
+    "nugget bank of TREC Auto-Judge",
+    read_nugget_banks,
+    write_nugget_banks,
+    lambda head: "nugget_bank" in head.object or "claim_bank" in head.object,
+)
+NUGGET_LISTS = Format(
+    "nugget bank lists",
+    "lists of nuggets, TREC RAGTIME 2026 (read as nugget-bank)",
+    write=write_nugget_banks,
+)

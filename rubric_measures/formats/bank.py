@@ -18,9 +18,11 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, iter_lines, path_name
 from rubric_measures.base.json_models import check_keys, validate_line
 from rubric_measures.base.signature import item_content
+from rubric_measures.formats.base import Format
 from rubric_measures.records.models import Record
 
 __all__ = [
+    "BANK",
     "BankEntry",
     "BankItem",
     "RegradeMark",
@@ -327,3 +329,12 @@ def write_bank(path: str | os.PathLike[str], entries: Iterable[BankEntry]) -> No
             stream.write("\n")
         if empty:
             raise InputError(f"{path_name(path)}: there are no test bank entries to write")
+
+
+BANK = Format(
+    "bank",
+    "test bank of the Rubric workbench (.jsonl.gz)",
+    read_bank,
+    write_bank,
+    lambda head: "items" in head.object,
+)

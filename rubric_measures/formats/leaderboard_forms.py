@@ -120,8 +120,8 @@ def form_of_columns(rows: Sequence[Sequence[str]], name: str, known: Known = _NO
     if len(familiar) == 1:
         return familiar[0]
     named = ", ".join(f"{form} ({' '.join(COLUMNS[form])})" for form in candidates)
-    options = "commands take --form, --official-form, --human-form, or --from leaderboard:tot"
-    raise FormatError(f"could be any of {named}; name the form or the topics ({options})", path=name)
+    problem = f"could be any of {named}; name the form or the topics"
+    raise FormatError(problem, path=name, settings=("form", "official_form", "human_form", "source"))
 
 
 def _most_familiar(forms: Sequence[Form], values: Sequence[set[str]], known: Known) -> list[Form]:

@@ -10,11 +10,26 @@ from types import MappingProxyType
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.files import atomic_writer, path_name
-from rubric_measures.formats.leaderboard_forms import ALL, COLUMNS, FORMS, OWN_FORMAT, Form
-from rubric_measures.formats.leaderboards import LeaderboardTable
+from rubric_measures.formats.base import Format, Head
+from rubric_measures.formats.leaderboard_forms import ALL, COLUMNS, FORMS, OWN_FORMAT, Form, form_of_header, is_number
+from rubric_measures.formats.leaderboards import LeaderboardTable, read_leaderboard
 from rubric_measures.formats.trec import IdCleaner
 
-__all__ = ["write_leaderboard"]
+__all__ = [
+    "DICT",
+    "IR_MEASURES",
+    "JSON",
+    "JSONL",
+    "LEADERBOARD",
+    "QUERY",
+    "RAG4REPORTS",
+    "RANKING",
+    "TOT",
+    "TREC_EVAL",
+    "WIDE",
+    "WORKBENCH",
+    "write_leaderboard",
+]
 
 _LOG = logging.getLogger("rubric_measures")
 
@@ -184,3 +199,49 @@ _WRITERS: Mapping[Form, Callable[[LeaderboardTable, Form, IdCleaner], Iterator[s
     dict.fromkeys(COLUMNS, _long)
     | {"jsonl": _json_lines, "wide": _wide, "workbench": _workbench, "dict": _dict, "json": _own_json}
 )
+
+
+def _is_leaderboard(head: Head) -> bool:
+    """Whether it is our own JSON, a row of JSON lines, a header of measures, or a row that ends in its value."""
+    line = head.line
+    if head.goes_on:
+        return OWN_FORMAT in line + head.rest
+    if head.is_json:
+        return head.object.get("format") == OWN_FORMAT or {"run_id", "measure"} <= head.object.keys()
+    if form_of_header(line):
+        second = next((row for row in head.rest.split("\n") if row.strip()), "")
+        return any(is_number(cell) for cell in second.split("\t")[1:])
+    columns = line.split()
+    if len(columns) == 3 and columns[1] == ALL:
+        return True
+    # One tab stands between a query and its text, which may end in a number.
+    return len(columns) == 4 and is_number(columns[-1]) and line.count("\t") in (0, 3)
+
+
+def _format(form: Form) -> Format:
+    return Format(
+        "leaderboard",
+        f"leaderboard, form {form}",
+        lambda path: read_leaderboard(path, form=form),
+        lambda path, table: write_leaderboard(path, table, form),
+    )
+
+
+LEADERBOARD = Format(
+    "leaderboard",
+    "leaderboard in any form; written as run topic measure value",
+    read_leaderboard,
+    write_leaderboard,
+    _is_leaderboard,
+)
+IR_MEASURES = _format("ir_measures")
+TOT = _format("tot")
+RAG4REPORTS = _format("rag4reports")
+TREC_EVAL = _format("trec_eval")
+QUERY = _format("query")
+RANKING = _format("ranking")
+JSONL = _format("jsonl")
+WIDE = _format("wide")
+WORKBENCH = _format("workbench")
+DICT = _format("dict")
+JSON = _format("json")

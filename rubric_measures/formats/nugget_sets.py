@@ -16,9 +16,13 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, path_name, read_text
 from rubric_measures.base.json_lines import TextId, read_json_lines, write_json_lines
 from rubric_measures.base.json_models import validate_line
+from rubric_measures.formats.bank import BankEntry, bank_entries
+from rubric_measures.formats.base import Format, Head, PathName
 from rubric_measures.records.models import Record
 
 __all__ = [
+    "PRELOAD",
+    "RUBRICS",
     "Criterion",
     "Preload",
     "RubricLine",
@@ -244,3 +248,26 @@ def preload_of_bank(bank: TestBank, query_id: str) -> Preload:
             if item.facet_id is not None
         },
     )
+
+
+def _read_preload_entries(path: PathName) -> list[BankEntry]:
+    return bank_entries(bank_of_preload(read_preload(path), path=path))
+
+
+def _is_preload(head: Head) -> bool:
+    return "nugget_dict" in head.object or (head.goes_on and '"nugget_dict"' in head.line + head.rest)
+
+
+RUBRICS = Format(
+    "rubrics",
+    "weighted criteria of ResearchRubrics",
+    read_rubrics,
+    write_rubrics,
+    lambda head: "rubrics" in head.object,
+)
+PRELOAD = Format(
+    "bank",
+    "nuggets preloaded in TREC RAGTIME, FILE_<topic>.preload.json",
+    _read_preload_entries,
+    recognise=_is_preload,
+)

@@ -15,9 +15,13 @@ from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_lines import TextId, read_json_lines, write_json_lines
 from rubric_measures.base.json_models import field_path, first_problem, validate_line
+from rubric_measures.formats.base import Format, Head
 from rubric_measures.records.models import Record
 
 __all__ = [
+    "ASSIGNMENTS",
+    "NUGGETS",
+    "REQUESTS",
     "AssignedNugget",
     "AssignmentLine",
     "Candidate",
@@ -259,3 +263,27 @@ def _unique(keys: Iterable[tuple[int, tuple[str, ...]]], path: str | os.PathLike
         before = first.setdefault(key, line)
         if before != line:
             raise FormatError(f"{' '.join(key)!r} is already in line {before}", path=path_name(path), line=line)
+
+
+def _is_assignments(head: Head) -> bool:
+    nuggets = head.object.get("nuggets")
+    return isinstance(nuggets, list) and any(isinstance(nugget, dict) and "assignment" in nugget for nugget in nuggets)
+
+
+NUGGETS = Format(
+    "nuggets",
+    "nuggets of nuggetizer and of TREC RAG",
+    read_nuggets,
+    write_nuggets,
+    lambda head: isinstance(head.object.get("nuggets"), list) and not _is_assignments(head),
+)
+ASSIGNMENTS = Format(
+    "assignments", "nuggetizer's assigned nuggets", read_assignments, write_assignments, _is_assignments
+)
+REQUESTS = Format(
+    "requests",
+    "nuggetizer's requests: candidates of queries",
+    read_requests,
+    write_requests,
+    lambda head: "candidates" in head.object,
+)

@@ -12,8 +12,9 @@ from rubric_measures.base.entities import GRADE_STATUSES, Preference
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, iter_lines, path_name
 from rubric_measures.base.json_models import parse_json
+from rubric_measures.formats.base import Format
 
-__all__ = ["HUMAN", "check_games", "read_preferences", "write_preferences"]
+__all__ = ["GAMES", "HUMAN", "check_games", "read_preferences", "write_preferences"]
 
 _LOG = logging.getLogger("rubric_measures")
 # Graders whose names begin so are people.
@@ -126,3 +127,12 @@ def write_preferences(path: str | os.PathLike[str], games: Iterable[Preference])
             stream.write(json.dumps(fields, ensure_ascii=False) + "\n")
         if empty:
             raise InputError(f"{path_name(path)}: there are no games to write")
+
+
+GAMES = Format(
+    "games",
+    "pairwise games with verdicts (JSON lines)",
+    read_preferences,
+    write_preferences,
+    lambda head: "agent_a" in head.object,
+)

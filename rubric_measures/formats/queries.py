@@ -12,8 +12,17 @@ from typing import Any, NamedTuple
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, path_name, read_text
 from rubric_measures.base.json_models import check_keys, parse_json
+from rubric_measures.formats.base import Format, Head
 
-__all__ = ["QueryFile", "join_queries", "read_queries", "read_query_file", "say_lost_fields", "write_queries"]
+__all__ = [
+    "QUERIES",
+    "QueryFile",
+    "join_queries",
+    "read_queries",
+    "read_query_file",
+    "say_lost_fields",
+    "write_queries",
+]
 
 _LOG = logging.getLogger("rubric_measures")
 _ID_FIELDS = ("query_id", "qid", "id", "squid", "request_id")
@@ -328,3 +337,11 @@ def say_lost_fields(queries: QueryFile, name: str) -> None:
     lost = ", ".join(f"{what} of {count} queries" for count, what in counts if count)
     if lost:
         _LOG.warning("%s: %s left out: it holds ids and texts only; write .json or .jsonl", name, lost)
+
+
+def _may_be_queries(head: Head) -> bool:
+    """Whether queries may be in it: it is JSON, or has a tab between an id and a text."""
+    return head.goes_on or head.value is not None if head.is_json else "\t" in head.line
+
+
+QUERIES = Format("queries", "queries: .json, .jsonl or .tsv by name", read_query_file, write_queries, _may_be_queries)

@@ -18,13 +18,21 @@ from typing import Literal
 from rubric_measures.base.entities import Grade, Preference
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, path_name, read_text
+from rubric_measures.formats.base import Format, Head, PathName
 from rubric_measures.formats.leaderboards import ALL, LeaderboardTable, Score
 from rubric_measures.formats.preferences import check_games
-from rubric_measures.formats.reports import Answer
+from rubric_measures.formats.queries import QueryFile, say_lost_fields
+from rubric_measures.formats.reports import Answer, say_lost_citations
 from rubric_measures.records.files import GradedPassage, PassageData, QueryPassages
 
 __all__ = [
+    "ANSWERS",
     "COLUMNS",
+    "DOCUMENTS",
+    "EVALUATIONS",
+    "GAMES",
+    "QUERIES",
+    "RANKING",
     "Kind",
     "detect_kind",
     "read_ragelo_answers",
@@ -340,3 +348,39 @@ def write_ragelo_ranking(path: str | os.PathLike[str], table: LeaderboardTable) 
         raise InputError(f"a ranking holds one measure; the leaderboard has {', '.join(sorted(measures)) or 'none'}")
     column = sorted(table.column(chosen).items(), key=lambda pair: (-pair[1], pair[0]))
     write_rows(path, "ranking", ({"agent": agent, "score": repr(value)} for agent, value in column))
+
+
+def _read_query_file(path: PathName) -> QueryFile:
+    return QueryFile(read_ragelo_queries(path))
+
+
+def _write_query_file(path: PathName, queries: QueryFile) -> None:
+    write_ragelo_queries(path, queries.texts)
+    say_lost_fields(queries, path_name(path))
+
+
+def _write_answers(path: PathName, answers: Sequence[Answer]) -> None:
+    write_ragelo_answers(path, answers)
+    say_lost_citations(answers)
+
+
+def _is(kind: Kind) -> Callable[[Head], bool]:
+    return lambda head: not head.is_json and detect_kind(head.line) == kind
+
+
+QUERIES = Format("queries", "RAGElo's CSV of queries", _read_query_file, _write_query_file, _is("queries"))
+DOCUMENTS = Format(
+    "records", "RAGElo's CSV of documents", read_ragelo_documents, write_ragelo_documents, _is("documents")
+)
+ANSWERS = Format("answers", "RAGElo's CSV of answers", read_ragelo_answers, _write_answers, _is("answers"))
+EVALUATIONS = Format(
+    "evaluations",
+    "RAGElo's CSV of document labels",
+    read_ragelo_evaluations,
+    write_ragelo_evaluations,
+    _is("evaluations"),
+)
+GAMES = Format("games", "RAGElo's CSV of pairwise evaluations", read_ragelo_games, write_ragelo_games, _is("games"))
+RANKING = Format(
+    "leaderboard", "RAGElo's CSV of agents' scores", read_ragelo_ranking, write_ragelo_ranking, _is("ranking")
+)

@@ -9,7 +9,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from pydantic import Field, TypeAdapter, model_validator
@@ -19,9 +19,12 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, iter_lines, path_name
 from rubric_measures.base.json_lines import TextId, read_json_lines, write_json_lines
 from rubric_measures.base.json_models import parse_json, validate_line
+from rubric_measures.formats.base import Format, Head, PathName
 from rubric_measures.records.models import Record
 
 __all__ = [
+    "ANSWERS",
+    "REPORTS",
     "Answer",
     "ItemGrade",
     "Report",
@@ -33,6 +36,7 @@ __all__ = [
     "read_answers",
     "read_reports",
     "report_of_answer",
+    "say_lost_citations",
     "with_item_grades",
     "write_answers",
     "write_reports",
@@ -374,3 +378,31 @@ def with_item_grades(report: Report, grades: Iterable[Grade]) -> Report:
     written = {grade.iteration: {"grade": grade.relevance, "reasoning": grade.answer or grade.note} for grade in grades}
     evaldata = {**(report.evaldata or {}), "nugget_grades": written}
     return report.model_copy(update={"evaldata": evaldata})
+
+
+def _write_without_citations(path: PathName, answers: Sequence[Answer]) -> None:
+    write_answers(path, answers)
+    say_lost_citations(answers)
+
+
+def say_lost_citations(answers: Iterable[Answer]) -> None:
+    """Says how many answers were written to a file that has no place for what they cite."""
+    if cited := sum(any(answer.citations) for answer in answers):
+        _LOG.warning("citations of %d answers left out: only reports have a place for them", cited)
+
+
+def _is_answers(head: Head) -> bool:
+    found = head.object
+    return isinstance(found.get("answer"), str) or ("run_id" in found and isinstance(found.get("text"), str))
+
+
+ANSWERS = Format(
+    "answers", "generated answers as {query_id, run_id, text}", read_answers, _write_without_citations, _is_answers
+)
+REPORTS = Format(
+    "reports",
+    "generated answers with citations",
+    read_reports,
+    write_reports,
+    lambda head: any(name in head.object for name in ("answer", "responses", "metadata")),
+)

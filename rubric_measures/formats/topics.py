@@ -14,9 +14,20 @@ from rubric_measures.base.entities import Query
 from rubric_measures.base.errors import FormatError, UnknownNameError
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_lines import TextId, read_json_lines, write_json_lines
+from rubric_measures.formats.base import Format
 from rubric_measures.records.models import Record
 
-__all__ = ["TRACK_LIMITS", "Length", "Limit", "Topic", "length_of", "limit_for", "read_topics", "write_topics"]
+__all__ = [
+    "TOPICS",
+    "TRACK_LIMITS",
+    "Length",
+    "Limit",
+    "Topic",
+    "length_of",
+    "limit_for",
+    "read_topics",
+    "write_topics",
+]
 
 Length = Literal["words", "characters"]
 
@@ -146,3 +157,12 @@ def length_of(text: str, unit: Length) -> int:
     (2, 4)
     """
     return len(text.split()) if unit == "words" else len(unicodedata.normalize("NFKC", text))
+
+
+TOPICS = Format(
+    "topics",
+    "topics with titles, problem statements and limits",
+    read_topics,
+    write_topics,
+    lambda head: "request_id" in head.object,
+)

@@ -13,8 +13,10 @@ from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import path_name, read_text
 from rubric_measures.base.json_models import parse_json
+from rubric_measures.formats.bank import BankEntry, bank_entries
+from rubric_measures.formats.base import Format, Head, PathName
 
-__all__ = ["read_tqa"]
+__all__ = ["TQA", "read_tqa"]
 
 _LOG = logging.getLogger("rubric_measures")
 
@@ -88,3 +90,17 @@ def _text(value: Any, keys: tuple[str, ...], name: str, where: str) -> str:
     if not isinstance(found, str):
         raise FormatError("expected text", path=name, field=".".join((where, *keys)))
     return found
+
+
+def _read_entries(path: PathName) -> list[BankEntry]:
+    return bank_entries(read_tqa(path), test_collection="tqa2")
+
+
+def _is_tqa(head: Head) -> bool:
+    if head.goes_on:
+        return '"globalID"' in head.line + head.rest
+    lessons = head.value if isinstance(head.value, list) else []
+    return bool(lessons) and isinstance(lessons[0], dict) and "globalID" in lessons[0]
+
+
+TQA = Format("bank", "TQA lessons with answer keys", _read_entries, recognise=_is_tqa)

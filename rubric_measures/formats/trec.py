@@ -6,18 +6,24 @@ import contextlib
 import io
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, repeat
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, decode_text, open_binary, path_name
 from rubric_measures.base.runs import Qrel, Ranking, Run, make_run
 from rubric_measures.formats._trec_checked import checked_qrels, checked_rankings, columns_of, run_name_of
 from rubric_measures.formats._trec_regular import QueryQrels, regular_qrels, regular_rankings
+from rubric_measures.formats.base import Format, Head, PathName
 from rubric_measures.formats.trec_ids import IdCleaner
 
 __all__ = [
+    "ITEM_QRELS",
+    "JUDGMENTS",
+    "QRELS",
+    "RUN",
     "IdCleaner",
     "Qrel",
     "QueryQrels",
@@ -27,8 +33,10 @@ __all__ = [
     "make_run",
     "map_qrels",
     "map_run",
+    "read_passage_qrels",
     "read_qrels",
     "read_run",
+    "run_file",
     "run_name_of",
     "write_qrels",
     "write_runs",
@@ -181,3 +189,83 @@ def write_runs(path: str | os.PathLike[str], runs: Iterable[Run]) -> None:
                 for rank, (doc_id, score) in enumerate(zip(ranking.doc_ids, ranking.scores, strict=True), 1):
                     stream.write(f"{written} Q0 {clean(doc_id)} {rank} {score!r} {tag}\n")
     clean.say(path_name(path))
+
+
+def read_passage_qrels(path: PathName) -> list[Qrel]:
+    """The rows of a qrels file with one label a document.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: it is no qrels file, or it judges items.
+    """
+    rows = read_qrels(path)
+    if len({row[:2] for row in rows}) < len(rows):
+        raise FormatError("judges items (several lines a document); read it as item-qrels", path=path_name(path))
+    return rows
+
+
+def run_file(folder: Path, run: Run) -> Path:
+    """Where a run is written, when several go into a folder."""
+    return folder / f"{run.run_id}.run"
+
+
+def _write_run_files(path: PathName, runs: Sequence[Run]) -> None:
+    """One file; or one file a run, when `path` is a folder."""
+    if Path(path).is_dir():
+        bad = next((run.run_id for run in runs if "/" in run.run_id or run.run_id in ("", ".", "..")), None)
+        if bad is not None:
+            raise InputError(
+                f"the run {bad!r} cannot name a file; choose one run, and name its file", settings=("run",)
+            )
+        for run in runs:
+            write_runs(run_file(Path(path), run), [run])
+        return
+    if len(runs) > 1:
+        names = ", ".join(run.run_id for run in runs[:4])
+        raise InputError(
+            f"{path_name(path)}: a run file holds one run, not {len(runs)} ({names}, …); choose one, or name a folder",
+            settings=("run",),
+        )
+    write_runs(path, runs)
+
+
+def _columns(head: Head) -> list[str]:
+    """The columns of the first line; none where a single tab says that it is a query and its text."""
+    return [] if head.is_json or head.line.count("\t") == 1 else head.line.split()
+
+
+def _is_run(head: Head) -> bool:
+    columns = _columns(head)
+    return len(columns) in (5, 6) and columns[3].isdecimal()
+
+
+def _is_qrels(head: Head) -> bool:
+    columns = _columns(head)
+    return len(columns) == 4 and columns[3].lstrip("-").isdecimal()
+
+
+def _is_item_qrels(head: Head) -> bool:
+    """Several labels a document, or an item where qrels for passages have 0 or Q0."""
+    if not _is_qrels(head):
+        return False
+    lines = [head.line, *head.rest.split("\n")[:-1]]
+    pairs = [tuple(row[:1] + row[2:3]) for row in map(str.split, lines) if len(row) == 4]
+    return len(set(pairs)) < len(pairs) or _columns(head)[1] not in ("0", "Q0")
+
+
+RUN = Format(
+    "runs",
+    "TREC run; of records, their rankings (several into a folder)",
+    lambda path: [read_run(path)],
+    _write_run_files,
+    _is_run,
+)
+QRELS = Format(
+    "qrels",
+    "a label a passage; of records, what the grades imply",
+    read_passage_qrels,
+    write_qrels,
+    lambda head: _is_qrels(head) and not _is_item_qrels(head),
+)
+ITEM_QRELS = Format("item qrels", "one grade an item (diversity qrels)", read_qrels, write_qrels, _is_item_qrels)
+JUDGMENTS = Format("judgments", "of records, what people said, as qrels", write=write_qrels)

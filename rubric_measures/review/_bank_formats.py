@@ -30,8 +30,8 @@ class MadeBank(NamedTuple):
 
 def bank_formats() -> dict[str, str]:
     """Format -> one line about it: those of `convert` that hold the items of a bank, besides the bank's own."""
-    from rubric_measures.conversion import FORMATS
     from rubric_measures.conversion.bridges import targets_of
+    from rubric_measures.formats import FORMATS
 
     return {
         name: one.description
@@ -54,9 +54,10 @@ def made_banks(entries: Sequence[BankEntry], names: Sequence[str]) -> list[MadeB
         UnknownNameError: no such format of banks.
         InputError: a format cannot hold the bank, naming the format.
     """
-    from rubric_measures.conversion import FORMATS, Options
+    from rubric_measures.conversion import Options
     from rubric_measures.conversion.bridges import bridged
     from rubric_measures.conversion.losses import losses
+    from rubric_measures.formats import FORMATS
 
     known = bank_formats()
     made = []
@@ -75,7 +76,7 @@ def made_banks(entries: Sequence[BankEntry], names: Sequence[str]) -> list[MadeB
 
 def write_banks(folder: Path, banks: Sequence[MadeBank]) -> list[Path]:
     """Writes the banks into a folder; returns the files."""
-    from rubric_measures.conversion import FORMATS
+    from rubric_measures.formats import FORMATS
 
     paths = []
     for bank in banks:

@@ -12,8 +12,9 @@ import pytest
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from rubric_measures.conversion import FORMATS, convert, detect_format
+from rubric_measures.conversion import convert
 from rubric_measures.corpora.collections import load_collection
+from rubric_measures.formats import FORMATS, detect_format
 from rubric_measures.formats.bank import load_bank, read_bank
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.trec import Qrel, read_qrels, read_run
@@ -305,7 +306,7 @@ def test_a_tab_separated_leaderboard_becomes_ragelo_s_ranking(files: Path, capsy
     # Without a header it could be anything; the message says what it was taken for, and how to say otherwise.
     (files / "t.tsv").write_text("x\t990\n")
     assert run(files, "t.tsv", "--to", "ragelo:ranking", "-o", str(files / "r.csv")) == 2
-    assert "told by its content; --from names another format" in capsys.readouterr().err
+    assert "its content told its format (--from)" in capsys.readouterr().err
 
 
 def test_labels_of_records_become_ragelo_s_evaluations(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -615,6 +616,9 @@ def test_grades_in_reports_become_item_qrels(tmp_path: Path, capsys: pytest.Capt
     assert out.read_text().split() == ["7", "7/x", "B", "3"]
     assert "1 entries of evaldata.nugget_grades left out" in capsys.readouterr().err
     assert main(["convert", str(source), "--to", "records", "-o", str(out)]) == 0
-    assert "2 grades of evaldata.nugget_grades left out; --to item-qrels takes them" in capsys.readouterr().err
+    assert (
+        "2 grades of evaldata.nugget_grades left out; the format item-qrels takes them (--to)"
+        in capsys.readouterr().err
+    )
     assert main(["convert", str(plain), "--to", "item-qrels", "-o", str(out)]) == 2
     assert "hold no evaldata.nugget_grades" in capsys.readouterr().err
