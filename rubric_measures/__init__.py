@@ -57,3 +57,4 @@ __all__ = [
 ]
 
 _measures.register_provider()
+_measures.register_plug_ins()

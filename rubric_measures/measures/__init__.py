@@ -1,5 +1,6 @@
 """Measures over grades, one file a family, and the provider that computes them for ir_measures."""
 
+from rubric_measures.measures._plugged import register_plug_ins
 from rubric_measures.measures.context import QueryContext, RankedDocs, Top
 from rubric_measures.measures.cover import RubricCover, nRubricCover
 from rubric_measures.measures.labels import RubricQrels
@@ -38,5 +39,6 @@ __all__ = [
     "min_grade",
     "nRubricCover",
     "register",
+    "register_plug_ins",
     "register_provider",
 ]

@@ -10,6 +10,7 @@ import ir_measures
 from ir_measures.measures.base import Measure
 
 from rubric_measures.base.errors import MeasureError, UnknownNameError
+from rubric_measures.measures._plugged import check_plug_in
 from rubric_measures.measures.delegated import checked_measure
 from rubric_measures.measures.labels import RubricQrels
 from rubric_measures.measures.scoring import is_supported
@@ -29,6 +30,7 @@ def parse_measures(measures: Measures) -> list[Measure]:
     Raises:
         MeasureError: a measure cannot be read, or there is none.
         UnknownNameError: a measure is not known; names near ones.
+        PlugInError: it is a measure of another package that cannot be used.
     """
     given = [measures] if isinstance(measures, str | Measure) else measures
     found: dict[Measure, None] = {}
@@ -45,6 +47,7 @@ def _parsed(measure: str | Measure) -> Measure:
         return checked_measure(ir_measures.parse_measure(measure) if isinstance(measure, str) else measure)
     except NameError:
         name = str(measure).split("(")[0].split("@")[0]
+        check_plug_in(name)
         raise UnknownNameError("measure", name, ir_measures.measures.registry) from None
     except (ValueError, AssertionError) as error:
         raise MeasureError(f"{measure}: {error}") from None
