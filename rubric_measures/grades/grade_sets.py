@@ -147,12 +147,12 @@ class DirectLabels:
 
     Attributes:
         wanted: which graders fit.
-        how: what to do where several fit, for the error.
+        settings: the parameters that choose one where several fit, for the error.
         found: the graders that fit so far, with what each says about its making.
     """
 
     wanted: GradeFilter
-    how: str
+    settings: tuple[str, ...]
     found: dict[GradeSetKey, Mapping[str, Any]] = field(default_factory=dict)
 
     def of(self, query_id: str, passage: GradedPassage) -> DirectGrade | None:
@@ -170,7 +170,8 @@ class DirectLabels:
         if len(fitting) > 1 or len(self.found) > 1:
             raise InputError(
                 f"query {query_id!r}, passage {passage.doc_id!r}: labels of several graders fit, or several of one "
-                f"({graders_of(self.found)}); {self.how}"
+                f"({graders_of(self.found)}); name the prompt, the model or the settings whose labels count",
+                settings=self.settings,
             )
         return fitting[0] if fitting else None
 

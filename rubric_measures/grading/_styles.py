@@ -264,5 +264,7 @@ def make_style(backend: Backend, name: str, settings: GradingSettings) -> Style:
     if prompt.format == "json" and not reads:
         raise InputError(f"prompt {name} is only for {_READERS.get(name, 'backends that say so')}")
     if settings.compat == "nuggetizer" and prompt.parser != "label_list":
-        raise InputError(f"--compat nuggetizer reads lists of labels, and prompt {name} asks for none")
+        raise InputError(
+            f"the nuggetizer's program reads lists of labels, and prompt {name} asks for none", settings=("compat",)
+        )
     return Style(backend, prompt, settings)

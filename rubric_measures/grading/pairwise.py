@@ -68,8 +68,8 @@ def references_of_records(
     Raises:
         InputError: there are direct labels of several prompts, models or settings.
     """
-    how = "name the prompt whose labels count (--label-prompt), or the settings (--label-set)"
-    labels = DirectLabels(GradeFilter(prompt_class=prompt_class, grade_set=grade_set), how)
+    wanted = GradeFilter(prompt_class=prompt_class, grade_set=grade_set)
+    labels = DirectLabels(wanted, ("label_prompt", "label_set"))
     found: dict[str, tuple[Reference, ...]] = {}
     for group in groups:
         references = []

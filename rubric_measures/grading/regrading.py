@@ -378,5 +378,6 @@ def refuse_without_grades(makers: Sequence[AmendingMaker], counts: AmendCounts) 
     others = f"; {counts.other_settings} grade sets were made with other settings" if counts.other_settings else ""
     raise InputError(
         f"the records hold no grades of this bank by {makers[0]._llm['llm']} with {names}{others}: "
-        "--only-changed goes on from grades that are there; leave it out to grade everything"
+        "there is nothing to go on from; grade everything",
+        settings=("only_changed",),
     )

@@ -75,7 +75,7 @@ def _unmarked(item: BankItem) -> BankItem:
 
 
 def _regrade_mark(state: ItemState, earlier: Mapping[str, Any], stale: Collection[tuple[str, str]]) -> dict[str, Any]:
-    """What `grade --only-changed` reads of an edited item: whether it needs new grades, and of which words they hold.
+    """What grading again reads of an edited item: whether it needs new grades, and of which words they hold.
 
     The mark of an earlier review stays while anybody's grades are older: an edit that needs no new grades makes none.
     """

@@ -53,11 +53,12 @@ def check_bind(address: str, allow_remote: bool, names: Iterable[str] = ()) -> f
         return LOCAL_NAMES | {address.lower()} | {name.lower() for name in names}
     if not allow_remote:
         raise InputError(
-            f"{address}: other machines could connect; say --allow-remote if they shall (they then need the token)"
+            f"{address}: other machines could connect; allow it if they shall (they then need the token)",
+            settings=("allow_remote",),
         )
     given = {name.lower() for name in names}
     if address in ANY_ADDRESS and not given:
-        raise InputError(f"{address}: name the host by which people reach this machine with --host-name")
+        raise InputError(f"{address}: name the host by which people reach this machine", settings=("host_name",))
     return LOCAL_NAMES | {address.lower()} | given
 
 

@@ -180,7 +180,8 @@ class ReviewStore:
                 if known != value:
                     raise InputError(
                         f"{self.path}: belongs to a review of another {name} ({known}, not {value}); "
-                        "give that one, or another --state"
+                        "give that one, or another state file",
+                        settings=("state",),
                     )
 
     def events(self) -> list[Event]:

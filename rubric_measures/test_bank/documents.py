@@ -44,7 +44,7 @@ def related_segments(
     Source: Pradeep et al., TREC 2024 RAG, AutoNuggetizer report, section 3: documents judged at least related (1).
     """
     wanted = GradeFilter(llm or None, prompt_class or None, grade_set=grade_set or None)
-    labels = DirectLabels(wanted, "choose one with --prompt-class, --llm or --grade-set")
+    labels = DirectLabels(wanted, ("prompt_class", "llm", "grade_set"))
     found: dict[str, list[SourceSegment]] = {}
     unlabelled = 0
     for group in groups:

@@ -281,13 +281,13 @@ def test_direct_labels_of_several_settings_are_not_mixed(tmp_path: Path) -> None
         ["q2", [passage("q2", "d2", [], None, None, [other | made("bbbb")])]],
     ]
     groups = load_graded(write_lines(tmp_path / "g.jsonl", lines))
-    with pytest.raises(InputError, match=r"Thomas \[aaaa\] by model \(.*Thomas \[bbbb\] by model .*--label-set"):
+    with pytest.raises(InputError, match=r"Thomas \[aaaa\] by model \(.*Thomas \[bbbb\] by model .*the settings"):
         references_of_records(groups)
     assert {query: len(shown) for query, shown in references_of_records(groups, grade_set="aa").items()} == {
         "q1": 1,
         "q2": 0,
     }
-    with pytest.raises(InputError, match="--grade-set"):
+    with pytest.raises(InputError, match="labels of several graders fit"):
         related_segments(groups, by="direct")
     assert [len(found) for found in related_segments(groups, by="direct", grade_set="aa").values()] == [1, 0]
     # As labels of the measures, too.
@@ -311,7 +311,7 @@ def test_documents_shown_while_grading_are_those_of_the_labels_chosen(
     command += ["--prompt", str(tmp_path / "own.toml"), "--model", f"scripted:{tmp_path / 'replies.jsonl'}"]
     command += ["--documents", str(path), "-o", str(tmp_path / "graded.jsonl")]
     assert main(command) == 2
-    assert "name the prompt whose labels count (--label-prompt)" in capsys.readouterr().err
+    assert "whose labels count (--label-prompt, --label-set)" in capsys.readouterr().err
     assert main([*command, "--label-prompt", "Thomas"]) == 2
     assert main([*command, "--label-prompt", "Thomas", "--label-set", "bb"]) == 0
     [entry] = load_graded(tmp_path / "graded.jsonl")[0].passages[0].grades or ()
