@@ -28,6 +28,7 @@ __all__ = [
     "RegradeMark",
     "bank_entries",
     "bank_of_entries",
+    "former_items",
     "item_id_of",
     "load_bank",
     "read_bank",
@@ -230,6 +231,12 @@ class RegradeMark(NamedTuple):
 
     needed: bool
     same_as: frozenset[str]
+
+
+def former_items(entry: BankEntry) -> list[str]:
+    """The ids of items of the query that left the bank, as a review wrote them."""
+    listed: Any = (entry.model_extra or {}).get("former_items")
+    return [str(item_id) for item_id in listed] if isinstance(listed, list) else []
 
 
 def regrade_marks(entries: Iterable[BankEntry]) -> dict[tuple[str, str], RegradeMark]:

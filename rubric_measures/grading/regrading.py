@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.signature import item_content
-from rubric_measures.formats.bank import BankEntry, RegradeMark, regrade_marks
+from rubric_measures.formats.bank import BankEntry, RegradeMark, former_items, regrade_marks
 from rubric_measures.grading._outcomes import Outcome
 from rubric_measures.grading._recording import EntryMaker, shown_together
 from rubric_measures.records.files import (
@@ -23,7 +23,7 @@ from rubric_measures.records.files import (
     kind_of_entry,
     provenance_of,
 )
-from rubric_measures.records.stale_grades import regraded_of
+from rubric_measures.records.stale_grades import regraded_of, stale_in
 
 __all__ = ["AmendCounts", "AmendingMaker", "BankChange", "amend_passage", "refuse_without_grades"]
 
@@ -37,12 +37,12 @@ class BankChange:
     Items that were added, reworded, split or merged have ids that no grade has, so they need no mention here.
 
     Attributes:
-        marked: (query_id, item_id) -> what the item says now, in all words that mean the same, of the items that keep
-            their id and need new grades.
+        edited: query_id -> item_id -> contents, as `TestBank.edited`, of the items that keep their id and need new
+            grades.
         former: (query_id, item_id) of items that were in the bank before.
     """
 
-    marked: Mapping[_Place, frozenset[str]] = field(default_factory=dict)
+    edited: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
     former: frozenset[_Place] = frozenset()
 
     @classmethod
@@ -58,26 +58,17 @@ class BankChange:
             bank: the bank that they make.
             before: the bank that the records were graded with.
         """
-        former: set[_Place] = set()
         entries = list(entries)
-        said = regrade_marks(entries)
-        for entry in entries:
-            listed: Any = (entry.model_extra or {}).get("former_items")
-            former |= (
-                {(entry.query_id, str(item_id)) for item_id in listed or ()} if isinstance(listed, list) else set()
-            )
+        marks = regrade_marks(entries)
+        left = {(entry.query_id, item_id) for entry in entries for item_id in former_items(entry)}
         old = {(item.query_id, item.item_id): item_content(item) for item in before or ()}
         now = {(item.query_id, item.item_id): item_content(item) for item in bank}
-        unsaid = {
-            place: RegradeMark(old[place] != content, frozenset()) for place, content in now.items() if place in old
-        }
-        marks = {**unsaid, **said}
-        marked = {
-            place: marks[place].same_as | {content}
-            for place, content in now.items()
-            if place in marks and marks[place].needed
-        }
-        return cls(marked, frozenset((former | old.keys()) - now.keys()))
+        edited: dict[str, dict[str, frozenset[str]]] = {}
+        for place, content in now.items():
+            mark = marks.get(place) or RegradeMark(old.get(place, content) != content, frozenset())
+            if mark.needed:
+                edited.setdefault(place[0], {})[place[1]] = mark.same_as | {content}
+        return cls(edited, frozenset((left | old.keys()) - now.keys()))
 
 
 @dataclass
@@ -173,19 +164,15 @@ class AmendingMaker(EntryMaker):
 
     def fresh(self, entry: ItemGradeSet, query_id: str, items: Mapping[str, RubricItem]) -> frozenset[str]:
         """The items of the bank whose grades in the entry still hold."""
-        made = provenance_of(entry)
         ids = _ids(entry)
-        regraded = regraded_of(entry)
         # An item whose grading anew failed is still to be graded anew: the next run goes on with it.
-        there = (ids.all & items.keys()) - ((entry.item_status or {}).keys() & regraded.keys() - ids.graded.keys())
-        if made.get("bank") == self.provenance["bank"]:
-            return frozenset(there)
-        return frozenset(
-            item_id
-            for item_id in there
-            if (query_id, item_id) not in self.change.marked
-            or regraded.get(item_id) in self.change.marked[query_id, item_id]
-        )
+        failed = (entry.item_status or {}).keys() & regraded_of(entry).keys() - ids.graded.keys()
+        return (ids.all & items.keys()) - failed - self.stale(entry, query_id, ids.all)
+
+    def stale(self, entry: ItemGradeSet, query_id: str, item_ids: Set[str]) -> set[str]:
+        """Those of some items that the entry graded before they were edited."""
+        edited = self.change.edited.get(query_id, {})
+        return stale_in(entry, item_ids & edited.keys(), edited, str(self.provenance["bank"]))
 
     def _amendable(
         self, entries: Sequence[ItemGradeSet], kind: str, query_id: str, items: Mapping[str, RubricItem]
@@ -353,17 +340,13 @@ def _stale_elsewhere(
     makers: Sequence[AmendingMaker], entries: Iterable[ItemGradeSet], query_id: str, counts: AmendCounts
 ) -> None:
     """Counts grades of changed items that keep their id in grade sets of other graders, and sets of other settings."""
-    change = makers[0].change
     for entry in entries:
         kinds = [(maker, kind) for maker in makers for kind in maker.style.item_kinds]
         if any(maker.belongs(entry, kind) for maker, kind in kinds):
             continue
         counts.other_settings += any(maker.named_alike(entry, kind) for maker, kind in kinds)
-        regraded = regraded_of(entry)
-        for item_id in _ids(entry).graded:
-            contents = change.marked.get((query_id, item_id))
-            if contents is not None and regraded.get(item_id) not in contents:
-                counts.elsewhere[entry.llm] += 1
+        if stale := makers[0].stale(entry, query_id, _ids(entry).graded.keys()):
+            counts.elsewhere[entry.llm] += len(stale)
 
 
 def refuse_without_grades(makers: Sequence[AmendingMaker], counts: AmendCounts) -> None:

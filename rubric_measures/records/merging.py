@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from functools import reduce
+from operator import attrgetter, itemgetter
+from typing import Any, NoReturn, TypeVar
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.signature import canonical_json
@@ -27,6 +29,9 @@ __all__ = ["merge_records"]
 
 _LOG = logging.getLogger("rubric_measures")
 _R = TypeVar("_R", bound=Record)
+_T = TypeVar("_T")
+# Of what an entry speaks (query and run), and what it says.
+_Said = tuple[tuple[str, str], object]
 
 
 def merge_records(parts: Iterable[Iterable[QueryPassages]]) -> list[QueryPassages]:
@@ -147,28 +152,28 @@ class _Merger:
             fields["rankings"] = self.united(one.rankings or [], other.rankings, _place)
         return self.with_unknown(one, other, fields)
 
-    def united(self, one: Sequence[_R], other: Sequence[_R], read: Callable[[_R], _Said]) -> list[_R]:
+    def united(self, one: Sequence[_R], other: Sequence[_R], said: Callable[[_R], _Said]) -> list[_R]:
         """The entries of both lists; what both say is there once, and what one list says twice stays twice.
 
         Several entries of one key are several people's judgments (or a ranking with the passage twice, for its reader
         to refuse). Either list may have more of them than the other, but not each something that the other lacks.
         """
         entries = list(one)
-        free: dict[_Said, list[int]] = {}
-        for place, entry in enumerate(one):
-            free.setdefault(read(entry), []).append(place)
+        free = list(range(len(one)))
         for entry in other:
-            waiting = free.get(read(entry), [])
-            alike = [place for place in waiting if _may_be_one(one[place], entry)]
+            alike = [place for place in free if said(one[place]) == said(entry) and _may_be_one(one[place], entry)]
             if not alike:
                 entries.append(entry)
                 continue
             place = next((place for place in alike if one[place] == entry), alike[0])
-            waiting.remove(place)
+            free.remove(place)
             if one[place] != entry:
                 entries[place] = self.with_unknown(one[place], entry, self.title(one[place], entry))
-        if len(entries) > len(one):
-            self.check_values(list(map(read, one)), list(map(read, other)))
+        for key in dict.fromkeys(said(entry)[0] for entry in entries[len(one) :]):
+            before, after = ([value for known, value in map(said, some) if known == key] for some in (one, other))
+            if not (set(before) <= set(after) or set(after) <= set(before)):
+                what = f"rank and score in {key[1]!r}" if key[1] else "the judgment"
+                self._conflict(what, *(values[0] if len(values) == 1 else values for values in (before, after)))
         return entries
 
     def title(self, one: Record, other: Record) -> dict[str, Any]:
@@ -183,40 +188,20 @@ class _Merger:
             self._conflict("the title of the query (titleQuery)", *said)
         return {"title_query": said[0] if said else one.title_query or other.title_query}
 
-    def check_values(self, one: Sequence[_Said], other: Sequence[_Said]) -> None:
-        """Refuses two lists of which each says something of a key that the other does not."""
-        mine: dict[tuple[str, str], list[object]] = {}
-        theirs: dict[tuple[str, str], list[object]] = {}
-        for said, values in ((one, mine), (other, theirs)):
-            for key, value in said:
-                values.setdefault(key, []).append(value)
-        for key, after in theirs.items():
-            before = mine.get(key, [])
-            if before and not (set(before) <= set(after) or set(after) <= set(before)):
-                what = f"rank and score in {key[1]!r}" if key[1] else "the judgment"
-                self._conflict(what, *(values[0] if len(values) == 1 else values for values in (before, after)))
-
     def item_grades(self, one: Sequence[ItemGradeSet], other: Sequence[ItemGradeSet]) -> list[ItemGradeSet]:
         sets = list(one)
         for entry in other:
             if entry in sets:
                 continue
             # Two sets without a common item may turn out to be parts of one when a third is like both.
-            parts = [known for known in sets if self._belong_together(known, entry)]
-            if not parts:
-                sets.append(entry)
-                continue
-            whole = parts[0]
-            for part in [*parts[1:], entry]:
-                whole = self.grade_set(whole, part)
-            kept = [known for known in sets if not any(known is part for part in parts[1:])]
-            sets = [whole if known is parts[0] else known for known in kept]
+            places = [place for place, known in enumerate(sets) if _belong_together(known, entry)]
+            whole = reduce(self.grade_set, [*(sets[place] for place in places), entry])
+            if places:
+                sets[places[0]] = whole
+                sets = [known for place, known in enumerate(sets) if place not in places[1:]]
+            else:
+                sets.append(whole)
         return sets
-
-    @staticmethod
-    def _belong_together(one: ItemGradeSet, other: ItemGradeSet) -> bool:
-        same_grader = _grader(one) == _grader(other)
-        return same_grader and (one == other or not _items(one).keys().isdisjoint(_items(other)))
 
     def grade_set(self, one: ItemGradeSet, other: ItemGradeSet) -> ItemGradeSet:
         """The union of two sets of one grader over one bank."""
@@ -235,21 +220,13 @@ class _Merger:
             return self.with_unknown(one, other, self.labels(one, other))
         if new and bool(one.self_ratings) != bool(other.self_ratings) and set(mine.values()) != {None}:
             self._conflict(f"what grades by {one.llm} are", *map(_scale, (one, other)))
-        correct, wrong = (
-            [item_id for item_id in before if item_id not in new] + [item_id for item_id in after if item_id in new]
-            for before, after in (
-                (one.correct_answered, other.correct_answered),
-                (one.wrong_answered, other.wrong_answered),
-            )
-        )
-        ratings = [rating for rating in one.self_ratings or () if rating.item_id not in new]
-        ratings += [rating for rating in other.self_ratings or () if rating.item_id in new]
-        taken = new | lost
+        correct = _joined(one.correct_answered, other.correct_answered, new, str)
+        wrong = _joined(one.wrong_answered, other.wrong_answered, new, str)
+        ratings = _joined(one.self_ratings or (), other.self_ratings or (), new, attrgetter("item_id"))
         fields: dict[str, Any] = {
             "correct_answered": correct,
             "wrong_answered": wrong,
-            "answers": [pair for pair in one.answers if pair[0] not in taken]
-            + [pair for pair in other.answers if pair[0] in taken],
+            "answers": _joined(one.answers, other.answers, new | lost, itemgetter(0)),
             "exam_ratio": len(correct) / (len(correct) + len(wrong)) if correct or wrong else 0.0,
         }
         if ratings:
@@ -294,6 +271,11 @@ class _Merger:
 _RANKS = {"truncated": 1, "graded": 2}
 
 
+def _joined(before: Iterable[_T], after: Iterable[_T], taken: Set[str], item_of: Callable[[_T], str]) -> list[_T]:
+    """What `before` says of all items but those taken from `after`, then what that says of these."""
+    return [one for one in before if item_of(one) not in taken] + [one for one in after if item_of(one) in taken]
+
+
 def _failures(one: ItemGradeSet, other: ItemGradeSet, new: Set[str], lost: Set[str]) -> dict[str, Any]:
     """Status and errors of the union of two sets, as fields; `new` items got a grade, `lost` ones failed in `other`."""
     fields: dict[str, Any] = {}
@@ -306,25 +288,23 @@ def _failures(one: ItemGradeSet, other: ItemGradeSet, new: Set[str], lost: Set[s
     return fields
 
 
+def _belong_together(one: ItemGradeSet, other: ItemGradeSet) -> bool:
+    same_grader = _grader(one) == _grader(other)
+    return same_grader and (one == other or not _items(one).keys().isdisjoint(_items(other)))
+
+
 def _may_be_one(one: Record, other: Record) -> bool:
     """Whether two entries of the same content are one; an unknown field may name two assessors who agree."""
     mine, theirs = one.model_extra or {}, other.model_extra or {}
     return isinstance(one, RankingEntry) or all(mine[name] == theirs[name] for name in mine.keys() & theirs.keys())
 
 
-class _Said(NamedTuple):
-    """What an entry says: of what, and what; with who says it, it is one judgment or one place."""
-
-    key: tuple[str, str]
-    value: object
-
-
 def _judgment(one: Judgment) -> _Said:
-    return _Said((one.query_id, ""), one.relevance)
+    return (one.query_id, ""), one.relevance
 
 
 def _place(one: RankingEntry) -> _Said:
-    return _Said((one.query_id, one.method), (one.rank, one.score))
+    return (one.query_id, one.method), (one.rank, one.score)
 
 
 def _label(entry: DirectGrade) -> tuple[bool, int | None]:

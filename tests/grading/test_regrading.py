@@ -318,7 +318,8 @@ def test_a_bank_says_what_its_edits_touched(graded: Path) -> None:
         ("item_retire", {"key": "q2/delta"}),
     )
     change = BankChange.of(read_bank(folder / "bank.jsonl"), load_bank(folder / "bank.jsonl"))
-    assert set(change.marked) == {("q1", "q1/beta")} and change.former == {("q2", "q2/delta")}
+    assert {query_id: set(items) for query_id, items in change.edited.items()} == {"q1": {"q1/beta"}}
+    assert change.former == {("q2", "q2/delta")}
     # A query without items: its grades are taken out, and the passage has none any more.
     new = regrade(folder)
     assert sets(new, 1) == [[]]
