@@ -13,7 +13,7 @@ from rubric_measures.base import startup as _startup
 _startup.begin()
 
 from rubric_measures import measures as _measures
-from rubric_measures.api import load_bank
+from rubric_measures.api import generate, grade, load_bank, tournament
 from rubric_measures.base.entities import Grade, Passage, Preference, Query, RubricItem, TestBank, make_item_id
 from rubric_measures.grades.compiled import Grades
 from rubric_measures.grades.rows import build_grades
@@ -50,10 +50,13 @@ __all__ = [
     "WeightedCover",
     "__version__",
     "build_grades",
+    "generate",
+    "grade",
     "load_bank",
     "make_item_id",
     "nRubricCover",
     "register",
+    "tournament",
 ]
 
 _measures.register_provider()

@@ -4,5 +4,9 @@ One module a topic. What takes time to import is imported inside functions, so t
 """
 
 from rubric_measures.api._banks import load_bank
+from rubric_measures.api._canaries import run_canaries
+from rubric_measures.api._generating import generate
+from rubric_measures.api._grading import grade
+from rubric_measures.api._tournaments import tournament
 
-__all__ = ["load_bank"]
+__all__ = ["generate", "grade", "load_bank", "run_canaries", "tournament"]

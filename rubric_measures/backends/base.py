@@ -12,7 +12,7 @@ from typing import Literal, Protocol, runtime_checkable
 from rubric_measures.base.messages import Message
 from rubric_measures.base.signature import canonical_json
 
-__all__ = ["ATTEMPT_STEP", "Backend", "Message", "Reply", "ReplyStatus", "Request"]
+__all__ = ["ATTEMPT_STEP", "Backend", "Message", "Reply", "ReplyStatus", "Request", "llm_name"]
 
 # Further draws of a replicate whose reply cannot be read are numbered apart, so that none reads that reply.
 ATTEMPT_STEP = 1000
@@ -146,3 +146,19 @@ class Backend(Protocol):
     def context_tokens(self) -> int | None:
         """How many tokens prompt and reply may have together; None when unlimited or unknown."""
         ...
+
+
+def llm_name(model: str) -> str:
+    """The name of a model as the records have it: `google/flan-t5-large`, as the Rubric workbench writes it.
+
+    Revision and endpoint are left out here; the record's provenance has them.
+
+    >>> llm_name("hf:google/flan-t5-large@main"), llm_name("openai:gpt-4o@https://host/v1"), llm_name("lexical:1")
+    ('google/flan-t5-large', 'gpt-4o', 'lexical:1')
+    """
+    kind, _, name = model.partition(":")
+    if kind == "openai":
+        return name.split("@http")[0]
+    if kind == "hf":
+        return name.rpartition("@")[0] or name
+    return model.split("#", maxsplit=1)[0]

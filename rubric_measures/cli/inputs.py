@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.files import followed, open_binary, peek_head
+from rubric_measures.base.files import open_binary, peek_head
 from rubric_measures.base.signature import describe
+from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
 from rubric_measures.grades.compiled import BANK_DOC, Grades
 from rubric_measures.grades.failed_grades import OnFailed, check_on_failed
 from rubric_measures.grades.rows import build_grades, read_grades
@@ -105,47 +105,6 @@ def chosen_places(options: argparse.Namespace) -> int:
     return -1 if options.output_format in ("json", "jsonl") else 4
 
 
-def keep_inputs(output: str | None, *inputs: str | None) -> None:
-    """Refuses an output that would replace one of the files it is made of; of a collection, one of its files.
-
-    Raises:
-        InputError: it would.
-    """
-    for path in inputs:
-        if path and output and _would_replace(output, path):
-            raise InputError(f"{output}: is read here, and would be replaced; name another output")
-
-
-def keep_apart(**outputs: str | None) -> None:
-    """Refuses two outputs of a command that are one file.
-
-    Args:
-        outputs: their names, by what they hold.
-
-    Raises:
-        InputError: two of them are one.
-    """
-    for (what, output), (other, also) in itertools.combinations(outputs.items(), 2):
-        if output and also and (output == also == "-" or _would_replace(output, also)):
-            raise InputError(f"{also}: is the name of the {what} and of the {other}; name another one")
-
-
-def keep_cache(cache: str | None, *files: str | None) -> None:
-    """Refuses a reply cache where a command reads or writes something else; the files beside it belong to it.
-
-    Args:
-        cache: its file; None or nothing for none.
-        files: what else the command reads and writes.
-
-    Raises:
-        InputError: one of them is a file of the cache: its replies would be lost, or the file.
-    """
-    for ending in ("", "-wal", "-shm", "-journal") if cache and cache != ":memory:" else ():
-        for path in files:
-            if path and _would_replace(f"{cache}{ending}", path):
-                raise InputError(f"{path}: is a file of the reply cache, too; name another, or another --cache")
-
-
 def keep_inputs_of(options: argparse.Namespace, *inputs: str | None) -> None:
     """`keep_inputs` for --output and --plot, which must not be one file either.
 
@@ -155,27 +114,6 @@ def keep_inputs_of(options: argparse.Namespace, *inputs: str | None) -> None:
     keep_inputs(options.output, *inputs)
     keep_inputs(options.plot, *inputs)
     keep_apart(output=options.output, plot=options.plot)
-
-
-def _would_replace(output: str, path: str) -> bool:
-    """Whether writing a file would replace another one, or a file of a collection."""
-    return "-" not in (output, path) and any(_is_same(Path(output), file) for file in _files_of(path, output))
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    return followed(one).resolve() == followed(other).resolve() or (
-        one.is_file() and other.is_file() and one.samefile(other)
-    )
-
-
-def _files_of(source: str, output: str) -> list[Path]:
-    """What an input is read from; collections are looked into where the output is there, so that it can be lost."""
-    path = Path(source)
-    if path.is_file() or not Path(output).is_file() or not (path.is_dir() or source.startswith("rubric-measures/")):
-        return [path]
-    from rubric_measures.corpora.collections import files_of
-
-    return files_of(source)
 
 
 def bank_of(options: argparse.Namespace) -> TestBank | None:

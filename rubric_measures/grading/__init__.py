@@ -5,24 +5,22 @@ from rubric_measures.grading._manifest import make_manifest, write_manifest
 from rubric_measures.grading._reproducing import Shown, shown_for_grade
 from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.grading._spec import load_grader
-from rubric_measures.grading.estimate import Estimate, Price, estimate, load_prices, price_of
+from rubric_measures.grading.estimate import Estimate, GradingPlan, estimate
 from rubric_measures.grading.regrading import BankChange
 
 __all__ = [
     "BankChange",
     "Estimate",
     "Grader",
+    "GradingPlan",
     "GradingReport",
     "GradingSettings",
     "GradingTask",
-    "Price",
     "Shown",
     "default_prompts",
     "estimate",
     "load_grader",
-    "load_prices",
     "make_manifest",
-    "price_of",
     "shown_for_grade",
     "write_manifest",
 ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from rubric_measures.backends.base import Backend
+from rubric_measures.backends.base import Backend, llm_name
 from rubric_measures.base.entities import ItemKind, RubricItem
 from rubric_measures.base.signature import Signature
 from rubric_measures.grading._outcomes import Outcome
@@ -25,29 +25,13 @@ from rubric_measures.records.files import (
     provenance_of,
 )
 
-__all__ = ["EntryMaker", "described", "llm_name", "shown_together"]
+__all__ = ["EntryMaker", "described", "shown_together"]
 
 
 @functools.lru_cache(maxsize=4096)
 def _rating(field: str, item_id: str, grade: int) -> SelfRating:
     """A rating; frozen, so that the passages of a query share the few that there are."""
     return SelfRating(**{field: item_id}, self_rating=grade)
-
-
-def llm_name(model: str) -> str:
-    """The name of a model as the records have it: `google/flan-t5-large`, as the Rubric workbench writes it.
-
-    Revision and endpoint are left out here; the record's provenance has them.
-
-    >>> llm_name("hf:google/flan-t5-large@main"), llm_name("openai:gpt-4o@https://host/v1"), llm_name("lexical:1")
-    ('google/flan-t5-large', 'gpt-4o', 'lexical:1')
-    """
-    kind, _, name = model.partition(":")
-    if kind == "openai":
-        return name.split("@http")[0]
-    if kind == "hf":
-        return name.rpartition("@")[0] or name
-    return model.split("#", maxsplit=1)[0]
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,11 @@ class GradingReport:
         return sum(self.statuses.values(), Counter())
 
     @property
+    def is_complete(self) -> bool:
+        """Whether all that was asked for is there: no grade is missing, and no limit ended the run."""
+        return not self.run.limit and not any(self.ungraded.values())
+
+    @property
     def unparsed_retries(self) -> int:
         """The calls that drew replies again which could not be read; a call that several grades share is one."""
         return self.run.redrawn

@@ -3,95 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from rubric_measures.backends.base import Reply, Request
 from rubric_measures.backends.counting import CountingBackend
 from rubric_measures.base.entities import TestBank
-from rubric_measures.base.errors import FormatError
-from rubric_measures.base.files import path_name, read_text
-from rubric_measures.base.json_models import parse_json
 from rubric_measures.grading._grader import Grader, GradingReport, default_prompts
-from rubric_measures.grading._recording import llm_name
 from rubric_measures.records.files import QueryPassages
 from rubric_measures.runners import LocalRunner
+from rubric_measures.runners.prices import Price
 
-__all__ = ["Estimate", "Price", "estimate", "load_prices", "price_of"]
-
-
-# The most tokens that a chat template puts around a message.
-_FRAME = 16
-
-
-@dataclass(frozen=True)
-class Price:
-    """What a model costs, in the user's currency for a million tokens."""
-
-    input: float
-    output: float
-
-    def of(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """The cost of so many tokens.
-
-        >>> Price(2.5, 10).of(1_000_000, 100_000)
-        3.5
-        """
-        return (prompt_tokens * self.input + completion_tokens * self.output) / 1e6
-
-    def of_reply(self, reply: Reply) -> float:
-        """The cost of one reply, by the tokens that it reports."""
-        return self.of(reply.prompt_tokens, reply.completion_tokens)
-
-    def most_of(self, request: Request) -> float:
-        """The most that a request can cost, whatever the tokenizer; infinity when its reply has no longest length.
-
-        Of a text there are at most as many tokens as it has bytes (UTF-8), and a frame for each message.
-
-        >>> from rubric_measures.backends.base import Message
-        >>> Price(1e6, 1e6).most_of(Request("m", (Message("user", "ä?"),), {"max_tokens": 5}))
-        24.0
-        """
-        longest = request.options.get("max_tokens")
-        if not isinstance(longest, int):
-            return math.inf
-        shown = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
-        return self.of(shown + _FRAME * len(request.messages), longest)
-
-
-def load_prices(path: str | os.PathLike[str]) -> dict[str, Price]:
-    """Reads a price table: JSON, `{"gpt-4o": {"input": 2.5, "output": 10}, …}`, for a million tokens.
-
-    Raises:
-        InputError: the file cannot be opened.
-        FormatError: it is no such object.
-    """
-    name = path_name(path)
-    table = parse_json(read_text(path), path=name)
-    if not isinstance(table, dict):
-        raise FormatError('expected an object {"model": {"input": …, "output": …}}', path=name)
-    return {model: _price(entry, name, model) for model, entry in table.items()}
-
-
-def _price(entry: Any, path: str, model: str) -> Price:
-    fields = entry if isinstance(entry, dict) else {}
-    values: list[Any] = [fields.get("input"), fields.get("output")]
-    if not all(type(value) in (int, float) and 0 <= value < math.inf for value in values):
-        problem = "expected the prices input and output, numbers that are not negative"
-        raise FormatError(problem, path=path, field=model)
-    return Price(float(values[0]), float(values[1]))
-
-
-def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
-    """The price of a model by its canonical name, its name in the records, or the name with its kind; None: unknown."""
-    kind = model.partition(":")[0]
-    for name in (model, llm_name(model), f"{kind}:{llm_name(model)}"):
-        if name in prices:
-            return prices[name]
-    return None
+__all__ = ["Estimate", "GradingPlan", "estimate"]
 
 
 @dataclass(frozen=True)
@@ -130,12 +52,55 @@ class Estimate:
         return 1 - self.calls / requests if requests else 1.0
 
 
+class GradingPlan(tuple[Estimate, ...]):
+    """What grading would need, prompt by prompt; as text, a table with tabs between its columns."""
+
+    __slots__ = ()
+
+    @property
+    def calls(self) -> int:
+        """The calls of all prompts."""
+        return sum(row.calls for row in self)
+
+    @property
+    def cost(self) -> float | None:
+        """What they cost, with replies as long as they may be; None when the price is unknown."""
+        return _total([row.cost for row in self])
+
+    @property
+    def cost_at_most(self) -> float | None:
+        """The cost of all that may be called; None when the price is unknown."""
+        return _total([row.cost_at_most for row in self])
+
+    def __str__(self) -> str:
+        columns = "prompt calls cached shared cached_share kept prompt_tokens completion_tokens_at_most checks_at_most"
+        lines: list[list[object]] = [[*columns.split(), "cost_of_calls", "cost_at_most"]]
+        for row in self:
+            counts = (row.calls, row.cached, row.shared, f"{row.cached_share:.3f}", row.kept, row.prompt_tokens)
+            costs = (_money(row.cost), _money(row.cost_at_most))
+            lines.append([row.prompt_class, *counts, row.completion_tokens, row.checks, *costs])
+        if len(self) > 1:
+            lines.append(["all", self.calls, *[""] * 7, _money(self.cost), _money(self.cost_at_most)])
+        return "\n".join("\t".join(map(str, line)) for line in lines)
+
+    __repr__ = __str__
+
+
+def _total(costs: Sequence[float | None]) -> float | None:
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if len(known) == len(costs) else None
+
+
+def _money(cost: float | None) -> str:
+    return "unknown" if cost is None else f"{cost:.4f}"
+
+
 def estimate(
     grader: Grader,
     read: Callable[[], Iterable[QueryPassages]],
     bank: TestBank,
     price: Price | None = None,
-) -> list[Estimate]:
+) -> GradingPlan:
     """What grading would need, prompt by prompt; makes no call and changes no file.
 
     Args:
@@ -175,4 +140,4 @@ def estimate(
                 None if price is None else price.of(*most),
             )
         )
-    return found
+    return GradingPlan(found)

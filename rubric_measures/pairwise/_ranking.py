@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rubric_measures.base.entities import Preference
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.extras import require
 from rubric_measures.base.signature import Signature, content_hash
 from rubric_measures.leaderboards.scoring import Cell, Leaderboard, collect_cells
 from rubric_measures.pairwise._bradley_terry import components, fit_strengths, resampled_points
@@ -17,6 +19,7 @@ from rubric_measures.pairwise._games import Games, PositionBias, WinTable, gathe
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas
     from numpy.typing import NDArray
 
     FloatArray = NDArray[np.float64]
@@ -95,7 +98,7 @@ class Rating:
         return self.wins + self.ties + self.losses
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tournament:
     """The result of a tournament.
 
@@ -134,6 +137,26 @@ class Tournament:
     def is_complete(self) -> bool:
         """Whether every game has a verdict and all agents can be compared."""
         return not self.undecided and len(self.separate) == 1
+
+    def __repr__(self) -> str:
+        sizes = f"{len(self.ratings)} agents, {self.games} games of {self.queries} queries"
+        lacking = f", {sum(self.undecided.values())} without a verdict" if self.undecided else ""
+        return f"Tournament({sizes}{lacking}; first {self.ratings[0].agent})"
+
+    def __str__(self) -> str:
+        from rubric_measures.pairwise._output import render
+
+        return render(self)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """A row an agent, best first: `rating` with the ends of its interval `low` and `high`, games won and lost, ….
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        rows = [dataclasses.asdict(one) for one in self.ratings]
+        frame: pandas.DataFrame = require("pandas", "pandas").DataFrame(rows).set_index("agent")
+        return frame
 
     def leaderboard(self) -> Leaderboard:
         """The ratings as a leaderboard: `BradleyTerry` (with standard error), `Elo`, and `WinRate` with its queries.

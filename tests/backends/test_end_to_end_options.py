@@ -141,7 +141,7 @@ def test_long_passages_are_chunked_cut_or_refused_and_the_question_is_whole(
         assert main([*command, "--long-passages", "refuse", "-o", str(tmp_path / "refuse.jsonl")]) == 1
         said = capsys.readouterr().err
         shown = prompts_of(server)
-    assert "1 of 2 are not graded: 1 refused; passages that are too long are graded with --long-passages" in said
+    assert "1 of 2 are not graded: 1 refused; passages that are too long are graded where long_passages is" in said
     assert "run again" not in said
     assert re.search(r"refused: the passage is too long: \d+ tokens, room for \d+ \(1\)", said)
     # Whatever became of the passage, the question was whole, and nothing was longer than the model takes.
@@ -236,7 +236,7 @@ def test_costs_are_known_before_and_unknown_ones_said(tmp_path: Path, capsys: py
         capsys.readouterr()
         assert (planned()["calls"], planned()["cached"]) == ("1", "1")
         assert main([*command, "--max-cost", "1"]) == 2
-        assert "--max-cost needs a price" in capsys.readouterr().err
+        assert "a limit on the cost needs a price" in capsys.readouterr().err
         # One call costs 11 / 1000 + 3 / 100 = 0.041.
         more = ["--prices", str(prices), "--cache", str(tmp_path / "other")]
         assert main([*command, *more, "--max-cost", "0.05"]) == 1

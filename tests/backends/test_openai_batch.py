@@ -12,8 +12,8 @@ import pytest
 from rubric_measures.backends import Message, Reply, Request
 from rubric_measures.backends.openai._backend import OpenAICompatible
 from rubric_measures.base.errors import BackendError, FormatError, InputError
-from rubric_measures.grading import Price
 from rubric_measures.runners import Job, LocalRunner, RunStats
+from rubric_measures.runners.prices import Price
 from tests.fault_server import Running, running
 
 openai = pytest.importorskip("openai")

@@ -38,7 +38,7 @@ def test_a_bank_of_questions(tmp_path: Path, queries: str, capsys: pytest.Captur
     errors = capsys.readouterr().err
     assert "1 generated questions left out: the same text was there already" in errors
     assert "query q2, query: no list of texts in the reply" in errors
-    assert "a higher --retries" in errors
+    assert "drawn again with more retries (--retries)" in errors
     assert [item.text for item in load_bank(output)] == ["Which leaf?", "How hot?"]
     (entry,) = read_bank(output)
     assert (entry.test_collection, entry.query_text) == ("demo", "how is tea made")
@@ -85,7 +85,7 @@ def test_costs_before_and_while_spending(tmp_path: Path, queries: str, capsys: p
     assert "the limit of 0.3 on the cost was reached" in capsys.readouterr().err
     assert main([*command, "--prices", str(prices), "--max-cost", "0.5"]) == 0
     assert main([*command, "--max-cost", "1"]) == 2
-    assert "--max-cost needs a price" in capsys.readouterr().err
+    assert "a limit on the cost needs a price" in capsys.readouterr().err
 
 
 def test_lists_that_were_cut_say_what_helps(tmp_path: Path, queries: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,7 +102,7 @@ def test_lists_that_were_cut_say_what_helps(tmp_path: Path, queries: str, capsys
         errors = capsys.readouterr().err
         assert calls in errors
         assert "query q1, query: truncated: cut" in errors
-        assert "replies that were cut need a higher --max-tokens" in errors
+        assert "replies that were cut need a higher max_tokens (--max-tokens)" in errors
         assert "--retries" not in errors
 
 
@@ -148,7 +148,7 @@ def test_nuggets_from_documents(tmp_path: Path, queries: str, capsys: pytest.Cap
     assert main([*command, "-o", output]) == 1
     said = capsys.readouterr().err
     assert "query q2, documents: none is related to it" in said
-    assert "the bank has 1 of 2 queries; `grade` takes passages of these with --queries q1" in said
+    assert "the bank has 1 of 2 queries; only passages of these can be graded: q1" in said
     items = list(load_bank(output))
     assert [(item.text, item.importance, item.kind) for item in items] == [
         ("boil water", "vital", "nugget"),
@@ -216,13 +216,19 @@ def test_synthetic_queries_by_quota(tmp_path: Path, capsys: pytest.CaptureFixtur
     [
         (["--model", "scripted:x"], "name the queries"),
         (["--model", "lexical", "QUERIES"], "the lexical grader cannot write"),
-        (["--model", "scripted:x", "QUERIES", "--quota", "a=1"], "--quota would have no effect"),
-        (["--model", "scripted:x", "QUERIES", "--from-documents", "x"], "add --target nuggets"),
-        (["--model", "scripted:x", "QUERIES", "--qrels", "x", "--target", "nuggets"], "--qrels would have no effect"),
-        (["--model", "scripted:x", "--target", "queries"], "needs --passages and --examples"),
+        (
+            ["--model", "scripted:x", "QUERIES", "--quota", "a=1"],
+            "no effect here; leave it out (--quota)",
+        ),
+        (["--model", "scripted:x", "QUERIES", "--from-documents", "x"], "(--from-documents, --target)"),
+        (["--model", "scripted:x", "QUERIES", "--qrels", "x", "--target", "nuggets"], "qrels would have no effect"),
+        (["--model", "scripted:x", "--target", "queries"], "need passages and examples"),
         (["--model", "a:x", "--model", "b:y", "QUERIES"], "several models"),
-        (["--model", "scripted:x", "QUERIES", "--cache-only"], "--cache-only needs --cache"),
-        (["--model", "scripted:x", "QUERIES", "--limit", "0"], "--limit must be at least 1"),
+        (
+            ["--model", "scripted:x", "QUERIES", "--cache-only"],
+            "needs a cache, or an output file",
+        ),
+        (["--model", "scripted:x", "QUERIES", "--limit", "0"], "limit must be at least 1 (--limit)"),
         (["--model", "MODEL", "QUERIES", "--style", "car"], "query 'q1' has no facets"),
     ],
 )
@@ -272,7 +278,7 @@ def test_nuggets_from_requests_take_the_published_number_of_calls(
     command = ["generate", str(tmp_path / "queries.tsv"), "--target", "nuggets", "--from-documents", str(path)]
     command += ["--model", model, "-o", str(output), "--cache", str(cache)]
     assert main(command) == 2
-    assert "--by all" in capsys.readouterr().err
+    assert "take all, or name judgments (--by, --qrels)" in capsys.readouterr().err
     assert main([*command, "--by", "all"]) == 1
     said = capsys.readouterr().err
     assert "query q1, create 2/3: " in said and "the list stays as it was" in said

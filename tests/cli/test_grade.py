@@ -201,7 +201,7 @@ def test_beside_standard_output_the_manifest_lies_where_it_is_wished(
 ) -> None:
     passages, bank = write_inputs(tmp_path)
     lost = (
-        "the records go to standard output; nothing keeps what made the grades (--manifest), nor the replies (--cache)"
+        "the records go to standard output; nothing keeps what made the grades, nor the replies (--manifest, --cache)"
     )
     assert main(arguments(passages, bank, "-")) == 0
     printed = capsys.readouterr()
@@ -300,7 +300,7 @@ def test_cut_replies_say_what_helps(tmp_path: Path, capsys: pytest.CaptureFixtur
     passages, bank = write_inputs(tmp_path)
     model = table(tmp_path / "t.jsonl", {"reply": "the", "status": "truncated"})
     assert main(arguments(passages, bank, tmp_path / "o.jsonl", "--prompt", RATING, model=model)) == 1
-    assert "24 truncated; replies that were cut need a higher --max-tokens" in capsys.readouterr().err
+    assert "24 truncated; replies that were cut need a higher max_tokens (--max-tokens)" in capsys.readouterr().err
 
 
 def test_cut_replies_are_paid_for_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -393,10 +393,10 @@ def test_exported_replies_are_replayed(tmp_path: Path) -> None:
     ("more", "expected"),
     [
         (["--queries", "q7"], "unknown query 'q7'"),
-        (["--queries", ","], "--queries must name a query"),
+        (["--queries", ","], "name a query at least, and a limit of at least 1 (--queries, --limit)"),
         (["--limit", "0"], "--limit"),
         (["--replicates", "3"], "--temperature"),
-        (["--max-cost", "3"], "--max-cost needs a price"),
+        (["--max-cost", "3"], "a limit on the cost needs a price"),
         (["--prices", "nosuch.json"], "rubric_measures: nosuch.json: cannot be read (No such file or directory)\n"),
         (["--option", "x"], "NAME=VALUE"),
         (["--option", "x=[1, NaN]"], "no number"),
@@ -405,8 +405,8 @@ def test_exported_replies_are_replayed(tmp_path: Path) -> None:
         (["--prompt", "Thoma"], "did you mean Thomas"),
         (["--prompt", "Thomas"], "LexicalCoverage"),
         (["--cache", "/dev/null/x"], "folder does not exist"),
-        (["--actors", "2"], "--actors has no effect without --runner ray"),
-        (["--ray-address", "auto"], "--ray-address has no effect without --runner ray"),
+        (["--actors", "2"], "actors has no effect without the runner ray; leave it out (--actors, --runner)"),
+        (["--ray-address", "auto"], "ray_address has no effect without the runner ray"),
     ],
 )
 def test_wrong_options_are_one_line_and_code_2(

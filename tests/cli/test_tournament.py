@@ -157,8 +157,14 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 BAD = {
     "nothing": ([], "name the games"),
-    "not all": (["--model", "lexical", "--answers", "a.jsonl"], "playing games needs --queries, --save"),
-    "without effect": (["{games}", "--one-order", "--save", "x"], "--save, --one-order would have no effect"),
+    "not all": (
+        ["--model", "lexical", "--answers", "a.jsonl"],
+        "needs queries, save (--queries, --save)",
+    ),
+    "without effect": (
+        ["{games}", "--one-order", "--save", "x"],
+        "save, one_order would have no effect",
+    ),
     "no file": (["none.jsonl"], "none.jsonl: cannot be read"),
     "agent": (["{games}", "--agents", "x,w"], "unknown agent 'w'"),
     "itself": (["{itself}"], "itself.jsonl:1: query 'q': agent 'x' plays against itself"),

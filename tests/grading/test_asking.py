@@ -97,7 +97,7 @@ def test_a_base_model_is_not_graded_by_what_it_makes_up(tmp_path: Path) -> None:
 def test_replies_that_end_before_they_begin_name_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     passages, bank = write_passages(tmp_path, sun="about the sun"), write_items(tmp_path, "How long?")
     command = ["grade", passages, "--bank", bank, "--prompt", "FagB_few", "--cache", str(tmp_path / "c.sqlite")]
-    advice = "a model that begins its reply with an empty line needs --option stop=null"
+    advice = "a model that begins its reply with an empty line needs the option stop=null"
     with model(tmp_path, says("\n\nYes", "Respond with 'Yes' or 'No'")) as server:
         command += endpoint(server, api="completions")
         assert main([*command, "-o", str(tmp_path / "o.jsonl")]) == 1

@@ -301,8 +301,8 @@ def test_what_makes_no_sense_is_refused(graded: Path, capsys: pytest.CaptureFixt
     command = ["grade", str(graded), "--model", f"scripted:{folder / 'model.jsonl'}", "-o", str(folder / "x.jsonl")]
     bank = ["--bank", str(folder / "bank.jsonl")]
     for more, why in (
-        (["--old-bank", "b", *bank], "add --only-changed"),
-        (["--only-changed", "--query-texts", str(folder / "q.tsv"), "--prompt", "Thomas"], "name it with --bank"),
+        (["--old-bank", "b", *bank], "(--old-bank, --only-changed)"),
+        (["--only-changed", "--query-texts", str(folder / "q.tsv"), "--prompt", "Thomas"], "(--only-changed, --bank)"),
         (["--only-changed", "--prompt", "Thomas", *bank], "labels passages without items"),
     ):
         assert main([*command, *more]) == 2

@@ -135,9 +135,9 @@ def test_failures_and_missing_options(
     rows = run(capsys, passages, "--bank", bank, "--model", model, code=1)
     assert {(row["rate"], row["reasons"]["rate"]) for row in rows} == {(None, "no grade")}
     assert main(["verify", passages, "--canary", "--bank", bank]) == 2
-    assert "add --model and --bank" in capsys.readouterr().err
+    assert "needs the grader and the items (--model, --bank)" in capsys.readouterr().err
     assert main(["verify", passages, "--model", "lexical"]) == 2
-    assert "add --canary" in capsys.readouterr().err
+    assert "(--model, --canary)" in capsys.readouterr().err
 
 
 def test_a_dry_run_counts_and_asks_nothing(
@@ -175,7 +175,7 @@ def test_limits_stop_the_run_and_keep_what_is_done(
     output, cache = tmp_path / "report.jsonl", ["--cache", str(tmp_path / "cache.sqlite")]
     assert main([*common, "--max-calls", "3", "--output", str(output)]) == 1
     said = capsys.readouterr().err
-    assert "the limit of 3 calls was reached" in said and "name a --cache to go on later" in said
+    assert "the limit of 3 calls was reached" in said and "name a cache to go on later (--cache)" in said
     # What was made is reported; what was not asked counts neither way.
     assert "20 canary grades failed: they count neither way" in said
     assert "canaries" in {json.loads(line)["report"] for line in output.read_text().splitlines()}
@@ -199,7 +199,7 @@ def test_limits_stop_the_run_and_keep_what_is_done(
         ("--verify-grading", "holds no grades that pass the filter"),
         ("--item-statistics", "holds no grades that pass the filter"),
         ("--grader-statistics", "holds no grades that pass the filter"),
-        ("--plot=x.svg", "add --item-statistics"),
+        ("--plot=x.svg", "(--plot, --item-statistics)"),
     ],
 )
 def test_reports_that_cannot_be_made_stop_the_suite_before_a_call(

@@ -146,7 +146,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert (items["q1/d"]["covered"], items["q2/a"]["covered"]) == ("not graded", "always")
     assert {row["report"] for row in rows} == {"items", "bank-stability"}
     assert main(["verify", str(graded), "--plot", "x.png"]) == 2
-    assert "add --item-statistics" in capsys.readouterr().err
+    assert "(--plot, --item-statistics)" in capsys.readouterr().err
 
 
 def test_the_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -199,7 +199,7 @@ def test_run_files_make_the_leaderboard(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["verify", graded, "--item-statistics", "--run", runs[2]]) == 2
     assert "none of the 1 runs" in capsys.readouterr().err
     assert main(["verify", graded, "--run", runs[0]]) == 2
-    assert "add --item-statistics" in capsys.readouterr().err
+    assert "(--run, --item-statistics)" in capsys.readouterr().err
 
 
 def test_queries_of_the_bank_without_passages_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

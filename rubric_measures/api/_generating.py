@@ -1,0 +1,493 @@
+"""Making test banks and queries: queries to questions or nuggets, documents to nuggets, passages to queries."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import logging
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from rubric_measures.base.entities import TestBank
+from rubric_measures.base.errors import GradingError, InputError
+
+if TYPE_CHECKING:
+    from rubric_measures.prompts import Prompt
+    from rubric_measures.records.files import QueryPassages
+    from rubric_measures.runners.models import CallSettings, Model
+    from rubric_measures.runners.progress import Progress
+    from rubric_measures.test_bank.calls import Caller, Failure
+    from rubric_measures.test_bank.generation import BankQuery
+    from rubric_measures.test_bank.synthetic_queries import SyntheticQuery
+
+__all__ = ["CallPlan", "Generated", "generate"]
+
+_LOG = logging.getLogger("rubric_measures")
+_File = str | os.PathLike[str]
+# Failures that are listed one by one.
+_SHOWN = 20
+
+
+class CallPlan(NamedTuple):
+    """What a dry run counted for one model; `cost` is of replies as long as they may be, None where it is unknown."""
+
+    model: str
+    calls: int
+    cached: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+
+
+@dataclass(frozen=True, repr=False)
+class Generated:
+    """What was made.
+
+    Attributes:
+        bank: the test bank; without items where queries were asked for, or in a dry run.
+        queries: the synthetic queries.
+        failures: calls that led to nothing.
+        missing: model -> queries that its quota asked for and that it did not write.
+        plan: of a dry run, what each model would be asked.
+    """
+
+    bank: TestBank
+    queries: tuple[SyntheticQuery, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    missing: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    plan: tuple[CallPlan, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all that was asked for is there."""
+        return not self.failures and not self.missing
+
+    def __repr__(self) -> str:
+        if self.plan:
+            return f"Generated(dry run: {', '.join(f'{one.calls} calls of {one.model}' for one in self.plan)})"
+        made = f"{len(self.queries)} queries" if self.queries else repr(self.bank)
+        return f"Generated({made}{f', {len(self.failures)} failures' if self.failures else ''})"
+
+
+def generate(
+    queries: str | os.PathLike[str] | Mapping[str, str] | None = None,
+    *,
+    model: str | Sequence[str],
+    target: Literal["questions", "nuggets", "queries"] = "questions",
+    output: _File | None = None,
+    limit: int | None = None,
+    style: Literal["auto", "dl", "car"] = "auto",
+    test_collection: str = "",
+    from_documents: _File | None = None,
+    by: Literal["judgments", "direct", "all"] = "judgments",
+    qrels: _File | None = None,
+    level: int = 1,
+    llm: str = "",
+    prompt_class: str = "",
+    grade_set: str = "",
+    max_documents: int | None = None,
+    max_nuggets: int = 30,
+    keep: int = 20,
+    over_generate: bool = False,
+    passages: _File | None = None,
+    examples: _File | Sequence[str] | None = None,
+    passage_tokens: int = 2000,
+    max_questions: int = 10,
+    sample_passages: int | None = None,
+    quota: Mapping[str, int] | None = None,
+    seed: int = 0,
+    base_url: str | Sequence[str] | None = None,
+    model_option: Mapping[str, Any] | None = None,
+    temperature: float = 0.0,
+    max_tokens: int = 2048,
+    option: Mapping[str, Any] | None = None,
+    cache: _File | None = None,
+    cache_only: bool = False,
+    prices: _File | None = None,
+    max_calls: int | None = None,
+    max_cost: float | None = None,
+    retries: int = 1,
+    dry_run: bool = False,
+    progress: Progress = False,
+) -> Generated:
+    """Lets a model write a test bank for queries, or synthetic queries for passages.
+
+    A call that led to nothing is in `failures` of the result; the rest is made all the same. With a cache, the same
+    call of this function asks only what is missing.
+
+    Args:
+        queries: query -> text, a file (JSON, JSON lines, TSV), or an ir_datasets id.
+        model: `hf:NAME`, `openai:NAME` or `scripted:FILE`; several for synthetic queries.
+        target: what to make.
+        output: the file to write; the cache lies beside it, if nothing else is said.
+        limit: only the first so many queries (or long passages).
+        style: the published prompt (`auto`: `car` for facets).
+        test_collection: the collection's name, kept in the bank's file.
+        from_documents: nuggets from these passages: records, or nuggetizer's requests.
+        by: what makes a passage related.
+        qrels: judgments in place of those in the records.
+        level: the lowest label that is related.
+        llm: with `by="direct"`: the grades of this model.
+        prompt_class: with `by="direct"`: the grades of this prompt.
+        grade_set: with `by="direct"`: those of these settings (a hash), where there are several.
+        max_documents: at most the first so many related passages of a query.
+        max_nuggets: the longest list that is carried on.
+        keep: nuggets that stay, vital ones first.
+        over_generate: all nuggets, without importance, to be edited.
+        passages: synthetic queries: the collection (records, JSON lines, TSV, or an ir_datasets id).
+        examples: real questions: texts, or a file (one a line, or a query file).
+        passage_tokens: consecutive passages are joined up to this.
+        max_questions: questions a passage and model.
+        sample_passages: ask about so many long passages, drawn by `seed`.
+        quota: model -> the queries of it to keep.
+        seed: of the samples.
+        base_url: the endpoint of an `openai:` model; several are replicas.
+        model_option: settings of the model's backend.
+        temperature: 0 takes the most probable reply.
+        max_tokens: the longest reply.
+        option: further generation options.
+        cache: the file of the reply cache; by default `OUTPUT.cache.sqlite`; without an output replies are not kept.
+        cache_only: make no call.
+        prices: the file of a price table; see `grade`.
+        max_calls: make so many calls at most.
+        max_cost: make no call that costs more in all; needs `prices`.
+        retries: further draws of a reply that cannot be read.
+        dry_run: make no call and write nothing; `plan` of the result says what would be asked.
+        progress: True shows a bar on standard error; a function is told the counts (`RunStats`).
+
+    Raises:
+        InputError: a setting is missing, wrong or without effect, or an input cannot be read.
+        GradingError: the model cannot be used, or no call led to anything.
+    """
+    from rubric_measures.runners.models import CallSettings
+    from rubric_measures.runners.progress import note_limit
+
+    specs = list(dict.fromkeys([model] if isinstance(model, str) else model))
+    path = cache or (f"{os.fspath(output)}.cache.sqlite" if output and os.fspath(output) != "-" else None)
+    what = _What(
+        target, queries, limit, style, from_documents, by, qrels, level, llm, prompt_class, grade_set, max_documents,
+        max_nuggets, keep, over_generate, passages, examples, passage_tokens, max_questions, sample_passages,
+        quota or {}, seed,
+    )  # fmt: skip
+    what.check(specs)
+    if cache_only and path is None:
+        text = "a run that makes no call needs a cache, or an output file beside which it lies"
+        raise InputError(text, settings=("cache_only", "cache"))
+    if retries < 0 or (max_calls is not None and max_calls < 1):
+        raise InputError("retries must not be negative, and calls at least 1", settings=("retries", "max_calls"))
+    _keep_files(output, path, specs, (queries, from_documents, passages, examples, qrels, prices))
+    settings = [
+        CallSettings(spec, model_option or {}, base_url, path, cache_only, prices, max_calls, max_cost)
+        for spec in specs
+    ]
+    how = {"max_tokens": max_tokens, "temperature": temperature, **(option or {})}
+    with _callers(settings, how, retries, dry_run, progress) as asked:
+        callers = [caller for _, caller in asked]
+        if target == "queries":
+            made = _make_queries(what, specs, callers, dry_run)
+            if not dry_run and output is not None:
+                from rubric_measures.test_bank.files import write_synthetic
+
+                write_synthetic(os.fspath(output), made.queries)
+        else:
+            maker = _make_nuggets if from_documents else _make_bank
+            made = maker(what, callers[0], dry_run, output, test_collection)
+        if dry_run:
+            return Generated(TestBank({}), plan=tuple(_plan(known, caller) for known, caller in asked))
+        for caller in callers:
+            _LOG.info("%s: %s", caller.model, caller.stats)
+            note_limit(caller.stats, is_kept=path is not None)
+        return made
+
+
+@dataclass(frozen=True)
+class _What:
+    """What is to be made, from what."""
+
+    target: str
+    queries: _File | Mapping[str, str] | None
+    limit: int | None
+    style: str
+    from_documents: _File | None
+    by: Literal["judgments", "direct", "all"]
+    qrels: _File | None
+    level: int
+    llm: str
+    prompt_class: str
+    grade_set: str
+    max_documents: int | None
+    max_nuggets: int
+    keep: int
+    over_generate: bool
+    passages: _File | None
+    examples: _File | Sequence[str] | None
+    passage_tokens: int
+    max_questions: int
+    sample_passages: int | None
+    quota: Mapping[str, int]
+    seed: int
+
+    def check(self, specs: Sequence[str]) -> None:
+        """Refuses what is missing and what would be ignored in silence."""
+        synthetic = self.target == "queries"
+        if synthetic and not (self.passages and self.examples):
+            raise InputError("synthetic queries need passages and examples", settings=("passages", "examples"))
+        if not synthetic and not self.queries:
+            raise InputError("name the queries: a file or an ir_datasets id")
+        if not synthetic and len(specs) > 1:
+            raise InputError("several models are for synthetic queries; name one", settings=("model", "target"))
+        if self.from_documents and self.target != "nuggets":
+            raise InputError("nuggets are made from documents, nothing else", settings=("from_documents", "target"))
+        ignored = {
+            "queries": synthetic and self.queries,
+            "from_documents": synthetic and self.from_documents,
+            "passages": not synthetic and self.passages,
+            "examples": not synthetic and self.examples,
+            "quota": not synthetic and self.quota,
+            "qrels": self.qrels and not (self.from_documents and self.by == "judgments"),
+            "over_generate": self.over_generate and not self.from_documents,
+        }
+        if names := [name for name, given in ignored.items() if given]:
+            raise InputError(f"{', '.join(names)} would have no effect here; leave it out", settings=names)
+        for name in ("limit", "max_documents", "sample_passages"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"{name} must be at least 1", settings=(name,))
+        if "lexical" in specs:
+            text = "the lexical grader cannot write: choose a model that can (hf:, openai:, scripted:)"
+            raise InputError(text, settings=("model",))
+
+    def topics(self) -> list[BankQuery]:
+        """The queries, with their facets."""
+        from rubric_measures.test_bank.files import read_topics
+        from rubric_measures.test_bank.generation import BankQuery
+
+        if isinstance(self.queries, Mapping):
+            topics = [BankQuery(query_id, text) for query_id, text in self.queries.items()]
+        else:
+            topics = read_topics(os.fspath(self.queries or ""))
+        if self.limit is None:
+            return topics
+        kept = set(list(dict.fromkeys(topic.query_id for topic in topics))[: self.limit])
+        return [topic for topic in topics if topic.query_id in kept]
+
+
+def _keep_files(output: _File | None, cache: _File | None, specs: Sequence[str], read: Sequence[object]) -> None:
+    from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
+
+    scripted = [spec.removeprefix("scripted:") for spec in specs if spec.startswith("scripted:")]
+    keep_inputs(output, *read, *scripted)
+    keep_cache(cache, output, *read, *scripted)
+
+
+@contextlib.contextmanager
+def _callers(
+    settings: Sequence[CallSettings], how: Mapping[str, object], retries: int, dry_run: bool, progress: Progress
+) -> Iterator[list[tuple[Model, Caller]]]:
+    """What puts questions to the models, behind their cache; of a dry run, what counts them."""
+    from rubric_measures.backends.counting import CountingBackend
+    from rubric_measures.runners.progress import Interrupts
+    from rubric_measures.test_bank.calls import Caller
+
+    with contextlib.ExitStack() as stack:
+        stop = None if dry_run else stack.enter_context(Interrupts()).event
+        found = []
+        for one in settings:
+            model = one.make()
+            if dry_run:
+                runner = stack.enter_context(model.planning())
+                runner = dataclasses.replace(
+                    runner, backend=CountingBackend(model.backend), cache_only=False, max_calls=None, max_cost=None
+                )
+            else:
+                runner = stack.enter_context(model.asking(progress, unit="calls", name=one.model, stop=stop))
+            found.append((model, Caller(runner, how, 0 if dry_run else retries)))
+        yield found
+
+
+def _plan(model: Model, caller: Caller) -> CallPlan:
+    counted: Any = caller.runner.backend
+    tokens = (counted.prompt_tokens, counted.completion_tokens)
+    cost = None if model.price is None else model.price.of(*tokens)
+    return CallPlan(caller.model, counted.calls, caller.stats.cached, *tokens, cost)
+
+
+def _say_failures(failures: Sequence[Failure]) -> None:
+    """Lists what led to nothing, and what helps."""
+    for failure in failures[:_SHOWN]:
+        _LOG.warning("query %s, %s: %s", *failure)
+    if len(failures) > _SHOWN:
+        _LOG.warning("and %d more calls that led to nothing", len(failures) - _SHOWN)
+    if any(failure.reason.startswith("truncated") for failure in failures):
+        _LOG.info("replies that were cut need a higher max_tokens", extra={"settings": ("max_tokens",)})
+    if any(not failure.reason.startswith(("failed", "refused", "truncated", "none is")) for failure in failures):
+        # Such a reply is in the cache: the same call would read it again.
+        _LOG.info("replies that cannot be read are drawn again with more retries", extra={"settings": ("retries",)})
+
+
+def _make_bank(what: _What, caller: Caller, dry_run: bool, output: _File | None, collection: str) -> Generated:
+    from rubric_measures.test_bank.generation import generate_bank, generation_prompt
+
+    kind: Literal["nugget", "question"] = "nugget" if what.target == "nuggets" else "question"
+    topics = what.topics()
+    made = generate_bank(topics, caller, kind=kind, style=what.style)
+    if dry_run:
+        return Generated(made.bank)
+    prompts = [generation_prompt(kind, topic, what.style) for topic in topics]
+    _finish_bank(caller, made.bank, made.failures, prompts, output, collection)
+    return Generated(made.bank, failures=tuple(made.failures))
+
+
+def _make_nuggets(what: _What, caller: Caller, dry_run: bool, output: _File | None, collection: str) -> Generated:
+    from rubric_measures.base.entities import Query
+    from rubric_measures.prompts import load_prompt
+    from rubric_measures.test_bank.calls import Failure
+    from rubric_measures.test_bank.documents import related_segments
+    from rubric_measures.test_bank.nuggetization import nuggetize, published_calls
+
+    texts = {topic.query_id: topic.text for topic in what.topics()}
+    groups = [group for group in _documents(what, texts) if group.query_id in texts]
+    segments = related_segments(
+        groups,
+        by=what.by,
+        level=what.level,
+        qrels=_judgments(what, groups),
+        llm=what.llm,
+        prompt_class=what.prompt_class,
+        grade_set=what.grade_set,
+    )
+    bare = [query_id for query_id in texts if not segments.get(query_id)]
+    if len(bare) == len(texts):
+        raise InputError(f"{what.from_documents}: no query has a passage of level {what.level} or more")
+    made = nuggetize(
+        [Query(query_id, text) for query_id, text in texts.items() if query_id not in set(bare)],
+        {query_id: found[: what.max_documents] for query_id, found in segments.items()},
+        caller,
+        max_nuggets=what.max_nuggets,
+        keep=what.keep,
+        over_generate=what.over_generate,
+    )
+    if dry_run:
+        if not what.over_generate:
+            most = published_calls(0, what.max_nuggets)[1] * (len(texts) - len(bare))
+            _LOG.info("importance takes up to %d calls more, by the nuggets that creation leads to", most)
+        return Generated(made.bank)
+    failures = [*made.failures, *(Failure(query_id, "documents", "none is related to it") for query_id in bare)]
+    names = ["nuggets.create"] if what.over_generate else ["nuggets.create", "nuggets.importance"]
+    _finish_bank(caller, made.bank, failures, [load_prompt(name) for name in names], output, collection, made.sources)
+    return Generated(made.bank, failures=tuple(failures))
+
+
+def _judgments(what: _What, groups: Sequence[QueryPassages]) -> dict[tuple[str, str], int] | None:
+    from rubric_measures.formats.trec import read_qrels
+    from rubric_measures.formats.trec_ids import spaced_pairs
+
+    if what.qrels is None:
+        return None
+    spaced = spaced_pairs({(group.query_id, one.doc_id) for group in groups for one in group.passages})
+    pairs = ((row[:2], row.relevance) for row in read_qrels(what.qrels))
+    return {spaced.get(pair, pair): relevance for pair, relevance in pairs}
+
+
+def _documents(what: _What, texts: Mapping[str, str]) -> Sequence[QueryPassages]:
+    """The passages that nuggets are made of: graded records, or the candidates of nuggetizer's requests."""
+    from rubric_measures.base.files import peek_head
+    from rubric_measures.formats.nuggetizer import read_requests
+    from rubric_measures.formats.nuggetizer_records import passages_of_requests
+    from rubric_measures.records.files import load_graded
+
+    path = os.fspath(what.from_documents or "")
+    if path == "-" or peek_head(path).lstrip()[:1] != b"{":
+        return load_graded(path)
+    if what.by == "direct" or (what.by == "judgments" and not what.qrels):
+        text = f"{path}: requests hold no labels of their documents; take all, or name judgments"
+        raise InputError(text, settings=("by", "qrels"))
+    return passages_of_requests(read_requests(path), {text: query_id for query_id, text in texts.items()})
+
+
+def _finish_bank(
+    caller: Caller,
+    bank: TestBank,
+    failures: Sequence[Failure],
+    prompts: Sequence[Prompt],
+    output: _File | None,
+    collection: str,
+    sources: Mapping[str, Sequence[str]] | None = None,
+) -> None:
+    """Writes what there is, where it shall be written, and says what there is not."""
+    from rubric_measures import __version__
+    from rubric_measures.formats.bank import write_bank
+    from rubric_measures.test_bank.files import made_entries
+
+    _say_failures(failures)
+    if not len(bank):
+        raise GradingError(f"{caller.model}: no call led to an item; nothing was written")
+    if output is not None:
+        info = {
+            "made_by": f"rubric_measures {__version__}",
+            "model": caller.model,
+            "options": dict(caller.request((), 0).options),
+            "prompts": {prompt.prompt_class: prompt.hash for prompt in prompts},
+        }
+        write_bank(output, made_entries(bank, info=info, test_collection=collection, sources=sources))
+    made = [query_id for query_id, items in bank.items.items() if items]
+    lacking = {failure.query_id for failure in failures} - set(made)
+    if lacking:
+        of_all = (len(made), len(made) + len(lacking), ",".join(made))
+        _LOG.info("the bank has %d of %d queries; only passages of these can be graded: %s", *of_all)
+
+
+def _make_queries(what: _What, specs: Sequence[str], callers: Sequence[Caller], dry_run: bool) -> Generated:
+    from rubric_measures.test_bank.files import read_passages
+    from rubric_measures.test_bank.synthetic_queries import (
+        generate_queries,
+        long_passages,
+        sample_by_model,
+        sample_passages,
+    )
+
+    count_tokens = callers[0].runner.backend.count_tokens
+    read = read_passages(os.fspath(what.passages or ""))
+    stream = long_passages(read, count_tokens, max_tokens=what.passage_tokens)
+    if what.sample_passages:
+        stream = iter(sample_passages(stream, what.sample_passages, seed=what.seed))
+    passages = list(itertools.islice(stream, what.limit))
+    # A quota names a model as it was named; its queries bear the canonical name.
+    names = {spec: caller.model for spec, caller in zip(specs, callers, strict=True)}
+    if unknown := [spec for spec in what.quota if spec not in names]:
+        raise InputError(f"a quota of {unknown[0]}: expected one of {', '.join(names)}", settings=("quota",))
+    quotas = {names[spec]: count for spec, count in what.quota.items()}
+    examples = _examples(what.examples or ())
+    made = generate_queries(passages, callers, examples=examples, max_questions=what.max_questions)
+    if dry_run:
+        return Generated(TestBank({}))
+    _say_failures(made.failures)
+    queries, missing = made.queries, dict[str, int]()
+    if quotas:
+        # A model of which every call failed has no queries to sample; those of the others are kept.
+        wrote = {query.model for query in queries}
+        queries, missing = sample_by_model(
+            queries, {model: quota for model, quota in quotas.items() if model in wrote}, seed=what.seed
+        )
+        missing |= {model: quota for model, quota in quotas.items() if quota and model not in wrote}
+    for model, count in missing.items():
+        _LOG.warning("%s: %d queries fewer than its quota; give it more passages", model, count)
+    if not queries:
+        raise GradingError("no call led to a query; nothing was written")
+    return Generated(TestBank({}), tuple(queries), tuple(made.failures), missing)
+
+
+def _examples(source: _File | Sequence[str]) -> list[str]:
+    """Real questions: texts, those of a query file, or the lines of a file of plain text."""
+    from rubric_measures.base.files import read_text
+    from rubric_measures.formats.queries import read_queries
+
+    if not isinstance(source, str | os.PathLike):
+        return list(source)
+    text = read_text(source)
+    if text.lstrip()[:1] in ("{", "[") or "\t" in text:
+        return list(read_queries(source).values())
+    return [line.strip() for line in text.split("\n") if line.strip()]

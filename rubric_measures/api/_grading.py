@@ -1,0 +1,393 @@
+"""Grading: passages and a test bank through a model, cached and resumable, into graded records."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from rubric_measures.api._banks import Bank, bank_of
+from rubric_measures.api._records import GradedRecords, PassageRecords, Passages, open_passages
+from rubric_measures.api._sources import File, file_path
+from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError
+
+if TYPE_CHECKING:
+    from rubric_measures.base.entities import TestBank
+    from rubric_measures.grading import BankChange, Grader, GradingReport
+    from rubric_measures.records.files import QueryPassages
+    from rubric_measures.records.streaming import GradedFile
+    from rubric_measures.runners.models import Model
+    from rubric_measures.runners.progress import Progress
+
+__all__ = ["grade"]
+
+_LOG = logging.getLogger("rubric_measures")
+_File = str | os.PathLike[str]
+
+
+def grade(
+    passages: Passages,
+    bank: Bank | None = None,
+    *,
+    model: str,
+    base_url: str | Sequence[str] | None = None,
+    model_option: Mapping[str, Any] | None = None,
+    query_texts: File | Mapping[str, str] | None = None,
+    prompt: str | Sequence[str] = (),
+    prompt_field: Mapping[str, object] | None = None,
+    documents: _File | None = None,
+    level_shown: int = 2,
+    label_prompt: str | None = None,
+    label_set: str | None = None,
+    output: _File | None = None,
+    manifest: _File | None = None,
+    temperature: float = 0.0,
+    max_tokens: int | None = None,
+    option: Mapping[str, Any] | None = None,
+    replicates: int = 1,
+    combine: Literal["median", "majority"] = "median",
+    retries: int = 1,
+    unparsed: Literal["", "exampp", "workbench"] = "",
+    compat: Literal["", "workbench", "nuggetizer"] = "",
+    nuggets_per_call: int = 10,
+    shuffle_seed: int | None = None,
+    long_passages: Literal["chunk", "truncate", "refuse"] = "chunk",
+    only_changed: bool = False,
+    old_bank: Bank | None = None,
+    cache: _File | None = None,
+    cache_only: bool = False,
+    dry_run: bool = False,
+    prices: _File | None = None,
+    max_calls: int | None = None,
+    max_cost: float | None = None,
+    queries: Iterable[str] | None = None,
+    limit: int | None = None,
+    runner: Literal["local", "ray"] = "local",
+    ray_address: str | None = None,
+    actors: int | None = None,
+    gpus_per_actor: float | None = None,
+    batch_size: int | None = None,
+    progress: Progress = False,
+) -> GradedRecords:
+    """Grades passages against a test bank.
+
+    A call that failed, a refusal, a reply that cannot be read is a grade with a status and no number; `report` of the
+    result counts them. With a cache every finished call is kept: the same call of this function goes on after a
+    Ctrl-C, and makes no call twice. What is wrong with prompts or passages is found before a model is asked.
+
+    Args:
+        passages: records (what `pool` gives), graded or not, or their file. Grades that they have stay.
+        bank: the test bank; not needed for direct labels and aspects of answers.
+        model: `lexical`, `scripted:FILE`, `hf:NAME` or `openai:NAME`.
+        base_url: the endpoint of an `openai:` model; several are replicas.
+        model_option: settings of the model's backend.
+        query_texts: texts of the queries where the bank has none: query -> text, or a file.
+        prompt: the name of a prompt or a .toml file, or several; by default those that fit the bank.
+        prompt_field: settings of the prompt (`domain`).
+        documents: for prompts about answers, what to show: graded records, or a collection.
+        level_shown: the lowest label of documents shown.
+        label_prompt: the prompt whose direct labels count, where `documents` has several.
+        label_set: the settings (a hash) whose direct labels count, where that prompt has several.
+        output: a file for the graded records; they are written query by query and not held in memory. The cache and
+            the manifest lie beside it, if nothing else is said.
+        manifest: a file that says what made the grades; by default `OUTPUT.manifest.json`, none without an output.
+        temperature: 0 takes the most probable reply.
+        max_tokens: the longest reply; None goes by the kind of prompt.
+        option: further generation options.
+        replicates: draws of every reply; needs a temperature.
+        combine: how replicates become one grade: `median` (of two the lower) or `majority`.
+        retries: further draws of a reply that cannot be read.
+        unparsed: `exampp` or `workbench` grade replies without a rating by rule.
+        compat: `workbench` or `nuggetizer` read, match and count replies as that program does.
+        nuggets_per_call: label lists: nuggets shown at once.
+        shuffle_seed: label lists: another order for each replicate.
+        long_passages: what does not fit: `chunk` (the best grade counts), `truncate` or `refuse`.
+        only_changed: the passages have grades: grade only the items that edits of the bank touched.
+        old_bank: the bank before edits that were not made in the review page.
+        cache: the file of the reply cache; by default `OUTPUT.cache.sqlite`; without an output replies are not kept.
+        cache_only: make no call: what is not in the cache fails.
+        dry_run: make no call and write nothing; `plan` of the result says what would be called and what it would cost.
+        prices: the file of a price table, JSON: `{"gpt-4o": {"input": 2.5, "output": 10}}`, for a million tokens.
+        max_calls: make so many calls at most; the other grades are failed.
+        max_cost: make no call that costs more in all; needs `prices`.
+        queries: grade only these queries; the others are left out.
+        limit: grade only the first so many passages of each query.
+        runner: `local`, this process, or `ray`, actors of Ray.
+        ray_address: the Ray cluster, `HOST:PORT` or `auto`; by default a Ray on this machine.
+        actors: how many actors, each with a model.
+        gpus_per_actor: GPUs of an actor, or the share of one.
+        batch_size: passages that an actor gets at once.
+        progress: True shows a bar on standard error; a function is told the counts (`RunStats`).
+
+    Raises:
+        InputError: passages, bank or a setting is wrong; an output would replace what is read.
+        UnknownNameError: a model, prompt, setting or query is not known; the bank does not have a query.
+        MissingExtraError: what the model needs is not installed.
+        GradingError: the model cannot be used; finished calls are in the cache.
+        KeyboardInterrupt: Ctrl-C; calls in flight were finished, and are in the cache.
+    """
+    from rubric_measures.base.garbage_collector import fewer_collections
+    from rubric_measures.grading import Grader, GradingReport, GradingSettings, estimate
+    from rubric_measures.runners.models import CallSettings
+
+    prompts = (prompt,) if isinstance(prompt, str) else tuple(prompt)
+    chosen = _Chosen(None if queries is None else [str(name) for name in queries], limit)
+    # It is written when all is done, and then it would be too late.
+    if manifest and (Path(manifest).is_dir() or not Path(manifest).parent.is_dir()):
+        text = f"the manifest {os.fspath(manifest)} cannot be written; name a file in a folder that exists"
+        raise InputError(text, settings=("manifest",))
+    manifest, cache = _beside(output, manifest, ".manifest.json"), _beside(output, cache, ".cache.sqlite")
+    scripted = model.removeprefix("scripted:") if model.startswith("scripted:") else None
+    read = [
+        bank,
+        old_bank,
+        query_texts,
+        documents,
+        prices,
+        scripted,
+        *(name for name in prompts if name.endswith(".toml")),
+    ]
+    _keep_files(output, manifest, cache, passages, chosen, read)
+    made = _bank(bank, query_texts, prompts)
+    change = _change(bank, made, old_bank, only_changed)
+    asked = CallSettings(
+        model,
+        model_option or {},
+        base_url,
+        cache,
+        cache_only,
+        prices,
+        max_calls,
+        max_cost,
+        runner,
+        ray_address,
+        actors,
+        gpus_per_actor,
+        batch_size,
+    ).make()
+    if replicates > 1 and temperature == 0 and shuffle_seed is None:
+        raise InputError(
+            "replicates at temperature 0 are all the same reply; give a temperature (or a seed of shuffles)",
+            settings=("temperature", "shuffle_seed"),
+        )
+    settings = GradingSettings(
+        temperature=temperature,
+        max_tokens=max_tokens,
+        options=option or {},
+        replicates=replicates,
+        combine=combine,
+        retries=retries,
+        unparsed=unparsed,
+        compat=compat,
+        long_passages=long_passages,
+        nuggets_per_call=nuggets_per_call,
+        shuffle_seed=shuffle_seed,
+        fields={name: str(value) for name, value in (prompt_field or {}).items()},
+        documents=_documents(documents, level_shown, label_prompt, label_set),
+    )
+    with open_passages(passages) as source, fewer_collections():
+        if dry_run:
+            with asked.planning() as planned:
+                grader = Grader(planned, prompts, settings, change)
+                plan = estimate(grader, lambda: chosen.of(source, made), made, asked.price)
+            return GradedRecords([], report=GradingReport(), plan=plan)
+        _note_unwritten(output, manifest, asked)
+        grader = Grader(asked.runner(), prompts, settings, change)
+        pairs = grader.check(chosen.of(source, made, _LOG.warning), made)
+        with asked.asking(progress, pairs if change is None else None) as calls:
+            grader = dataclasses.replace(grader, runner=calls)
+            named = {"passages": passages, "bank": bank or "", "output": output or ""}
+            return _graded(grader, chosen.of(source, made), made, output, manifest, named, asked)
+
+
+def _graded(
+    grader: Grader,
+    groups: Iterator[QueryPassages],
+    bank: TestBank,
+    output: _File | None,
+    manifest: _File | None,
+    files: Mapping[str, object],
+    asked: Model,
+) -> GradedRecords:
+    from rubric_measures.grading import GradingReport, make_manifest, write_manifest
+    from rubric_measures.grading.report_notes import note_amended, note_report
+    from rubric_measures.records.files import write_graded
+
+    report = GradingReport()
+    graded = grader.grade_records(groups, bank, report)
+    try:
+        if output is None:
+            records = GradedRecords(graded, report=report)
+        else:
+            write_graded(output, graded)
+            records = GradedRecords(None, path=os.fspath(output), report=report)
+    except KeyboardInterrupt:
+        _say_kept(report, asked.settings.is_kept, "run again to continue")
+        raise
+    except RubricMeasuresError:
+        if _calls_kept(report):
+            _say_kept(report, asked.settings.is_kept, "what is wrong:")
+        raise
+    names = {role: str(name) if isinstance(name, str | os.PathLike) else "" for role, name in files.items()}
+    if manifest:
+        write_manifest(manifest, make_manifest(grader, bank, report, names))
+    if grader.change is not None:
+        note_amended(report.amended, names["passages"] or "the input")
+    deterministic = grader.settings.temperature == 0 and getattr(asked.backend, "deterministic", False)
+    note_report(report, deterministic=deterministic, is_kept=asked.settings.is_kept)
+    return records
+
+
+def _calls_kept(report: GradingReport) -> int:
+    return report.run.calls - report.run.failed
+
+
+def _say_kept(report: GradingReport, is_kept: bool, then: str) -> None:
+    if is_kept:
+        _LOG.warning("%d calls of this run are in the cache: %s", _calls_kept(report), then)
+    elif _calls_kept(report):
+        text = "%d calls of this run are lost: name a cache to keep them"
+        _LOG.warning(text, _calls_kept(report), extra={"settings": ("cache",)})
+
+
+def _beside(output: _File | None, named: _File | None, ending: str) -> str | None:
+    """A file that lies beside the output where nobody named it; none without an output, or on standard output."""
+    if named:
+        return os.fspath(named)
+    return None if output is None or os.fspath(output) == "-" else f"{os.fspath(output)}{ending}"
+
+
+def _keep_files(
+    output: _File | None,
+    manifest: str | None,
+    cache: str | None,
+    passages: object,
+    chosen: _Chosen,
+    read: Sequence[object],
+) -> None:
+    """Refuses an output that would replace what is read, another output, or the cache."""
+    from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
+
+    # Grades may be added to the file that is graded, but not to a part of it: the rest would be lost.
+    keep_inputs(output, None if chosen.is_all else passages, *read)
+    keep_inputs(manifest, passages, *read)
+    keep_apart(output=output, manifest=manifest)
+    keep_cache(cache, output, manifest, passages, *read)
+
+
+def _bank(bank: Bank | None, query_texts: File | Mapping[str, str] | None, prompts: Sequence[str]) -> TestBank:
+    from rubric_measures.base.entities import TestBank
+    from rubric_measures.formats.queries import read_queries
+    from rubric_measures.prompts import load_prompt
+    from rubric_measures.test_bank.aspects import aspect_bank
+
+    texts: Mapping[str, str] = {}
+    if isinstance(query_texts, Mapping):
+        texts = query_texts
+    elif query_texts:
+        with file_path(query_texts) as path:
+            texts = read_queries(path)
+    made = bank_of(bank)
+    if made is not None:
+        return TestBank(made.items, {**texts, **made.query_texts}, made.facet_texts)
+    if not texts or not prompts:
+        raise InputError(
+            "name the test bank, or, for labels and aspects, the texts of the queries and a prompt",
+            settings=("bank", "query_texts", "prompt"),
+        )
+    aspects = [name for name in prompts if load_prompt(name).parser == "aspects"]
+    return aspect_bank(texts, aspects[0]) if aspects else TestBank(dict.fromkeys(texts, ()), dict(texts))
+
+
+def _change(bank: Bank | None, made: TestBank, old_bank: Bank | None, only_changed: bool) -> BankChange | None:
+    """What edits did to the bank, where only those are followed."""
+    from rubric_measures.formats.bank import read_bank
+    from rubric_measures.grading import BankChange
+
+    if not only_changed:
+        if old_bank is not None:
+            raise InputError(
+                "an old bank says what changed since the grades were made, for the grading of changes only",
+                settings=("old_bank", "only_changed"),
+            )
+        return None
+    settings = ("only_changed", "bank")
+    if bank is None:
+        raise InputError("grading only what changed follows the edits of a test bank; name it", settings=settings)
+    if not isinstance(bank, str | os.PathLike):
+        if old_bank is None:
+            raise InputError(
+                "edits are noted in the bank's file; name it, or the bank before the edits", settings=settings
+            )
+        return BankChange.of((), made, bank_of(old_bank))
+    if os.fspath(bank) == "-":
+        raise InputError("grading only what changed reads the bank twice; name a file", settings=settings)
+    return BankChange.of(read_bank(bank), made, bank_of(old_bank))
+
+
+def _documents(source: _File | None, level: int, prompt: str | None, label_set: str | None) -> dict[str, str]:
+    """Query -> the documents that are shown beside an answer."""
+    if source is None:
+        return {}
+    from rubric_measures.grading.pairwise import documents_text, load_references
+
+    found = load_references(os.fspath(source), level, prompt_class=prompt, grade_set=label_set)
+    return {query_id: documents_text(shown) for query_id, shown in found.items() if shown}
+
+
+def _note_unwritten(output: _File | None, manifest: str | None, asked: Model) -> None:
+    """Says which of the files beside the records have no place to lie, while there is time to name one."""
+    if output is None or os.fspath(output) != "-":
+        return
+    lacking = {"manifest": "what made the grades", "cache": "the replies"}
+    if manifest is not None:
+        del lacking["manifest"]
+    if asked.settings.is_kept:
+        del lacking["cache"]
+    if lacking:
+        text = "the records go to standard output; nothing keeps %s"
+        _LOG.info(text, ", nor ".join(lacking.values()), extra={"settings": tuple(lacking)})
+
+
+@dataclasses.dataclass(frozen=True)
+class _Chosen:
+    """The part of the passages that is graded: some queries, the first passages of each."""
+
+    queries: Sequence[str] | None
+    limit: int | None
+
+    def __post_init__(self) -> None:
+        if self.queries == [] or (self.limit is not None and self.limit < 1):
+            raise InputError("name a query at least, and a limit of at least 1", settings=("queries", "limit"))
+
+    @property
+    def is_all(self) -> bool:
+        return self.queries is None and self.limit is None
+
+    def of(
+        self, source: GradedFile | PassageRecords, bank: TestBank, log: Callable[..., None] = _LOG.debug
+    ) -> Iterator[QueryPassages]:
+        """The passages to grade; a query that does not come is an error."""
+        from rubric_measures.records.files import QueryPassages
+
+        found: set[str] = set()
+        queries = left_out = 0
+        for group in source:
+            found.add(group.query_id)
+            if self.queries is None or group.query_id in self.queries:
+                # Says where a query stands that the bank does not have.
+                bank.for_query(group.query_id, f"{source.name}:{group.line}" if group.line else "")
+                passages = list(group.passages)
+                left_out += len(passages[self.limit :]) if self.limit is not None else 0
+                yield QueryPassages(group.query_id, passages[: self.limit], group.line)
+            else:
+                queries += 1
+        for name in self.queries or ():
+            if name not in found:
+                raise UnknownNameError("query", name, found, hint="(there are no passages of it)")
+        if queries or left_out:
+            text = "left out, as was asked: %d queries, %d passages of the others"
+            log(text, queries, left_out, extra={"settings": ("queries", "limit")})

@@ -1,0 +1,379 @@
+"""Tournaments: games between answers to ratings; a model may play the games."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union
+
+from rubric_measures.api._sources import File, file_path, is_file
+from rubric_measures.base.entities import Preference
+from rubric_measures.base.errors import InputError, UnknownNameError
+
+if TYPE_CHECKING:
+    from rubric_measures.formats.reports import Answer
+    from rubric_measures.grading import GradingSettings
+    from rubric_measures.grading.pairwise import Reference
+    from rubric_measures.pairwise import Tournament
+    from rubric_measures.runners.models import CallSettings
+    from rubric_measures.runners.progress import Progress
+
+__all__ = ["tournament"]
+
+_LOG = logging.getLogger("rubric_measures")
+_File = str | os.PathLike[str]
+Games: TypeAlias = File | Preference | Iterable[File | Preference]
+"""Games that were played: files (JSON lines or RAGElo's CSV), or `Preference`s."""
+Answers: TypeAlias = Union[File, "Answer", "Iterable[File | Answer]"]
+"""Answers: files (reports or plain answers), or `Answer`s; their runs are the agents."""
+
+
+def tournament(
+    games: Games = (),
+    *,
+    human: Games = (),
+    agents: Sequence[str] | None = None,
+    prior: float = 0.1,
+    rounds: int = 1000,
+    unit: Literal["queries", "games"] = "queries",
+    level: float = 0.95,
+    k: float | None = None,
+    start: float | None = None,
+    replays: int | None = None,
+    compat: Literal["ragelo", "ragelo-0.4"] | None = None,
+    seed: int = 42,
+    answers: Answers = (),
+    queries: File | Mapping[str, str] | None = None,
+    model: str | None = None,
+    base_url: str | Sequence[str] | None = None,
+    model_option: Mapping[str, Any] | None = None,
+    option: Mapping[str, Any] | None = None,
+    save: _File | None = None,
+    documents: _File | None = None,
+    level_shown: int = 2,
+    label_prompt: str | None = None,
+    label_set: str | None = None,
+    no_annotations: bool = False,
+    prompt: str = "",
+    factors: str = "",
+    per_query: int | None = None,
+    one_order: bool = False,
+    temperature: float = 0.0,
+    max_tokens: int | None = None,
+    retries: int = 1,
+    cache: _File | None = None,
+    cache_only: bool = False,
+    max_calls: int | None = None,
+    prices: _File | None = None,
+    max_cost: float | None = None,
+    progress: Progress = False,
+) -> Tournament:
+    """Rates agents by their games; with a model, plays the games first.
+
+    A game without a verdict counts for nobody; the result counts them.
+
+    >>> import rubric_measures
+    >>> from rubric_measures import Preference
+    >>> games = [Preference("q1", "bm25", "dense", "b"), Preference("q2", "dense", "bm25", "tie")]
+    >>> rubric_measures.tournament(games)
+    Tournament(2 agents, 2 games of 2 queries; first dense)
+
+    Args:
+        games: played games.
+        human: games judged by people; mixed in and marked.
+        agents: the agents that play; None takes all.
+        prior: Bradley-Terry: games against a middling opponent.
+        rounds: bootstrap samples.
+        unit: what the bootstrap draws.
+        level: of the intervals, 0 to 1.
+        k: Elo: the most points a game moves (32).
+        start: Elo: the first rating (1000).
+        replays: Elo: shuffled replays (500).
+        compat: Elo as RAGElo's program has it.
+        seed: of bootstrap, shuffles and random games.
+        answers: the answers that play; needs `queries` and `model`.
+        queries: the texts of the queries: query -> text, or a file.
+        model: `lexical`, `scripted:FILE`, `hf:NAME` or `openai:NAME`.
+        base_url: the endpoint of an `openai:` model; several are replicas.
+        model_option: settings of the model's backend.
+        option: further generation options.
+        save: a file of games (JSON lines) in which those that are played are kept; those in it stay.
+        documents: what to show beside answers: graded records, or a collection.
+        level_shown: the lowest label of documents shown.
+        label_prompt: the prompt whose direct labels count, where records have several.
+        label_set: the settings (a hash) whose direct labels count, where that prompt has several.
+        no_annotations: show documents without the reasons for their labels.
+        prompt: the name of a prompt or a .toml file; by default the one for the model.
+        factors: what the judge shall consider, in place of the prompt's list.
+        per_query: so many random pairs a query, balanced; None plays all pairs.
+        one_order: judge each pair in one order only.
+        temperature: 0 takes the most probable reply.
+        max_tokens: the longest reply; None goes by the prompt.
+        retries: further draws of a reply without verdict.
+        cache: the file of the reply cache; by default `SAVE.cache.sqlite`; without both, replies are not kept.
+        cache_only: make no call: what is not in the cache fails.
+        max_calls: make so many calls at most.
+        prices: the file of a price table, needed for `max_cost`; see `grade`.
+        max_cost: make no call that costs more in all.
+        progress: True shows a bar on standard error; a function is told the counts (`RunStats`).
+
+    Raises:
+        InputError: games, answers or a setting is wrong.
+        UnknownNameError: an agent, model or prompt is not known.
+        GradingError: the model cannot be used; finished calls are in the cache.
+    """
+    from rubric_measures.pairwise import EloSettings, TournamentSettings, rate_games
+
+    named: dict[str, Any] = {
+        name: value for name, value in (("k", k), ("start", start), ("replays", replays)) if value is not None
+    }
+    named["seed"] = seed
+    settings = TournamentSettings(
+        prior, rounds, level, seed, unit, EloSettings.compat(compat, **named) if compat else EloSettings(**named)
+    )
+    playing = {
+        "answers": answers,
+        "queries": queries,
+        "save": save,
+        "documents": documents,
+        "label_prompt": label_prompt,
+        "label_set": label_set,
+        "no_annotations": no_annotations,
+        "prompt": prompt,
+        "factors": factors,
+        "per_query": per_query,
+        "one_order": one_order,
+        "base_url": base_url,
+        "model_option": model_option,
+        "option": option,
+        "max_tokens": max_tokens,
+        "cache": cache,
+        "cache_only": cache_only,
+        "max_calls": max_calls,
+        "prices": prices,
+        "max_cost": max_cost,
+    }
+    _check(model, games, human, playing)
+    played = [game for listed in _games(games).values() for game in listed]
+    by_people = _games(human, human=True)
+    if model is None:
+        _check_people(by_people, played)
+    else:
+        from rubric_measures.grading import GradingSettings
+        from rubric_measures.runners.models import CallSettings
+
+        found = _answers(answers)
+        # Before anything is spent.
+        _check_people(by_people, played, (answer.run_id for answer in found))
+        calls = CallSettings(
+            model,
+            model_option or {},
+            base_url,
+            cache or (f"{os.fspath(save)}.cache.sqlite" if save else None),
+            cache_only,
+            prices,
+            max_calls,
+            max_cost,
+        )
+        others = [*_parts(answers), queries, documents, prices]
+        _keep_files(save, calls.cache, [*_parts(games), *_parts(human)], others)
+        match = _Match(
+            found,
+            agents,
+            queries or {},
+            _references(documents, level_shown, label_prompt, label_set, not no_annotations),
+            prompt,
+            factors,
+            GradingSettings(temperature=temperature, options=option or {}, max_tokens=max_tokens, retries=retries),
+            per_query,
+            seed,
+            not one_order,
+        )
+        played += _play(calls, match, save, progress)
+    played += [game for listed in by_people.values() for game in listed]
+    return rate_games(played if agents is None else _among(played, agents), settings)
+
+
+def _check(model: str | None, games: object, human: object, playing: Mapping[str, object]) -> None:
+    """Refuses what is missing and what would be ignored in silence."""
+    if model is None:
+        if not _is_given(games) and not _is_given(human):
+            text = "name the games, or answers, queries and a model to play them"
+            raise InputError(text, settings=("answers", "queries", "model", "save"))
+        ignored = [name for name, value in playing.items() if _is_given(value)]
+        if ignored:
+            text = f"{', '.join(ignored)} would have no effect without a model; leave it out"
+            raise InputError(text, settings=(*ignored, "model"))
+        return
+    if missing := [name for name in ("answers", "queries") if not _is_given(playing[name])]:
+        raise InputError(f"playing games needs {', '.join(missing)}", settings=missing)
+    if playing["save"] == "-":
+        raise InputError("games are kept in a file, not on standard output", settings=("save",))
+
+
+def _is_given(value: object) -> bool:
+    return value is not None and value is not False and not (isinstance(value, Sized) and not len(value))
+
+
+def _keep_files(save: _File | None, cache: _File | None, games: Sequence[object], others: Sequence[object]) -> None:
+    """Refuses games or a cache that would replace what is read; but games that are read may be those that are kept."""
+    from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
+
+    keep_inputs(save, *others)
+    keep_cache(cache, save, *games, *others)
+
+
+def _parts(source: object) -> list[object]:
+    """A file, or the files among several sources."""
+    return list(source) if isinstance(source, list | tuple) else [source]
+
+
+def _games(games: Games, human: bool = False) -> dict[str, list[Preference]]:
+    """Games by what they come from."""
+    found: dict[str, list[Preference]] = {}
+    for one in [games] if isinstance(games, Preference) or is_file(games) else games:
+        if isinstance(one, Preference):
+            found.setdefault("games", []).append(_by_people(one, "anonymous") if human else one)
+        else:
+            with file_path(one) as path:
+                found.setdefault(path, []).extend(_read(path, human))
+    return found
+
+
+def _by_people(game: Preference, name: str) -> Preference:
+    from rubric_measures.formats.preferences import HUMAN
+
+    return game if game.grader.startswith(HUMAN) else game._replace(grader=HUMAN + (game.grader or name))
+
+
+def _read(path: str, human: bool = False) -> list[Preference]:
+    from rubric_measures.formats.preferences import HUMAN, read_preferences
+    from rubric_measures.formats.ragelo import read_ragelo_games
+
+    if _is_csv(path):
+        games = read_ragelo_games(path)
+        return [game._replace(grader=f"{HUMAN}{path}") for game in games] if human else games
+    return read_preferences(path, human=human)
+
+
+def _is_csv(path: str) -> bool:
+    return path.removesuffix(".gz").endswith(".csv")
+
+
+def _answers(answers: Answers) -> list[Answer]:
+    from rubric_measures.formats.ragelo import read_ragelo_answers
+    from rubric_measures.formats.reports import Answer, read_answers
+
+    found: list[Answer] = []
+    for one in [answers] if isinstance(answers, Answer) or is_file(answers) else answers:
+        if isinstance(one, Answer):
+            found.append(one)
+        else:
+            with file_path(one) as path:
+                found += read_ragelo_answers(path) if _is_csv(path) else read_answers(path)
+    return found
+
+
+def _query_texts(queries: File | Mapping[str, str]) -> Mapping[str, str]:
+    from rubric_measures.formats.queries import read_queries
+    from rubric_measures.formats.ragelo import read_ragelo_queries
+
+    if isinstance(queries, Mapping):
+        return queries
+    with file_path(queries) as path:
+        return read_ragelo_queries(path) if _is_csv(path) else read_queries(path)
+
+
+def _references(
+    documents: _File | None, level: int, prompt: str | None, label_set: str | None, annotations: bool
+) -> Mapping[str, Sequence[Reference]]:
+    from rubric_measures.grading.pairwise import load_references
+
+    if documents is None:
+        return {}
+    return load_references(
+        os.fspath(documents), level, prompt_class=prompt, grade_set=label_set, annotations=annotations
+    )
+
+
+def _check_people(
+    by_people: Mapping[str, Sequence[Preference]], games: Sequence[Preference], agents: Iterable[str] = ()
+) -> None:
+    """Refuses verdicts about agents that neither play nor answer: a slip of a name would be one more agent."""
+    known = {*agents, *(agent for game in games for agent in (game.agent_a, game.agent_b))}
+    for path, listed in by_people.items() if known else ():
+        for game in listed:
+            for agent in (game.agent_a, game.agent_b):
+                if agent not in known:
+                    where = f"({path}: a verdict on query {game.query_id!r})"
+                    raise UnknownNameError("agent", agent, known, hint=where)
+
+
+def _among(games: list[Preference], agents: Sequence[str]) -> list[Preference]:
+    """The games between the wanted agents; an agent that plays no game is an error."""
+    known = {agent for game in games for agent in (game.agent_a, game.agent_b)}
+    for agent in agents:
+        if agent not in known:
+            raise UnknownNameError("agent", agent, known, hint="(it plays no game)")
+    kept = [game for game in games if game.agent_a in agents and game.agent_b in agents]
+    if len(kept) < len(games):
+        _LOG.warning("%d of %d games left out: of other agents", len(games) - len(kept), len(games))
+    return kept
+
+
+@dataclass(frozen=True)
+class _Match:
+    """Who plays, what the judge sees, and how it is asked."""
+
+    answers: Sequence[Answer]
+    agents: Sequence[str] | None
+    queries: File | Mapping[str, str]
+    references: Mapping[str, Sequence[Reference]]
+    prompt: str
+    factors: str
+    how: GradingSettings
+    per_query: int | None
+    seed: int
+    both_orders: bool
+
+
+def _play(calls: CallSettings, match: _Match, save: _File | None, progress: Progress) -> list[Preference]:
+    """Plays what is to be played, keeps all games in a file where one is named, and returns them."""
+    from rubric_measures.formats.preferences import write_preferences
+    from rubric_measures.grading.pairing import Game, answers_by_query, pair_games
+    from rubric_measures.grading.pairwise import IDENTICAL, PairwiseGrader
+    from rubric_measures.runners import RunStats
+    from rubric_measures.runners.progress import note_limit
+
+    answers = answers_by_query(match.answers, match.agents)
+    saved = _read(os.fspath(save)) if save is not None and Path(save).exists() else []
+    asked = calls.make()
+    mine: list[Preference] = []
+    others: list[Preference] = []
+    for game in saved:
+        can = {game.agent_a, game.agent_b} <= set(answers.get(game.query_id, ()))
+        (mine if can and game.grader in (asked.backend.model, IDENTICAL) else others).append(game)
+    # Games that were played are put to the cache again: it answers at once, unless an answer or the prompt changed.
+    wanted = [Game(*game[:3]) for game in mine]
+    wanted += pair_games(answers, match.per_query, seed=match.seed, both_orders=match.both_orders, played=wanted)
+    if not wanted:
+        raise InputError("there is nothing to play: no query has answers of two agents")
+    stats = RunStats()
+    with asked.asking(progress, len(wanted), "games") as runner:
+        texts = _query_texts(match.queries)
+        grader = PairwiseGrader(runner, texts, answers, match.references, match.prompt, match.factors, match.how)
+        done = list(grader.play(wanted, stats))
+    order = {game: place for place, game in enumerate(wanted)}
+    done.sort(key=lambda game: order[Game(*game[:3])])
+    games = [*others, *done]
+    if save is not None:
+        write_preferences(save, games)
+    _LOG.info("%d games (%d new): %s", len(wanted), len(wanted) - len(mine), stats)
+    note_limit(stats, is_kept=calls.is_kept)
+    if others:
+        text = "%s: %d games of other graders, or of answers that are not here, stay as they are"
+        _LOG.info(text, save, len(others))
+    return games

@@ -1,0 +1,176 @@
+"""A model to be asked, from plain settings: its backend, price, limits and cache, and the runner of its calls."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from rubric_measures.backends import Backend, make_backend
+from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.runners._local import LocalRunner
+from rubric_measures.runners.prices import Price, checked_price
+from rubric_measures.runners.progress import Interrupts, Progress, request_bar
+
+__all__ = ["CallSettings", "Model"]
+
+IN_MEMORY = ":memory:"
+
+
+@dataclass(frozen=True)
+class CallSettings:
+    """Which model is asked, where its calls are made, and what they may take.
+
+    Attributes:
+        model: `lexical`, `scripted:FILE`, `hf:NAME` or `openai:NAME`.
+        model_option: settings of the model's backend.
+        base_url: the endpoint of an `openai:` model; several are replicas.
+        cache: the file of the reply cache; None keeps replies in memory, as long as the run takes.
+        cache_only: make no call; what is not in the cache fails.
+        prices: the file of a price table, needed for `max_cost` and for what a dry run says about the cost.
+        max_calls: make so many calls at most.
+        max_cost: make no call that costs more in all.
+        runner: `local`, this process, or `ray`, actors of Ray.
+        ray_address: the Ray cluster, `HOST:PORT` or `auto`; None starts a Ray of its own on this machine.
+        actors: how many actors, each with a model; None goes by GPUs, else four processors each.
+        gpus_per_actor: GPUs of an actor, or the share of one; None goes by the model.
+        batch_size: passages that an actor gets at once; None goes by the model.
+    """
+
+    model: str
+    model_option: Mapping[str, Any] = field(default_factory=dict)
+    base_url: str | Sequence[str] | None = None
+    cache: str | os.PathLike[str] | None = None
+    cache_only: bool = False
+    prices: str | os.PathLike[str] | None = None
+    max_calls: int | None = None
+    max_cost: float | None = None
+    runner: Literal["local", "ray"] = "local"
+    ray_address: str | None = None
+    actors: int | None = None
+    gpus_per_actor: float | None = None
+    batch_size: int | None = None
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the replies outlive the run."""
+        return self.cache is not None and os.fspath(self.cache) != IN_MEMORY
+
+    def make(self) -> Model:
+        """The model that these settings ask for.
+
+        Raises:
+            InputError: a setting has no effect or makes no sense, or a limit on the cost has no price.
+            UnknownNameError: there is no such model, runner or setting of a backend.
+            BackendError: the model cannot be used.
+            MissingExtraError: Ray, or what the model needs, is not installed.
+        """
+        if self.runner not in ("local", "ray"):
+            raise UnknownNameError("runner", self.runner, ("local", "ray"), settings=("runner",))
+        backend, make_runner = self._on_ray() if self.runner == "ray" else self._here()
+        return Model(self, backend, checked_price(self.prices, backend, self.max_cost), make_runner)
+
+    def _options(self) -> dict[str, Any]:
+        options = dict(self.model_option)
+        urls = [self.base_url] if isinstance(self.base_url, str) else list(self.base_url or ())
+        if urls:
+            options["base_url"] = urls if len(urls) > 1 else urls[0]
+        return options
+
+    def _here(self) -> tuple[Backend, Callable[..., LocalRunner]]:
+        for name in ("ray_address", "actors", "gpus_per_actor", "batch_size"):
+            if getattr(self, name) is not None:
+                raise InputError(
+                    f"{name} has no effect without the runner ray; leave it out", settings=(name, "runner")
+                )
+        backend = self._backend()
+        return backend, functools.partial(LocalRunner, backend)
+
+    def _backend(self) -> Backend:
+        if not self.cache_only:
+            return make_backend(self.model, **self._options())
+        from rubric_measures.backends.replies.cached_model import make_cached_backend
+
+        return make_cached_backend(self.model, self.cache or IN_MEMORY, **self._options())
+
+    def _on_ray(self) -> tuple[Backend, Callable[..., LocalRunner]]:
+        from rubric_measures.runners.ray_pool import RaySettings
+
+        settings = RaySettings(self.actors, self.gpus_per_actor, self.batch_size, self.ray_address or "")
+        if self.cache_only:
+            # A run that makes no call needs no actors.
+            backend = self._backend()
+            return backend, functools.partial(LocalRunner, backend)
+        from rubric_measures.runners.ray_runner import RayRunner, ray_backend
+
+        backend, spec, settings = ray_backend(self.model, self._options(), settings)
+        return backend, functools.partial(RayRunner, backend, spec=spec, settings=settings)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model with its price; runners ask it, within the limits of its settings.
+
+    Attributes:
+        settings: what it was made from.
+        backend: the model.
+        price: what its calls cost; None where that is unknown.
+    """
+
+    settings: CallSettings
+    backend: Backend
+    price: Price | None
+    _make_runner: Callable[..., LocalRunner]
+
+    def runner(self, cache: Any = None, **more: Any) -> LocalRunner:
+        """A runner over a cache that is open; `more` are `progress` and `stop` (see `LocalRunner`)."""
+        settings = self.settings
+        return self._make_runner(
+            cache,
+            cache_only=settings.cache_only,
+            max_calls=settings.max_calls,
+            max_cost=settings.max_cost,
+            price=self.price,
+            **more,
+        )
+
+    @contextlib.contextmanager
+    def planning(self) -> Iterator[LocalRunner]:
+        """A runner for what makes no call and changes no file: the cache is only read, and none is made."""
+        from rubric_measures.backends.replies.cache import ReplyCache
+
+        path = self.settings.cache
+        with contextlib.ExitStack() as stack:
+            is_there = path is not None and Path(path).is_file()
+            yield self.runner(stack.enter_context(ReplyCache(path, read_only=True)) if path and is_there else None)
+
+    @contextlib.contextmanager
+    def asking(
+        self,
+        progress: Progress = False,
+        total: int | None = None,
+        unit: str = "requests",
+        name: str | None = None,
+        stop: threading.Event | None = None,
+    ) -> Iterator[LocalRunner]:
+        """A runner over the cache, with progress; the first Ctrl-C lets calls in flight finish and be kept.
+
+        Args:
+            progress: what it tells its counts to; see `Progress`.
+            total: the requests to come, for a bar.
+            unit: what a bar calls them.
+            name: what stands before the bar.
+            stop: ends the calls when it is set, where somebody else listens to Ctrl-C.
+        """
+        from rubric_measures.backends.replies.cache import ReplyCache
+
+        with contextlib.ExitStack() as stack:
+            cache = stack.enter_context(ReplyCache(self.settings.cache or IN_MEMORY))
+            told = stack.enter_context(request_bar(progress, total, unit, name))
+            stop = stop or stack.enter_context(Interrupts()).event
+            yield self.runner(cache, progress=told, stop=stop)

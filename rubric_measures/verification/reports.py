@@ -1,0 +1,228 @@
+"""The reports with which people check grades and banks: those that are asked for, section by section."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rubric_measures.base.entities import TestBank
+from rubric_measures.base.errors import InputError
+from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grade_sets
+from rubric_measures.records.streaming import GradedFile, PassageGroup
+from rubric_measures.verification.analyses import CheckedQuery, check_records
+from rubric_measures.verification.grader_statistics import GraderCounter, GraderReport
+from rubric_measures.verification.item_statistics import ItemReport, item_report
+from rubric_measures.verification.sections import (
+    Section,
+    bad_item_section,
+    grading_sections,
+    grid_section,
+    uncovered_section,
+)
+
+__all__ = ["ANALYSES", "STATISTICS", "ReportSettings", "check_reports", "chosen_queries", "report_sections"]
+
+ANALYSES = ("verify_grading", "grid_display", "uncovered_passages", "bad_question")
+STATISTICS = ("item_statistics", "grader_statistics")
+# How many of the largest disagreements between graders are listed.
+DISAGREEMENTS = 50
+
+
+@dataclass(frozen=True)
+class ReportSettings:
+    """Which reports, about which grades.
+
+    Attributes:
+        reports: names among `ANALYSES` and `STATISTICS`.
+        wanted: the grades.
+        queries: only these; None takes all.
+        run: runs that make the leaderboard of the item statistics; none takes the rankings in the records.
+        plot: the file of a figure of bank size against stability, of the item statistics.
+        seed: of random samples and shuffles.
+        min_judgment: the least judgment that is relevant.
+        min_rating: the least grade that covers an item.
+
+    Raises:
+        InputError: runs or a figure of item statistics that are not asked for.
+    """
+
+    reports: Sequence[str] = ANALYSES
+    wanted: GradeFilter = field(default_factory=GradeFilter)
+    queries: Sequence[str] | None = None
+    run: Sequence[str | os.PathLike[str]] = ()
+    plot: str | os.PathLike[str] | None = None
+    seed: int = 0
+    min_judgment: int = 1
+    min_rating: int = 4
+
+    def __post_init__(self) -> None:
+        if "item_statistics" in self.reports:
+            return
+        if self.plot:
+            text = "the figure is of the item statistics; ask for them"
+            raise InputError(text, settings=("plot", "item_statistics"))
+        if self.run:
+            text = "runs are for the item statistics; ask for them"
+            raise InputError(text, settings=("run", "item_statistics"))
+
+
+def chosen_queries(groups: Iterable[PassageGroup], settings: ReportSettings, source: str) -> Iterator[PassageGroup]:
+    """The queries that are wanted, with all their passages.
+
+    Args:
+        groups: the queries.
+        settings: what is wanted.
+        source: the file, for errors.
+
+    Raises:
+        InputError: at the end: a wanted query did not come.
+    """
+    wanted = set(settings.queries or ())
+    seen: set[str] = set()
+    for group in groups:
+        seen.add(group.query_id)
+        if not wanted or group.query_id in wanted:
+            yield group
+        del group
+    missing = sorted(wanted - seen)
+    if missing:
+        raise InputError(f"{source}: has no query {missing[0]!r}")
+
+
+def check_reports(source: GradedFile, bank: TestBank | None, settings: ReportSettings) -> None:
+    """Finds what the reports would stop at: records without wanted grades, or several sets where one is needed.
+
+    Raises:
+        InputError: saying so.
+    """
+    found = True
+    if {*ANALYSES, "item_statistics"} & set(settings.reports):
+        selector = GradeSetSelector(settings.wanted, source.name)
+        for group in chosen_queries(source, settings, source.name):
+            where = f"{source.name}:{group.line}"
+            items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id, where)}
+            for passage in group.passages:
+                selector.choose(passage, items)
+        found = bool(selector.found)
+    elif settings.reports:
+        found = bool(grade_sets(chosen_queries(source, settings, source.name), settings.wanted))
+    if not found:
+        raise _no_grades(source)
+
+
+def _no_grades(source: GradedFile) -> InputError:
+    return InputError(f"{source.name}: holds no grades that pass the filter")
+
+
+def report_sections(source: GradedFile, bank: TestBank | None, settings: ReportSettings) -> Iterator[Section]:
+    """The sections of the reports: first the statistics, then the analyses, query by query.
+
+    Args:
+        source: the records.
+        bank: the test bank, where it is known.
+        settings: which reports.
+
+    Raises:
+        InputError: the records lack the grades.
+    """
+    if set(STATISTICS) & set(settings.reports):
+        yield from _statistics(source, bank, settings)
+    if set(ANALYSES) & set(settings.reports):
+        yield from _analyses(source, bank, settings)
+
+
+def _analyses(source: GradedFile, bank: TestBank | None, settings: ReportSettings) -> Iterator[Section]:
+    selector = GradeSetSelector(settings.wanted, source.name)
+    for query in check_records(chosen_queries(source, settings, source.name), selector, bank):
+        yield from _of_query(query, settings)
+        # Not while the next query is read.
+        del query
+    if not selector.found:
+        raise _no_grades(source)
+
+
+def _of_query(query: CheckedQuery, settings: ReportSettings) -> Iterator[Section]:
+    if "verify_grading" in settings.reports:
+        yield from grading_sections(query)
+    if "grid_display" in settings.reports:
+        yield grid_section(query)
+    if "uncovered_passages" in settings.reports:
+        yield uncovered_section(query, settings.min_judgment, settings.min_rating)
+    if "bad_question" in settings.reports:
+        yield bad_item_section(query, settings.min_judgment, settings.min_rating)
+
+
+def _statistics(source: GradedFile, bank: TestBank | None, settings: ReportSettings) -> Iterator[Section]:
+    """Statistics of items and of graders, from one reading of the records."""
+    from rubric_measures.verification.statistics_sections import grader_sections
+
+    def gathered(groups: Iterator[PassageGroup]) -> tuple[ItemReport | None, GraderReport | None]:
+        counter = GraderCounter(settings.wanted, DISAGREEMENTS) if "grader_statistics" in settings.reports else None
+        passing = chosen_queries(groups, settings, source.name)
+        if counter is not None:
+            passing = counter.watch(passing)
+        of_items = "item_statistics" in settings.reports
+        report = _item_report(source, passing, bank, settings) if of_items else None
+        for group in passing:
+            for _ in group.passages:
+                pass
+        return report, counter.report() if counter is not None else None
+
+    of_items, of_graders = source.consume(gathered)
+    if of_items is not None:
+        yield from _item_sections(of_items, settings)
+    if of_graders is not None:
+        if not of_graders.graders:
+            raise _no_grades(source)
+        yield from grader_sections(of_graders)
+
+
+def _item_report(
+    source: GradedFile, groups: Iterator[PassageGroup], bank: TestBank | None, settings: ReportSettings
+) -> ItemReport:
+    from rubric_measures.grades.loading import RecordQuery, select_query
+    from rubric_measures.grades.notes import note_left_out, note_without_items
+    from rubric_measures.verification.bank_stability import ranked_by_files
+
+    selector = GradeSetSelector(settings.wanted, source.name)
+    queries: Iterator[RecordQuery] = (select_query(group, selector, bank) for group in groups)
+    if settings.run:
+        queries = ranked_by_files(queries, settings.run)
+    report = item_report(queries, settings.min_judgment, settings.min_rating)
+    if not selector.found:
+        raise _no_grades(source)
+    note_left_out(selector.left_out)
+    selector.note_counts()
+    # What queries that the user left out lack is nothing to say.
+    in_bank = {} if bank is None or settings.queries else bank.items
+    _note_without_passages(in_bank, report.queries, source.name)
+    note_without_items({*report.without_items, *(query_id for query_id, items in in_bank.items() if not items)})
+    return report
+
+
+def _note_without_passages(in_bank: Mapping[str, Sequence[object]], queries: Iterable[str], source: str) -> None:
+    """Says which part of the bank the statistics say nothing about."""
+    silent = {query_id for query_id, items in in_bank.items() if items} - set(queries)
+    if silent:
+        logging.getLogger("rubric_measures").warning(
+            "%d queries of the bank have no passages in %s, so their %d items are in no statistics (such as %s)",
+            len(silent),
+            source,
+            sum(len(in_bank[query_id]) for query_id in silent),
+            min(silent),
+        )
+
+
+def _item_sections(report: ItemReport, settings: ReportSettings) -> Iterator[Section]:
+    from rubric_measures.verification.bank_stability import bank_stability, plot_stability
+    from rubric_measures.verification.statistics_sections import item_sections, stability_section
+
+    yield from item_sections(report, settings.min_judgment, settings.min_rating)
+    points = bank_stability(report.coverage, seed=settings.seed)
+    yield stability_section(report.coverage, points)
+    if settings.plot:
+        from rubric_measures.meta_evaluation.plots import save_figure
+
+        save_figure(plot_stability(points), settings.plot)

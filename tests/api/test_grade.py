@@ -1,0 +1,131 @@
+"""Grading from Python: objects and files in, records out; as safe as the command."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+import rubric_measures
+from rubric_measures.base.entities import TestBank
+from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.cli import main
+from rubric_measures.records.files import grade_of_items, load_graded
+from rubric_measures.runners import RunStats
+from tests.grading_data import make_bank, make_groups, write_inputs
+
+RATING = "QuestionSelfRatedUnanswerablePromptWithChoices"
+
+
+def scripted(path: Path, *lines: object) -> str:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return f"scripted:{path}"
+
+
+def test_objects_in_and_records_out() -> None:
+    groups = make_groups()
+    records = rubric_measures.grade(groups, make_bank(), model="lexical")
+    assert repr(records) == "GradedRecords(2 queries, 8 passages, 8 grade sets)"
+    assert [len(group.passages) for group in records] == [4, 4]
+    assert all(len(grade_of_items(passage.exam_grades[0])) == 3 for group in records for passage in group.passages)
+    assert records.report.is_complete and records.report.by_status["graded"] == 24
+    # The input is as it was.
+    assert all(passage.exam_grades is None for group in groups for passage in group.passages)
+
+
+def test_the_records_are_those_of_the_command(tmp_path: Path) -> None:
+    passages, bank = write_inputs(tmp_path)
+    by_command, by_call, by_hand = (tmp_path / name for name in ("command.jsonl", "call.jsonl", "hand.jsonl"))
+    assert main(["grade", str(passages), "--bank", str(bank), "--model", "lexical", "-o", str(by_command)]) == 0
+    records = rubric_measures.grade(passages, bank, model="lexical", output=by_call)
+    assert by_call.read_bytes() == by_command.read_bytes()
+    assert list(records) == load_graded(by_command)
+    manifests = [json.loads(Path(f"{path}.manifest.json").read_text()) for path in (by_command, by_call)]
+    assert manifests[0]["files"].pop("output") != manifests[1]["files"].pop("output")
+    assert manifests[0] == manifests[1]
+    rubric_measures.grade(load_graded(passages), rubric_measures.load_bank(bank), model="lexical").write(by_hand)
+    assert by_hand.read_bytes() == by_command.read_bytes()
+
+
+def test_a_cache_makes_it_resumable(tmp_path: Path) -> None:
+    model = scripted(tmp_path / "replies.jsonl", {"reply": "4"})
+    first = rubric_measures.grade(make_groups(), make_bank(), model=model, cache=tmp_path / "c", max_calls=10)
+    assert (first.report.run.calls, first.report.ungraded["failed"]) == (10, 14)
+    assert not first.report.is_complete
+    assert repr(first).endswith("not graded: 14 failed)")
+    told: list[int] = []
+
+    def tell(stats: RunStats) -> None:
+        told.append(stats.answered)
+
+    second = rubric_measures.grade(make_groups(), make_bank(), model=model, cache=tmp_path / "c", progress=tell)
+    assert (second.report.run.calls, second.report.run.cached) == (14, 10)
+    assert second.report.is_complete and told and max(told) <= 24
+    # Records that have failed grades are completed, too.
+    third = rubric_measures.grade(first, make_bank(), model=model, cache=tmp_path / "c")
+    assert (third.report.run.calls, third.report.kept) == (0, 10)
+
+
+def test_failures_are_records_with_a_status(tmp_path: Path) -> None:
+    model = scripted(
+        tmp_path / "t.jsonl", {"contains": " 0.", "reply": "3"}, {"contains": " 1.", "reply": "hm"}, {"reply": None}
+    )
+    records = rubric_measures.grade(make_groups(1, 3), make_bank(1, 1), model=model, prompt=RATING)
+    assert dict(records.report.by_status) == {"failed": 1, "graded": 1, "unparsed": 1}
+    graded = [bool(grade_of_items(entry)) for passage in records[0].passages for entry in passage.exam_grades or ()]
+    assert graded == [True, False, False]
+
+
+def test_ctrl_c_keeps_finished_calls(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    model = scripted(tmp_path / "replies.jsonl", {"reply": "4"})
+    groups, bank = make_groups(2, 300), make_bank()
+
+    def interrupt(stats: RunStats) -> None:
+        if stats.answered > 20 and not sent:
+            sent.append(stats.calls)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    sent: list[int] = []
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        rubric_measures.grade(groups, bank, model=model, cache=tmp_path / "c", progress=interrupt)
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert "calls of this run are in the cache: run again to continue" in caplog.text
+    again = rubric_measures.grade(groups, bank, model=model, cache=tmp_path / "c")
+    assert again.report.run.cached >= sent[0] > 0
+    assert again.report.run.cached + again.report.run.calls == 1800
+
+
+def test_a_dry_run_says_what_it_would_take(tmp_path: Path) -> None:
+    model = scripted(tmp_path / "replies.jsonl", {"reply": "4"})
+    out = tmp_path / "out.jsonl"
+    records = rubric_measures.grade(make_groups(), make_bank(), model=model, output=out, dry_run=True)
+    assert records.plan is not None
+    assert (records.plan.calls, records.plan.cost, len(records)) == (24, None, 0)
+    assert repr(records).splitlines()[1].startswith(f"{RATING}\t24\t0\t0\t")
+    assert not list(tmp_path.glob("out.jsonl*"))
+
+
+def test_bad_input(tmp_path: Path) -> None:
+    passages, bank = write_inputs(tmp_path)
+    with pytest.raises(InputError, match="name the test bank") as lacking:
+        rubric_measures.grade(passages, model="lexical")
+    assert "bank" in lacking.value.settings
+    with pytest.raises(InputError, match=r"expected the passages of a query \(QueryPassages\), found str"):
+        rubric_measures.grade(["passages"], bank, model="lexical")  # type: ignore[list-item]
+    with pytest.raises(UnknownNameError, match="q1"):
+        rubric_measures.grade(make_groups(), TestBank({"q0": make_bank().items["q0"]}), model="lexical")
+    with pytest.raises(UnknownNameError, match="unknown query 'q7'"):
+        rubric_measures.grade(passages, bank, model="lexical", queries=["q7"])
+    with pytest.raises(InputError, match="needs a price"):
+        rubric_measures.grade(passages, bank, model="lexical", max_cost=1)
+    with pytest.raises(InputError, match="replicates at temperature 0"):
+        rubric_measures.grade(passages, bank, model="lexical", replicates=3)
+    with pytest.raises(InputError, match="would be replaced"):
+        rubric_measures.grade(passages, bank, model="lexical", output=bank)
+    with pytest.raises(InputError, match="a file of the reply cache"):
+        rubric_measures.grade(passages, bank, model="lexical", cache=passages)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bank.jsonl", "passages.jsonl.gz"]

@@ -1,0 +1,81 @@
+"""Tournaments from Python: games that were played, and games that a model plays."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import rubric_measures
+from rubric_measures import Preference
+from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.formats.reports import Answer
+
+GAMES = [
+    Preference("q1", "bm25", "dense", "b"),
+    Preference("q1", "dense", "hybrid", "b"),
+    Preference("q2", "hybrid", "bm25", "a"),
+    Preference("q2", "dense", "bm25", None, "unparsed"),
+]
+ANSWERS = [
+    Answer("q1", "long", "Salt lowers the freezing point of water, so ice melts."),
+    Answer("q1", "short", "Salt."),
+    Answer("q2", "long", "The moon pulls the sea, which makes tides."),
+    Answer("q2", "short", "The moon."),
+]
+QUERIES = {"q1": "Why does salt melt ice?", "q2": "What makes the tides?"}
+
+
+def test_games_become_ratings() -> None:
+    result = rubric_measures.tournament(GAMES, rounds=50)
+    assert repr(result) == "Tournament(3 agents, 3 games of 2 queries, 1 without a verdict; first hybrid)"
+    assert [rating.agent for rating in result.ratings] == ["hybrid", "dense", "bm25"]
+    assert not result.is_complete
+    assert "hybrid" in str(result)
+    same = rubric_measures.tournament(iter(GAMES), rounds=50)
+    assert same.ratings == result.ratings
+
+
+def test_a_frame_has_a_row_an_agent() -> None:
+    pytest.importorskip("pandas")
+    frame = rubric_measures.tournament(GAMES, rounds=50).to_dataframe()
+    assert list(frame.index) == ["hybrid", "dense", "bm25"]
+    assert frame.loc["hybrid", "wins"] == 2 and {"rating", "low", "high"} <= set(frame.columns)
+
+
+def test_a_model_plays_the_games_once(tmp_path: Path) -> None:
+    replies = tmp_path / "replies.jsonl"
+    replies.write_text(json.dumps({"reply": "The first is better. [[A]]"}) + "\n")
+    save = tmp_path / "games.jsonl"
+
+    result = rubric_measures.tournament(
+        answers=ANSWERS, queries=QUERIES, model=f"scripted:{replies}", rounds=20, save=save
+    )
+    # Each pair is judged in both orders, and the first answer always wins.
+    assert (result.games, result.queries) == (4, 2)
+    assert result.ratings[0].rating == pytest.approx(result.ratings[1].rating)
+    kept = save.read_bytes()
+    again = rubric_measures.tournament(
+        answers=ANSWERS, queries=QUERIES, model=f"scripted:{replies}", rounds=20, save=save, cache_only=True
+    )
+    assert again == result and save.read_bytes() == kept
+    assert rubric_measures.tournament(save, rounds=20).ratings == result.ratings
+
+
+def test_the_lexical_grader_needs_no_files() -> None:
+    result = rubric_measures.tournament(answers=ANSWERS, queries=QUERIES, model="lexical", rounds=20)
+    assert result.ratings[0].agent == "long"
+
+
+def test_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="name the games, or answers"):
+        rubric_measures.tournament()
+    with pytest.raises(InputError, match="per_query would have no effect without a model"):
+        rubric_measures.tournament(GAMES, per_query=3)
+    with pytest.raises(InputError, match="playing games needs queries"):
+        rubric_measures.tournament(answers=ANSWERS, model="lexical")
+    with pytest.raises(UnknownNameError, match="unknown agent 'bm26'"):
+        rubric_measures.tournament(GAMES, agents=["bm26", "dense"])
+    with pytest.raises(UnknownNameError, match="unknown agent 'bm26'"):
+        rubric_measures.tournament(GAMES, human=[Preference("q1", "bm26", "dense", "a")])
