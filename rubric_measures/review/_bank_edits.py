@@ -10,7 +10,7 @@ from rubric_measures.base.entities import RubricItem, make_item_id
 from rubric_measures.base.errors import InputError
 from rubric_measures.review._events import Event, ItemState, Snapshot, Version
 
-__all__ = ["apply_edit", "item_of"]
+__all__ = ["apply_edit", "item_of", "new_items", "state_of"]
 
 _FIELDS = ("text", "importance", "weight", "gold_answers")
 
@@ -42,10 +42,41 @@ def _next(state: ItemState, event: Event, what: str, item: RubricItem, **changes
     return replace(state, item=item, history=(*state.history, version), **changes)
 
 
-def _state(snapshot: Snapshot, key: str) -> ItemState:
+def state_of(snapshot: Snapshot, key: str) -> ItemState:
+    """The item with this key.
+
+    Raises:
+        InputError: there is none.
+    """
     if key not in snapshot.items:
         raise InputError(f"the bank has no item {key!r}")
     return snapshot.items[key]
+
+
+def new_items(snapshot: Snapshot, kind: str, payload: Mapping[str, Any]) -> list[RubricItem]:
+    """The items that an edit puts into the bank: the added one, the parts of a split, what items were merged to.
+
+    Raises:
+        InputError: one has no text, or there is no item to split or merge.
+    """
+    if kind == "item_add":
+        return [item_of(payload)]
+    if kind == "item_split":
+        fields = _fields(state_of(snapshot, payload["key"]).item)
+        return [item_of({**fields, "gold_answers": (), "text": text}) for text in payload["texts"]]
+    if kind == "item_merge":
+        states = [state_of(snapshot, key) for key in payload["keys"]]
+        return [item_of({**_fields(states[0].item), **_joined(states), "text": payload["text"]})]
+    return []
+
+
+# What an edit did to the items that it takes out of the bank, and to those that it puts in.
+_WORDS = {
+    "item_add": ("", "added"),
+    "item_retire": ("retired", ""),
+    "item_split": ("split", "made by a split"),
+    "item_merge": ("merged", "made by a merge"),
+}
 
 
 def apply_edit(snapshot: Snapshot, event: Event) -> None:
@@ -55,25 +86,17 @@ def apply_edit(snapshot: Snapshot, event: Event) -> None:
         InputError: it speaks of an item that there is not, or makes one that there is.
     """
     payload = event.payload
-    if event.kind == "item_add":
-        _insert(snapshot, event, [item_of(payload)], None, "added")
-    elif event.kind == "item_edit":
-        state = _state(snapshot, payload["key"])
-        snapshot.items[state.key] = _edited(snapshot, state, event)
-    elif event.kind == "item_retire":
-        state = _state(snapshot, payload["key"])
-        snapshot.items[state.key] = _next(state, event, "retired", state.item, retired=True)
-    elif event.kind == "item_split":
-        state = _state(snapshot, payload["key"])
-        parts = [item_of({**_fields(state.item), "gold_answers": (), "text": text}) for text in payload["texts"]]
-        snapshot.items[state.key] = _next(state, event, "split", state.item, retired=True)
-        _insert(snapshot, event, parts, state.key, "made by a split")
-    else:
-        states = [_state(snapshot, key) for key in payload["keys"]]
-        joined = item_of({**_fields(states[0].item), **_joined(states), "text": payload["text"]})
-        for state in states:
-            snapshot.items[state.key] = _next(state, event, "merged", state.item, retired=True)
-        _insert(snapshot, event, [joined], states[-1].key, "made by a merge")
+    keys = payload.get("keys") or ([payload["key"]] if "key" in payload else [])
+    states = [state_of(snapshot, key) for key in keys]
+    if event.kind == "item_edit":
+        snapshot.items[keys[0]] = _edited(snapshot, states[0], event)
+        return
+    made = new_items(snapshot, event.kind, payload)
+    taken, put = _WORDS[event.kind]
+    for state in states:
+        snapshot.items[state.key] = _next(state, event, taken, state.item, retired=True)
+    if made:
+        _insert(snapshot, event, made, keys[-1] if keys else None, put)
 
 
 def _joined(states: Sequence[ItemState]) -> dict[str, Any]:

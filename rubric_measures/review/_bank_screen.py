@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.review._events import ItemState
+from rubric_measures.review._bank_edits import state_of
 from rubric_measures.review.requests import Asked, ScreenAnswer, page
 from rubric_measures.review.session import Review
 from rubric_measures.review.store import ConflictError
@@ -41,7 +41,7 @@ def _page(
         states=[state for state in states if not state.retired],
         retired=[state for state in states if state.retired],
         facets=sorted({state.item.facet_id for state in states if state.item.facet_id}),
-        waiting=sum(state.regrade and not state.retired for state in snapshot.items.values()),
+        waiting=sum(state.waits for state in snapshot.items.values()),
         conflict=conflict,
     )
 
@@ -82,12 +82,12 @@ def _edit_of(review: Review, asked: Asked, kind: str) -> tuple[dict[str, Any], d
         versions = [
             int(number) if (number := value.rpartition("@")[2]).isdigit() else -1 for value in asked.all("merge")
         ]
-        texts = {state.item.query_id for key in keys if (state := _known(review, key))}
+        texts = {state.item.query_id for key in keys if (state := state_of(review.store.snapshot(), key))}
         if len(texts) != 1:
             raise InputError("items of different queries cannot be merged")
         return {"keys": keys, "text": asked.get("text")}, dict(zip(keys, versions, strict=True))
     key = asked.get("key")
-    _known(review, key)
+    state_of(review.store.snapshot(), key)
     expected = {key: asked.number("version", -1)}
     if kind == "item_retire":
         return {"key": key}, expected
@@ -99,13 +99,6 @@ def _edit_of(review: Review, asked: Asked, kind: str) -> tuple[dict[str, Any], d
     if kind == "item_edit":
         return {"key": key, **_fields(asked), "same_meaning": asked.get("same_meaning") == "yes"}, expected
     raise InputError(f"there is no edit {kind!r}")
-
-
-def _known(review: Review, key: str) -> ItemState:
-    states = review.store.snapshot().items
-    if key not in states:
-        raise InputError(f"the bank has no item {key!r}")
-    return states[key]
 
 
 def _kind(review: Review, query_id: str) -> str:

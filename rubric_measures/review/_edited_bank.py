@@ -7,7 +7,7 @@ from typing import Any
 
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.signature import item_content
-from rubric_measures.formats.bank import BankEntry, BankItem, bank_entries, item_id_of
+from rubric_measures.formats.bank import BankEntry, BankItem, bank_entries, former_items, item_id_of
 from rubric_measures.review._events import ItemState, Snapshot
 
 __all__ = ["edited_entries"]
@@ -33,9 +33,7 @@ def edited_entries(
     for entry in original:
         for item in entry.items:
             items.setdefault((entry.query_id, item_id_of(entry, item)), item)
-    states = {
-        (state.item.query_id, state.item.item_id): state for state in snapshot.items.values() if not state.retired
-    }
+    states = snapshot.live()
     made: list[BankEntry] = []
     now = snapshot.bank(bank)
     for entry in bank_entries(now):
@@ -79,13 +77,12 @@ def _regrade_mark(state: ItemState, earlier: Mapping[str, Any], stale: Collectio
 
     The mark of an earlier review stays while anybody's grades are older: an edit that needs no new grades makes none.
     """
-    first, item = state.history[0], state.item
-    is_same = first.version == 0 and (first.item.item_id, first.item.gold_answers) == (item.item_id, item.gold_answers)
-    is_stale = (item.query_id, item.item_id) in stale
-    if not is_same or not is_stale:
+    first, item = state.original, state.item
+    is_stale = state.place in stale
+    if not is_stale or first is None or (first.item_id, first.gold_answers) != (item.item_id, item.gold_answers):
         return {"regrade": state.regrade or is_stale}
     known = earlier.get("same_as")
-    contents = [*(known if isinstance(known, list) else ()), item_content(first.item)]
+    contents = [*(known if isinstance(known, list) else ()), item_content(first)]
     same = [one for one in dict.fromkeys(contents) if one != item_content(item)]
     return {"regrade": True, "same_as": same} if same else {"regrade": True}
 
@@ -93,6 +90,5 @@ def _regrade_mark(state: ItemState, earlier: Mapping[str, Any], stale: Collectio
 def _left(query_id: str, before: TestBank, now: TestBank, head: BankEntry | None) -> list[str]:
     """The ids of a query's items that are no longer in the bank, those of earlier reviews first."""
     there = {item.item_id for item in now.items[query_id]}
-    earlier: Any = ((head.model_extra or {}) if head is not None else {}).get("former_items")
-    ids = [*(earlier if isinstance(earlier, list) else ()), *(item.item_id for item in before.items.get(query_id, ()))]
+    ids = [*(former_items(head) if head else ()), *(item.item_id for item in before.items.get(query_id, ()))]
     return [item_id for item_id in dict.fromkeys(ids) if item_id not in there]

@@ -120,6 +120,22 @@ class ItemState:
     history: tuple[Version, ...]
 
     @property
+    def place(self) -> tuple[str, str]:
+        """The item's query and its id as it stands now."""
+        return self.item.query_id, self.item.item_id
+
+    @property
+    def original(self) -> RubricItem | None:
+        """The item as the bank's file has it; None where people made it."""
+        first = self.history[0]
+        return first.item if first.version == 0 else None
+
+    @property
+    def waits(self) -> bool:
+        """Whether the item is in the bank and needs grades."""
+        return self.regrade and not self.retired
+
+    @property
     def version(self) -> int:
         """The id of the event that made the current version; 0 for the version of the bank file."""
         return self.history[-1].version
@@ -154,9 +170,9 @@ class Snapshot:
         texts = {query_id: tuple(items) for query_id, items in members.items()}
         return TestBank(texts, original.query_texts, original.facet_texts)
 
-    def live(self, query_id: str) -> list[ItemState]:
-        """The items of a query that are in the bank now."""
-        return [state for state in self.items.values() if state.item.query_id == query_id and not state.retired]
+    def live(self) -> dict[tuple[str, str], ItemState]:
+        """(query_id, item_id) -> the items that are in the bank now."""
+        return {state.place: state for state in self.items.values() if not state.retired}
 
     def final(self, cell: CellKey, earlier: Mapping[str, int] | None = None) -> int | None:
         """The grade of a cell by people, as `people.grade_of_people`; None where nobody gave a final one.

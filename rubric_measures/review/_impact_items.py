@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from rubric_measures.base.entities import RubricItem
 from rubric_measures.grades.compiled import QueryGrades
 from rubric_measures.grades.loading import RecordQuery
 from rubric_measures.review._events import ItemState, Snapshot
@@ -160,7 +159,7 @@ class ItemScores:
                 continue
             row = self._row(state)
             redo += row.redo
-            waiting += state.regrade and not state.retired
+            waiting += state.waits
             if name == query_id or (not query_id and row.what):
                 wanted.append(row)
         assert self._side is not None
@@ -173,8 +172,7 @@ class ItemScores:
         return ItemImpacts(shown, len(wanted), redo, waiting)
 
     def _row(self, state: ItemState) -> ItemImpact:
-        first = state.history[0]
-        original: RubricItem | None = first.item if first.version == 0 else None
+        original = state.original
         query_id = state.item.query_id
         before = self._before[query_id].counts.get(original.item_id) if original else None
         after = None
@@ -190,5 +188,5 @@ class ItemScores:
             what,
             before,
             after,
-            self._graded.get(query_id, 0) if state.regrade and not state.retired else 0,
+            self._graded.get(query_id, 0) if state.waits else 0,
         )

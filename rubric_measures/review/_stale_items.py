@@ -1,12 +1,16 @@
-"""What became of the items of the bank's file: which still count as they were graded, and in which words. Pure."""
+"""Which items of the bank's file count as they were graded, and which wait for grades anew. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
+from rubric_measures.base.entities import RubricItem, TestBank
+from rubric_measures.base.signature import bank_content
+from rubric_measures.records.files import ItemGradeSet, QueryPassages, items_of_entry
+from rubric_measures.records.stale_grades import stale_in
 from rubric_measures.review._events import CellKey, ItemState, Snapshot
 
-__all__ = ["left_grades", "left_items", "left_note", "words_of"]
+__all__ = ["left_grades", "left_items", "left_note", "stale_items", "words_of"]
 
 
 def left_items(snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
@@ -17,17 +21,13 @@ def left_items(snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
     only corrected counts as before. An item that was edited in an earlier review waits until its grades are made anew.
     Words that an item left behind, and that were added again, have their grades again.
     """
-    again = {
-        (state.item.query_id, state.item.item_id)
-        for state in snapshot.items.values()
-        if state.history[0].version and not state.retired and not state.regrade
-    }
+    again = {state.place for state in snapshot.items.values() if not (state.original or state.retired or state.regrade)}
     return {
-        (state.history[0].item.query_id, state.history[0].item.item_id): _what(state)
+        (first.query_id, first.item_id): _what(state, first)
         for state in snapshot.items.values()
-        if state.history[0].version == 0
+        if (first := state.original)
         and (state.retired or state.regrade)
-        and (state.history[0].item.query_id, state.history[0].item.item_id) not in again
+        and (first.query_id, first.item_id) not in again
     }
 
 
@@ -59,10 +59,9 @@ def left_note(count: int, of: str) -> str:
     )
 
 
-def _what(state: ItemState) -> str:
+def _what(state: ItemState, first: RubricItem) -> str:
     if state.retired:
         return f"was {state.history[-1].what} since"
-    first = state.history[0].item
     if state.item.item_id != first.item_id:
         return "was reworded since"
     if state.item.gold_answers != first.gold_answers:
@@ -73,6 +72,44 @@ def _what(state: ItemState) -> str:
 def words_of(snapshot: Snapshot, cell: CellKey, otherwise: str) -> str:
     """The words of a cell's item as the bank has them now; `otherwise` where no item of the bank has its id."""
     state = snapshot.items.get(cell.item_id)
-    if state is None or state.retired or (state.item.query_id, state.item.item_id) != (cell.query_id, cell.item_id):
+    if state is None or state.retired or state.place != (cell.query_id, cell.item_id):
         return otherwise
     return state.item.text or otherwise
+
+
+def stale_items(
+    groups: Iterable[QueryPassages],
+    bank: TestBank,
+    is_reviewed: Callable[[ItemGradeSet], bool],
+) -> tuple[frozenset[tuple[str, str]], frozenset[tuple[str, str]]]:
+    """(items that wait for grades of the reviewed grader; these and those of which another's grades are stale).
+
+    A bank marks the items that reviews edited. Grades of a marked item hold where their set says that they were made
+    anew since (`provenance.regraded`), or that all of it was made against this bank. An item waits where any of the
+    grader's grades of it does not hold, and where there is none.
+
+    Args:
+        groups: the records, without people's grades.
+        bank: the bank.
+        is_reviewed: whether a grade set is the reviewed grader's.
+    """
+    if not bank.edited:
+        return frozenset(), frozenset()
+    marked = {(query_id, item_id) for query_id, edited in bank.edited.items() for item_id in edited}
+    name = bank_content(bank)[:16]
+    there: set[tuple[str, str]] = set()
+    old: set[tuple[str, str]] = set()
+    old_elsewhere: set[tuple[str, str]] = set()
+    for group in groups:
+        query_id, edited = group.query_id, bank.edited.get(group.query_id, {})
+        for entry in (entry for passage in group.passages for entry in passage.exam_grades or () if edited):
+            grades, statuses = items_of_entry(entry)
+            found = edited.keys() & (grades.keys() | statuses.keys())
+            stale = {(query_id, item_id) for item_id in stale_in(entry, found, edited, name)}
+            if is_reviewed(entry):
+                there |= {(query_id, item_id) for item_id in found}
+                old |= stale
+            else:
+                old_elsewhere |= stale
+    waiting = frozenset(old | (marked - there))
+    return waiting, waiting | old_elsewhere

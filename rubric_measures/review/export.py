@@ -129,7 +129,7 @@ def export_review(
     notes = [f"{bank.file_name} cannot hold: {bank.note}" for bank in banks if bank.note]
     left = left_note(left_grades(snapshot, material.graded_by), "the export")
     notes += [note for note in (left, open_note(snapshot)) if note]
-    waiting = sum(state.regrade and not state.retired for state in snapshot.items.values())
+    waiting = sum(state.waits for state in snapshot.items.values())
     return Exported([str(path) for path in paths], notes, waiting)
 
 
@@ -166,7 +166,7 @@ def _contents(material: Material, snapshot: Snapshot) -> dict[str, dict[str, _Co
 
     Of an item that is to be graded anew, people's grades are of the state before: as on the impact screen, they wait.
     """
-    live = {(state.item.query_id, state.item.item_id): state for state in snapshot.items.values() if not state.retired}
+    live = snapshot.live()
     found: dict[str, dict[str, _Content]] = {}
     for (query_id, item_id), item in material.items.items():
         state = live.get((query_id, item_id))

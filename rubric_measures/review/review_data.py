@@ -29,7 +29,7 @@ from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, gra
 from rubric_measures.grades.loading import RecordQuery, select_query
 from rubric_measures.records.files import GradedPassage, QueryPassages, grade_of_items, load_graded
 from rubric_measures.review._events import CellKey
-from rubric_measures.review._waiting_items import stale_items
+from rubric_measures.review._stale_items import stale_items
 from rubric_measures.verification.analyses import CheckedGrade, CheckedPassage, check_records
 
 __all__ = ["Material", "QueryMaterial", "cell_digests", "grader_name", "load_material"]

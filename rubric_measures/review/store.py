@@ -16,9 +16,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from rubric_measures.base.entities import RubricItem, TestBank, make_item_id
+from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
+from rubric_measures.review._bank_edits import new_items
 from rubric_measures.review._events import EDITS, CellKey, Event, Snapshot
 from rubric_measures.review._importing import PageGrade, TakenIn, take_in
 from rubric_measures.review._replay import extend, fold
@@ -108,7 +109,7 @@ class ReviewStore:
 
     @contextmanager
     def _mine(self, writes: bool = False) -> Iterator[None]:
-        """Nobody else in this process uses the file; with `writes` nobody at all writes, and all is kept or nothing."""
+        """Hold the lock; with `writes`, in one transaction."""
         self._enter(writes)
         try:
             yield
@@ -281,7 +282,8 @@ class ReviewStore:
             ]
             if stale:
                 raise ConflictError(stale)
-            return {**payload, "made": _made(kind, payload, snapshot)}
+            # So an undo knows what was built on.
+            return {**payload, "made": [item.item_id for item in new_items(snapshot, kind, payload)]}
 
         return self._write(person, kind, check)
 
@@ -358,15 +360,3 @@ def _checked(grade: int | None) -> int | None:
     if grade is not None and not 0 <= grade <= 5:
         raise InputError(f"a grade is 0 to 5, not {grade}")
     return grade
-
-
-def _made(kind: str, payload: Mapping[str, Any], snapshot: Snapshot) -> list[str]:
-    """The keys of the items that an edit makes, so that an undo knows what was built on."""
-    if kind == "item_add":
-        return [make_item_id(payload["query_id"], payload["text"], payload.get("facet_id"))]
-    if kind in ("item_edit", "item_retire"):
-        return []
-    key = payload["key"] if kind == "item_split" else payload["keys"][0]
-    source: RubricItem = snapshot.items[key].item
-    texts = payload["texts"] if kind == "item_split" else [payload["text"]]
-    return [make_item_id(source.query_id, text, source.facet_id) for text in texts]

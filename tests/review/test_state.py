@@ -25,7 +25,7 @@ from rubric_measures.records.files import load_graded
 from rubric_measures.review._agreement import agreement_rows, progress_rows
 from rubric_measures.review._bank_formats import bank_formats
 from rubric_measures.review._edited_bank import edited_entries
-from rubric_measures.review._events import CellKey, Event
+from rubric_measures.review._events import CellKey, Event, ItemState, Snapshot
 from rubric_measures.review._impact import Scores, changed_cells, impact_of
 from rubric_measures.review._impact_items import ItemImpacts, ItemScores
 from rubric_measures.review._marking import mark_words
@@ -59,6 +59,10 @@ A, B = CellKey("q1", "d1", "q1/a"), CellKey("q1", "d1", "q1/b")
 
 
 _OPEN: list[ReviewStore] = []
+
+
+def live_items(snapshot: Snapshot, query_id: str) -> list[ItemState]:
+    return [state for state in snapshot.live().values() if state.item.query_id == query_id]
 
 
 def open_store(path: Path | str, bank: TestBank) -> ReviewStore:
@@ -109,7 +113,7 @@ def store(folder: Path, material: Material) -> ReviewStore:
 
 
 def texts(store: ReviewStore, query_id: str = "q1") -> list[str]:
-    return [state.item.text for state in store.snapshot().live(query_id)]
+    return [state.item.text for state in live_items(store.snapshot(), query_id)]
 
 
 def test_material_is_of_the_first_grader_and_knows_the_others(material: Material) -> None:
@@ -183,11 +187,11 @@ def test_a_reworded_item_has_a_new_id_and_a_corrected_one_keeps_its_grades(store
 def test_split_and_merge_keep_place_and_properties(store: ReviewStore) -> None:
     store.edit("ada", "item_split", {"key": "q1/a", "texts": ["one?", "two?"]}, {"q1/a": 0})
     assert texts(store) == ["one?", "two?", "What is b?", "What is c?", "What is d?"]
-    assert [state.item.importance for state in store.snapshot().live("q1")][:2] == ["vital", "vital"]
+    assert [state.item.importance for state in live_items(store.snapshot(), "q1")][:2] == ["vital", "vital"]
     # okay and vital merged are vital; the new item stands where the last of them stood.
     store.edit("bob", "item_merge", {"keys": ["q1/c", "q1/d"], "text": "c and d?"}, {"q1/c": 0, "q1/d": 0})
     assert texts(store) == ["one?", "two?", "What is b?", "c and d?"]
-    assert store.snapshot().live("q1")[-1].item.importance == "vital"
+    assert live_items(store.snapshot(), "q1")[-1].item.importance == "vital"
     store.undo("bob")
     store.undo("ada")
     assert texts(store) == ["What is a?", "What is b?", "What is c?", "What is d?"]
@@ -263,7 +267,10 @@ def test_words_that_an_item_left_behind_have_their_grades_again(tmp_path: Path) 
     for gold, regrade in ((["x"], False), (["y"], True)):
         store.edit("bob", "item_add", {"query_id": "q1", "text": text, "gold_answers": gold}, {})
         snapshot = store.snapshot()
-        assert [(state.item.text, state.regrade) for state in snapshot.live("q1")] == [("new?", True), (text, regrade)]
+        assert [(state.item.text, state.regrade) for state in live_items(snapshot, "q1")] == [
+            ("new?", True),
+            (text, regrade),
+        ]
         assert set(left_items(snapshot)) == ({("q1", item_id)} if regrade else set())
         (impact,) = impact_of(Scores(material, [RubricCover(rel=4) @ 1]), snapshot)
         assert [row.after for row in impact.rows] == [None if regrade else 1.0]
@@ -424,7 +431,7 @@ def test_what_is_undone_was_never_done(steps: list[tuple[str, str, int]]) -> Non
     bank = TestBank.from_items([RubricItem(make_item_id("q", f"{n}?"), "q", f"{n}?") for n in range(3)])
     store = open_store(":memory:", bank)
     for person, what, number in steps:
-        live = store.snapshot().live("q")
+        live = live_items(store.snapshot(), "q")
         state = live[number % len(live)] if live else None
         try:
             if what == "undo":
@@ -451,7 +458,7 @@ def test_what_is_undone_was_never_done(steps: list[tuple[str, str, int]]) -> Non
     again = fold(kept, bank)
     assert again.items == snapshot.items and again.grades == snapshot.grades
     assert {item.item_id for item in bank} <= set(snapshot.items)
-    ids = [state.item.item_id for state in snapshot.live("q")]
+    ids = [state.item.item_id for state in live_items(snapshot, "q")]
     assert len(ids) == len(set(ids))
 
 
