@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import logging
 import time
@@ -14,6 +15,7 @@ import pytest
 
 from rubric_measures.backends import Backend, Message, Reply, Request, make_backend
 from rubric_measures.backends.openai._backend import OpenAICompatible
+from rubric_measures.backends.openai._endpoints import Call, Endpoint, Sharing
 from rubric_measures.backends.replies.cache import ReplyCache
 from rubric_measures.base.errors import BackendError, InputError, RejectedError
 from rubric_measures.grading import Grader
@@ -347,21 +349,18 @@ def test_concurrency_is_bounded() -> None:
         assert slow.stats()["most_in_flight"] == 5
 
 
-def test_groups_are_started_together(server: Running) -> None:
-    made = backend(server.url, concurrency=8)
-    # Groups come interleaved, four at a time.
-    asked = [
-        request(f"g{block}{member} i{item} together", made, group=f"{block}{member}")
-        for block in range(4)
-        for item in range(3)
-        for member in "abcd"
-    ]
-    list(made.complete(asked))
-    order = [text.split()[0] for text in server.stats()["order"] if text.endswith("together")]
-    runs = [name for name, _ in itertools.groupby(order)]
-    assert len(order) == 48
-    # As they came there would be 48 runs; what is pulled together starts together.
-    assert len(runs) <= 32
+def test_groups_are_started_together() -> None:
+    made = backend("http://127.0.0.1:9/v1")
+
+    async def order() -> list[str]:
+        endpoint = Endpoint("one", None, 8, 1.0)
+        sharing = Sharing([endpoint])
+        # Groups come interleaved, four at a time.
+        sharing.add(Call(request(f"{item}", made, group=member)) for item in range(3) for member in "abcd")
+        return [call.request.group for call in iter(lambda: sharing.take(endpoint), None)]
+
+    # As they came there would be 12 runs; what is pulled together starts together.
+    assert [name for name, _ in itertools.groupby(asyncio.run(order()))] == list("abcd")
 
 
 def test_grading_asks_a_server_passage_by_passage(tmp_path: Path) -> None:
