@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING
 
 from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.tables import Report, Table, columns, escaped, render
 from rubric_measures.cli.inputs import keep_cache
 
 if TYPE_CHECKING:
@@ -60,8 +62,8 @@ def run(args: argparse.Namespace) -> int:
             _print_size(cache)
         elif args.action == "list":
             for entry in cache.entries(args.model):
-                reply = entry.reply
-                print(entry.key, entry.model, reply.status, " ".join((reply.text or "").split())[:80], sep="\t")
+                text = " ".join((entry.reply.text or "").split())[:80]
+                print(entry.key, escaped(entry.model), entry.reply.status, escaped(text), sep="\t")
         elif args.action == "export":
             log.info("%d replies exported", cache.export(args.output, args.model))
         else:
@@ -94,7 +96,6 @@ def _check_names(cache: ReplyCache, args: argparse.Namespace) -> None:
 
 
 def _print_size(cache: ReplyCache) -> None:
-    print("model", "replies", "truncated", "prompt_tokens", "completion_tokens", "characters", sep="\t")
-    for count in cache.counts():
-        print(*count, sep="\t")
+    names = ["model", "replies", "truncated", "prompt_tokens", "completion_tokens", "characters"]
+    sys.stdout.writelines(render(Report([Table(columns(names), cache.counts())]), "tsv"))
     print("file bytes", cache.file_bytes(), sep="\t")

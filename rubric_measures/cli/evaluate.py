@@ -18,6 +18,7 @@ from ir_measures.util import Metric, ScoredDoc
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import open_binary, read_text
+from rubric_measures.base.tables import escaped
 from rubric_measures.cli.inputs import (
     add_grade_options,
     add_places_option,
@@ -179,7 +180,7 @@ def _print(metrics: Iterable[Metric], measures: Sequence[Measure], options: argp
             if not options.by_query:
                 del content["query_id"]
             return json.dumps(content)
-        start = f"{metric.query_id}\t" if options.by_query else ""
+        start = f"{escaped(metric.query_id)}\t" if options.by_query else ""
         return f"{start}{name}\t{metric.value:{number}}"
 
     aggregators = {measure: measure.aggregator() for measure in measures}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.tables import Report, Table, columns, render
 from rubric_measures.cli.model_options import NamedValue, is_watched
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -91,9 +93,8 @@ def run(options: argparse.Namespace) -> int:
 
     made = generate(**{**vars(options), "quota": dict(map(_quota, options.quota))}, progress=is_watched())
     if options.dry_run:
-        print("model", "calls", "cached", "prompt_tokens", "completion_tokens_at_most", "cost_at_most", sep="\t")
-        for *counts, cost in made.plan:
-            print(*counts, "unknown" if cost is None else f"{cost:.4f}", sep="\t")
+        names = ["model", "calls", "cached", "prompt_tokens", "completion_tokens_at_most", "cost_at_most"]
+        sys.stdout.writelines(render(Report([Table(columns(names), made.plan)]), "tsv"))
     return 0 if made.is_complete else 1
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from rubric_measures.backends.counting import CountingBackend
 from rubric_measures.base.entities import TestBank
+from rubric_measures.base.tables import Cell, Column, Report, Table, columns, render
 from rubric_measures.grading._grader import Grader, GradingReport, default_prompts
 from rubric_measures.records.files import QueryPassages
 from rubric_measures.runners import LocalRunner
@@ -73,15 +74,18 @@ class GradingPlan(tuple[Estimate, ...]):
         return _total([row.cost_at_most for row in self])
 
     def __str__(self) -> str:
-        columns = "prompt calls cached shared cached_share kept prompt_tokens completion_tokens_at_most checks_at_most"
-        lines: list[list[object]] = [[*columns.split(), "cost_of_calls", "cost_at_most"]]
-        for row in self:
-            counts = (row.calls, row.cached, row.shared, f"{row.cached_share:.3f}", row.kept, row.prompt_tokens)
-            costs = (_money(row.cost), _money(row.cost_at_most))
-            lines.append([row.prompt_class, *counts, row.completion_tokens, row.checks, *costs])
+        heads = columns(["prompt", "calls", "cached", "shared"])
+        heads.append(Column("cached_share", places=3))
+        heads += columns(["kept", "prompt_tokens", "completion_tokens_at_most", "checks_at_most"])
+        heads += columns(["cost_of_calls", "cost_at_most"])
+        rows: list[list[Cell]] = [
+            [row.prompt_class, row.calls, row.cached, row.shared, row.cached_share, row.kept, row.prompt_tokens,
+             row.completion_tokens, row.checks, row.cost, row.cost_at_most]
+            for row in self
+        ]  # fmt: skip
         if len(self) > 1:
-            lines.append(["all", self.calls, *[""] * 7, _money(self.cost), _money(self.cost_at_most)])
-        return "\n".join("\t".join(map(str, line)) for line in lines)
+            rows.append(["all", self.calls, *[None] * 7, self.cost, self.cost_at_most])
+        return "".join(render(Report([Table(heads, rows)]), "tsv")).rstrip("\n")
 
     __repr__ = __str__
 
@@ -89,10 +93,6 @@ class GradingPlan(tuple[Estimate, ...]):
 def _total(costs: Sequence[float | None]) -> float | None:
     known = [cost for cost in costs if cost is not None]
     return sum(known) if len(known) == len(costs) else None
-
-
-def _money(cost: float | None) -> str:
-    return "unknown" if cost is None else f"{cost:.4f}"
 
 
 def estimate(

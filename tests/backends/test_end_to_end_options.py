@@ -222,9 +222,9 @@ def test_costs_are_known_before_and_unknown_ones_said(tmp_path: Path, capsys: py
             header, row = capsys.readouterr().out.splitlines()
             return dict(zip(header.split("\t"), row.split("\t"), strict=True))
 
-        assert planned()["cost_at_most"] == "unknown"
+        assert planned()["cost_at_most"] == "-"
         prices.write_text('{"another-model": {"input": 1, "output": 1}}')
-        assert planned("--prices", str(prices))["cost_at_most"] == "unknown"
+        assert planned("--prices", str(prices))["cost_at_most"] == "-"
         prices.write_text('{"m": {"input": 1000, "output": 10000}}')
         found = planned("--prices", str(prices))
         # Two calls of at most 64 tokens each: 2 * 64 / 100; the tokens shown are a thousandth each.

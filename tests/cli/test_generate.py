@@ -60,7 +60,7 @@ def test_a_dry_run_asks_nobody_and_writes_nothing(
     header, row = capsys.readouterr().out.splitlines()
     assert header == "model\tcalls\tcached\tprompt_tokens\tcompletion_tokens_at_most\tcost_at_most"
     assert row.split("\t")[1:3] == ["2", "0"]
-    assert row.split("\t")[4:] == ["4096", "unknown"]
+    assert row.split("\t")[4:] == ["4096", "-"]
     assert not output.exists()
     assert not cache.exists()
     assert main(["generate", queries, "--limit", "1", *command[2:-1]]) == 0

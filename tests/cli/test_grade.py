@@ -263,7 +263,7 @@ def test_dry_run_counts_and_prices_and_writes_nothing(tmp_path: Path, capsys: py
     header, row = capsys.readouterr().out.splitlines()
     cells = dict(zip(header.split("\t"), row.split("\t"), strict=True))
     assert (cells["calls"], cells["cached"], cells["cached_share"]) == ("18", "6", "0.250")
-    assert cells["cost_at_most"] == "unknown"
+    assert cells["cost_at_most"] == "-"
     prices = ["--prices", str(tmp_path / "p.json")]
     assert main(arguments(passages, bank, tmp_path / "x.jsonl", *more, "--dry-run", *prices, model=model)) == 0
     cells = dict(zip(header.split("\t"), capsys.readouterr().out.splitlines()[1].split("\t"), strict=True))
@@ -290,7 +290,7 @@ def test_a_dry_run_counts_what_prompts_share_once(tmp_path: Path, capsys: pytest
         ["prompt", "calls", "cached", "shared"],
         [classes[0], "24", "0", "0"],
         [classes[1], "0", "0", "24"],
-        ["all", "24", "", ""],
+        ["all", "24", "-", "-"],
     ]
     assert main(command) == 0
     assert "48 grades of 8 passages: 24 calls, " in capsys.readouterr().err

@@ -162,7 +162,7 @@ def test_a_dry_run_counts_and_asks_nothing(
     assert main([*common, "--dry-run"]) == 0
     header, line = (line.split("\t") for line in capsys.readouterr().out.splitlines())
     row = dict(zip(header, line, strict=True))
-    assert (row["calls"], row["cached_share"], row["cost_at_most"]) == ("0", "1.000", "unknown")
+    assert (row["calls"], row["cached_share"], row["cost_at_most"]) == ("0", "1.000", "-")
 
 
 def test_limits_stop_the_run_and_keep_what_is_done(
