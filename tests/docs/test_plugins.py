@@ -1,0 +1,219 @@
+"""The package of docs/plugins.md, built and installed as it stands there, and a broken one of each sort beside it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.formats.base import KINDS
+from tests.example_records import write_all
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "plugins.md"
+# `name of a file`: and its text as a block.
+FILE = re.compile(r"^`([^`\n]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BROKEN = """
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+[project]
+name = "bad-lab"
+version = "1.0"
+[project.entry-points."rubric_measures.measures"]
+BadMeasure = "bad_lab.broken:BadMeasure"
+[project.entry-points."rubric_measures.backends"]
+bad = "bad_lab.broken:Model"
+lexical = "bad_lab.broken:Model"
+[project.entry-points."rubric_measures.formats"]
+bad-format = "bad_lab.broken:FORMAT"
+no-format = "bad_lab:__name__"
+[project.entry-points."rubric_measures.prompts"]
+bad-prompts = "bad_lab.broken"
+"""
+WHY = "cannot be used: ModuleNotFoundError: No module named 'no_such_module'; mend it, or uninstall the package"
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def install(source: Path, target: Path) -> None:
+    """Builds the wheel of a package and unpacks it into a folder, as an installer does."""
+    hatchling = pytest.importorskip("hatchling.builders.wheel")
+    for wheel in hatchling.WheelBuilder(str(source)).build(directory=str(source / "dist"), versions=["standard"]):
+        zipfile.ZipFile(wheel).extractall(target)
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which the package of the page is installed."""
+    source, target = tmp_path_factory.mktemp("our-lab"), tmp_path_factory.mktemp("installed")
+    for name, text in FILE.findall(PAGE.read_text(encoding="utf-8")):
+        path = source / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        if path.parent != source:
+            (path.parent / "__init__.py").touch()
+    install(source, target)
+    return target
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which the broken package is installed."""
+    source, target = tmp_path_factory.mktemp("bad-lab"), tmp_path_factory.mktemp("installed-bad")
+    (source / "bad_lab").mkdir()
+    (source / "pyproject.toml").write_text(BROKEN)
+    (source / "bad_lab" / "__init__.py").touch()
+    (source / "bad_lab" / "broken.py").write_text("import no_such_module\n")
+    install(source, target)
+    return target
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command with packages installed beside ours, in a folder with the files that the page's commands name."""
+    write_all(tmp_path)
+    entries = [
+        {"query_id": query_id, "items": [{"question_id": f"{query_id}/a", "question_text": text}]}
+        for query_id, text in (("q1", "What is tea?"), ("q2", "What is frost?"))
+    ]
+    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+
+    def running(*arguments: str | Path, beside: tuple[Path, ...]) -> subprocess.CompletedProcess[str]:
+        root = Path(__file__).resolve().parents[2]
+        monkeypatch.setenv("PYTHONPATH", ":".join(map(str, (*beside, root))))
+        command = [sys.executable, "-m", "rubric_measures", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+
+    return running
+
+
+def one_line(text: str) -> str:
+    """The only line of a text, which is not that of a measure that every command finds broken."""
+    lines = [line for line in text.splitlines() if not line.startswith("the measure 'BadMeasure'")]
+    assert len(lines) == 1, text
+    return lines[0]
+
+
+def test_every_section_is_shorter_than_thirty_lines() -> None:
+    files = dict(FILE.findall(PAGE.read_text(encoding="utf-8")))
+    assert len(files) == 5
+    assert max(text.count("\n") for text in files.values()) < 30
+    named = re.findall(r"`([a-z ]+)`", "".join(re.findall(r"^\| `.*? \|", PAGE.read_text("utf-8"), re.MULTILINE)))
+    assert set(named) <= set(KINDS) and len(named) >= 9
+
+
+def test_a_measure_of_a_package(run: Run, ours: Path) -> None:
+    done = run("leaderboard", "graded.jsonl.gz", "-m", "FirstCover(rel=4)@5 RubricCover", "-o", "tsv", beside=(ours,))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0].split("\t")[1] == "FirstCover(rel=4)@5"
+    done = run("evaluate", "graded.jsonl.gz", "alpha.run", "FirstCover@5", "-q", beside=(ours,))
+    assert done.stdout.splitlines()[0] == "q1\tFirstCover@5\t1.0000", done.stderr
+
+
+def test_a_model_a_prompt_and_a_format_of_a_package(run: Run, ours: Path, tmp_path: Path) -> None:
+    assert run("convert", "questions.jsonl", "--to", "item-list", "-o", "items.txt", beside=(ours,)).returncode == 0
+    assert (tmp_path / "items.txt").read_text() == "q1 => What is tea?\nq2 => What is frost?\n"
+    # Read back by recognition.
+    assert run("convert", "items.txt", "--to", "bank", "-o", "bank.jsonl", beside=(ours,)).returncode == 0
+    assert "What is tea?" in (tmp_path / "bank.jsonl").read_text()
+    model = ("--model", "dice:7", "--model-option", "sides=3", "--prompt", "OurCoverage", "--cache", "r.sqlite")
+    done = run("grade", "graded.jsonl.gz", "--bank", "bank.jsonl", *model, "-o", "out.jsonl", beside=(ours,))
+    assert done.returncode == 0, done.stderr
+    assert '"prompt_class":"OurCoverage"' in (tmp_path / "out.jsonl").read_text().replace(" ", "")
+    assert "dice:7" in (tmp_path / "out.jsonl").read_text()
+    listing = run("convert", "--help", beside=(ours,)).stdout
+    assert re.search(r"item-list +rw +a line an item", listing)
+
+
+def test_names_that_are_almost_those_of_a_package(run: Run, ours: Path) -> None:
+    grade = (
+        "grade",
+        "graded.jsonl.gz",
+        "--bank",
+        "questions.jsonl",
+        "--cache",
+        "r.sqlite",
+        "-o",
+        "out.jsonl",
+        "--model",
+    )
+    for arguments, expected in (
+        ((*grade, "dic"), "unknown model 'dic': did you mean dice"),
+        ((*grade, "dice"), "model 'dice': expected dice:SEED"),
+        ((*grade, "dice:1", "--model-option", "side=2"), "model 'dice:1': got an unexpected keyword argument 'side'"),
+        ((*grade, "dice:1", "--prompt", "OurCovrage"), "unknown prompt 'OurCovrage': did you mean OurCoverage"),
+        (
+            ("convert", "questions.jsonl", "--to", "item-lst", "-o", "x"),
+            "unknown format 'item-lst': did you mean item-l",
+        ),
+        (("leaderboard", "graded.jsonl.gz", "-m", "FirstCovr"), "unknown measure 'FirstCovr': did you mean FirstCover"),
+    ):
+        done = run(*arguments, beside=(ours,))
+        assert (done.returncode, expected in one_line(done.stderr)) == (2, True), done.stderr
+
+
+def test_a_broken_package_stops_only_what_needs_it(run: Run, ours: Path, broken: Path, tmp_path: Path) -> None:
+    beside = (ours, broken)
+    for arguments in (
+        ("leaderboard", "graded.jsonl.gz", "-m", "FirstCover@5"),
+        ("convert", "questions.jsonl", "--to", "item-list", "-o", "items.txt"),
+        ("grade", "graded.jsonl.gz", "--bank", "questions.jsonl", "--model", "dice:7", "--prompt", "OurCoverage",
+         "--cache", "r.sqlite", "-o", "out.jsonl"),
+    ):  # fmt: skip
+        done = run(*arguments, beside=beside)
+        assert done.returncode == 0, done.stderr
+        assert f"the measure 'BadMeasure' of the package 'bad-lab' {WHY}" in done.stderr.splitlines()
+        assert "Traceback" not in done.stderr
+    done = run("convert", "items.txt", "--to", "bank", "-o", "bank.jsonl", beside=beside)
+    assert done.returncode == 0
+    assert f"rubric_measures: warning: the format 'bad-format' of the package 'bad-lab' {WHY}" in done.stderr
+    assert "the format 'no-format' of the package 'bad-lab' cannot be used: it is no rubric_measures" in done.stderr
+
+
+def test_asking_for_what_is_broken_is_one_line(run: Run, broken: Path) -> None:
+    grade = (
+        "grade",
+        "graded.jsonl.gz",
+        "--bank",
+        "questions.jsonl",
+        "--cache",
+        "r.sqlite",
+        "-o",
+        "out.jsonl",
+        "--model",
+    )
+    for arguments, what in (
+        ((*grade, "bad:x"), "the model kind 'bad'"),
+        ((*grade, "dice:1"), "unknown model 'dice:1'"),
+        (("convert", "questions.jsonl", "--to", "bad-format", "-o", "x"), "the format 'bad-format'"),
+        (("leaderboard", "graded.jsonl.gz", "-m", "BadMeasure@5"), "the measure 'BadMeasure'"),
+        ((*grade, "lexical", "--prompt", "bad-prompts"), "the folder of prompts 'bad-prompts'"),
+    ):
+        done = run(*arguments, beside=(broken,))
+        line = [line for line in done.stderr.splitlines() if line.startswith(f"rubric_measures: {what}")]
+        assert (done.returncode, len(line)) == (2, 1), done.stderr
+        assert what.startswith("unknown") or line[0].endswith(f"of the package 'bad-lab' {WHY}")
+
+
+def test_a_built_in_name_wins_and_that_is_said(run: Run, broken: Path) -> None:
+    model = ("--model", "lexical", "--cache", "r.sqlite", "-o", "out.jsonl")
+    done = run("grade", "graded.jsonl.gz", "--bank", "questions.jsonl", *model, beside=(broken,))
+    assert done.returncode == 0, done.stderr
+    told = "the model kind 'lexical' of the package 'bad-lab' is left out: a built-in model kind has this name"
+    assert done.stderr.count(told) == 1
+
+
+def test_a_package_that_is_imported_first_registers_its_measure(ours: Path) -> None:
+    program = "import our_lab.measures, ir_measures; print(ir_measures.parse_measure('FirstCover(rel=2)@3'))"
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path[:0] = [{str(ours)!r}, {str(root)!r}]\n{program}"],
+        capture_output=True,
+        text=True,
+    )
+    assert (done.stdout, done.stderr) == ("FirstCover(rel=2)@3\n", "")
