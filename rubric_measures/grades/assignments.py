@@ -1,4 +1,4 @@
-"""Assigned nuggets (nuggetizer's files) as grades: read line by line, each answer straight into bit masks."""
+"""Assigned nuggets (nuggetizer's files) as grades: read line by line."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from rubric_measures.base.json_models import parse_json
 from rubric_measures.formats.nugget_sets import facet_ids
 from rubric_measures.formats.nuggetizer import AssignmentLine, validate_assignments
 from rubric_measures.formats.nuggetizer_records import ASSIGNMENT_GRADES, item_of_nugget
-from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades
+from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, build_query
 
 __all__ = ["AssignedAnswers", "load_assignments"]
 
-_LABELS = frozenset({*ASSIGNMENT_GRADES, "failed"})
+_GRADES: Mapping[str, int | None] = {**ASSIGNMENT_GRADES, "failed": None}
 # (text, importance, sub-narrative) of every nugget of a line, which most lines of a query share.
 _Key = tuple[tuple[Any, Any, Any], ...]
 
@@ -42,12 +42,35 @@ class AssignedAnswers:
 
 @dataclass
 class _Query:
-    """A query while its lines are read: its items in order of appearance, and the places of a line's nuggets."""
+    """A query while its lines are read.
+
+    Attributes:
+        items: its items, in order of appearance.
+        known: the nuggets of a line -> their item ids.
+        answers: run -> the items of its answer, and their grades; None for one that failed.
+    """
 
     items: dict[str, RubricItem] = field(default_factory=dict)
-    bits: dict[_Key, list[int]] = field(default_factory=dict)
-    levels: dict[str, dict[int, int]] = field(default_factory=dict)
-    failed: dict[str, int] = field(default_factory=dict)
+    known: dict[_Key, list[str]] = field(default_factory=dict)
+    answers: dict[str, tuple[Sequence[str], Sequence[int | None]]] = field(default_factory=dict)
+
+    def compiled(self, query_id: str, items: Sequence[RubricItem]) -> QueryGrades:
+        """The grades of all answers."""
+        answers = self.answers.items()
+        rows = [
+            (run_id, item_id, grade)
+            for run_id, (item_ids, grades) in answers
+            for item_id, grade in zip(item_ids, grades, strict=True)
+            if grade is not None
+        ]
+        failed = [
+            (run_id, item_id)
+            for run_id, (item_ids, grades) in answers
+            if None in grades
+            for item_id, grade in zip(item_ids, grades, strict=True)
+            if grade is None
+        ]
+        return build_query(query_id, rows, items, failed, self.answers)[0]
 
 
 def load_assignments(
@@ -88,23 +111,21 @@ def load_assignments(
                 raise FormatError(problem, path=name, line=line)
             rankings[row.run_id][row.query_id] = [row.run_id]
             lengths.setdefault(row.run_id, {})[row.query_id] = row.length
-            bits = query.bits.get(row.key)
-            if bits is None:
-                bits = query.bits[row.key] = _bits(query, row, bank, name, line)
-            _add(query, row, bits)
+            item_ids = query.known.get(row.key)
+            if item_ids is None:
+                item_ids = query.known[row.key] = _item_ids(query, row, bank, name, line)
+            given = [_GRADES[label] for label in row.labels]
+            is_each_once = len(set(item_ids)) == len(item_ids)
+            query.answers[row.run_id] = (item_ids, given) if is_each_once else _best_of_each(item_ids, given)
     if not queries:
         raise FormatError("is empty; expected assignments, one JSON object a line", path=name)
     grades = {
-        query_id: QueryGrades(query_id, _items(query_id, query, bank), query.levels, query.failed)
+        query_id: query.compiled(query_id, [*query.items.values()] if bank is None else bank.for_query(query_id))
         for query_id, query in queries.items()
     }
     for query_id, items in (bank.items if bank is not None else {}).items():
         grades.setdefault(query_id, QueryGrades(query_id, items, {}))
     return AssignedAnswers(Grades(grades, on_failed, source), rankings, lengths)
-
-
-def _items(query_id: str, query: _Query, bank: TestBank | None) -> tuple[RubricItem, ...]:
-    return tuple(query.items.values()) if bank is None else bank.for_query(query_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +148,7 @@ class _Line:
             key = tuple([(one["text"], one.get("importance"), one.get("mapped_sub_narrative")) for one in nuggets])
             query_id, run, text = content["qid"], content.get("run_id", run_id), content["answer_text"]
             hash(key)
-            if run and all(isinstance(found, str) for found in (query_id, run, text)) and _LABELS.issuperset(labels):
+            if run and all(isinstance(found, str) for found in (query_id, run, text)) and _GRADES.keys() >= set(labels):
                 return cls(query_id, run, len(text.split()), key, labels, nuggets)
         except (KeyError, TypeError, AttributeError):
             # Not as nuggetizer writes it today: the models know older forms, and name the field that is wrong.
@@ -139,46 +160,39 @@ class _Line:
         return cls(row.qid, str(row.run_id), length, key, labels, row)
 
 
-def _bits(query: _Query, row: _Line, bank: TestBank | None, name: str, line: int) -> list[int]:
-    """The bit of each nugget of a line that is like no line before; new nuggets join the query's items."""
+def _item_ids(query: _Query, row: _Line, bank: TestBank | None, name: str, line: int) -> list[str]:
+    """The item of each nugget of a line that is like no line before; new nuggets join the query's items."""
     parsed = row.nuggets
     if isinstance(parsed, list):
         parsed = validate_assignments(
             {"qid": row.query_id, "run_id": row.run_id, "nuggets": parsed}, name, line, row.run_id
         )
     facets = facet_ids(nugget.mapped_sub_narrative for nugget in parsed.nuggets)
-    places: dict[str, int] = {}
+    in_bank: dict[str, str] = {}
     if bank is not None:
-        for place, item in enumerate(bank.for_query(row.query_id, f"{name}:{line}")):
-            places.setdefault(item.text.strip(), place)
-    bits = []
+        for item in bank.for_query(row.query_id, f"{name}:{line}"):
+            in_bank.setdefault(item.text.strip(), item.item_id)
+    item_ids = []
     for nugget in parsed.nuggets:
         item = item_of_nugget(row.query_id, nugget, facets)
         if bank is not None:
-            if item.text not in places:
+            if item.text not in in_bank:
                 problem = f"the test bank has no nugget {item.text[:60]!r} for query {row.query_id!r}"
                 raise FormatError(problem, path=name, line=line)
-            bits.append(1 << places[item.text])
+            item_ids.append(in_bank[item.text])
             continue
         if query.items.setdefault(item.item_id, item) != item:
             problem = f"nugget {item.text[:60]!r} of query {row.query_id!r} has two importances; keep one"
             raise FormatError(problem, path=name, line=line)
-        bits.append(1 << [*query.items].index(item.item_id))
-    return bits
+        item_ids.append(item.item_id)
+    return item_ids
 
 
-def _add(query: _Query, row: _Line, bits: Sequence[int]) -> None:
-    """The line's labels as masks; of a nugget that comes twice the better label."""
-    masks = dict.fromkeys(_LABELS, 0)
-    for label, bit in zip(row.labels, bits, strict=True):
-        masks[label] |= bit
-    levels: dict[int, int] = {}
-    better = 0
-    for label in ("support", "partial_support", "not_support"):
-        mask = masks[label] & ~better
-        if mask:
-            levels[ASSIGNMENT_GRADES[label]] = mask
-        better |= mask
-    query.levels[row.run_id] = levels
-    if lost := masks["failed"] & ~better:
-        query.failed[row.run_id] = lost
+def _best_of_each(item_ids: Sequence[str], grades: Sequence[int | None]) -> tuple[list[str], list[int | None]]:
+    """Each nugget of a line once, with its better grade; one that failed says less than any other."""
+    best: dict[str, int | None] = {}
+    for item_id, grade in zip(item_ids, grades, strict=True):
+        known = best.setdefault(item_id, grade)
+        if grade is not None and (known is None or grade > known):
+            best[item_id] = grade
+    return list(best), list(best.values())

@@ -14,7 +14,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.garbage_collector import paused_collector
 from rubric_measures.base.signature import describe, made_by
 from rubric_measures.base.sorting import by_rank
-from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades
+from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, build_query
 from rubric_measures.grades.grade_set_keys import GradeSetKey
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grades_of_entry
 from rubric_measures.grades.notes import note_left_out
@@ -128,7 +128,14 @@ def select_query(
             judgments[doc_id] = label
     where = f"{selector.source}: query {query_id!r}"
     placed = {method: by_rank(of_method, doc_ids, where, method) for method, of_method in places.items()}
-    grades = _compile(query_id, chosen, items, selector.left_out)
+    grades, left_out = build_query(
+        query_id,
+        ((doc_id, item_id, grade) for doc_id, one in chosen.items() for item_id, grade in one.grades.items()),
+        items,
+        [(doc_id, lost) for doc_id, one in chosen.items() for lost in one.failed if by_id is None or lost in by_id],
+        chosen,
+    )
+    selector.left_out.update(left_out)
     rankings = {method: one.doc_ids for method, one in placed.items()}
     disagreements = {method: one.disagreements for method, one in placed.items() if one.disagreements}
     return RecordQuery(
@@ -141,33 +148,6 @@ def select_query(
         frozenset(selector.made),
         disagreements=disagreements,
     )
-
-
-def _compile(
-    query_id: str, chosen: Mapping[str, _Chosen], items: Sequence[RubricItem] | None, left_out: Counter[str]
-) -> QueryGrades:
-    if items is None:
-        found: set[str] = set()
-        for one in chosen.values():
-            found.update(one.grades, one.failed)
-        items = [RubricItem(item_id, query_id, "") for item_id in sorted(found)]
-    bit = {item.item_id: 1 << index for index, item in enumerate(items)}
-    levels: dict[str, dict[int, int]] = {}
-    failed: dict[str, int] = {}
-    for doc_id, one in chosen.items():
-        of_doc = levels[doc_id] = {}
-        for item_id, grade in one.grades.items():
-            mask = bit.get(item_id)
-            if mask is None:
-                left_out[item_id] += 1
-            else:
-                of_doc[grade] = of_doc.get(grade, 0) | mask
-        lost = 0
-        for item_id in one.failed:
-            lost |= bit.get(item_id, 0)
-        if lost:
-            failed[doc_id] = lost
-    return QueryGrades(query_id, tuple(items), levels, failed)
 
 
 def read_records(
