@@ -13,7 +13,7 @@ from rubric_measures.base import startup as _startup
 _startup.begin()
 
 from rubric_measures import measures as _measures
-from rubric_measures.api import generate, grade, load_bank, tournament
+from rubric_measures.api import generate, grade, load_bank, pool, tournament
 from rubric_measures.base.entities import Grade, Passage, Preference, Query, RubricItem, TestBank, make_item_id
 from rubric_measures.grades.compiled import Grades
 from rubric_measures.grades.rows import build_grades
@@ -55,6 +55,7 @@ __all__ = [
     "load_bank",
     "make_item_id",
     "nRubricCover",
+    "pool",
     "register",
     "tournament",
 ]

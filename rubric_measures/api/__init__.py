@@ -7,6 +7,7 @@ from rubric_measures.api._banks import load_bank
 from rubric_measures.api._canaries import run_canaries
 from rubric_measures.api._generating import generate
 from rubric_measures.api._grading import grade
+from rubric_measures.api._pooling import pool
 from rubric_measures.api._tournaments import tournament
 
-__all__ = ["generate", "grade", "load_bank", "run_canaries", "tournament"]
+__all__ = ["generate", "grade", "load_bank", "pool", "run_canaries", "tournament"]

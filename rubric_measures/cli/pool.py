@@ -43,23 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
-    from rubric_measures.cli.inputs import keep_inputs
-    from rubric_measures.corpora.pooling import pool_files
-    from rubric_measures.records.files import write_graded
+    from rubric_measures.api import pool
 
-    read = (options.queries, options.judgments, options.topics, options.collection)
-    keep_inputs(options.output, *options.runs, *read)
-    groups = pool_files(
-        options.runs,
-        options.collection,
-        depth=options.depth,
-        queries=options.queries,
-        judgments=options.judgments,
-        judged=options.judged,
-        max_words=None if options.whole else options.max_words,
-        track=options.track,
-        topics=options.topics,
-        missing=options.missing,
-    )
-    write_graded(options.output, groups)
+    settings = vars(options)
+    if settings.pop("whole"):
+        settings["max_words"] = None
+    pool(**settings)
     return 0

@@ -6,8 +6,7 @@ import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import peek_head
@@ -23,11 +22,14 @@ from rubric_measures.corpora.answers import (
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.run_names import distinct_run_names
 from rubric_measures.formats.topics import Topic, read_topics
-from rubric_measures.formats.trec import Qrel, Run, read_qrels, read_run
+from rubric_measures.formats.trec import Run, read_qrels, read_run
 from rubric_measures.formats.trec_ids import as_known, spaced_form, spaced_ids, written_id
 from rubric_measures.records.files import GradedPassage, Judgment, PassageData, QueryPassages, RankingEntry
 
-__all__ = ["DocStore", "Missing", "pool", "pool_files", "texts_of"]
+if TYPE_CHECKING:
+    from rubric_measures.corpora.collections import Collection
+
+__all__ = ["DocStore", "Missing", "pool", "pool_sources", "texts_of"]
 
 _LOG = logging.getLogger("rubric_measures")
 Missing = Literal["error", "skip"]
@@ -214,7 +216,8 @@ def _groups(
         if lost and missing == "error":
             raise InputError(
                 f"query {query_id!r}: {len(lost)} of {len(asked)} pooled documents are not in the collection "
-                f"({', '.join(lost[:3])}{', …' if len(lost) > 3 else ''}); use `--missing skip` to leave them out"
+                f"({', '.join(lost[:3])}{', …' if len(lost) > 3 else ''}); they can be skipped",
+                settings=("missing",),
             )
         left_out += lost
         clash = next((doc_id for doc_id in asked if doc_id in members), None)
@@ -286,33 +289,34 @@ def _text(document: Any) -> str:
     return str(text)
 
 
-def pool_files(
-    paths: Sequence[str | os.PathLike[str]],
-    source: str | Path | None = None,
+def pool_sources(
+    sources: Sequence[str | os.PathLike[str] | Run | Answer],
+    collection: str | os.PathLike[str] | Collection | None = None,
     *,
     depth: int = 20,
-    queries: str | os.PathLike[str] | None = None,
-    judgments: str | os.PathLike[str] | None = None,
+    queries: str | os.PathLike[str] | Iterable[str] | None = None,
+    judgments: str | os.PathLike[str] | Iterable[_Judged] | None = None,
     judged: bool = False,
     max_words: int | None = 400,
     track: str | None = None,
-    topics: str | os.PathLike[str] | None = None,
+    topics: str | os.PathLike[str] | Mapping[str, Topic] | None = None,
     missing: Missing = "error",
 ) -> Iterator[QueryPassages]:
     """`pool` of files and a collection.
 
     Args:
-        paths: run files, and files of answers (reports, or query_id, run_id and text; told apart by content); empty for
-            the runs and answers of the collection.
-        source: the collection (see `collection.load_collection`), which also gives queries and judgments; None where
+        sources: run files, and files of answers (reports, or query_id, run_id and text; told apart by content), or what
+            they hold; empty for the runs and answers of the collection.
+        collection: the collection, or what `load_collection` takes; it also gives queries and judgments. None where
             there are only answers.
         depth: see `pool`.
-        queries: a query file; None for the collection's queries, or all.
-        judgments: a qrels file; None for the collection's judgments.
+        queries: a query file, or the queries; None for the collection's queries, or all.
+        judgments: a qrels file, or its rows; None for the collection's judgments.
         judged: see `pool`.
         max_words: see `pool`.
         track: see `pool`.
-        topics: a file of topics whose limits the answers should keep; also the queries, where nobody names others.
+        topics: a file of topics whose limits the answers should keep, or the topics; also the queries, where nobody
+            names others.
         missing: see `pool`.
 
     Raises:
@@ -320,31 +324,42 @@ def pool_files(
     """
     from rubric_measures.corpora.collections import load_collection
 
-    collection = load_collection(source) if source is not None else None
+    known = load_collection(os.fspath(collection)) if isinstance(collection, str | os.PathLike) else collection
     runs: list[Run] = []
     run_files: list[str | os.PathLike[str]] = []
     answers: list[Answer] = []
-    for path in paths:
-        if _holds_answers(path):
-            answers += read_answers(path)
+    for source in sources:
+        if isinstance(source, Answer):
+            answers.append(source)
+        elif isinstance(source, Run):
+            runs.append(source)
+            run_files.append(source.run_id)
+        elif _holds_answers(source):
+            answers += read_answers(source)
         else:
-            runs.append(read_run(path))
-            run_files.append(path)
+            runs.append(read_run(source))
+            run_files.append(source)
     names = distinct_run_names([run.run_id for run in runs], run_files)
     runs = [replace(run, run_id=name) for run, name in zip(runs, names, strict=True)]
-    if collection is not None and not paths:
-        runs, answers = list(collection.runs.values()), list(collection.answers)
+    if known is not None and not sources:
+        runs, answers = list(known.runs.values()), list(known.answers)
     if not runs and not answers and not judged:
         raise InputError("nothing to pool: name runs or reports, or a collection that has some")
-    asked: Iterable[str] | None = read_queries(queries) if queries is not None else None
-    limits = {topic.query_id: topic for topic in read_topics(topics)} if topics is not None else None
+    asked: Iterable[str] | None = read_queries(queries) if isinstance(queries, str | os.PathLike) else queries
+    limits: Mapping[str, Topic] | None
+    if isinstance(topics, str | os.PathLike):
+        limits = {topic.query_id: topic for topic in read_topics(topics)}
+    else:
+        limits = topics
     asked = limits if asked is None else asked
-    if asked is None and collection is not None and collection.has_queries():
-        asked = collection.query_texts
-    rows: Sequence[Qrel] = read_qrels(judgments) if judgments is not None else ()
-    if judgments is None and collection is not None:
-        rows = collection.judgments
-    docs = collection.docs_store() if collection is not None and collection.has_docs() else None
+    if asked is None and known is not None and known.has_queries():
+        asked = known.query_texts
+    rows: Iterable[_Judged] = ()
+    if judgments is not None:
+        rows = read_qrels(judgments) if isinstance(judgments, str | os.PathLike) else judgments
+    elif known is not None:
+        rows = known.judgments
+    docs = known.docs_store() if known is not None and known.has_docs() else None
     return pool(
         runs,
         depth,

@@ -328,6 +328,8 @@ def duplicates_among(banks: Iterable[Sequence[RubricItem]], min_overlap: float =
                     found.append(DuplicateItems(first.query_id, first, second, overlap, first_words == second_words))
     if silent:
         logging.getLogger("rubric_measures").warning(
-            "%d items have no text and were not compared for duplicates; give --bank", silent
+            "%d items have no text and were not compared for duplicates; give the test bank",
+            silent,
+            extra={"settings": ("bank",)},
         )
     return sorted(found, key=lambda row: (not row.same_text, -row.overlap, row.query_id, row.first.item_id))

@@ -185,7 +185,7 @@ def test_limits_stop_the_run_and_keep_what_is_done(
     # Of 33 requests three are equal to others (both shared and cached ones may be counted so): 30 − 3 calls are left.
     assert "canary suite: 33 grades: 27 calls" in capsys.readouterr().err
     assert main([*common, "--max-cost", "1"]) == 2
-    assert "--max-cost needs a price" in capsys.readouterr().err
+    assert "a limit on the cost needs a price" in capsys.readouterr().err
     # One token a call at 1 unit of money.
     assert main([*common, "--max-cost", "5", "--prices", prices]) == 1
     assert "limit of 5 on the cost" in capsys.readouterr().err

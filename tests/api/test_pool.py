@@ -1,0 +1,66 @@
+"""Pooling from Python, and the way from runs to grades in a notebook."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import rubric_measures
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.runs import make_run
+from rubric_measures.cli import main
+from rubric_measures.corpora.collections import example_folder, load_collection
+from rubric_measures.formats.reports import Answer
+from rubric_measures.records.files import load_graded
+
+
+def test_the_example_collection(tmp_path: Path) -> None:
+    passages = rubric_measures.pool(collection=example_folder(), depth=3)
+    assert repr(passages).startswith("PassageRecords(9 queries, ")
+    by_command, by_hand = tmp_path / "command.jsonl.gz", tmp_path / "hand.jsonl.gz"
+    assert main(["pool", "--collection", str(example_folder()), "-k", "3", "-o", str(by_command)]) == 0
+    passages.write(by_hand)
+    assert by_hand.read_bytes() == by_command.read_bytes()
+    path = tmp_path / "kept.jsonl.gz"
+    kept = rubric_measures.pool(collection=load_collection(example_folder()), depth=3, output=path)
+    assert list(kept) == load_graded(by_command)
+    assert [group[:2] for group in kept] == [group[:2] for group in passages]
+
+
+def test_runs_and_answers_in_memory() -> None:
+    collection = load_collection(example_folder())
+    query_id, text = next(iter(collection.query_texts.items()))
+    doc_ids = [doc.doc_id for doc, _ in zip(collection.docs_iter(), range(3), strict=False)]
+    run = make_run("mine", [(query_id, doc_id, 3.0 - place) for place, doc_id in enumerate(doc_ids)])
+    answer = Answer(query_id, "writer", "An answer of a few words.")
+    [group] = rubric_measures.pool([run, answer], collection, depth=2, queries={query_id: text})
+    assert {passage.doc_id for passage in group.passages} == {*doc_ids[:2], f"writer/{query_id}/1"}
+    [alone] = rubric_measures.pool(answer)
+    assert [passage.text for passage in alone.passages] == ["An answer of a few words."]
+
+
+def test_from_runs_to_grades(tmp_path: Path) -> None:
+    passages = rubric_measures.pool(collection=example_folder(), depth=2)
+    bank = rubric_measures.load_bank(example_folder() / "questions.jsonl")
+    records = rubric_measures.grade(passages, bank, model="lexical", cache=tmp_path / "replies.sqlite")
+    assert records.report.is_complete
+    assert [group.query_id for group in records] == [group.query_id for group in passages]
+    again = rubric_measures.grade(passages, bank, model="lexical", cache=tmp_path / "replies.sqlite")
+    assert again.report.run.calls == 0 and list(again) == list(records)
+
+
+def test_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nothing to pool"):
+        rubric_measures.pool()
+    run = make_run("mine", [("q1", "d1", 1.0)])
+    with pytest.raises(InputError, match="need a collection"):
+        rubric_measures.pool(run)
+    with pytest.raises(InputError, match="two runs are called 'mine'"):
+        rubric_measures.pool([run, run])
+    with pytest.raises(InputError, match="depth 0"):
+        rubric_measures.pool(Answer("q1", "a", "text"), depth=0)
+    reports = tmp_path / "answers.tsv"
+    reports.write_text("q1\ta\ttext\n")
+    with pytest.raises(InputError, match="would be replaced"):
+        rubric_measures.pool(reports, output=reports)
