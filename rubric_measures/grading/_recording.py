@@ -170,43 +170,24 @@ class EntryMaker:
     ) -> ItemGradeSet:
         """The `exam_grades` entry of the items of one kind: new outcomes, and the old entry's for the others."""
         kind = items[0].kind
-        grades: dict[str, int] = {}
-        answers: list[tuple[str, str]] = []
-        status: dict[str, Any] = {}
-        errors: dict[str, str] = {}
-        old_grades = grade_of_items(old) if old is not None else {}
-        old_answers = dict(old.answers) if old is not None else {}
-        old_status = (old.item_status if old is not None else None) or {}
-        old_errors = (old.llm_response_errors if old is not None else None) or {}
-        for item in items:
-            outcome = outcomes.get(item.item_id)
-            if outcome is None:
-                if item.item_id in old_grades:
-                    grades[item.item_id] = old_grades[item.item_id]
-                answers.append((item.item_id, old_answers[item.item_id]))
-                if item.item_id in old_status:
-                    status[item.item_id] = old_status[item.item_id]
-                    errors[item.item_id] = old_errors.get(item.item_id, "")
-                continue
-            answers.append((item.item_id, outcome.answer))
-            if outcome.grade is not None:
-                grades[item.item_id] = outcome.grade
-            if outcome.status != "graded":
-                status[item.item_id] = outcome.status
-                errors[item.item_id] = outcome.note
+        known = {**(_outcomes_of(old) if old is not None else {}), **outcomes}
+        told = [(item.item_id, known[item.item_id]) for item in items]
+        grades = {item_id: outcome.grade for item_id, outcome in told if outcome.grade is not None}
+        failed = {item_id: outcome for item_id, outcome in told if outcome.status != "graded"}
         correct = [item_id for item_id, grade in grades.items() if grade > 0]
         fields: dict[str, Any] = {
             "correct_answered": correct,
             "wrong_answered": [item_id for item_id, grade in grades.items() if grade <= 0],
-            "answers": answers,
+            "answers": [(item_id, outcome.answer) for item_id, outcome in told],
             "exam_ratio": len(correct) / len(grades) if grades else 0.0,
             "prompt_type": kind,
             **self._llm,
         }
         if self.style.prompt.task == "grade":
             fields["self_ratings"] = [_rating(f"{kind}_id", item_id, grade) for item_id, grade in grades.items()]
-        if status:
-            fields |= {"item_status": status, "llm_response_errors": errors}
+        if failed:
+            fields["item_status"] = {item_id: outcome.status for item_id, outcome in failed.items()}
+            fields["llm_response_errors"] = {item_id: outcome.note for item_id, outcome in failed.items()}
         details = self._details(outcomes)
         if old is not None and self.style.showing.prompt.parser == "label_list":
             fields["shown_together"] = shown_together(old, self.style.settings.nuggets_per_call) + [
@@ -221,6 +202,15 @@ class EntryMaker:
     def _details(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
         found = {item_id: dict(outcome.details) for item_id, outcome in outcomes.items() if outcome.details}
         return {"details": found} if found else {}
+
+
+def _outcomes_of(entry: ItemGradeSet) -> dict[str, Outcome]:
+    """What came of each item of an entry, without the details."""
+    grades, status, errors = grade_of_items(entry), entry.item_status or {}, entry.llm_response_errors or {}
+    return {
+        item_id: Outcome(item_id, grades.get(item_id), status.get(item_id, "graded"), answer, errors.get(item_id, ""))
+        for item_id, answer in entry.answers
+    }
 
 
 def shown_together(entry: ItemGradeSet, size: int) -> list[list[str]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from rubric_measures.base.entities import RubricItem, TestBank
@@ -16,7 +17,6 @@ from rubric_measures.grading._recording import EntryMaker, shown_together
 from rubric_measures.records.files import (
     GradedPassage,
     ItemGradeSet,
-    SelfRating,
     grade_of_items,
     grader_hash,
     is_of_others,
@@ -221,91 +221,72 @@ class AmendingMaker(EntryMaker):
         for kind in self.style.item_kinds:
             members = [item for item in self.style.items_of(tuple(everything)) if item.kind == kind]
             new = {item.item_id: outcomes[item.item_id] for item in members if item.item_id in outcomes}
+            fresh = self.item_entry([items[item_id] for item_id in new], new, None) if new else None
+            said = {item_id: item_content(items[item_id]) for item_id in new}
             mine = self._amendable(entries, kind, query_id, items)
             for entry in mine:
                 kept = self.fresh(entry, query_id, items) - new.keys()
-                added = new if entry is mine[-1] else {}
+                added = fresh if entry is mine[-1] else None
                 before = _ids(entry)
                 counts.taken_out += len(before.graded.keys() - kept)
                 counts.failures_left += len((entry.item_status or {}).keys() & kept - before.graded.keys())
                 place = next(place for place, one in enumerate(made) if one is entry)
-                if before.all == kept and not added:
+                if before.all == kept and added is None:
                     counts.untouched += 1
                     continue
                 counts.amended += 1
-                if kept or added:
-                    made[place] = self._amended(entry, kept, members, added)
+                if kept or added is not None:
+                    made[place] = self._signed(self._amended(entry, kept, added), entry, {} if added is None else said)
                 else:
                     del made[place]
-            if new and not mine:
+            if fresh is not None and not mine:
                 counts.amended += 1
-                fresh = self.item_entry(_of_new(members, new), new, None)
                 others = [entry for entry in entries if self.belongs(entry, kind)]
-                made.append(self._signed(fresh, others[-1] if others else None, members, new))
+                made.append(self._signed(fresh, others[-1] if others else None, said))
         return made
 
-    def _amended(
-        self, entry: ItemGradeSet, kept: frozenset[str], members: Sequence[RubricItem], new: Mapping[str, Outcome]
-    ) -> ItemGradeSet:
+    def _amended(self, entry: ItemGradeSet, kept: frozenset[str], fresh: ItemGradeSet | None) -> ItemGradeSet:
         """The entry with the kept grades where they stood, then the new ones; everything else as it was."""
-        fresh = self.item_entry(_of_new(members, new), new, None) if new else None
-        parts = [(entry, kept), *([(fresh, frozenset(new))] if fresh is not None else [])]
-        correct = [one for part, ids in parts for one in part.correct_answered if one in ids]
-        wrong = [one for part, ids in parts for one in part.wrong_answered if one in ids]
+        parts = [(entry, kept), *([(fresh, _ids(fresh).all)] if fresh is not None else [])]
+
+        def listed(name: str, item_of: Callable[[Any], str]) -> list[Any]:
+            return [one for part, ids in parts for one in getattr(part, name) or () if item_of(one) in ids]
+
+        correct, wrong = listed("correct_answered", str), listed("wrong_answered", str)
         changes: dict[str, Any] = {
             "correct_answered": correct,
             "wrong_answered": wrong,
-            "answers": [(one, text) for part, ids in parts for one, text in part.answers if one in ids],
+            "answers": listed("answers", itemgetter(0)),
             "exam_ratio": len(correct) / (len(correct) + len(wrong)) if correct or wrong else 0.0,
         }
-        if entry.self_ratings is not None or (fresh is not None and fresh.self_ratings is not None):
-            ratings: list[SelfRating] = []
-            for part, ids in parts:
-                ratings += [rating for rating in part.self_ratings or () if rating.item_id in ids]
-            changes["self_ratings"] = ratings
-        for name in ("item_status", "llm_response_errors"):
-            found = {
-                one: said for part, ids in parts for one, said in (getattr(part, name) or {}).items() if one in ids
-            }
-            if found or getattr(entry, name):
-                changes[name] = found or None
-        details = [((part.model_extra or {}).get("details"), ids) for part, ids in parts]
-        told = {one: said for some, ids in details for one, said in (some or {}).items() if one in ids}
-        if told or (entry.model_extra or {}).get("details"):
-            changes["details"] = told
+        if any(part.self_ratings is not None for part, _ in parts):
+            changes["self_ratings"] = listed("self_ratings", attrgetter("item_id"))
+        for name, nothing in (("item_status", None), ("llm_response_errors", None), ("details", {})):
+            known = [((getattr(part, name, None) or {}), ids) for part, ids in parts]
+            found = {item_id: said for some, ids in known for item_id, said in some.items() if item_id in ids}
+            if found or known[0][0]:
+                changes[name] = found or nothing
         if fresh is not None and self.style.showing.prompt.parser == "label_list":
             size = self.style.settings.nuggets_per_call
             changes["shown_together"] = [*shown_together(entry, size), *shown_together(fresh, size)]
-        return self._signed(entry.model_copy(update=changes), entry, members, new)
+        return entry.model_copy(update=changes)
 
-    def _signed(
-        self,
-        entry: ItemGradeSet,
-        before: ItemGradeSet | None,
-        members: Sequence[RubricItem],
-        new: Mapping[str, Outcome],
-    ) -> ItemGradeSet:
+    def _signed(self, entry: ItemGradeSet, before: ItemGradeSet | None, said: Mapping[str, str]) -> ItemGradeSet:
         """The entry with what it was made by, and which of its items were graded after the bank changed.
 
         A set that goes on from one of another program is called as that one was, so that both are read as one.
-        `kept_from` is the bank that the other items were graded against.
+        `kept_from` is the bank that the other items were graded against; `said` is what the new items said.
         """
         there = _ids(entry).all
         old = provenance_of(before) if before is not None else {}
         known = regraded_of(before) if before is not None else {}
-        regraded = {one: said for one, said in known.items() if one in there}
-        regraded |= {item.item_id: item_content(item) for item in members if item.item_id in new}
-        made = {**old, **self.provenance, "regraded": regraded}
+        regraded = {item_id: content for item_id, content in known.items() if item_id in there}
+        made = {**old, **self.provenance, "regraded": {**regraded, **said}}
         if before is not None and is_of_others(before):
             made["mixed"] = grader_hash(before) or True
         elif "bank" in old:
             made["kept_from"] = old.get("kept_from", old["bank"])
         return entry.model_copy(update={"provenance": made})
-
-
-def _of_new(members: Sequence[RubricItem], new: Mapping[str, Outcome]) -> list[RubricItem]:
-    """The items with a new outcome, in bank order."""
-    return [item for item in members if item.item_id in new]
 
 
 def amend_passage(
