@@ -13,7 +13,7 @@ from rubric_measures.base import startup as _startup
 _startup.begin()
 
 from rubric_measures import measures as _measures
-from rubric_measures.api import generate, grade, load_bank, pool, tournament
+from rubric_measures.api import Board, generate, grade, load, load_bank, pool, score, tournament
 from rubric_measures.base.entities import Grade, Passage, Preference, Query, RubricItem, TestBank, make_item_id
 from rubric_measures.grades.compiled import Grades
 from rubric_measures.grades.rows import build_grades
@@ -33,6 +33,7 @@ from rubric_measures.measures import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "Board",
     "CoverageMeasure",
     "Grade",
     "Grades",
@@ -52,11 +53,13 @@ __all__ = [
     "build_grades",
     "generate",
     "grade",
+    "load",
     "load_bank",
     "make_item_id",
     "nRubricCover",
     "pool",
     "register",
+    "score",
     "tournament",
 ]
 

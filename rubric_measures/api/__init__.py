@@ -4,10 +4,33 @@ One module a topic. What takes time to import is imported inside functions, so t
 """
 
 from rubric_measures.api._banks import load_bank
+from rubric_measures.api._board import Board, Comparisons
 from rubric_measures.api._canaries import run_canaries
+from rubric_measures.api._evaluating import evaluate
 from rubric_measures.api._generating import generate
+from rubric_measures.api._grades import load
 from rubric_measures.api._grading import grade
 from rubric_measures.api._pooling import pool
+from rubric_measures.api._qrels import write_qrels
+from rubric_measures.api._reports import check, refuse_sums, report
+from rubric_measures.api._scoring import DEFAULT_MEASURES, score
 from rubric_measures.api._tournaments import tournament
 
-__all__ = ["generate", "grade", "load_bank", "pool", "run_canaries", "tournament"]
+__all__ = [
+    "DEFAULT_MEASURES",
+    "Board",
+    "Comparisons",
+    "check",
+    "evaluate",
+    "generate",
+    "grade",
+    "load",
+    "load_bank",
+    "pool",
+    "refuse_sums",
+    "report",
+    "run_canaries",
+    "score",
+    "tournament",
+    "write_qrels",
+]

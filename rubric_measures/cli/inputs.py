@@ -4,41 +4,34 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from rubric_measures import api
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.files import open_binary, peek_head
-from rubric_measures.base.signature import describe
+from rubric_measures.base.files import peek_head
 from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
-from rubric_measures.grades.compiled import BANK_DOC, Grades
+from rubric_measures.grades.compiled import Grades
 from rubric_measures.grades.failed_grades import OnFailed, check_on_failed
-from rubric_measures.grades.rows import build_grades, read_grades
 
 __all__ = [
     "add_grade_options",
     "add_places_option",
-    "are_items",
-    "assigned_answers",
     "bank_of",
     "chosen_places",
-    "grades_of",
-    "holds_records",
-    "is_assignments",
+    "grade_choices",
     "is_records",
-    "judgments_of",
     "keep_apart",
     "keep_cache",
     "keep_inputs",
     "keep_inputs_of",
+    "loaded_grades",
     "progress",
     "refuse_filters",
     "wanted_of",
 ]
 
 if TYPE_CHECKING:
-    from rubric_measures.grades.assignments import AssignedAnswers
     from rubric_measures.grades.grade_sets import GradeFilter
 
 T = TypeVar("T")
@@ -61,6 +54,7 @@ def add_grade_options(parser: argparse.ArgumentParser, scores: bool = True) -> N
     )
     group.add_argument(
         "--people",
+        dest="assessors",
         choices=["override"],
         help="override: grades by people (human:NAME, from a review) stand in the grader's place where there are any; "
         "where people differ, the median, of two the lower (default: each person is a grader to choose)",
@@ -125,12 +119,23 @@ def bank_of(options: argparse.Namespace) -> TestBank | None:
     return load_bank(options.bank)
 
 
+def grade_choices(options: argparse.Namespace) -> dict[str, Any]:
+    """The parameters of `load` that say which grades count."""
+    names = ("llm", "prompt_class", "prompt_type", "question_set", "grade_set", "assessors")
+    return {name: getattr(options, name) for name in names}
+
+
+def loaded_grades(path: str, options: argparse.Namespace) -> Grades:
+    """The grades that a GRADED argument names, as the options of `add_grade_options` choose them."""
+    return api.load(path, options.bank, on_failed=options.on_failed, **grade_choices(options))
+
+
 def wanted_of(options: argparse.Namespace) -> GradeFilter:
     """The filter over grade sets."""
     from rubric_measures.grades.grade_sets import GradeFilter
 
     names = (options.llm, options.prompt_class, options.prompt_type, options.question_set, options.grade_set)
-    return GradeFilter(*names, people=options.people)
+    return GradeFilter(*names, people=options.assessors)
 
 
 def _first_byte(path: str) -> bytes:
@@ -142,27 +147,10 @@ def is_records(path: str) -> bool:
     return _first_byte(path) == b"["
 
 
-def holds_records(path: str) -> bool:
-    """Whether a QRELS argument names graded records, which can be read as a stream; it may name a collection too."""
-    return not _is_dataset(path) and is_records(path)
-
-
-def is_assignments(path: str) -> bool:
-    """Whether a file holds nuggets assigned to answers, as nuggetizer writes them."""
-    if path == "-" or not Path(path).is_file() or _first_byte(path) != b"{":
-        return False
-    with open_binary(path) as stream:
-        return b'"assignment"' in stream.readline(1 << 20)
-
-
-def _is_dataset(name: str) -> bool:
-    return name != "-" and not Path(name).exists()
-
-
 # What chooses among the grade sets of records: the attribute, the option.
 _FILTERS = {
     name: f"--{name.replace('_', '-')}"
-    for name in ("llm", "prompt_class", "prompt_type", "question_set", "grade_set", "people")
+    for name in ("llm", "prompt_class", "prompt_type", "question_set", "grade_set", "assessors")
 }
 
 
@@ -180,88 +168,6 @@ def refuse_filters(path: str, options: argparse.Namespace, holds: str = "judgmen
     given = [option for name, option in _FILTERS.items() if getattr(options, name, None) is not None]
     if given:
         raise InputError(f"{path}: holds {holds}, no grade sets to choose from; leave {' '.join(given)} out")
-
-
-def _dataset_qrels(name: str) -> Iterable[object]:
-    import ir_datasets
-
-    # Registers this package's ids.
-    import rubric_measures.corpora.collections  # noqa: F401
-
-    try:
-        dataset = ir_datasets.load(name)
-    except KeyError:
-        raise InputError(f"{name}: no such file, and no such ir_datasets id") from None
-    if not dataset.has_qrels():
-        raise InputError(f"{name}: this ir_datasets id has no qrels")
-    qrels: Iterable[object] = dataset.qrels_iter()
-    return qrels
-
-
-def grades_of(path: str, options: argparse.Namespace, needs_items: bool = True) -> Grades | list[object]:
-    """The grades (or plain judgments) that a QRELS argument names.
-
-    Args:
-        path: graded records, nuggetizer's assignments, qrels, diversity qrels (item ids in column 2), or an ir_datasets
-            id.
-        options: of `add_grade_options`.
-        needs_items: a rubric measure is asked for, so rows are item grades.
-
-    Returns:
-        Grades; or the rows themselves where no item is graded and none is needed.
-
-    Raises:
-        InputError: nothing of that name, or a file of another format.
-    """
-    bank = bank_of(options)
-    is_file = not _is_dataset(path)
-    if is_file and is_records(path):
-        from rubric_measures.grades.loading import load_records
-
-        return load_records(path, bank, wanted_of(options), options.on_failed)
-    if is_file and is_assignments(path):
-        return assigned_answers(path, options).grades
-    refuse_filters(path, options)
-    if is_file and (needs_items or bank is not None):
-        return read_grades(path, bank, on_failed=options.on_failed, source=describe((), bank))
-    rows = judgments_of(path)
-    if needs_items or bank is not None or are_items(rows):
-        return build_grades(rows, bank, on_failed=options.on_failed, source=describe((), bank))
-    return rows
-
-
-def judgments_of(path: str) -> list[Any]:
-    """The rows of judgments that a QRELS argument names, of documents or of items: a file, or an ir_datasets id.
-
-    Raises:
-        InputError: nothing of that name, or a file of another format.
-    """
-    if _is_dataset(path):
-        return list(_dataset_qrels(path))
-    from rubric_measures.formats.trec import read_qrels
-
-    return list(read_qrels(path))
-
-
-def assigned_answers(path: str, options: argparse.Namespace) -> AssignedAnswers:
-    """What a file of assignments holds; see `load_assignments`."""
-    from rubric_measures.grades.assignments import load_assignments
-
-    refuse_filters(path, options, "assigned nuggets")
-    bank = bank_of(options)
-    source = {**describe((), bank), "grades": ["assignments"]}
-    return load_assignments(path, bank, on_failed=options.on_failed, source=source)
-
-
-def are_items(rows: Iterable[object]) -> bool:
-    """Whether rows of judgments are of items: a document is judged several times for a query, or a bank is declared."""
-    seen: set[tuple[str, str]] = set()
-    for row in rows:
-        pair = (row.query_id, row.doc_id)  # type: ignore[attr-defined]
-        if pair in seen or pair[1] == BANK_DOC:
-            return True
-        seen.add(pair)
-    return False
 
 
 def progress(things: Iterable[T], total: int | None, what: str) -> Iterator[T]:

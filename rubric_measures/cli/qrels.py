@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from rubric_measures.base.errors import InputError
-from rubric_measures.cli.inputs import add_grade_options, bank_of, grades_of, holds_records, keep_inputs, wanted_of
-from rubric_measures.grades.compiled import Grades
-from rubric_measures.grades.qrels import UNITS, QrelsSpool, qrels_of
+from rubric_measures import api
+from rubric_measures.cli.inputs import add_grade_options, keep_inputs, loaded_grades
+from rubric_measures.grades.qrels import UNITS
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -34,25 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
-    from rubric_measures.formats.trec import write_qrels
-
     keep_inputs(options.output, options.graded, options.bank)
-    if options.per == "item" and (options.label, options.rel) != ("max", 1):
-        raise InputError("--per item writes the grades themselves; leave --label and --rel out")
-    if not holds_records(options.graded):
-        grades = grades_of(options.graded, options)
-        if not isinstance(grades, Grades):
-            raise InputError(f"{options.graded}: holds no item grades")
-        write_qrels(options.output, qrels_of(grades, options.per, options.label, options.rel))
-        return 1 if any(query.failed for query in grades.queries.values()) else 0
-    from rubric_measures.grades.loading import consume_records
-
-    with QrelsSpool(options.per, options.label, options.rel, options.on_failed) as spool:
-        consume_records(
-            lambda stream: spool.fill(query.grades for query in stream),
-            options.graded,
-            bank_of(options),
-            wanted_of(options),
-        )
-        write_qrels(options.output, spool.rows())
-        return 1 if spool.failed else 0
+    grades = loaded_grades(options.graded, options)
+    failed = api.write_qrels(grades, options.output, per=options.per, label=options.label, rel=options.rel)
+    return 1 if failed else 0

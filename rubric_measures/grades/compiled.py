@@ -231,6 +231,11 @@ class Grades:
         self.on_failed: OnFailed = check_on_failed(on_failed)
         self.source = dict(source or {})
 
+    def __repr__(self) -> str:
+        items = sum(len(query.items) for query in self.queries.values())
+        passages = sum(len(query.levels) for query in self.queries.values())
+        return f"<Grades of {len(self.queries)} queries: {items} items, {passages} passages>"
+
     @property
     def qrels(self) -> list[Qrel]:
         """The label view: one row a graded passage, its maximum grade."""

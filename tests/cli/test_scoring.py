@@ -181,7 +181,7 @@ BAD: list[tuple[str, list[str], str]] = [
     ),
     ("no such run", ["evaluate", "qrels.txt", "nowhere.run", "AP"], "nowhere.run: cannot be read"),
     ("empty run", ["evaluate", "qrels.txt", "empty", "AP"], "empty: is empty"),
-    ("empty records", ["leaderboard", "empty"], "empty: is no file of graded records"),
+    ("empty records", ["leaderboard", "empty"], "empty: is empty"),
     ("no such records", ["leaderboard", "nowhere.gz"], "nowhere.gz: no such file"),
     ("truncated gzip", ["leaderboard", "cut.jsonl.gz"], "cut.jsonl.gz: the gzip file is truncated"),
     ("wrong json", ["leaderboard", "wrong.jsonl"], "wrong.jsonl:1"),
@@ -199,7 +199,7 @@ BAD: list[tuple[str, list[str], str]] = [
     (
         "qrels are no records",
         ["leaderboard", "qrels.txt"],
-        "qrels.txt: is no file of graded records with rankings; name run files",
+        "these are no graded records with rankings; name runs to score",
     ),
     ("plain qrels, rubric measure", ["evaluate", "conflict.txt", "alpha.run", "AP"], "conflict.txt:2"),
     ("unknown command", ["leaderbord"], "unknown command 'leaderbord': did you mean leaderboard"),
@@ -314,7 +314,7 @@ def test_records_from_standard_input_in_any_order(folder: Path) -> None:
 
 def test_evaluate_refuses_a_provider_that_knows_no_items(folder: Path) -> None:
     done = run(folder, "evaluate", "graded.jsonl.gz", "alpha.run", "nDCG@10", "--provider", "pytrec_eval")
-    assert done.returncode == 2 and "make judgments of them first with rubric_measures qrels (" in done.stderr
+    assert done.returncode == 2 and "write qrels of passages (for measures over passages) first" in done.stderr
     plain = run(folder, "evaluate", "graded.jsonl.gz", "alpha.run", "nDCG@10")
     named = run(folder, "evaluate", "graded.jsonl.gz", "alpha.run", "nDCG@10", "--provider", "rubric_measures")
     assert plain.stdout == named.stdout != ""
@@ -341,9 +341,9 @@ def test_options_that_would_do_nothing_are_refused(
         assert main([*command, *more]) == 2, command
         out, err = capsys.readouterr()
         assert (out, err.count("\n")) == ("", 1)
-        assert f"qrels.txt: holds judgments, no grade sets to choose from; leave {more[0]} out" in err
+        assert f"qrels.txt: holds judgments, no grade sets to choose from; leave the choice out ({more[0]})" in err
     assert main(["evaluate", qrels, run, "nDCG", "--facets"]) == 2
-    assert "leave --facets out" in capsys.readouterr().err
+    assert "no facets; leave them out (--facets)" in capsys.readouterr().err
 
 
 def test_options_that_a_way_to_score_does_not_know_are_refused(
@@ -353,9 +353,9 @@ def test_options_that_a_way_to_score_does_not_know_are_refused(
     graded, qrels, bank = (str(folder / name) for name in ("graded.jsonl.gz", "qrels.txt", "bank.jsonl"))
     workbench = ["leaderboard", graded, "--compat", "workbench", "-m", "RubricCover@20"]
     commands = {
-        ("leave it out", *workbench, "--facets"),
-        ("leave --on-failed out", *workbench, "--on-failed", "zero"),
-        ("leave --label and --rel out", "qrels", graded, "--per", "item", "--label", "count"),
+        ("leave them out (--facets)", *workbench, "--facets"),
+        ("leave yours out (--on-failed)", *workbench, "--on-failed", "zero"),
+        ("how they become labels (--label, --rel)", "qrels", graded, "--per", "item", "--label", "count"),
         ("leave --llm out", "agreement", qrels, f"judgments:{graded}", "--llm", "model"),
         ("leave --bank out", "agreement", qrels, qrels, "--bank", bank),
         ("leave --llm-b, --prompt-class-b, --grade-set-b out", "agreement", graded, qrels, "--llm-b", "model"),

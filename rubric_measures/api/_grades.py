@@ -1,0 +1,309 @@
+"""Loading grades: what a file is, and whether it is streamed, is decided here and nowhere else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+
+from rubric_measures.api._banks import Bank, bank_of
+from rubric_measures.api._sources import File, file_path, is_file
+from rubric_measures.base.entities import TestBank
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.files import open_binary, peek_head
+from rubric_measures.base.signature import describe
+from rubric_measures.grades.compiled import BANK_DOC, Grades, ItemRows, QueryGrades
+from rubric_measures.grades.failed_grades import OnFailed, check_on_failed
+from rubric_measures.grades.rows import build_grades, read_grades
+
+if TYPE_CHECKING:
+    import pandas
+
+    from rubric_measures.grades.assignments import AssignedAnswers
+    from rubric_measures.grades.grade_sets import GradeFilter, QuestionSet
+    from rubric_measures.grades.loading import RecordQuery
+    from rubric_measures.records.models import QueryPassages
+
+__all__ = [
+    "AnswerGrades",
+    "Gradable",
+    "RecordGrades",
+    "are_items",
+    "content_of",
+    "grade_filter",
+    "judgments_of",
+    "load",
+    "loaded",
+]
+
+T = TypeVar("T")
+# Bytes of a file of graded records (compressed or not) from which it is streamed beside runs.
+LARGE = 32 << 20
+Content = Literal["records", "assignments", "judgments", "dataset"]
+PromptType: TypeAlias = Literal["question", "nugget", "direct"]
+
+Gradable: TypeAlias = "File | Grades | ItemRows | pandas.DataFrame | Iterable[Any]"
+"""What grades can be loaded from: a file, the id of a collection, rows, a frame, graded records, or `Grades`."""
+
+
+def content_of(path: str) -> Content:
+    """What a file that can be scored holds; a name that is no file is the id of a collection of ir_datasets."""
+    if path != "-" and not Path(path).exists():
+        return "dataset"
+    start = peek_head(path).lstrip()[:1]
+    if start == b"[":
+        return "records"
+    if start == b"{" and path != "-":
+        with open_binary(path) as stream:
+            if b'"assignment"' in stream.readline(1 << 20):
+                return "assignments"
+    return "judgments"
+
+
+@dataclass(frozen=True)
+class Records:
+    """Graded records, read as often as asked.
+
+    Attributes:
+        source: the file, or the records themselves.
+        bank: the test bank.
+        wanted: which grades count.
+    """
+
+    source: str | Sequence[QueryPassages]
+    bank: TestBank | None
+    wanted: GradeFilter
+
+    @property
+    def name(self) -> str:
+        """What the records are called in messages."""
+        return self.source if isinstance(self.source, str) else "the records"
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the records are streamed beside runs on disk, not held in memory: same numbers, more steps."""
+        return isinstance(self.source, str) and Path(self.source).is_file() and Path(self.source).stat().st_size > LARGE
+
+    def consume(
+        self,
+        consume: Callable[[Iterator[RecordQuery]], T],
+        *,
+        keep_ranks: bool = False,
+        wanted: GradeFilter | None = None,
+    ) -> T:
+        """Hands the queries to a function; see `grades.loading.consume_records`."""
+        from rubric_measures.grades.loading import consume_records, select_queries
+
+        chosen = wanted or self.wanted
+        if isinstance(self.source, str):
+            return consume_records(consume, self.source, self.bank, chosen, keep_ranks=keep_ranks)
+        return consume(select_queries(self.source, self.name, self.bank, chosen, keep_ranks=keep_ranks))
+
+
+class RecordGrades(Grades):
+    """The grades of graded records: compiled when they are looked at, and streamed where that is enough."""
+
+    def __init__(self, records: Records, on_failed: OnFailed) -> None:
+        self.records = records
+        self.on_failed: OnFailed = check_on_failed(on_failed)
+
+    def __repr__(self) -> str:
+        return f"<Grades of {self.records.name}>"
+
+    @cached_property
+    def _compiled(self) -> Grades:
+        from rubric_measures.grades.loading import collect_grades
+
+        return self.records.consume(lambda stream: collect_grades(stream, self.records.bank, self.on_failed))
+
+    @cached_property
+    def queries(self) -> dict[str, QueryGrades]:  # type: ignore[override]
+        """query_id -> its grades."""
+        return self._compiled.queries
+
+    @cached_property
+    def source(self) -> dict[str, object]:  # type: ignore[override]
+        """What the grades are, for the signature."""
+        return self._compiled.source
+
+
+class AnswerGrades(Grades):
+    """The grades of assigned nuggets, with the runs that they are about; read when they are looked at."""
+
+    def __init__(self, path: str, bank: TestBank | None, on_failed: OnFailed) -> None:
+        self.path = path
+        self.bank = bank
+        self.on_failed: OnFailed = check_on_failed(on_failed)
+
+    def __repr__(self) -> str:
+        return f"<Grades of {self.path}>"
+
+    @cached_property
+    def answers(self) -> AssignedAnswers:
+        """Grades, rankings and lengths."""
+        from rubric_measures.grades.assignments import load_assignments
+
+        source = {**describe((), self.bank), "grades": ["assignments"]}
+        return load_assignments(self.path, self.bank, on_failed=self.on_failed, source=source)
+
+    @cached_property
+    def queries(self) -> dict[str, QueryGrades]:  # type: ignore[override]
+        """query_id -> its grades."""
+        return self.answers.grades.queries
+
+    @cached_property
+    def source(self) -> dict[str, object]:  # type: ignore[override]
+        """What the grades are, for the signature."""
+        return self.answers.grades.source
+
+
+def grade_filter(
+    llm: str | None = None,
+    prompt_class: str | None = None,
+    prompt_type: PromptType | None = None,
+    question_set: QuestionSet | None = None,
+    grade_set: str | None = None,
+    assessors: Literal["override"] | None = None,
+) -> GradeFilter:
+    """The filter over grade sets; see `load` for the arguments."""
+    from rubric_measures.grades.grade_sets import GradeFilter
+
+    return GradeFilter(llm, prompt_class, prompt_type, question_set, grade_set, people=assessors)
+
+
+def load(
+    source: Gradable,
+    bank: Bank | None = None,
+    *,
+    llm: str | None = None,
+    prompt_class: str | None = None,
+    prompt_type: PromptType | None = None,
+    question_set: QuestionSet | None = None,
+    grade_set: str | None = None,
+    assessors: Literal["override"] | None = None,
+    on_failed: OnFailed = "exclude",
+) -> Grades:
+    """The grades of whatever can be scored, to be given to `score`, or to ir_measures as qrels.
+
+    A file of graded records is read when its grades are looked at; `score` reads it as a stream, so that it need not
+    fit into memory. All else is read at once.
+
+    >>> import rubric_measures
+    >>> from ir_measures import Qrel
+    >>> grades = rubric_measures.load([Qrel("q1", "d1", 4, "item a"), Qrel("q1", "d1", 0, "item b")])
+    >>> grades
+    <Grades of 1 queries: 2 items, 1 passages>
+
+    Args:
+        source: graded records, nuggetizer's assignments, item qrels or qrels (whose labels are grades of the item `0`),
+            as a path, `-` or an open file; an id of ir_datasets; or in memory: named tuples, a frame with the columns
+            query_id, doc_id, relevance and iteration (the item id), graded records, or `Grades`.
+        bank: the test bank: the denominators. Without it the items are those that occur.
+        llm: use the grades of this model, where records hold several.
+        prompt_class: use the grades of this prompt.
+        prompt_type: use grades of this kind.
+        question_set: use grades of these items: `question-bank`, `tqa` or `nugget`.
+        grade_set: use grades made with these settings: the beginning of the hash, see `docs/grading.md`.
+        assessors: `override` puts grades by assessors in the grader's place where there are any.
+        on_failed: how a failed grade counts: `exclude`, `zero`, `error` or a grade, see `Grades`.
+
+    Raises:
+        InputError: there is no such file; a filter where there are no grade sets to choose from. When the grades are
+            looked at also: no grade set, or more than one, passes the filter.
+        FormatError: the file cannot be read; names file and line.
+        MeasureError: rows in memory carry no items.
+    """
+    chosen = {
+        "llm": llm,
+        "prompt_class": prompt_class,
+        "prompt_type": prompt_type,
+        "question_set": question_set,
+        "grade_set": grade_set,
+        "assessors": assessors,
+    }
+    known_bank = bank_of(bank)
+
+    def of_records(records: str | Sequence[QueryPassages]) -> Grades:
+        wanted = grade_filter(llm, prompt_class, prompt_type, question_set, grade_set, assessors)
+        return RecordGrades(Records(records, known_bank, wanted), on_failed)
+
+    if not is_file(source):
+        rows = source if isinstance(source, Grades | ItemRows) or hasattr(source, "columns") else list(source)
+        if isinstance(rows, list) and rows and hasattr(rows[0], "passages"):
+            return of_records(rows)
+        refuse_filters("the rows", chosen)
+        return build_grades(rows, known_bank, on_failed=on_failed, source=describe((), known_bank))
+    if not isinstance(source, str | os.PathLike):
+        # An open file may be closed when its grades are looked at.
+        with file_path(source) as copy:
+            if content_of(copy) == "records":
+                from rubric_measures.records.files import load_graded
+
+                return of_records(load_graded(copy))
+            read = load(copy, known_bank, on_failed=on_failed, **chosen)  # type: ignore[arg-type]
+            return Grades(read.queries, on_failed, read.source)
+    path = os.fspath(source)
+    content = content_of(path)
+    if content == "records":
+        return of_records(path)
+    if content == "assignments":
+        refuse_filters(path, chosen, "assigned nuggets")
+        return AnswerGrades(path, known_bank, on_failed)
+    refuse_filters(path, chosen)
+    if content == "judgments":
+        return read_grades(path, known_bank, on_failed=on_failed, source=describe((), known_bank))
+    return build_grades(judgments_of(path), known_bank, on_failed=on_failed, source=describe((), known_bank))
+
+
+def loaded(grades: Gradable) -> Grades:
+    """The grades themselves, or those of what holds them."""
+    return grades if isinstance(grades, Grades) else load(grades)
+
+
+def refuse_filters(name: str, chosen: Mapping[str, object], holds: str = "judgments") -> None:
+    """Refuses to choose among grade sets where there is none to choose: it would do nothing.
+
+    Raises:
+        InputError: a filter is given.
+    """
+    given = [setting for setting, value in chosen.items() if value is not None]
+    if given:
+        raise InputError(f"{name}: holds {holds}, no grade sets to choose from; leave the choice out", settings=given)
+
+
+def judgments_of(path: str) -> list[Any]:
+    """The rows of judgments of a file or of an ir_datasets id, of documents or of items.
+
+    Raises:
+        InputError: nothing of that name, or a file of another format.
+    """
+    if path == "-" or Path(path).exists():
+        from rubric_measures.formats.trec import read_qrels
+
+        return list(read_qrels(path))
+    import ir_datasets
+
+    # Registers this package's ids.
+    import rubric_measures.corpora.collections  # noqa: F401
+
+    try:
+        dataset = ir_datasets.load(path)
+    except KeyError:
+        raise InputError(f"{path}: no such file, and no such ir_datasets id") from None
+    if not dataset.has_qrels():
+        raise InputError(f"{path}: this ir_datasets id has no qrels")
+    return list(dataset.qrels_iter())
+
+
+def are_items(rows: Iterable[Any]) -> bool:
+    """Whether rows of judgments are of items: a document is judged several times for a query, or a bank is declared."""
+    seen: set[tuple[str, str]] = set()
+    for row in rows:
+        pair = (row.query_id, row.doc_id)
+        if pair in seen or pair[1] == BANK_DOC:
+            return True
+        seen.add(pair)
+    return False

@@ -1,0 +1,177 @@
+"""What stands beside the means of a board: intervals, comparisons, checks, prediction-powered means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import ir_measures
+
+from rubric_measures.api._board import Board
+from rubric_measures.api._grades import Gradable, RecordGrades, loaded
+from rubric_measures.api._runs import Runs, run_list
+from rubric_measures.api._scoring import Compat, in_units, units
+from rubric_measures.api._sources import File, file_path
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.runs import Run
+from rubric_measures.leaderboards.board import is_summed
+from rubric_measures.measures.parsing import Measures, parse_measures, rubric_measures_of
+
+if TYPE_CHECKING:
+    from rubric_measures.formats.leaderboard_forms import Form
+    from rubric_measures.formats.leaderboards import LeaderboardTable
+    from rubric_measures.grades.loading import RecordQuery
+    from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks
+    from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport
+    from rubric_measures.meta_evaluation.system_comparison import Procedure, Test
+
+__all__ = ["check", "refuse_sums", "report"]
+
+
+def report(
+    board: Board,
+    *,
+    intervals: bool = False,
+    level: float = 0.95,
+    baseline: str | None = None,
+    groups: bool = False,
+    checks: LeaderboardChecks | None = None,
+    human: File | None = None,
+    human_form: Form | None = None,
+    correction: Procedure = "holm",
+    test: Test = "t",
+    alpha: float = 0.05,
+    rounds: int = 10_000,
+    seed: int = 42,
+) -> LeaderboardReport:
+    """A board with what it takes to trust it.
+
+    Args:
+        board: the board.
+        intervals: bootstrap intervals (BCa) of the means over queries.
+        level: nominal coverage of intervals, in (0, 1).
+        baseline: test every run against this one.
+        groups: mark runs that cannot be told apart.
+        checks: see `check`.
+        human: a file of per-query scores by assessors' grades on some queries, for prediction-powered means.
+        human_form: its form, where that cannot be seen.
+        correction: see `Board.compare`.
+        test: see `Board.compare`.
+        alpha: see `Board.compare`.
+        rounds: of what is drawn, 1 or more.
+        seed: of what is drawn.
+
+    Raises:
+        InputError: arguments exclude each other, or the file holds no scores by query.
+        UnknownNameError: there is no such baseline.
+    """
+    from rubric_measures.leaderboards.summary import LENGTH
+    from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport, mean_intervals, powered_means
+
+    if rounds < 1:
+        raise InputError("the number of rounds is 1 or more", settings=("rounds",))
+    if human_form and human is None:
+        raise InputError("a form is given and no file of scores; name its file, too", settings=("human",))
+    if baseline and groups:
+        raise InputError(
+            "comparing is with one run, or of all pairs for groups; choose one", settings=("baseline", "groups")
+        )
+    refuse_sums(name for name in board.measures if name != LENGTH)
+    compared = (
+        board.compare(baseline, correction=correction, test=test, alpha=alpha, rounds=rounds, seed=seed)
+        if baseline or groups
+        else {}
+    )
+    return LeaderboardReport(
+        board,
+        mean_intervals(board, level=level, rounds=rounds, seed=seed) if intervals else {},
+        dict(compared),
+        checks,
+        {} if human is None else powered_means(board, _human_scores(board, human, human_form), level=level),
+        {"rounds": rounds, "seed": seed, "level": level},
+    )
+
+
+def refuse_sums(measures: Measures) -> None:
+    """Refuses measures that are sums over queries, where means are looked at.
+
+    Raises:
+        InputError: one is.
+    """
+    for measure in rubric_measures_of(parse_measures(measures)):
+        if is_summed(measure):
+            raise InputError(f"{measure} is a sum over queries, and this is about means; leave it out")
+
+
+def _human_scores(board: Board, human: File, form: Form | None) -> LeaderboardTable:
+    """Assessors' scores; the names of the leaderboard tell the columns of a file that does not."""
+    from rubric_measures.formats.leaderboards import read_leaderboard
+
+    queries = {query_id for row in board.values.values() for column in row.values() for query_id in column}
+    with file_path(human) as path:
+        table = read_leaderboard(path, form=form, topics=queries, runs=board.values, measures=board.measures)
+        if not table.query_ids:
+            raise InputError(f"{path}: holds no per-topic scores; assessors and model are compared topic by topic")
+    return table
+
+
+def check(
+    board: Board,
+    grades: Gradable,
+    runs: Runs | None = None,
+    *,
+    facets: bool = False,
+    per_facet: bool = False,
+    compat: Compat | None = None,
+) -> LeaderboardChecks:
+    """What can be wrong beneath a board: unjudged passages, missing queries, ties that decide the winner.
+
+    Grades and runs are read once more, as checks need scores and grades at the same time.
+
+    Args:
+        board: what `score` gave.
+        grades: as for `score`.
+        runs: as for `score`; files.
+        facets: as for `score`.
+        per_facet: as for `score`.
+        compat: as for `score`; other programs' rules are not checked.
+
+    Raises:
+        InputError: the grades are standard input, which is read once only; or runs are in memory, which have no ties
+            left; or another program's rules.
+    """
+    from rubric_measures.leaderboards.run_spool import spool_rows
+    from rubric_measures.meta_evaluation.leaderboard_checks import (
+        check_leaderboard,
+        check_records,
+        check_spooled,
+        raw_runs,
+    )
+
+    known = loaded(grades)
+    is_stdin = isinstance(known, RecordGrades) and known.records.name == "-"
+    if compat is not None or is_stdin:
+        raise InputError(
+            "checks read the grades twice, and by our own rules: give a file, and no other program",
+            settings=("checks", "compat"),
+        )
+    measures = [ir_measures.parse_measure(name) for name in board.measures]
+
+    def in_parts(stream: Iterator[RecordQuery]) -> Iterator[RecordQuery]:
+        return units(stream, facets, per_facet)
+
+    if runs is None:
+        if not isinstance(known, RecordGrades):
+            raise InputError("checks of rankings inside records need records", settings=("checks",))
+        return known.records.consume(
+            lambda stream: check_records(board, in_parts(stream), measures, known.on_failed), keep_ranks=True
+        )
+    paths = [run for run in run_list(runs) if not isinstance(run, Run)]
+    if not paths:
+        raise InputError("ties are looked for in run files; runs in memory are in order already", settings=("checks",))
+    if isinstance(known, RecordGrades) and known.records.is_large:
+        with spool_rows((run.run_id, run.rankings) for run in raw_runs(paths)) as spool:
+            return known.records.consume(
+                lambda stream: check_spooled(board, in_parts(stream), spool, measures, known.on_failed)
+            )
+    return check_leaderboard(board, in_units(known, facets, per_facet), raw_runs(paths), measures)

@@ -1,0 +1,266 @@
+"""Scoring runs: grades and runs of any form in, a board out; large records are streamed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from ir_measures.measures.base import Measure
+
+from rubric_measures.api._board import Board
+from rubric_measures.api._grades import AnswerGrades, Gradable, RecordGrades, loaded
+from rubric_measures.api._runs import Runs, rankings_for, run_list
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.garbage_collector import paused_collector
+from rubric_measures.base.signature import bank_hash
+from rubric_measures.grades.compiled import Grades, faceted
+from rubric_measures.leaderboards.board import OVERALL, Leaderboard
+from rubric_measures.leaderboards.scoring import needed_depth, score_records, score_run_files, score_runs
+from rubric_measures.measures.parsing import Measures, note_labels, parse_measures, rubric_measures_of
+
+if TYPE_CHECKING:
+    from rubric_measures.grades.loading import RecordQuery
+    from rubric_measures.leaderboards.run_spool import RunSpool
+
+__all__ = ["DEFAULT_MEASURES", "Compat", "Watch", "in_units", "score", "units"]
+
+DEFAULT_MEASURES = ("RubricCover(rel=4)@20", "nRubricCover(rel=4)@20", "RubricQrels(measure='nDCG@10')")
+Compat: TypeAlias = Literal["workbench", "nuggetizer"]
+Watch: TypeAlias = Callable[[Iterable[Any], int | None, str], Iterable[Any]]
+"""Wraps what is worked through (things, how many, what they are), as a progress bar does."""
+
+
+def _unwatched(things: Iterable[Any], total: int | None, what: str) -> Iterable[Any]:
+    return things
+
+
+def score(
+    grades: Gradable,
+    runs: Runs | None = None,
+    measures: Measures = DEFAULT_MEASURES,
+    *,
+    overall: bool = True,
+    facets: bool = False,
+    per_facet: bool = False,
+    length: bool = False,
+    summary: bool = False,
+    compat: Compat | None = None,
+    watch: Watch = _unwatched,
+    notes: bool = True,
+) -> Board:
+    """Scores runs by measures.
+
+    Large files of graded records are read as a stream, beside runs on disk.
+
+    >>> import rubric_measures
+    >>> from ir_measures import Qrel
+    >>> grades = rubric_measures.load([Qrel("q1", "d1", 4, "item a"), Qrel("q1", "d2", 5, "item b")])
+    >>> board = rubric_measures.score(grades, {"one": {"q1": {"d1": 2.0, "d2": 1.0}}}, "RubricCover(rel=4)@1")
+    >>> board.cells["one"]["RubricCover(rel=4)@1"].mean
+    0.5
+
+    Args:
+        grades: `Grades`, or what `load` takes.
+        runs: TREC run files, or ir_measures' runs in memory; a list of them, or name -> run. None: the rankings inside
+            the records, or the answers that were assigned.
+        measures: objects of ir_measures, or text; standard measures (`nDCG@10`) read the best grade of a passage.
+        overall: add the best score that any run could reach, as the row `_overall_`.
+        facets: score facets (subtopics) in the place of items.
+        per_facet: score the items of each facet apart, as `query/facet`.
+        length: add L, the length of answers in whitespace words; for answers inside the records.
+        summary: add the greatest, median and least score of the runs.
+        compat: compute as this program does: `workbench` (of rankings inside records) or `nuggetizer` (of a file of
+            assignments).
+        watch: see `Watch`.
+        notes: log what the means hide, see `Board.log_notes`.
+
+    Raises:
+        InputError: there is no run, two runs have one name, or arguments exclude each other.
+        FormatError: a file cannot be read; names file and line.
+        MeasureError: a measure cannot be read, or not be computed from these grades.
+        UnknownNameError: there is no such measure, or the bank lacks a query.
+    """
+    asked = parse_measures(measures)
+    ours = rubric_measures_of(asked)
+    if length and runs is not None:
+        raise InputError("lengths are those of the answers beside the grades; leave the runs out", settings=("length",))
+    if per_facet and (facets or length or compat):
+        raise InputError(
+            "scores of each facet apart stand alone: no facets in the place of items, no lengths, no other program",
+            settings=("per_facet",),
+        )
+    known = loaded(grades)
+    # Rows and rankings by the hundred thousand, and no cycles among them.
+    with paused_collector():
+        if compat == "nuggetizer":
+            board = _as_nuggetizer(known, runs, ours, facets or length)
+        elif runs is None:
+            board = _of_rankings_inside(known, ours, overall, facets, per_facet, compat, watch)
+        elif compat is not None:
+            raise InputError(
+                "scores as of the workbench are of the rankings inside the records; leave the runs out",
+                settings=("compat",),
+            )
+        else:
+            board = _of_runs(known, runs, ours, overall, facets, per_facet, watch)
+    if length:
+        from rubric_measures.leaderboards.summary import with_lengths
+
+        board = with_lengths(board, _lengths(known))
+    if summary:
+        from rubric_measures.leaderboards.summary import with_summary
+
+        board = with_summary(board)
+    made = Board.of(board)
+    if notes:
+        made.log_notes()
+        note_labels(asked)
+    return made
+
+
+def units(stream: Iterator[RecordQuery], facets: bool, per_facet: bool) -> Iterator[RecordQuery]:
+    """The queries as they are scored: whole, by facet, or each facet apart."""
+    if not (facets or per_facet):
+        yield from stream
+        return
+    for query in faceted(stream, lambda query: query.grades):
+        if per_facet:
+            for name, grades in query.grades.per_facet().items():
+                yield replace(query, grades=grades, part=name)
+        else:
+            yield replace(query, grades=query.grades.by_facet())
+        del query
+
+
+def in_units(grades: Grades, facets: bool, per_facet: bool) -> Grades:
+    """The same of compiled grades."""
+    if per_facet:
+        return grades.per_facet()
+    return grades.by_facet() if facets else grades
+
+
+def _of_runs(
+    grades: Grades,
+    runs: Runs,
+    measures: Sequence[Measure],
+    overall: bool,
+    facets: bool,
+    per_facet: bool,
+    watch: Watch,
+) -> Leaderboard:
+    listed = run_list(runs)
+    paths = [run for run in listed if isinstance(run, str)]
+    if not paths:
+        scored = in_units(grades, facets, per_facet)
+        rankings = ((run.run_id, rankings_for(run, scored)) for run in listed if not isinstance(run, str))
+        return score_runs(scored, rankings, measures, overall=overall)
+
+    def bar(files: Iterable[str]) -> Iterable[str]:
+        return watch(files, len(paths), "runs")
+
+    if isinstance(grades, RecordGrades) and grades.records.is_large:
+        from rubric_measures.leaderboards.run_spool import spool_runs
+
+        with spool_runs(paths, needed_depth(measures), watch=bar) as spool:
+            return _of_records(grades, measures, spool, overall, facets, per_facet, watch)
+    return score_run_files(in_units(grades, facets, per_facet), paths, measures, overall=overall, watch=bar)
+
+
+def _of_rankings_inside(
+    grades: Grades,
+    measures: Sequence[Measure],
+    overall: bool,
+    facets: bool,
+    per_facet: bool,
+    compat: Compat | None,
+    watch: Watch,
+) -> Leaderboard:
+    if isinstance(grades, RecordGrades):
+        if compat is not None:
+            return _as_workbench(grades, measures, overall, facets)
+        return _of_records(grades, measures, None, overall, facets, per_facet, watch)
+    if not isinstance(grades, AnswerGrades):
+        raise InputError("these are no graded records with rankings; name runs to score", settings=("runs",))
+    if compat is not None:
+        raise InputError(
+            "scores as of the workbench are of the rankings inside graded records; these are assignments",
+            settings=("compat",),
+        )
+    rankings = sorted(grades.answers.rankings.items())
+    return score_runs(in_units(grades, facets, per_facet), rankings, measures, overall=overall)
+
+
+def _settings(grades: RecordGrades, facets: bool, per_facet: bool) -> dict[str, object]:
+    bank = grades.records.bank
+    settings: dict[str, object] = {"bank": None if bank is None else bank_hash(bank)}
+    if facets or per_facet:
+        settings["unit"] = "per facet" if per_facet else "facet"
+    return settings
+
+
+def _of_records(
+    grades: RecordGrades,
+    measures: Sequence[Measure],
+    runs: RunSpool | None,
+    overall: bool,
+    facets: bool,
+    per_facet: bool,
+    watch: Watch,
+) -> Leaderboard:
+    return grades.records.consume(
+        lambda stream: score_records(
+            units(iter(watch(stream, None, "queries")), facets, per_facet),
+            measures,
+            runs=runs,
+            on_failed=grades.on_failed,
+            overall=overall,
+            settings=_settings(grades, facets, per_facet),
+        )
+    )
+
+
+def _as_workbench(grades: RecordGrades, measures: Sequence[Measure], overall: bool, facets: bool) -> Leaderboard:
+    from rubric_measures.leaderboards.workbench import score_workbench, workbench_filter
+
+    if facets:
+        raise InputError("the workbench knows no facets; leave them out", settings=("facets",))
+    _refuse_on_failed(grades)
+    board = grades.records.consume(
+        lambda stream: score_workbench(stream, measures, _settings(grades, False, False)),
+        keep_ranks=True,
+        wanted=workbench_filter(grades.records.wanted),
+    )
+    if overall:
+        return board
+    cells = {run: row for run, row in board.cells.items() if run != OVERALL}
+    return replace(board, cells=cells, values={run: board.values[run] for run in cells})
+
+
+def _as_nuggetizer(grades: Grades, runs: Runs | None, measures: Sequence[Measure], more: bool) -> Leaderboard:
+    from rubric_measures.leaderboards.nuggetizer import score_nuggetizer
+
+    if runs is not None or not isinstance(grades, AnswerGrades):
+        raise InputError("scores as of nuggetizer are of a file of assignments, without runs", settings=("compat",))
+    if grades.bank is not None or more:
+        raise InputError(
+            "nuggetizer knows neither a bank nor facets nor lengths; leave them out",
+            settings=("bank", "facets", "length"),
+        )
+    _refuse_on_failed(grades)
+    return score_nuggetizer(grades.path, measures)
+
+
+def _refuse_on_failed(grades: Grades) -> None:
+    if grades.on_failed != "exclude":
+        raise InputError("the other program counts failures in its own way; leave yours out", settings=("on_failed",))
+
+
+def _lengths(grades: Grades) -> Any:
+    from rubric_measures.leaderboards.summary import lengths_of_records
+
+    if isinstance(grades, AnswerGrades):
+        return grades.answers.lengths
+    if isinstance(grades, RecordGrades) and isinstance(grades.records.source, str):
+        return lengths_of_records(grades.records.source)
+    raise InputError("lengths are measured in files of graded records or assignments", settings=("length",))
