@@ -278,7 +278,7 @@ class RunState(Generic[K, T]):
         if note := getattr(backend, "note", None):
             # Where only other machines have the model's files, its replies are kept all the same.
             with contextlib.suppress(BackendError, MissingExtraError):
-                cache.note_model(backend.model, backend.options, note)
+                cache.note_model(note())
 
     def _settle(self, request: Request, reply: Reply, kept: Reply) -> None:
         self.handed.remove(request.key)

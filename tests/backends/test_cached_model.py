@@ -108,8 +108,7 @@ def test_a_cached_model_counts_and_says_what_the_model_does(tmp_path: Path, kind
         backend._windows("What?", SHORT, 40, 20)
     path = tmp_path / "c.sqlite"
     with ReplyCache(path) as cache:
-        cache.note_model(backend.model, backend.options, backend.note)
-        cache.note_model(backend.model, backend.options, lambda: pytest.fail("it is noted"))
+        cache.note_model(backend.note())
         [note] = cache.model_notes()
     cached = CachedModel(note)
     assert (cached.model, cached.options, cached.context_tokens) == (
@@ -133,8 +132,7 @@ def noted(path: Path, *settings: dict[str, object], tokenizer: str = "") -> None
     facts = {"kind": "t5", "control_ids": [], "control_tokens": [], "limit": 512, "overhead": 0, "unlimited": False}
     with ReplyCache(path) as cache:
         for options in settings:
-            note = ModelNote("hf:org/t5@main", options, {**facts, "kind": "seq2seq"}, tokenizer)
-            cache.note_model(note.model, options, lambda note=note: note)  # type: ignore[misc]
+            cache.note_model(ModelNote("hf:org/t5@main", options, {**facts, "kind": "seq2seq"}, tokenizer))
 
 
 def test_of_several_runs_the_settings_choose(tmp_path: Path) -> None:
@@ -145,8 +143,9 @@ def test_of_several_runs_the_settings_choose(tmp_path: Path) -> None:
     assert chosen.options == gpu
     with pytest.raises(InputError) as caught:
         make_cached_backend("hf:org/t5", path)
-    ways = "device=cpu, dtype=float32; device=cuda, dtype=bfloat16; choose with --model-option device=VALUE"
+    ways = "device=cpu, dtype=float32; device=cuda, dtype=bfloat16; choose one by device"
     assert str(caught.value) == f"{path} has replies of hf:org/t5 made in several ways: {ways}"
+    assert caught.value.settings == ("model_option",)
     with pytest.raises(
         InputError, match=r"no replies of hf:org/t5 with dtype=float16; it has device=cpu, dtype=float32;"
     ):
@@ -158,7 +157,9 @@ def test_of_several_runs_the_settings_choose(tmp_path: Path) -> None:
 def test_what_is_missing_is_said(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
     noted(path, {"device": "cuda", "dtype": "bfloat16", "revision": "a1"})
-    with pytest.raises(BackendError, match=r"needs the model's tokenizer and configuration here \(not its weights\)"):
+    with pytest.raises(
+        BackendError, match=r"the model's tokenizer and configuration are needed here \(not its weights\)"
+    ):
         make_cached_backend("hf:org/t5", path).count_tokens("x")
     with pytest.raises(BackendError, match="does not know the model, so its configuration and tokenizer are needed"):
         make_cached_backend("hf:org/other", path)

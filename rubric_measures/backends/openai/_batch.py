@@ -100,8 +100,11 @@ class BatchRun:
             file.writelines(self._line(requests[0]) for requests in chunk.values())
             file.seek(0)
             uploaded = self._client.files.create(file=("requests.jsonl", file), purpose="batch").id
-        self._write_state([*self._read_state(), {"file": uploaded, "batch": None}])
-        batch = self._make(uploaded, next(iter(chunk.values()))[0])
+        self._note(uploaded, None)
+        batch = self._client.batches.create(
+            input_file_id=uploaded, endpoint=_path(next(iter(chunk.values()))[0]), completion_window="24h"
+        ).id
+        self._note(uploaded, batch)
         results = self._results(batch)
         for key, requests in chunk.items():
             line = results.get(key)
@@ -109,24 +112,9 @@ class BatchRun:
                 yield request, self._reply(line, request)
         self._forget([batch])
 
-    def _make(self, uploaded: str, request: Request) -> str:
-        completions = request.options.get("api") == "completions"
-        made: str = self._client.batches.create(
-            input_file_id=uploaded,
-            endpoint="/v1/completions" if completions else "/v1/chat/completions",
-            completion_window="24h",
-        ).id
-        self._set_batch(uploaded, made)
-        return made
-
     def _line(self, request: Request) -> bytes:
-        completions = request.options.get("api") == "completions"
-        call = {
-            "custom_id": request.key,
-            "method": "POST",
-            "url": "/v1/completions" if completions else "/v1/chat/completions",
-            "body": request_body(self._on_wire(request), self._name),
-        }
+        body = request_body(self._on_wire(request), self._name)
+        call = {"custom_id": request.key, "method": "POST", "url": _path(request), "body": body}
         return json.dumps(call, ensure_ascii=False).encode("utf-8") + b"\n"
 
     def _results(self, batch: str) -> dict[str, Mapping[str, Any]]:
@@ -162,34 +150,31 @@ class BatchRun:
 
     def _known_batches(self) -> list[str]:
         """The batches of earlier runs; one whose id was not noted any more is found by its file."""
-        entries = self._read_state()
-        lost = {entry["file"] for entry in entries if not entry["batch"]}
-        if lost:
-            for batch in self._client.batches.list(limit=100):
-                if batch.input_file_id in lost:
-                    self._set_batch(batch.input_file_id, batch.id)
+        ours = self._ours()
+        if None in ours.values():
+            ours |= {
+                one.input_file_id: one.id for one in self._client.batches.list(limit=100) if one.input_file_id in ours
+            }
         # A file without a batch was never sent.
-        entries = [entry for entry in self._read_state() if entry["batch"]]
-        self._write_state(entries)
-        return [str(entry["batch"]) for entry in entries]
+        found = {file: batch for file, batch in ours.items() if batch}
+        self._write(found)
+        return list(found.values())
 
-    def _set_batch(self, uploaded: str, batch: str) -> None:
-        entries = self._read_state()
-        self._write_state([{**entry, "batch": batch} if entry["file"] == uploaded else entry for entry in entries])
+    def _note(self, file: str, batch: str | None) -> None:
+        self._write({**self._ours(), file: batch})
 
     def _forget(self, batches: Iterable[str]) -> None:
-        gone = set(batches)
-        if gone:
-            self._write_state([entry for entry in self._read_state() if entry["batch"] not in gone])
+        if gone := set(batches):
+            self._write({file: batch for file, batch in self._ours().items() if batch not in gone})
 
-    def _read_state(self) -> list[dict[str, str | None]]:
-        """The noted batches of this endpoint and model."""
-        return [entry for entry in self._all_entries() if self._is_ours(entry)]
+    def _ours(self) -> dict[str, str | None]:
+        """File -> batch of this endpoint and model, as noted; None where the batch's id is not."""
+        return {entry["file"]: entry["batch"] for entry in self._entries() if self._is_ours(entry)}
 
     def _is_ours(self, entry: Mapping[str, object]) -> bool:
         return (entry.get("url"), entry.get("model")) == (self._url, self._name)
 
-    def _all_entries(self) -> list[dict[str, str | None]]:
+    def _entries(self) -> list[dict[str, Any]]:
         if not Path(self._state).exists():
             return []
         text = read_text(self._state)
@@ -201,14 +186,16 @@ class BatchRun:
             pass
         raise FormatError("is no list of batches; name another file", path=self._state)
 
-    def _write_state(self, entries: Iterable[Mapping[str, str | None]]) -> None:
-        others = [entry for entry in self._all_entries() if not self._is_ours(entry)]
-        ours = [{**entry, "url": self._url, "model": self._name} for entry in entries]
-        if not others and not ours:
+    def _write(self, ours: Mapping[str, str | None]) -> None:
+        entries: list[Mapping[str, object]] = [entry for entry in self._entries() if not self._is_ours(entry)]
+        entries += [
+            {"file": file, "batch": batch, "url": self._url, "model": self._name} for file, batch in ours.items()
+        ]
+        if not entries:
             Path(self._state).unlink(missing_ok=True)
             return
         with atomic_writer(self._state) as stream:
-            json.dump({"batches": [*others, *ours]}, stream, indent=1)
+            json.dump({"batches": entries}, stream, indent=1)
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
@@ -222,3 +209,7 @@ class BatchRun:
         except openai.OpenAIError as error:
             reason = without_key(str(error.__cause__ or error), self._secrets)
             raise BackendError(f"{self._url}: the batch cannot be reached: {reason}; {_AGAIN}") from None
+
+
+def _path(request: Request) -> str:
+    return "/v1/completions" if request.options.get("api") == "completions" else "/v1/chat/completions"

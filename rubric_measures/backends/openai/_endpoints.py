@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
@@ -136,30 +137,30 @@ class Sharing:
 
     def take(self, endpoint: Endpoint) -> Call | None:
         """The next call for an endpoint that has a slot for it; None when there is none."""
-        chosen: object = None
-        found = shared = False
-        for group, queue in self._groups.items():
-            owner = self._owners.get(group)
-            if owner is endpoint:
-                chosen, found, shared = group, True, False
-                break
-            if found and not shared:
-                continue
-            if owner is None or not owner.up:
-                chosen, found, shared = group, True, False
-                if len(self.endpoints) == 1:
-                    break
-            elif not found and len(queue) > owner.gate.ceiling:
-                chosen, found, shared = group, True, True
-        if not found:
+        group = self._chosen(endpoint)
+        if group is None:
             return None
-        if not shared:
-            self._own(chosen, endpoint)
-        queue = self._groups[chosen]
+        queue = self._groups[group]
         call = queue.popleft()
         if not queue:
-            del self._groups[chosen]
+            del self._groups[group]
         return call
+
+    def _chosen(self, endpoint: Endpoint) -> object:
+        """Its own first group, else the first that is nobody's, else the first that is too large for its owner."""
+        if len(self.endpoints) == 1:
+            return next(iter(self._groups), None)
+        owned = [(group, self._owners.get(group)) for group in self._groups]
+        mine = (group for group, owner in owned if owner is endpoint)
+        free = (group for group, owner in owned if owner is None or not owner.up)
+        for group in itertools.chain(mine, free):
+            if isinstance(group, str):
+                self._owners[group] = endpoint
+                self._owners.move_to_end(group)
+                if len(self._owners) > _REMEMBERED_GROUPS:
+                    self._owners.popitem(last=False)
+            return group
+        return next((group for group, owner in owned if owner and len(self._groups[group]) > owner.gate.ceiling), None)
 
     async def wait(self, endpoint: Endpoint) -> None:
         """Waits until there may be a call for an endpoint."""
@@ -172,13 +173,6 @@ class Sharing:
         for group in [group for group, owner in self._owners.items() if owner is endpoint]:
             del self._owners[group]
         self._wake(sum(len(queue) for queue in self._groups.values()))
-
-    def _own(self, group: object, endpoint: Endpoint) -> None:
-        if isinstance(group, str) and len(self.endpoints) > 1:
-            self._owners[group] = endpoint
-            self._owners.move_to_end(group)
-            if len(self._owners) > _REMEMBERED_GROUPS:
-                self._owners.popitem(last=False)
 
     def _wake(self, count: int) -> None:
         # Whose groups the new calls are of is not looked up: who finds nothing waits again.

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -15,7 +15,6 @@ from rubric_measures.backends.replies._stored_replies import CacheEntry, Row, de
 from rubric_measures.backends.replies.model_notes import (
     ModelNote,
     copy_notes,
-    has_note,
     prune_notes,
     read_notes,
     write_note,
@@ -226,20 +225,10 @@ class ReplyCache:
             problem = f"the reply of key {key.hex()} is damaged; prune it or name another file"
             raise FormatError(problem, path=self.path) from None
 
-    def note_model(self, model: str, options: Mapping[str, object], note: Callable[[], ModelNote]) -> None:
-        """Keeps what a model's requests are made of, so that its replies are found without the model.
-
-        Args:
-            model: the model.
-            options: its options.
-            note: makes the note; is called where there is none.
-        """
-        with self._lock, self._explained():
-            if has_note(self._connection, model, options):
-                return
-        made = note()
+    def note_model(self, note: ModelNote) -> None:
+        """Keeps what a model's requests are made of, so that its replies are found without the model."""
         with self._lock, self._explained(), _transaction(self._connection):
-            write_note(self._connection, made)
+            write_note(self._connection, note)
 
     def model_notes(self) -> list[ModelNote]:
         """The models that were noted."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import logging
 import os
@@ -118,33 +119,37 @@ def make_cached_backend(spec: str, cache: str | os.PathLike[str] | None, **optio
     """
     if not spec.startswith("hf:") or cache is None or not Path(cache).is_file():
         return make_backend(spec, **options)
+    name = os.fspath(cache)
     with ReplyCache(cache, read_only=True) as opened:
         noted = [note for note in opened.model_notes() if note.model in (spec, f"{spec}@main")]
     fitting = [note for note in noted if _fits(note, spec, options)]
-    try:
+    if not fitting:
+        return _made_here(spec, name, noted, options)
+    with contextlib.suppress(BackendError, MissingExtraError):
         here = make_backend(spec, **options)
-    except (BackendError, MissingExtraError) as error:
-        if not fitting:
-            if noted:
-                raise InputError(
-                    f"{os.fspath(cache)} has no replies of {spec} with {_list(options)}; it has {_all(noted)}"
-                ) from None
-            hint = f"; {os.fspath(cache)} does not know the model, so its configuration and tokenizer are needed here"
-            if isinstance(error, BackendError):
-                raise BackendError(f"{error}{hint}") from None
-            raise
-    else:
-        same = any((note.model, dict(note.options)) == (here.model, dict(here.options)) for note in fitting)
-        if same or not fitting:
+        if any((note.model, dict(note.options)) == (here.model, dict(here.options)) for note in fitting):
             return here
     if len(fitting) > 1:
-        raise InputError(
-            f"{os.fspath(cache)} has replies of {spec} made in several ways: {_all(fitting)}; {_way_out(fitting)}"
-        )
-    [note] = fitting
-    _LOG.warning("%s: from the cache, as it replied with %s", spec, _list(note.options))
+        ways = f"{name} has replies of {spec} made in several ways: {_all(fitting)}"
+        if choice := [setting for setting in _differing(fitting) if setting != "revision"]:
+            raise InputError(f"{ways}; choose one by {choice[0]}", settings=("model_option",))
+        raise InputError(f"{ways}; bring the model's files here, so that one of these revisions is chosen")
+    _LOG.warning("%s: from the cache, as it replied with %s", spec, _list(fitting[0].options))
     context = options.get("context")
-    return CachedModel(note, int(context) if context is not None else None)
+    return CachedModel(fitting[0], int(context) if context is not None else None)
+
+
+def _made_here(spec: str, cache: str, noted: list[ModelNote], options: dict[str, Any]) -> Backend:
+    """The backend of a model that the cache does not know, or not so."""
+    try:
+        return make_backend(spec, **options)
+    except (BackendError, MissingExtraError) as error:
+        if noted:
+            raise InputError(f"{cache} has no replies of {spec} with {_list(options)}; it has {_all(noted)}") from None
+        if isinstance(error, MissingExtraError):
+            raise
+        hint = f"{cache} does not know the model, so its configuration and tokenizer are needed here"
+        raise BackendError(f"{error}; {hint}") from None
 
 
 def _fits(note: ModelNote, spec: str, options: Mapping[str, object]) -> bool:
@@ -167,10 +172,3 @@ def _differing(notes: list[ModelNote]) -> list[str]:
 def _all(notes: list[ModelNote]) -> str:
     names = _differing(notes) or sorted(notes[0].options)
     return "; ".join(_list({name: note.options.get(name) for name in names}) for note in notes)
-
-
-def _way_out(notes: list[ModelNote]) -> str:
-    names = [name for name in _differing(notes) if name != "revision"]
-    if names:
-        return f"choose with --model-option {names[0]}=VALUE"
-    return "bring the model's files here, so that one of these revisions is chosen"

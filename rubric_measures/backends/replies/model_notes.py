@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from rubric_measures.base.signature import canonical_json
 
-__all__ = ["ModelNote", "copy_notes", "has_note", "prune_notes", "read_notes", "write_note"]
+__all__ = ["ModelNote", "copy_notes", "prune_notes", "read_notes", "write_note"]
 
 # Beside the replies, made when a first model is noted: caches without it stay caches.
 _SCHEMA = """
@@ -44,14 +44,6 @@ class ModelNote:
 def _is_there(connection: sqlite3.Connection) -> bool:
     found = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'models'").fetchone()
     return bool(found[0])
-
-
-def has_note(connection: sqlite3.Connection, model: str, options: Mapping[str, object]) -> bool:
-    """Whether a model with these options is noted."""
-    if not _is_there(connection):
-        return False
-    asked = "SELECT EXISTS (SELECT 1 FROM models WHERE model = ? AND options = ?)"
-    return bool(connection.execute(asked, (model, canonical_json(dict(options)))).fetchone()[0])
 
 
 def write_note(connection: sqlite3.Connection, note: ModelNote) -> None:
