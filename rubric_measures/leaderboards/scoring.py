@@ -61,9 +61,9 @@ class _RunRow:
 
 
 class _Scoring:
-    """The measures of a leaderboard, and how one ranking is scored."""
+    """A leaderboard while it is made: queries are prepared, rankings scored and put into the rows of their runs."""
 
-    def __init__(self, measures: Sequence[Measure]) -> None:
+    def __init__(self, measures: Sequence[Measure], on_failed: OnFailed, overall: bool) -> None:
         self.names = [str(measure) for measure in measures]
         if not self.names:
             raise MeasureError("name at least one measure")
@@ -71,17 +71,84 @@ class _Scoring:
             twice = next(name for name in self.names if self.names.count(name) > 1)
             raise MeasureError(f"measure {twice} is asked for twice")
         self.plan = Plan(measures)
-        self.cutoffs = self.plan.cutoffs
+        self.on_failed: OnFailed = on_failed
+        self.rows: dict[str, _RunRow] = {}
+        self.best = self.new_row() if overall else None
+        # Where facets are scored apart, each has a scorer of its own, and all have the rankings of their query.
+        self.scorers: dict[str, QueryScorer] = {}
+        self.parts: dict[str, list[str]] = {}
+        self.without_items: list[str] = []
 
     def new_row(self) -> _RunRow:
-        return _RunRow([{} for _ in self.names], {cutoff: Tally() for cutoff in self.cutoffs})
+        return _RunRow([{} for _ in self.names], {cutoff: Tally() for cutoff in self.plan.cutoffs})
 
-    def overall(self, scorers: Mapping[str, QueryScorer]) -> _RunRow:
+    def prepare(self, name: str, grades: QueryGrades) -> QueryScorer | None:
+        """Takes a query, or a facet of one; None where it has no item, and so no score."""
+        of_query = self.parts.setdefault(grades.query_id, [])
+        if not grades.items:
+            self.without_items.append(name)
+            return None
+        of_query.append(name)
+        scorer = self.scorers[name] = self.plan.for_query(grades, self.on_failed)
+        if self.best is not None:
+            for column, value in zip(self.best.columns, scorer.best_possible(), strict=True):
+                column[name] = value
+        return scorer
+
+    def prepare_all(self, grades: Grades) -> None:
+        """Takes all queries of grades that are in memory."""
+        for name, query in sorted(grades.queries.items()):
+            self.prepare(name, query)
+
+    def row(self, found: Mapping[str, Mapping[str, Scored]]) -> _RunRow:
+        """The row of a run of which all is known: query_id -> what each of its parts scores."""
         row = self.new_row()
-        for query_id, scorer in scorers.items():
-            for column, value in zip(row.columns, scorer.best_possible(), strict=True):
-                column[query_id] = value
+        for query_id, parts in found.items():
+            for name, scored in parts.items():
+                row.add(name, scored)
+            if query_id not in self.parts:
+                row.unknown.append(query_id)
         return row
+
+    def finish(self, settings: Mapping[str, object], ranks: RankNotes | None = None) -> Leaderboard:
+        """The leaderboard. What a run does not rank scores as an empty ranking does.
+
+        Raises:
+            InputError: there is no run, or one has the name of the row of the best possible score.
+        """
+        if not self.rows:
+            raise InputError("there is no run to score")
+        if OVERALL in self.rows:
+            raise InputError(f"a run is called {OVERALL}, the name of the row of the best possible score; rename it")
+        for row in self.rows.values():
+            for name in self.scorers.keys() - row.columns[0].keys():
+                row.add(name, self.scorers[name].score(()))
+        if self.best is not None:
+            self.rows[OVERALL] = self.best
+        values: dict[str, dict[str, dict[str, float | None]]] = {}
+        cells: dict[str, dict[str, Cell]] = {}
+        rows = self._with_known_best(self.rows)
+        for run_id, row in sorted(rows.items()):
+            columns = [dict(sorted(column.items())) for column in row.columns]
+            values[run_id] = dict(zip(self.names, columns, strict=True))
+            cells[run_id] = {
+                name: make_cell(column.values(), row.tallies[cutoff], measure)
+                for name, column, cutoff, measure in zip(
+                    self.names, columns, self.plan.cutoffs, self.plan.measures, strict=True
+                )
+            }
+        worst = max(sorted(rows), key=lambda run_id: rows[run_id].lost_penalties)
+        note_lost_penalties(sum(row.lost_penalties for row in rows.values()), worst)
+        return Leaderboard(
+            self.names,
+            values,
+            cells,
+            Signature({"measures": self.names, **_settings(self.on_failed, settings)}),
+            {run_id: sorted(row.missing) for run_id, row in rows.items() if row.missing},
+            {run_id: sorted(row.unknown) for run_id, row in rows.items() if row.unknown},
+            ranks=ranks or RankNotes(),
+            without_items=sorted(self.without_items),
+        )
 
     def _with_known_best(self, rows: Mapping[str, _RunRow]) -> Mapping[str, _RunRow]:
         """The rows with the best possible score by those measures alone of which it is known for every query."""
@@ -103,30 +170,11 @@ class _Scoring:
         columns = [column if known[name] else {} for name, column in zip(self.names, best.columns, strict=True)]
         return {**others, OVERALL: replace(best, columns=columns)}
 
-    def finish(self, rows: Mapping[str, _RunRow], settings: Mapping[str, object]) -> Leaderboard:
-        values: dict[str, dict[str, dict[str, float | None]]] = {}
-        cells: dict[str, dict[str, Cell]] = {}
-        rows = self._with_known_best(rows)
-        for run_id, row in sorted(rows.items()):
-            columns = [dict(sorted(column.items())) for column in row.columns]
-            values[run_id] = dict(zip(self.names, columns, strict=True))
-            cells[run_id] = {
-                name: make_cell(column.values(), row.tallies[cutoff], measure)
-                for name, column, cutoff, measure in zip(
-                    self.names, columns, self.cutoffs, self.plan.measures, strict=True
-                )
-            }
-        missing = {run_id: row.missing for run_id, row in rows.items() if row.missing}
-        unknown = {run_id: sorted(row.unknown) for run_id, row in rows.items() if row.unknown}
-        worst = max(sorted(rows), key=lambda run_id: rows[run_id].lost_penalties)
-        note_lost_penalties(sum(row.lost_penalties for row in rows.values()), worst)
-        return Leaderboard(self.names, values, cells, Signature({"measures": self.names, **settings}), missing, unknown)
 
-
-def _settings(on_failed: OnFailed, more: Mapping[str, object] | None) -> dict[str, object]:
+def _settings(on_failed: OnFailed, more: Mapping[str, object]) -> dict[str, object]:
     from rubric_measures import __version__
 
-    return {"version": __version__, "on_failed": on_failed, "sort": "score,doc_id", "missing": "zero", **(more or {})}
+    return {"version": __version__, "on_failed": on_failed, "sort": "score,doc_id", "missing": "zero", **more}
 
 
 def score_runs(
@@ -151,55 +199,18 @@ def score_runs(
         InputError: two runs have one name, or there is no run.
         MeasureError: a measure cannot be computed from these grades.
     """
-    scoring = _Scoring(measures)
-    scorers = _scorers(scoring, grades)
-    rows: dict[str, _RunRow] = {}
+    scoring = _Scoring(measures, grades.on_failed, overall)
+    scoring.prepare_all(grades)
     for run_id, rankings in runs:
-        _merge(rows, run_id, _score_run(scoring, scorers, rankings, grades))
-    return _finish(scoring, scorers, rows, grades, overall, settings)
-
-
-def _scorers(scoring: _Scoring, grades: Grades) -> dict[str, QueryScorer]:
-    return {
-        query_id: scoring.plan.for_query(query, grades.on_failed)
-        for query_id, query in sorted(grades.queries.items())
-        if query.items
-    }
-
-
-def _score_run(
-    scoring: _Scoring, scorers: Mapping[str, QueryScorer], rankings: Mapping[str, Sequence[str]], grades: Grades
-) -> _RunRow:
-    row = scoring.new_row()
-    for query_id, scorer in scorers.items():
-        # Where facets are scored apart, several of them have the rankings of one query.
-        row.add(query_id, scorer.score(rankings.get(scorer.query_id, ())))
-    row.unknown += rankings.keys() - {query.query_id for query in grades.queries.values()}
-    return row
-
-
-def _merge(rows: dict[str, _RunRow], run_id: str, row: _RunRow) -> None:
-    if run_id in rows:
-        raise InputError(f"two runs are called {run_id!r}; rename one")
-    rows[run_id] = row
-
-
-def _finish(
-    scoring: _Scoring,
-    scorers: Mapping[str, QueryScorer],
-    rows: dict[str, _RunRow],
-    grades: Grades,
-    overall: bool,
-    settings: Mapping[str, object] | None,
-) -> Leaderboard:
-    if not rows:
-        raise InputError("there is no run to score")
-    if OVERALL in rows:
-        raise InputError(f"a run is called {OVERALL}, the name of the row of the best possible score; rename it")
-    if overall:
-        rows[OVERALL] = scoring.overall(scorers)
-    board = scoring.finish(rows, _settings(grades.on_failed, {**grades.source, **(settings or {})}))
-    return replace(board, without_items=sorted(grades.queries.keys() - scorers.keys()))
+        if run_id in scoring.rows:
+            raise InputError(f"two runs are called {run_id!r}; rename one")
+        scoring.rows[run_id] = scoring.row(
+            {
+                query_id: {name: scoring.scorers[name].score(ranking) for name in scoring.parts.get(query_id, ())}
+                for query_id, ranking in rankings.items()
+            }
+        )
+    return scoring.finish({**grades.source, **(settings or {})})
 
 
 def score_run_files(
@@ -228,36 +239,24 @@ def score_run_files(
         InputError: two runs have one name, or there is no run.
         MeasureError: a measure cannot be computed from these grades.
     """
-    scoring = _Scoring(measures)
-    scorers = _scorers(scoring, grades)
-
-    # Where facets are scored apart, several of them have the rankings of one query.
-    parts: dict[str, list[str]] = {query.query_id: [] for query in grades.queries.values()}
-    for name, scorer in scorers.items():
-        parts[scorer.query_id].append(name)
-
-    spaced = spaced_ids(parts)
+    scoring = _Scoring(measures, grades.on_failed, overall)
+    scoring.prepare_all(grades)
+    spaced = spaced_ids(scoring.parts)
 
     def score_query(query_id: str, ranking: Ranking) -> dict[str, Scored]:
         return {
-            name: scorers[name].score(as_known(ranking.doc_ids, grades.queries[name].levels))
-            for name in parts.get(spaced.get(query_id, query_id), ())
+            name: scoring.scorers[name].score(as_known(ranking.doc_ids, grades.queries[name].levels))
+            for name in scoring.parts.get(spaced.get(query_id, query_id), ())
         }
 
     def score(path: str) -> tuple[str, _RunRow]:
-        run_id, taken = map_run(path, score_query)
-        found = {spaced.get(query_id, query_id): scored for query_id, scored in taken.items()}
-        row = scoring.new_row()
-        row.unknown += found.keys() - parts.keys()
-        for name, scorer in scorers.items():
-            scored = found.get(scorer.query_id)
-            row.add(name, scored[name] if scored else scorer.score(()))
-        return run_id, row
+        run_id, found = map_run(path, score_query)
+        return run_id, scoring.row({spaced.get(query_id, query_id): scored for query_id, scored in found.items()})
 
     scored = list(forked_map(score, paths, workers, watch))
     names = distinct_run_names([tag for tag, _ in scored], paths)
-    rows = {name: row for name, (_, row) in zip(names, scored, strict=True)}
-    return _finish(scoring, scorers, rows, grades, overall, settings)
+    scoring.rows.update((name, row) for name, (_, row) in zip(names, scored, strict=True))
+    return scoring.finish({**grades.source, **(settings or {})})
 
 
 def _ranked_by(runs: RunSpool, query: QueryGrades) -> dict[str, Sequence[str]]:
@@ -296,52 +295,38 @@ def score_records(
         InputError: the records hold no ranking.
         MeasureError: a measure cannot be computed from these grades.
     """
-    scoring = _Scoring(measures)
-    rows: dict[str, _RunRow] = {run.run_id: scoring.new_row() for run in runs.runs} if runs is not None else {}
-    best = scoring.new_row()
-    # What a run that does not rank the query scores for it, to be filled in for runs that appear later.
-    empty: dict[str, QueryScorer] = {}
+    scoring = _Scoring(measures, on_failed, overall)
+    rows = scoring.rows
+    for run in runs.runs if runs is not None else ():
+        rows[run.run_id] = scoring.new_row()
     grade_sets: set[str] = set()
     made: set[str] = set()
-    known_queries: set[str] = set()
-    without_items: set[str] = set()
     notes = RankNotes()
     for query in queries:
         grade_sets.update(map(str, query.grade_sets))
         made |= query.made
-        name = query.part or query.query_id
         rankings = query.rankings if runs is None else _ranked_by(runs, query.grades)
         # The facets of a query have the same rankings.
-        if runs is None and query.query_id not in known_queries:
+        if runs is None and query.query_id not in scoring.parts:
             for run_id, ranking in rankings.items():
                 notes = notes.adding(Placed(ranking, query.disagreements.get(run_id, 0)))
-        known_queries.add(query.query_id)
         for run_id in rankings.keys() - rows.keys():
             rows[run_id] = scoring.new_row()
-        if not query.grades.items:
-            without_items.add(name)
+        name = query.part or query.query_id
+        scorer = scoring.prepare(name, query.grades)
+        if scorer is None:
             continue
-        scorer = scoring.plan.for_query(query.grades, on_failed)
         for run_id, ranking in rankings.items():
             rows[run_id].add(name, scorer.score(ranking))
-        if overall:
-            for column, values in zip(best.columns, scoring.overall({name: scorer}).columns, strict=True):
-                column.update(values)
-        empty[name] = scorer.without_passages()
+        # For the runs that do not rank the query, some of which may be known later only.
+        scoring.scorers[name] = scorer.without_passages()
     if not rows:
         raise InputError("the records hold no ranking; give run files")
-    for row in rows.values():
-        for query_id, scorer in empty.items():
-            if query_id not in row.columns[0]:
-                row.add(query_id, scorer.score(()))
-    if runs is not None:
-        known = set(known_queries).union(map(written_id, known_queries))
-        for run in runs.runs:
-            rows[run.run_id].unknown += run.places.keys() - known
-    if overall:
-        rows[OVERALL] = best
     said = {"grades": sorted(grade_sets), **made_by(made), **(settings or {})}
     if runs is None:
         said["sort"] = "rank,score,doc_id"
-    board = scoring.finish(rows, _settings(on_failed, said))
-    return replace(board, ranks=notes, without_items=sorted(without_items))
+    else:
+        known = {*scoring.parts, *map(written_id, scoring.parts)}
+        for run in runs.runs:
+            rows[run.run_id].unknown += run.places.keys() - known
+    return scoring.finish(said, notes)
