@@ -86,6 +86,10 @@ class Table:
     title: str = ""
     notes: Sequence[str] = ()
 
+    def __post_init__(self) -> None:
+        if {*map(len, self.rows)} - {len(self.columns)}:
+            raise ValueError(f"a row of the table has not {len(self.columns)} cells")
+
 
 @dataclass(frozen=True)
 class Report:
@@ -94,7 +98,7 @@ class Report:
     Attributes:
         tables: for reading; consumed once.
         data: the same for programs, one value a cell; None: the tables. Consumed once.
-        content: the JSON object; None: `rows`, with an object a row of the data.
+        content: the JSON object, of plain values; None: `rows`, with an object a row of the data.
         scores: rows of run, measure, query, value; None where there is more to say, or something else.
     """
 
@@ -160,23 +164,25 @@ def escaped(text: str) -> str:
     >>> print(escaped("a\tb\x1b[1m"))
     a\tb\x1b[1m
     """
+    if text.isprintable():
+        return text
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def _shown(cell: Cell, column: Column) -> str:
-    if isinstance(cell, Marked):
-        return _shown(cell.value, column) + cell.mark
+    if isinstance(cell, float):
+        return number(cell, column.places)
     if isinstance(cell, str):
         return escaped(cell)
     if cell is None or isinstance(cell, Undefined):
         return "-"
-    return str(cell) if isinstance(cell, int) else number(cell, column.places)
+    return _shown(cell.value, column) + cell.mark if isinstance(cell, Marked) else str(cell)
 
 
 def _grid(table: Table, shown: Callable[[Cell, Column], str] = _shown) -> list[list[str]]:
     """Header and rows as text."""
-    head = [shown(column.header, column) for column in table.columns]
-    return [head, *([shown(*pair) for pair in zip(row, table.columns, strict=True)] for row in table.rows)]
+    heads = [column.header for column in table.columns]
+    return [list(map(shown, row, table.columns)) for row in (heads, *table.rows)]
 
 
 def _aligned(grid: Sequence[Sequence[str]], table: Table, widths: Sequence[int]) -> Iterator[list[str]]:
@@ -319,7 +325,7 @@ def plain(value: Any) -> Any:
 
 
 def _dumped(content: object, indent: int | None = None) -> str:
-    text = json.dumps(plain(content), ensure_ascii=False, allow_nan=False, indent=indent)
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=indent)
     # The same text for a reader; JSON itself escapes the controls below the space only.
     return re.sub(_CONTROL.pattern.replace("\x00-\x1f", ""), lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
@@ -330,7 +336,7 @@ def _objects(table: Table) -> Iterator[dict[str, object]]:
     for row in table.rows:
         cells = dict(zip(names, row, strict=True))
         reasons = {name: cell.reason for name, cell in cells.items() if isinstance(cell, Undefined)}
-        yield {**cells, "reasons": reasons} if reasons else {**cells}
+        yield plain({**cells, "reasons": reasons} if reasons else cells)
 
 
 def _json(report: Report) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Leaderboards as the nuggetizer program computes them (`--compat nuggetizer`), to recompute published ones.
+"""Leaderboards as the nuggetizer program computes them, to recompute published ones.
 
 The differences from `leaderboard`: a nugget is vital where its importance is exactly `vital`, and all others are one
 class (`failed` too); labels count as they stand, so `failed` and unknown ones earn nothing and stay in the denominator;
@@ -70,7 +70,7 @@ def score_nuggetizer(
     names = [str(measure) for measure in measures]
     for name in names:
         if name not in _PUBLISHED:
-            raise MeasureError(f"--compat nuggetizer knows {', '.join(_PUBLISHED)}, not {name}")
+            raise MeasureError(f"the nuggetizer program knows {', '.join(_PUBLISHED)}, not {name}")
     lines = _lines(path_name(path), run_id)
     cells: dict[str, dict[str, Cell]] = {}
     values: dict[str, dict[str, dict[str, float | None]]] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import chain
+from typing import Any
 
 from rubric_measures.base import tables
 from rubric_measures.base.tables import Cell, Column, Report, Table, columns, number
@@ -50,7 +51,7 @@ def board_data(board: Leaderboard, places: int = 4) -> Table:
     return Table(heads, rows)
 
 
-def board_content(board: Leaderboard, places: int = -1) -> dict[str, object]:
+def board_content(board: Leaderboard, places: int = -1) -> dict[str, Any]:
     """The JSON of a leaderboard (docs/json.md), with the values of all queries and the signature."""
 
     def rounded(value: float | None) -> float | None:

@@ -1,4 +1,4 @@
-"""Leaderboards as the Rubric workbench's program computes them (`--compat workbench`), to recompute published ones.
+"""Leaderboards as the Rubric workbench's program computes them, to recompute published ones.
 
 The differences from the paper, and so from `leaderboard`: the denominator is the set of graded items of a query, not
 its bank; a system is averaged only over the queries in which it ranks a passage at rank 20 or better; the cut is on the
@@ -33,9 +33,9 @@ def workbench_filter(wanted: GradeFilter) -> GradeFilter:
 def _check(measures: Sequence[Measure]) -> None:
     for measure in measures:
         if measure.NAME not in ("RubricCover", "nRubricCover") or measure["judged_only"]:
-            raise MeasureError(f"--compat workbench knows RubricCover and nRubricCover, not {measure}")
+            raise MeasureError(f"the Rubric workbench's program knows RubricCover and nRubricCover, not {measure}")
         if measure.params.get("cutoff") is None:
-            raise MeasureError(f"--compat workbench cuts rankings by rank; write {measure}@{DEFAULT_RANK}")
+            raise MeasureError(f"the Rubric workbench's program cuts rankings by rank; write {measure}@{DEFAULT_RANK}")
 
 
 def _union(covering: Mapping[str, int], doc_ids: Iterable[str]) -> int:
@@ -103,7 +103,9 @@ def score_workbench(
         for measure, name in zip(measures, names, strict=True):
             values.setdefault(OVERALL, {}).setdefault(name, {})[query.query_id] = cover.overall(measure)
     if not values.keys() - {OVERALL}:
-        raise InputError("the records hold no ranking; --compat workbench scores the rankings inside the records")
+        raise InputError(
+            "the records hold no ranking; the Rubric workbench's program scores the rankings inside the records"
+        )
     ordered = {
         run_id: {name: dict(sorted(values[run_id].get(name, {}).items())) for name in names}
         for run_id in sorted(values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rubric_measures.base.tables import Cell, Report, Table, columns
+from rubric_measures.base.tables import Cell, Report, Table, columns, plain
 from rubric_measures.meta_evaluation.label_sources import SourceAgreement
 
 __all__ = ["agreement_report"]
@@ -25,7 +25,7 @@ def agreement_report(result: SourceAgreement, places: int = 4) -> Report:
         "histograms": result.histograms,
         "alpha_all": {"nominal": result.alpha_nominal, "ordinal": result.alpha_ordinal},
     }
-    return Report(_tables(result, places), content=lambda: content)
+    return Report(_tables(result, places), content=lambda: plain(content))
 
 
 def _tables(result: SourceAgreement, places: int) -> Iterator[Table]:

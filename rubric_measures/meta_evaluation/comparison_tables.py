@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
+from typing import Any
 
 from rubric_measures.base.tables import Cell, Column, Report, Table, columns, letters, number, plain
 from rubric_measures.leaderboards.board import OVERALL
@@ -31,7 +32,7 @@ def comparison_report(comparison: Comparison, places: int, settings: Mapping[str
     pairs = _pairs(comparison, places)
     tables = [pairs] if comparison.baseline is not None else [_runs(comparison, places), pairs]
     content = {"format": "rubric_measures compare 1", "comparison": comparison, **settings}
-    return Report(tables, [pairs], lambda: content)
+    return Report(tables, [pairs], lambda: plain(content))
 
 
 def _runs(comparison: Comparison, places: int) -> Table:
@@ -180,11 +181,12 @@ def _compared(comparison: Comparison, runs: Sequence[str]) -> tuple[list[str], l
     ]
 
 
-def _content(report: LeaderboardReport, places: int) -> dict[str, object]:
-    content = plain(board_content(report.board, places))
+def _content(report: LeaderboardReport, places: int) -> dict[str, Any]:
+    content = board_content(report.board, places)
+    more = {"comparisons": report.comparisons, "checks": report.checks, "prediction_powered": report.powered}
+    content |= plain({**more, "drawn": report.settings})
     if report.intervals:
         for run in content["runs"]:
             for measure, cell in run["measures"].items():
-                cell["interval"] = report.intervals[run["run_id"]][measure]
-    more = {"comparisons": report.comparisons, "checks": report.checks, "prediction_powered": report.powered}
-    return {**content, **more, "drawn": report.settings}
+                cell["interval"] = plain(report.intervals[run["run_id"]][measure])
+    return content

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rubric_measures.base.errors import UnknownNameError
-from rubric_measures.base.tables import Cell, Column, Marked, Report, Table, number
+from rubric_measures.base.tables import Cell, Column, Marked, Report, Table, number, plain
 from rubric_measures.meta_evaluation.intervals import CoefficientInterval, TopicTau
 from rubric_measures.meta_evaluation.leaderboard_correlation import (
     GridCell,
@@ -111,7 +111,7 @@ def correlation_report(
         "bootstrap": bootstrap,
         "best_by": name,
     }
-    return Report(tables(False), tables(True), lambda: content)
+    return Report(tables(False), tables(True), lambda: plain(content))
 
 
 def _boards(results: Sequence[tuple[str, LeaderboardCorrelation]], shape: _Shape) -> Table:

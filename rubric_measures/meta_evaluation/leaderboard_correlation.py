@@ -235,7 +235,8 @@ def correlate_leaderboards(
     if strict and missing:
         raise InputError(
             f"{other.name}: {len(missing)} runs of the official leaderboard are missing ({', '.join(missing[:5])}); "
-            "leave --compat workbench out to correlate the others"
+            "the Rubric workbench's rules need all of them",
+            settings=("compat",),
         )
     if not runs:
         raise InputError(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.tables import Cell, Marked, Report, Table, columns
+from rubric_measures.base.tables import Cell, Marked, Report, Table, columns, plain
 from rubric_measures.meta_evaluation.kappa import binary_kappa
 
 __all__ = [
@@ -173,7 +173,7 @@ def tables_report(tables: Sequence[AgreementTable]) -> Report:
 
     For programs every cell is a row: table, min_answers, label, judgment, counts, and κ with all digits.
     """
-    return Report(map(_reading, tables), [_data(tables)], lambda: _content(tables))
+    return Report(map(_reading, tables), [_data(tables)], lambda: plain(_content(tables)))
 
 
 def _reading(table: AgreementTable) -> Table:

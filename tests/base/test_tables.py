@@ -95,7 +95,7 @@ def test_json_and_json_lines_have_all_digits_and_the_names_themselves() -> None:
     assert lines == first + '{"run": "c", "score": null}\n'
     whole = json.loads(shown(table([["a\tb", 1 / 3], ["c", float("nan")]]), "json"))
     assert whole == {"rows": [{"run": "a\tb", "score": 1 / 3}, {"run": "c", "score": None}]}
-    content = Report([], content=lambda: {"format": "f 1", "pair": (1, None), "of": {2: Marked(0.5)}})
+    content = Report([], content=lambda: plain({"format": "f 1", "pair": (1, None), "of": {2: Marked(0.5)}}))
     assert json.loads(shown(content, "json")) == {"format": "f 1", "pair": [1, None], "of": {"2": 0.5}}
 
 
