@@ -16,7 +16,7 @@ from rubric_measures.grading._outcomes import Outcome, Unit
 from rubric_measures.grading._recording import EntryMaker, described
 from rubric_measures.grading._report import GradingReport
 from rubric_measures.grading._settings import GradingSettings
-from rubric_measures.grading._styles import make_style
+from rubric_measures.grading._styles import Style, make_style
 from rubric_measures.grading.regrading import (
     AmendingMaker,
     BankChange,
@@ -112,6 +112,19 @@ def _nothing() -> Job[list[Outcome]]:
     return []
 
 
+def _refuse_without_items(style: Style, bank: TestBank) -> None:
+    """Refuses a prompt that finds no item of its kind in a bank."""
+    if style.direct or style.items_of(tuple(bank)):
+        return
+    name, kinds = style.prompt.prompt_class, style.item_kinds
+    if not any(item.kind in kinds for item in bank):
+        raise InputError(f"prompt {name} grades {' or '.join(kinds)}s; the test bank has none")
+    if style.prompt.parser == "aspects":
+        aspects = ", ".join(style.prompt.labels)
+        raise InputError(f"prompt {name} grades the items {aspects}; the test bank has none of them")
+    raise InputError(f"prompt {name} needs gold answers; the test bank has none")
+
+
 @dataclass(frozen=True)
 class Grader:
     """Styles over one backend, behind one cache.
@@ -150,21 +163,7 @@ class Grader:
             if name not in settable:
                 raise UnknownNameError("prompt field", name, settable, hint="(of the prompts that are used)")
         for maker in makers:
-            style = maker.style
-            if style.direct:
-                continue
-            offered = sum(item.kind in style.item_kinds for item in bank)
-            usable = len(style.items_of(tuple(bank)))
-            wanted = " or ".join(style.item_kinds)
-            if not offered:
-                raise InputError(f"prompt {style.prompt.prompt_class} grades {wanted}s; the test bank has none")
-            if not usable and style.prompt.parser == "aspects":
-                aspects = ", ".join(style.prompt.labels)
-                raise InputError(
-                    f"prompt {style.prompt.prompt_class} grades the items {aspects}; the test bank has none of them"
-                )
-            if not usable:
-                raise InputError(f"prompt {style.prompt.prompt_class} needs gold answers; the test bank has none")
+            _refuse_without_items(maker.style, bank)
         if not makers:
             raise InputError("the test bank has no items")
         return makers if self.change is None else [AmendingMaker.after(maker, self.change) for maker in makers]

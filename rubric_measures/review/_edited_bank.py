@@ -37,31 +37,36 @@ def edited_entries(
     made: list[BankEntry] = []
     now = snapshot.bank(bank)
     for entry in bank_entries(now):
-        members = []
-        for item in entry.items:
-            state = states[entry.query_id, str(item.given_id)]
-            old = items.get((entry.query_id, state.key))
-            if state.version == 0 and old is not None:
-                members.append(old if (entry.query_id, state.key) in stale else _unmarked(old))
-                continue
-            last = state.history[-1]
-            notes = {"edited_by": last.person, "edited_at": last.time, "edit": last.what}
-            fields = {**(old.model_extra or {} if old else {}), **item.model_dump(exclude_unset=True)}
-            earlier = old.info if old is not None and isinstance(old.info, dict) else {}
-            unmarked = {name: said for name, said in earlier.items() if name != "same_as"}
-            info = {**unmarked, **notes, **_regrade_mark(state, earlier, stale)}
-            members.append(BankItem(**{**fields, "info": info}))
-        head = heads.get((entry.query_id, entry.facet_id)) or by_query.get(entry.query_id)
-        more: dict[str, Any] = {"items": members}
+        query_id = entry.query_id
+        members = [(item, states[query_id, str(item.given_id)]) for item in entry.items]
+        fields = entry.model_dump(exclude_unset=True, exclude={"items"})
+        head = heads.get((query_id, entry.facet_id)) or by_query.get(query_id)
         if head is not None:
-            kept = head.model_dump(exclude_unset=True, exclude={"items", "query_id", "facet_id", "facet_text"})
-            more = {**kept, **more}
-        left = _left(entry.query_id, bank, now, by_query.get(entry.query_id))
-        if left and all(other.query_id != entry.query_id for other in made):
+            fields |= head.model_dump(exclude_unset=True, exclude={"items", "query_id", "facet_id", "facet_text"})
+        fields["items"] = [_edited(item, items.get((query_id, state.key)), state, stale) for item, state in members]
+        left = _left(query_id, bank, now, by_query.get(query_id))
+        if left and all(other.query_id != query_id for other in made):
             # Grades of these ids are stale, also where a query has none of its old items left.
-            more["former_items"] = left
-        made.append(BankEntry(**{**entry.model_dump(exclude_unset=True, exclude={"items"}), **more}))
+            fields["former_items"] = left
+        made.append(BankEntry(**fields))
     return made
+
+
+def _edited(item: BankItem, old: BankItem | None, state: ItemState, stale: Collection[tuple[str, str]]) -> BankItem:
+    """An item as it stands now, with what the file said beside it, who edited it last, and a mark for new grades."""
+    if state.version == 0 and old is not None:
+        return old if (state.item.query_id, state.key) in stale else _unmarked(old)
+    last = state.history[-1]
+    earlier = old.info if old is not None and isinstance(old.info, dict) else {}
+    info = {name: said for name, said in earlier.items() if name != "same_as"}
+    info |= {
+        "edited_by": last.person,
+        "edited_at": last.time,
+        "edit": last.what,
+        **_regrade_mark(state, earlier, stale),
+    }
+    known = (old.model_extra if old is not None else None) or {}
+    return BankItem(**{**known, **item.model_dump(exclude_unset=True), "info": info})
 
 
 def _unmarked(item: BankItem) -> BankItem:
