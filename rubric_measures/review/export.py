@@ -8,10 +8,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rubric_measures.base.entities import ItemKind
-from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
 from rubric_measures.base.files import atomic_writer, iter_lines, path_name
 from rubric_measures.base.signature import content_hash, item_content
 from rubric_measures.formats.bank import read_bank, write_bank
@@ -36,6 +36,10 @@ from rubric_measures.review.requests import checked_person
 from rubric_measures.review.review_data import Material
 from rubric_measures.review.store import ReviewStore
 
+if TYPE_CHECKING:
+    from rubric_measures.review.queues import Order
+    from rubric_measures.review.session import Review
+
 __all__ = [
     "HUMAN_PROMPT",
     "Exported",
@@ -45,6 +49,7 @@ __all__ = [
     "import_grades",
     "inside",
     "static_page",
+    "write_queue",
 ]
 
 HUMAN_PROMPT = "HumanReview"
@@ -351,3 +356,43 @@ def static_page(
     # Browsers may keep what several pages store in one place: grades of one queue are not those of another.
     data = json.dumps({"title": title, "id": content_hash(rows)[:16], "cells": rows}, ensure_ascii=False)
     return render("static_page.html", title=title, data=data, by_influence=by_influence)
+
+
+def write_queue(
+    review: Review, path: str | os.PathLike[str], order: Order, query_id: str = "", seed: int = 0, size: int = 100
+) -> int:
+    """Writes a queue as a page that needs no server (see `static_page`); how many grades it holds.
+
+    Args:
+        review: what is reviewed.
+        path: the page.
+        order: of the grades: `disagreement`, `influence`, `audit` or `query`.
+        query_id: only this query; empty takes all.
+        seed: of the random audit sample.
+        size: the most grades that it holds.
+
+    Raises:
+        UnknownNameError: the bank lacks the query.
+        InputError: there is no grade to check.
+    """
+    from rubric_measures.review.queues import make_queue
+
+    material = review.material
+    if query_id and query_id not in material.bank.items:
+        raise UnknownNameError("query", query_id, material.bank.items)
+    snapshot = review.store.snapshot()
+    entries = make_queue(
+        material,
+        order,
+        query_id=query_id,
+        seed=seed,
+        size=size,
+        people=snapshot.grades,
+        left=review.left(snapshot),
+    )[:size]
+    if not entries:
+        raise InputError(f"the queue by {order} is empty; choose another order", settings=("order",))
+    cells = [entry.cell for entry in entries]
+    with atomic_writer(path) as stream:
+        stream.write(static_page(material, snapshot, cells, f"Review: {order}", order == "influence"))
+    return len(entries)

@@ -1,0 +1,73 @@
+"""Opening a review: records, bank and the state file of what people did, checked to belong together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.signature import bank_hash
+from rubric_measures.grades.grade_sets import GradeFilter
+from rubric_measures.measures.parsing import note_labels, parse_measures, rubric_measures_of
+from rubric_measures.review.requests import checked_person
+from rubric_measures.review.review_data import load_material
+from rubric_measures.review.session import Review
+from rubric_measures.review.store import ReviewStore
+
+__all__ = ["DEFAULT_MEASURES", "open_review", "state_path"]
+
+DEFAULT_MEASURES = ("RubricCover(rel=4)@20", "RubricQrels(measure='nDCG@10')")
+
+
+def state_path(graded: str, state: str | None = None) -> str:
+    """The file of what people did; beside the records, if it is not named."""
+    return state or f"{graded}.review.sqlite"
+
+
+def open_review(
+    graded: str,
+    bank: str | os.PathLike[str],
+    *,
+    state: str | None = None,
+    measures: Sequence[str] | None = None,
+    wanted: GradeFilter | None = None,
+    person: str = "",
+    blind: bool = True,
+) -> Review:
+    """Opens a review; its store is to be closed.
+
+    Args:
+        graded: the file of graded records.
+        bank: the file of the test bank.
+        state: see `state_path`.
+        measures: of the impact screen; None takes `DEFAULT_MEASURES`.
+        wanted: the grades that are reviewed; the first grader of the file if None.
+        person: who works here when the browser does not say.
+        blind: the grader's grade is hidden until the person has given theirs.
+
+    Raises:
+        InputError: a file cannot be read, or the state belongs to other records or another bank.
+    """
+    if graded == "-":
+        raise InputError("review reads a file, because its state lies beside it; give a file")
+    asked = parse_measures(measures or DEFAULT_MEASURES)
+    material = load_material(graded, os.fspath(bank), wanted or GradeFilter())
+    path = state_path(graded, state)
+    name = checked_person(person) if person else ""
+    store = ReviewStore(path, material.bank, waiting=material.waiting)
+    try:
+        store.belong_to(bank=bank_hash(material.bank), grader=material.grader)
+        lost = sum(cell not in material.numbers for cell in store.snapshot().grades)
+        if lost:
+            raise InputError(
+                f"{path}: has grades of {lost} passages and items that {graded} lacks; "
+                "give the records that were reviewed, or another state file",
+                settings=("state",),
+            )
+    except BaseException:
+        store.close()
+        raise
+    note_labels(asked)
+    project = Path(graded).resolve().parent
+    return Review(material, store, rubric_measures_of(asked), os.fspath(bank), project, name, blind)
