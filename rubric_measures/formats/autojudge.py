@@ -1,4 +1,4 @@
-"""Nugget banks of TREC Auto-Judge (version 3 dicts and RAGTIME 2026 lists) and the description of its measures."""
+"""Nugget banks of TREC Auto-Judge: version 3 dicts and RAGTIME 2026 lists."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import atomic_writer, path_name, read_text
+from rubric_measures.base.files import path_name
 from rubric_measures.base.json_lines import TextId, read_json_lines, write_json_lines
 from rubric_measures.base.json_models import field_path, first_problem
 from rubric_measures.formats.base import Format
@@ -27,14 +27,11 @@ __all__ = [
     "BankMetadata",
     "BankQuestion",
     "ListBank",
-    "MeasureDescription",
     "NuggetBank",
     "bank_of_nugget_banks",
     "list_banks",
     "nugget_banks",
-    "read_measures",
     "read_nugget_banks",
-    "write_measures",
     "write_nugget_banks",
 ]
 
@@ -283,51 +280,6 @@ def _claim(item: RubricItem) -> dict[str, Any]:
     fields: dict[str, Any] = {"claim": item.text, "claim_id": item.item_id, "query_id": item.query_id}
     importance = item.importance if item.importance is not None else item.weight
     return fields | ({} if importance is None else {"importance": importance})
-
-
-class MeasureDescription(Record):
-    """One measure of a leaderboard: name, type of its values, what it says."""
-
-    name: Text
-    dtype: Literal["float", "int", "str"] = "float"
-    description: str | None = None
-
-
-class _Measures(Record):
-    measures: list[MeasureDescription]
-
-
-def read_measures(path: str | os.PathLike[str]) -> list[MeasureDescription]:
-    """The measures that a `measures.yml` describes.
-
-    Raises:
-        InputError: the file cannot be opened.
-        FormatError: it is not YAML, or not a list of measures.
-    """
-    import yaml  # type: ignore[import-untyped]  # comes with ir_datasets
-
-    name = path_name(path)
-    text = read_text(path)
-    try:
-        return _Measures.model_validate(yaml.safe_load(text)).measures
-    except ValidationError as error:
-        location, problem = first_problem(error)
-        raise FormatError(problem, path=name, field=field_path(location)) from None
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise FormatError(f"is not YAML ({' '.join(str(error).split())[:100]})", path=name) from None
-
-
-def write_measures(path: str | os.PathLike[str], measures: Iterable[MeasureDescription]) -> None:
-    """Writes a `measures.yml`.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
-    import yaml
-
-    content = {"measures": [measure.model_dump(exclude_unset=True) for measure in measures]}
-    with atomic_writer(path) as stream:
-        yaml.safe_dump(content, stream, default_flow_style=False, sort_keys=False, allow_unicode=True)
 
 
 NUGGET_BANK = Format(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
@@ -13,7 +12,7 @@ from pydantic import Field, TypeAdapter
 
 from rubric_measures.base.entities import RubricItem, TestBank, make_item_id
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import atomic_writer, path_name, read_text
+from rubric_measures.base.files import path_name, read_text
 from rubric_measures.base.json_lines import TextId, read_json_lines, write_json_lines
 from rubric_measures.base.json_models import validate_line
 from rubric_measures.formats.bank import BankEntry, bank_entries
@@ -30,11 +29,9 @@ __all__ = [
     "bank_of_preload",
     "bank_of_rubrics",
     "facet_ids",
-    "preload_of_bank",
     "read_preload",
     "read_rubrics",
     "rubric_lines",
-    "write_preload",
     "write_rubrics",
 ]
 
@@ -201,32 +198,22 @@ def read_preload(path: str | os.PathLike[str]) -> Preload:
     return preload
 
 
-def write_preload(path: str | os.PathLike[str], preload: Preload) -> None:
-    """Writes a preload file.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
-    content = _PRELOAD.dump_python(preload, exclude_unset=True)
-    with atomic_writer(path) as stream:
-        stream.write(json.dumps(content, ensure_ascii=False, allow_nan=False, indent=4) + "\n")
-
-
-def bank_of_preload(preload: Preload, query_id: str | None = None, path: str | os.PathLike[str] = "") -> TestBank:
+def bank_of_preload(preload: Preload, path: str | os.PathLike[str]) -> TestBank:
     """The bank of a preload: questions, their answers as gold answers, groups as facets.
 
     Args:
         preload: the content.
-        query_id: the query; by default what the file's name says (`…_300.preload.json`).
-        path: the file's name.
+        path: the file, whose name says the query (`…_300.preload.json`).
 
     Raises:
-        InputError: nobody says which query it is.
+        InputError: the name does not say the query.
     """
     match = _PRELOAD_NAME.search(path_name(path))
-    query_id = query_id or (match[1] if match else None)
-    if not query_id:
-        raise InputError(f"{path_name(path) or 'a preload'}: which query is it? (the file's name does not say)")
+    if not match:
+        raise InputError(
+            f"{path_name(path)}: the name does not say which query it is; expected FILE_QUERY.preload.json"
+        )
+    query_id = match[1]
     facets = facet_ids(preload.group_assignment.values())
     items = []
     for question, answers in preload.nugget_dict.items():
@@ -237,21 +224,8 @@ def bank_of_preload(preload: Preload, query_id: str | None = None, path: str | o
     return bank_of_items({query_id: items}, None, texts)
 
 
-def preload_of_bank(bank: TestBank, query_id: str) -> Preload:
-    """The preload that writes the items of one query; answers have no documents."""
-    items = bank.for_query(query_id)
-    return Preload(
-        nugget_dict={item.text: {answer: [] for answer in item.gold_answers} for item in items},
-        group_assignment={
-            item.text: bank.facet_texts.get((query_id, item.facet_id), item.facet_id)
-            for item in items
-            if item.facet_id is not None
-        },
-    )
-
-
 def _read_preload_entries(path: PathName) -> list[BankEntry]:
-    return bank_entries(bank_of_preload(read_preload(path), path=path))
+    return bank_entries(bank_of_preload(read_preload(path), path))
 
 
 def _is_preload(head: Head) -> bool:

@@ -25,17 +25,14 @@ __all__ = [
     "AssignedNugget",
     "AssignmentLine",
     "Candidate",
-    "MetricsLine",
     "Nugget",
     "NuggetLine",
     "RequestLine",
     "read_assignments",
-    "read_metrics",
     "read_nuggets",
     "read_requests",
     "validate_assignments",
     "write_assignments",
-    "write_metrics",
     "write_nuggets",
     "write_requests",
 ]
@@ -131,20 +128,9 @@ class RequestLine(Record):
     candidates: list[Candidate | str]
 
 
-class MetricsLine(Record):
-    """The scores of one query, or of `all`: means over the lines present."""
-
-    qid: TextId
-    strict_vital_score: float
-    strict_all_score: float
-    vital_score: float
-    all_score: float
-
-
 _NUGGETS: TypeAdapter[NuggetLine] = TypeAdapter(NuggetLine)
 _ASSIGNMENTS: TypeAdapter[AssignmentLine] = TypeAdapter(AssignmentLine)
 _REQUESTS: TypeAdapter[RequestLine] = TypeAdapter(RequestLine)
-_METRICS: TypeAdapter[MetricsLine] = TypeAdapter(MetricsLine)
 
 
 def read_nuggets(path: str | os.PathLike[str]) -> list[NuggetLine]:
@@ -236,25 +222,6 @@ def write_requests(path: str | os.PathLike[str], lines: Iterable[RequestLine]) -
         InputError: the file cannot be written, or there is nothing to write.
     """
     write_json_lines(path, _REQUESTS, lines, "requests")
-
-
-def read_metrics(path: str | os.PathLike[str]) -> list[MetricsLine]:
-    """The lines of a metrics file; the last is that of `all`.
-
-    Raises:
-        InputError: the file cannot be opened.
-        FormatError: naming file, line and field.
-    """
-    return [row for _, row in read_json_lines(path, _METRICS, "metrics")]
-
-
-def write_metrics(path: str | os.PathLike[str], lines: Iterable[MetricsLine]) -> None:
-    """Writes metrics, one query a line.
-
-    Raises:
-        InputError: the file cannot be written, or there is nothing to write.
-    """
-    write_json_lines(path, _METRICS, lines, "metrics")
 
 
 def _unique(keys: Iterable[tuple[int, tuple[str, ...]]], path: str | os.PathLike[str]) -> None:

@@ -37,7 +37,6 @@ __all__ = [
     "read_reports",
     "report_of_answer",
     "say_lost_citations",
-    "with_item_grades",
     "write_answers",
     "write_reports",
 ]
@@ -371,13 +370,6 @@ def grades_of_reports(reports: Iterable[Report], grader: str = "") -> Iterator[G
                 grader,
                 "no grade in evaldata.nugget_grades" if failed else "",
             )
-
-
-def with_item_grades(report: Report, grades: Iterable[Grade]) -> Report:
-    """A copy of a report whose `evaldata.nugget_grades` are these grades; other evaldata stay."""
-    written = {grade.iteration: {"grade": grade.relevance, "reasoning": grade.answer or grade.note} for grade in grades}
-    evaldata = {**(report.evaldata or {}), "nugget_grades": written}
-    return report.model_copy(update={"evaldata": evaldata})
 
 
 def _write_without_citations(path: PathName, answers: Sequence[Answer]) -> None:

@@ -10,7 +10,6 @@ from typing import Literal, NamedTuple, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from rubric_measures.base.entities import Query
 from rubric_measures.base.errors import FormatError, UnknownNameError
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_lines import TextId, read_json_lines, write_json_lines
@@ -91,15 +90,6 @@ class Topic(Record):
     def text(self) -> str:
         """What is asked, in short."""
         return self.title or self.query or ""
-
-    @property
-    def full_text(self) -> str:
-        """All that is said about what is asked, one part a line."""
-        return "\n".join(part for part in (self.text, self.problem_statement, self.background) if part)
-
-    def as_query(self) -> Query:
-        """The topic as a query, with its short text."""
-        return Query(self.query_id, self.text)
 
 
 _TOPIC: TypeAdapter[Topic] = TypeAdapter(Topic)

@@ -10,13 +10,10 @@ import pytest
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.formats.autojudge import (
-    MeasureDescription,
     bank_of_nugget_banks,
     list_banks,
     nugget_banks,
-    read_measures,
     read_nugget_banks,
-    write_measures,
     write_nugget_banks,
 )
 
@@ -116,19 +113,6 @@ def test_bad_banks_are_refused_with_file_line_and_field(tmp_path: Path, rows: li
     with pytest.raises(FormatError) as error:
         read_nugget_banks(path)
     assert str(error.value).startswith(f"{path}{message}")
-
-
-def test_measures_are_the_same_after_writing(tmp_path: Path) -> None:
-    measures = [
-        MeasureDescription(name="V", dtype="float", description="vital: «all»"),
-        MeasureDescription(name="NOTE"),
-    ]
-    write_measures(tmp_path / "measures.yml", measures)
-    assert read_measures(tmp_path / "measures.yml") == measures
-    for text in ("", "- 1", "measures: [{dtype: float}]", "measures: [{name: V, dtype: bool}]", "a: b: c", "\x00"):
-        (tmp_path / "bad.yml").write_text(text)
-        with pytest.raises(FormatError, match=r"bad\.yml: "):
-            read_measures(tmp_path / "bad.yml")
 
 
 def test_real_banks_are_the_same_after_writing(tmp_path: Path) -> None:

@@ -16,11 +16,9 @@ from rubric_measures.formats.nugget_sets import (
     bank_of_preload,
     bank_of_rubrics,
     facet_ids,
-    preload_of_bank,
     read_preload,
     read_rubrics,
     rubric_lines,
-    write_preload,
     write_rubrics,
 )
 
@@ -65,7 +63,7 @@ def test_criteria_are_the_same_after_writing(tmp_path: Path) -> None:
         rubric_lines(TestBank.from_items([RubricItem("q/a", "q", "a")]))
 
 
-def test_a_preload_is_the_same_after_writing(tmp_path: Path) -> None:
+def test_a_preload_is_a_bank(tmp_path: Path) -> None:
     content = {
         "nugget_dict": {"Who?": {"Ada": ["d1"], "Lovelace": []}, "When?": {}},
         "group_assignment": {"Who?": "UK"},
@@ -73,16 +71,13 @@ def test_a_preload_is_the_same_after_writing(tmp_path: Path) -> None:
     path = tmp_path / "nuggets_300.preload.json"
     path.write_text(json.dumps(content))
     preload = read_preload(path)
-    write_preload(tmp_path / "again.json", preload)
-    assert json.loads((tmp_path / "again.json").read_text()) == content
-    bank = bank_of_preload(preload, path=path)
+    bank = bank_of_preload(preload, path)
     assert [(item.query_id, item.text, item.facet_id, item.gold_answers) for item in bank] == [
         ("300", "Who?", "uk", ("Ada", "Lovelace")),
         ("300", "When?", None, ()),
     ]
-    assert bank_of_preload(preload_of_bank(bank, "300"), "300") == bank
-    with pytest.raises(InputError, match="which query is it"):
-        bank_of_preload(preload)
+    with pytest.raises(InputError, match="does not say which query it is"):
+        bank_of_preload(preload, tmp_path / "nuggets.json")
 
 
 def test_bad_files_are_refused(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from rubric_measures.base.entities import Grade, make_item_id
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.cli import main
 from rubric_measures.formats import nuggetizer, nuggetizer_records
-from rubric_measures.formats.nuggetizer import read_assignments, read_metrics, read_nuggets, read_requests
+from rubric_measures.formats.nuggetizer import read_assignments, read_nuggets, read_requests
 from rubric_measures.formats.nuggetizer_records import (
     assignment_lines,
     bank_of_nuggets,
@@ -186,10 +186,6 @@ def test_requests_and_metrics_are_the_same_after_writing(tmp_path: Path) -> None
     ]
     nuggetizer.write_requests(tmp_path / "r", read_requests(_write(tmp_path, requests)))
     assert _rows(tmp_path / "r") == requests
-    scores = {"strict_vital_score": 0.5, "strict_all_score": 0.25, "vital_score": 1.0, "all_score": 0.0}
-    metrics = [{"qid": "1", **scores}, {"qid": "all", **scores}]
-    nuggetizer.write_metrics(tmp_path / "m", read_metrics(_write(tmp_path, metrics)))
-    assert _rows(tmp_path / "m") == metrics
 
 
 @pytest.mark.parametrize(
@@ -236,7 +232,7 @@ def test_mutated_files_are_read_or_refused_in_one_line(
 ) -> None:
     path = _write(tmp_path_factory.mktemp("mutated"), rows)
     path.write_bytes(path.read_bytes() + tail)
-    for read in (read_nuggets, read_assignments, read_requests, read_metrics):
+    for read in (read_nuggets, read_assignments, read_requests):
         try:
             read(path)
         except InputError as error:
