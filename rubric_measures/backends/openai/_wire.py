@@ -164,17 +164,6 @@ def _reply_of_choice(choice: Mapping[str, Any], body: Mapping[str, Any], request
     fields: Mapping[str, Any] = message if isinstance(message, Mapping) else {}
     text = _text_of(fields.get("content") if "content" in fields else choice.get("text"))
     refusal, finish = _text_of(fields.get("refusal")), choice.get("finish_reason")
-    raw: dict[str, object] = {
-        field: value
-        for field, value in (
-            ("finish_reason", finish),
-            ("model", body.get("model")),
-            ("system_fingerprint", body.get("system_fingerprint")),
-        )
-        if isinstance(value, str)
-    }
-    if request.labels and (scores := _first_token_scores(choice.get("logprobs"))):
-        raw["first_token_logprobs"] = scores
     if text is not None and str(request.options.get("structured", "off")).startswith("json_schema"):
         text = _unwrapped(text, request.labels)
     whole = text
@@ -183,20 +172,33 @@ def _reply_of_choice(choice: Mapping[str, Any], body: Mapping[str, Any], request
         text = _before(text, request.options.get("stop"))
     usage = body.get("usage")
     counts: Mapping[str, Any] = usage if isinstance(usage, Mapping) else {}
-    shown, written = _count(counts.get("prompt_tokens")), _count(counts.get("completion_tokens"))
+    paid = _count(counts.get("prompt_tokens")), _count(counts.get("completion_tokens")), _kept(choice, body, request)
     if refusal:
-        return Reply(text or refusal, "refused", _one_line(f"the model refused: {refusal}"), shown, written, raw)
+        return Reply(text or refusal, "refused", _one_line(f"the model refused: {refusal}"), *paid)
     end = finish.lower() if isinstance(finish, str) else ""
     if end in _BROKEN_ENDS:
         return Trouble("failure", f"the endpoint broke the reply off (finish_reason {finish!r})")
     if end in _FILTER_ENDS:
-        return Reply(text, "refused", "a content filter stopped the reply", shown, written, raw)
+        return Reply(text, "refused", "a content filter stopped the reply", *paid)
     if end in _CUT_ENDS and text == whole:
         reason = f"the reply was cut at the longest length allowed{'' if text else ' before its text began'}"
-        return Reply(text or "", "truncated", reason, shown, written, raw)
+        return Reply(text or "", "truncated", reason, *paid)
     if text is None:
-        return Reply(None, "failed", f"the reply has no text (finish_reason {finish!r})", shown, written, raw)
-    return Reply(text, "ok", "", shown, written, raw)
+        return Reply(None, "failed", f"the reply has no text (finish_reason {finish!r})", *paid)
+    return Reply(text, "ok", "", *paid)
+
+
+def _kept(choice: Mapping[str, Any], body: Mapping[str, Any], request: Request) -> dict[str, object]:
+    """What else of an answer is worth keeping."""
+    said = {
+        "finish_reason": choice.get("finish_reason"),
+        "model": body.get("model"),
+        "system_fingerprint": body.get("system_fingerprint"),
+    }
+    raw: dict[str, object] = {field: value for field, value in said.items() if isinstance(value, str)}
+    if request.labels and (scores := _first_token_scores(choice.get("logprobs"))):
+        raw["first_token_logprobs"] = scores
+    return raw
 
 
 def _before(text: str, stop: object) -> str:
@@ -261,12 +263,7 @@ def trouble_of_status(status: int, body: object, wait: float | None, secrets: tu
         wait: seconds that the endpoint asked to wait.
         secrets: keys that must not be repeated in the message.
     """
-    inner = body.get("error", body) if isinstance(body, Mapping) else body
-    code, message = "", inner
-    if isinstance(inner, Mapping):
-        code = f"{inner.get('code') or ''} {inner.get('type') or ''}"
-        message = inner.get("message") or inner.get("detail") or inner
-    text = str(message or "").strip()
+    code, text = _said(body)
     error = without_key(f"HTTP {status}: {text}" if text else f"HTTP {status}", secrets)
     if status == 429 and "insufficient_quota" in code:
         return Trouble("hopeless", error)
@@ -276,8 +273,20 @@ def trouble_of_status(status: int, body: object, wait: float | None, secrets: tu
         return Trouble("busy", error, wait, congestion=True)
     if status in (408, 409, 425) or status >= 500:
         return Trouble("failure", error, wait, congestion=status in (408, 504))
-    if status in (401, 402, 404):
-        return Trouble("hopeless", error)
+    return Trouble("hopeless", error) if status in (401, 402, 404) else _refused(status, code, text, error)
+
+
+def _said(body: object) -> tuple[str, str]:
+    """Code and message of the body of an error."""
+    inner = body.get("error", body) if isinstance(body, Mapping) else body
+    if not isinstance(inner, Mapping):
+        return "", str(inner or "").strip()
+    message = inner.get("message") or inner.get("detail") or inner
+    return f"{inner.get('code') or ''} {inner.get('type') or ''}", str(message or "").strip()
+
+
+def _refused(status: int, code: str, text: str, error: str) -> Trouble:
+    """What is wrong with a call that will never succeed."""
     if status in (400, 422) and (advice := _advice(text)):
         return Trouble("final", f"{error}; {advice}", setting=True)
     if "context_length" in code or (status in (400, 413, 422) and _TOO_LONG.search(text) and _PROMPT.search(text)):
