@@ -267,7 +267,7 @@ def test_a_prompt_of_the_users_own(tmp_path: Path, capsys: pytest.CaptureFixture
         ('target = "question"', "target = question", "is no TOML"),
         ('citation = "ours, 2026"', "citation = 5", "citation must be a str"),
         ('name = "Coverage4"', 'nom = "x"', "unknown key nom"),
-        ('name = "Coverage4"', 'name = "Thomas"', "Thomas is the name of a published prompt"),
+        ('name = "Coverage4"', 'name = "Thomas"', "Thomas is the name of another prompt"),
     ],
 )
 def test_what_is_wrong_with_a_prompt_is_one_line_and_costs_nothing(
