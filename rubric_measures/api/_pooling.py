@@ -11,14 +11,16 @@ from rubric_measures.api._records import PassageRecords
 from rubric_measures.api._sources import File, file_path, is_file
 
 if TYPE_CHECKING:
+    from rubric_measures.api._runs import AnyRun, Runs
+    from rubric_measures.corpora.answers import Answer
     from rubric_measures.corpora.collections import Collection
     from rubric_measures.formats.topics import Topic
 
 __all__ = ["pool"]
 
 _File = str | os.PathLike[str]
-Pooled: TypeAlias = "File | Any | Iterable[File | Any]"
-"""What is pooled: files of runs or answers, `Run`s, `Answer`s, or several of them."""
+Pooled: TypeAlias = "Runs | Answer | Iterable[AnyRun | Answer]"
+"""What is pooled: files of runs or answers, runs in memory as `score` takes them, `Answer`s, or several of them."""
 
 
 def pool(
@@ -43,8 +45,8 @@ def pool(
     PassageRecords(9 queries, 83 passages)
 
     Args:
-        runs: run files, or generated answers (reports, or files with query_id, run_id and text); none takes those of
-            the collection.
+        runs: run files, runs in memory (see `score`), or generated answers (reports, or files with query_id, run_id
+            and text); none takes those of the collection.
         collection: the texts: a folder, a file of documents or records, an id of ir_datasets, or a collection.
         depth: documents of each ranking; answers are always taken whole.
         queries: pool these queries: ids, query -> text, or a query file; None takes the collection's, else all.
@@ -90,7 +92,19 @@ def pool(
 
 
 def _several(runs: Any) -> list[Any]:
-    from rubric_measures.base.runs import Run
+    """Files, runs and answers one by one; what else is a run in memory is read."""
+    from rubric_measures.api._runs import run_list
     from rubric_measures.corpora.answers import Answer
 
-    return [runs] if is_file(runs) or isinstance(runs, Run | Answer) else list(runs)
+    def is_kept(one: Any) -> bool:
+        return is_file(one) or isinstance(one, Answer)
+
+    if is_kept(runs):
+        return [runs]
+    if isinstance(runs, Mapping) or hasattr(runs, "columns") or hasattr(runs, "rankings"):
+        return list(run_list(runs))
+    several = list(runs)
+    if several and not is_kept(several[0]) and hasattr(several[0], "doc_id"):
+        return list(run_list(several))
+    made = [one for one in several if not is_kept(one)]
+    return [*(one for one in several if is_kept(one)), *(run_list(made) if made else ())]

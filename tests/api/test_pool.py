@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from ir_measures import ScoredDoc
 
 import rubric_measures
 from rubric_measures.base.errors import InputError
@@ -36,6 +37,10 @@ def test_runs_and_answers_in_memory() -> None:
     answer = Answer(query_id, "writer", "An answer of a few words.")
     [group] = rubric_measures.pool([run, answer], collection, depth=2, queries={query_id: text})
     assert {passage.doc_id for passage in group.passages} == {*doc_ids[:2], f"writer/{query_id}/1"}
+    scores = {query_id: {doc_id: 3.0 - place for place, doc_id in enumerate(doc_ids)}}
+    rows = [ScoredDoc(query_id, doc_id, score) for doc_id, score in scores[query_id].items()]
+    named = [rubric_measures.pool(runs, collection, depth=2) for runs in ({"mine": scores}, {"mine": rows}, [run])]
+    assert named[0][0] == named[1][0] == named[2][0]
     [alone] = rubric_measures.pool(answer)
     assert [passage.text for passage in alone.passages] == ["An answer of a few words."]
 
@@ -46,6 +51,9 @@ def test_from_runs_to_grades(tmp_path: Path) -> None:
     records = rubric_measures.grade(passages, bank, model="lexical", cache=tmp_path / "replies.sqlite")
     assert records.report.is_complete
     assert [group.query_id for group in records] == [group.query_id for group in passages]
+    grades = rubric_measures.load(records, bank)
+    board = rubric_measures.score(grades, measures=["RubricCover(rel=4)@2"])
+    assert set(board.cells) >= set(load_collection(example_folder()).runs)
     again = rubric_measures.grade(passages, bank, model="lexical", cache=tmp_path / "replies.sqlite")
     assert again.report.run.calls == 0 and list(again) == list(records)
 
