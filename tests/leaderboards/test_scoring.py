@@ -342,7 +342,7 @@ def test_the_options_of_means_refuse_sums(folder: Path, capsys: pytest.CaptureFi
     from rubric_measures.cli import main
 
     assert main(["leaderboard", str(folder / "graded.jsonl.gz"), "-m", "NumRel", "--intervals"]) == 2
-    assert "NumRel') is a sum over queries, and the options of the report are about means" in capsys.readouterr().err
+    assert "NumRel') is a sum over queries, and this is about means" in capsys.readouterr().err
 
 
 def test_latex_and_markdown_escape(folder: Path) -> None:

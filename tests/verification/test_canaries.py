@@ -190,7 +190,7 @@ def test_limits_stop_the_run_and_keep_what_is_done(
     assert main([*common, "--max-cost", "5", "--prices", prices]) == 1
     assert "limit of 5 on the cost" in capsys.readouterr().err
     assert main(["verify", passages, "--max-calls", "3", "--dry-run"]) == 2
-    assert "--dry-run, --max-calls: only the canary suite" in capsys.readouterr().err
+    assert "dry_run, max_calls: only the canary suite" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
