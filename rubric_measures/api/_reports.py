@@ -140,13 +140,9 @@ def check(
         InputError: the grades are standard input, which is read once only; or runs are in memory, which have no ties
             left; or another program's rules.
     """
+    from rubric_measures.grades.loading import RecordQuery
     from rubric_measures.leaderboards.run_spool import spool_rows
-    from rubric_measures.meta_evaluation.leaderboard_checks import (
-        check_leaderboard,
-        check_records,
-        check_spooled,
-        raw_runs,
-    )
+    from rubric_measures.meta_evaluation.leaderboard_checks import check_leaderboard, raw_runs
 
     known = loaded(grades)
     is_stdin = isinstance(known, RecordGrades) and known.records.name == "-"
@@ -164,14 +160,16 @@ def check(
         if not isinstance(known, RecordGrades):
             raise InputError("checks of rankings inside records need records", settings=("checks",))
         return known.records.consume(
-            lambda stream: check_records(board, in_parts(stream), measures, known.on_failed), keep_ranks=True
+            lambda stream: check_leaderboard(board, in_parts(stream), measures, None, known.on_failed), keep_ranks=True
         )
     paths = [run for run in run_list(runs) if not isinstance(run, Run)]
     if not paths:
         raise InputError("ties are looked for in run files; runs in memory are in order already", settings=("checks",))
-    if isinstance(known, RecordGrades) and known.records.is_large:
-        with spool_rows((run.run_id, run.rankings) for run in raw_runs(paths)) as spool:
+    with spool_rows((run.run_id, run.rankings) for run in raw_runs(paths)) as spool:
+        if isinstance(known, RecordGrades):
             return known.records.consume(
-                lambda stream: check_spooled(board, in_parts(stream), spool, measures, known.on_failed)
+                lambda stream: check_leaderboard(board, in_parts(stream), measures, spool, known.on_failed)
             )
-    return check_leaderboard(board, in_units(known, facets, per_facet), raw_runs(paths), measures)
+        whole = in_units(known, facets, per_facet).queries.items()
+        queries = (RecordQuery(query, {}, {}, {}, [], part=name) for name, query in whole)
+        return check_leaderboard(board, queries, measures, spool, known.on_failed)

@@ -121,8 +121,9 @@ class _Scoring:
         if OVERALL in self.rows:
             raise InputError(f"a run is called {OVERALL}, the name of the row of the best possible score; rename it")
         for row in self.rows.values():
-            for name in self.scorers.keys() - row.columns[0].keys():
-                row.add(name, self.scorers[name].score(()))
+            for name, scorer in self.scorers.items():
+                if name not in row.columns[0]:
+                    row.add(name, scorer.score(()))
         if self.best is not None:
             self.rows[OVERALL] = self.best
         values: dict[str, dict[str, dict[str, float | None]]] = {}
@@ -144,7 +145,7 @@ class _Scoring:
             values,
             cells,
             Signature({"measures": self.names, **_settings(self.on_failed, settings)}),
-            {run_id: sorted(row.missing) for run_id, row in rows.items() if row.missing},
+            {run_id: row.missing for run_id, row in rows.items() if row.missing},
             {run_id: sorted(row.unknown) for run_id, row in rows.items() if row.unknown},
             ranks=ranks or RankNotes(),
             without_items=sorted(self.without_items),
@@ -207,7 +208,7 @@ def score_runs(
         scoring.rows[run_id] = scoring.row(
             {
                 query_id: {name: scoring.scorers[name].score(ranking) for name in scoring.parts.get(query_id, ())}
-                for query_id, ranking in rankings.items()
+                for query_id, ranking in sorted(rankings.items())
             }
         )
     return scoring.finish({**grades.source, **(settings or {})})

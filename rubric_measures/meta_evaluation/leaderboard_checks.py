@@ -14,10 +14,10 @@ from rubric_measures.base.sorting import Gap
 from rubric_measures.formats.run_names import distinct_run_names
 from rubric_measures.formats.trec import columns_of, read_run
 from rubric_measures.formats.trec_ids import as_known, written_id
-from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades
+from rubric_measures.grades.compiled import OnFailed, QueryGrades
 from rubric_measures.grades.loading import RecordQuery
 from rubric_measures.leaderboards.run_spool import RowSpool
-from rubric_measures.leaderboards.scoring import OVERALL, Leaderboard, needed_depth, score_records, score_runs
+from rubric_measures.leaderboards.scoring import OVERALL, Leaderboard, needed_depth, score_records
 
 __all__ = [
     "LeaderboardChecks",
@@ -25,8 +25,6 @@ __all__ = [
     "RunCheck",
     "TopRun",
     "check_leaderboard",
-    "check_records",
-    "check_spooled",
     "raw_runs",
 ]
 
@@ -114,33 +112,32 @@ def raw_runs(paths: Iterable[str | os.PathLike[str]]) -> Iterator[RawRun]:
         yield RawRun(name, rankings)
 
 
-def _rows_of_records(query: RecordQuery) -> dict[str, list[tuple[str, float]]]:
+def _rows_of_records(query: RecordQuery) -> dict[str, Sequence[tuple[str, float]]]:
     """The rankings inside graded records: passages in file order, scored by rank (passages of one rank are tied).
 
     Documents without a record stand at the end of the rows, with the ranks that they keep.
     """
-    runs: dict[str, list[tuple[str, float]]] = {}
+    runs: dict[str, Sequence[tuple[str, float]]] = {}
     for run_id, places in query.ranks.items():
         own = set(query.rankings.get(run_id, ()))
         ranks = {place.doc_id: place.rank for place in places if place.doc_id in own}
-        runs[run_id] = [(doc_id, -float(ranks[doc_id])) for doc_id in query.passages if doc_id in ranks]
+        rows = [(doc_id, -float(ranks[doc_id])) for doc_id in query.passages if doc_id in ranks]
         below = 0
         for doc_id in reversed(query.rankings.get(run_id, ())):
             below = below - 1 if isinstance(doc_id, Gap) else ranks[doc_id]
             if isinstance(doc_id, Gap):
-                runs[run_id].append((doc_id, -float(below)))
+                rows.append((doc_id, -float(below)))
+        runs[run_id] = rows
     return runs
 
 
-def _rows_of(run: RawRun, query: QueryGrades) -> Sequence[tuple[str, float]]:
-    """A run's rows for a query."""
-    return _known(run.rankings.get(query.query_id) or run.rankings.get(written_id(query.query_id), ()), query)
-
-
-def _known(rows: Sequence[tuple[str, float]], query: QueryGrades) -> Sequence[tuple[str, float]]:
-    """Rows under the ids of the grades where these hold spaces, which a run file cannot."""
-    doc_ids = as_known([doc_id for doc_id, _ in rows], query.levels)
-    return [(doc_id, score) for doc_id, (_, score) in zip(doc_ids, rows, strict=True)]
+def _rows_of_files(runs: RowSpool, query: QueryGrades) -> dict[str, Sequence[tuple[str, float]]]:
+    """The rows of the runs under the ids of the grades where these hold spaces, which a run file cannot."""
+    rows = {**runs.rows(written_id(query.query_id)), **runs.rows(query.query_id)}
+    return {
+        run_id: list(zip(as_known([doc_id for doc_id, _ in of_run], query.levels), [s for _, s in of_run], strict=True))
+        for run_id, of_run in rows.items()
+    }
 
 
 def _in_file_order(rows: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
@@ -194,113 +191,48 @@ def _best(board: Leaderboard, measure: str) -> tuple[str, ...]:
 
 
 def check_leaderboard(
-    board: Leaderboard, grades: Grades, runs: Iterable[RawRun], measures: Sequence[Measure]
+    board: Leaderboard,
+    queries: Iterable[RecordQuery],
+    measures: Sequence[Measure],
+    runs: RowSpool | None = None,
+    on_failed: OnFailed = "exclude",
 ) -> LeaderboardChecks:
     """Judged@k, missing topics and ties of every run, and whether the tie rule decides the winner.
 
     Ours breaks ties by document id, descending (trec_eval's rule); the other rule keeps file order, as several tools
-    do. All runs are scored once more under that rule.
+    do. All runs are scored once more under that rule, as a stream: memory is that of one query.
 
     Args:
         board: the leaderboard, scored with our rule.
-        grades: the grades that it was scored with.
-        runs: the runs with their scores; consumed once.
+        queries: the grades that it was scored with; consumed once.
         measures: the measures of the leaderboard.
+        runs: the rows of the run files. None checks the rankings inside records that were read with `keep_ranks`:
+            passages of one rank are tied.
+        on_failed: see `Grades`.
 
     Raises:
         InputError: there is no run.
     """
     cutoff = needed_depth(measures)
-    tallies: dict[str, _Tally] = {}
-
-    def reordered() -> Iterator[tuple[str, Mapping[str, Sequence[str]]]]:
-        for run in runs:
-            tally = tallies[run.run_id] = _Tally()
-            yield (
-                run.run_id,
-                {
-                    query_id: tally.add(query, _rows_of(run, query), cutoff)
-                    for query_id, query in grades.queries.items()
-                },
-            )
-
-    other = score_runs(grades, reordered(), measures, overall=False)
-    return _checks(board, other, cutoff, tallies, {query.query_id for query in grades.queries.values()})
-
-
-def check_records(
-    board: Leaderboard, queries: Iterable[RecordQuery], measures: Sequence[Measure], on_failed: OnFailed = "exclude"
-) -> LeaderboardChecks:
-    """The same for the rankings inside graded records, as a stream: memory is that of one query.
-
-    Passages of one rank are tied.
-
-    Args:
-        board: the leaderboard, scored with our rule.
-        queries: the records, read with `keep_ranks`; consumed once.
-        measures: the measures of the leaderboard.
-        on_failed: see `graded.Grades`.
-
-    Raises:
-        InputError: there is no run.
-    """
-    cutoff = needed_depth(measures)
-    tallies: dict[str, _Tally] = {}
-    seen: set[str] = set()
-
-    def reordered() -> Iterator[RecordQuery]:
-        for query in queries:
-            seen.add(query.query_id)
-            orders = {
-                run_id: tallies.setdefault(run_id, _Tally()).add(query.grades, rows, cutoff)
-                for run_id, rows in _rows_of_records(query).items()
-            }
-            yield replace(query, rankings={run_id: order for run_id, order in orders.items() if order}, ranks={})
-            del query
-
-    other = score_records(reordered(), measures, on_failed=on_failed, overall=False)
-    return _checks(board, other, cutoff, tallies, seen)
-
-
-def check_spooled(
-    board: Leaderboard,
-    queries: Iterable[RecordQuery],
-    runs: RowSpool,
-    measures: Sequence[Measure],
-    on_failed: OnFailed = "exclude",
-) -> LeaderboardChecks:
-    """The same for run files beside graded records, as a stream: memory is that of one query.
-
-    Args:
-        board: the leaderboard, scored with our rule.
-        queries: the records; consumed once.
-        runs: the rows of the run files.
-        measures: the measures of the leaderboard.
-        on_failed: see `graded.Grades`.
-    """
-    cutoff = needed_depth(measures)
-    tallies = {run.run_id: _Tally() for run in runs.runs}
+    tallies = {run.run_id: _Tally() for run in runs.runs} if runs is not None else {}
     seen: set[str] = set()
 
     def counted() -> Iterator[RecordQuery]:
         for query in queries:
             seen.add(query.query_id)
-            written = runs.rows(written_id(query.query_id))
-            for run_id, rows in {**written, **runs.rows(query.query_id)}.items():
-                tallies[run_id].add(query.grades, _known(rows, query.grades), cutoff)
-            yield query
+            rows = _rows_of_records(query) if runs is None else _rows_of_files(runs, query.grades)
+            orders = {
+                run_id: tallies.setdefault(run_id, _Tally()).add(query.grades, of_run, cutoff)
+                for run_id, of_run in rows.items()
+            }
+            # Run files are ranked by the spool, in the same order.
+            yield replace(query, rankings={run_id: order for run_id, order in orders.items() if order}, ranks={})
             del query
 
     other = score_records(counted(), measures, runs=runs, on_failed=on_failed, overall=False)
-    return _checks(board, other, cutoff, tallies, seen)
-
-
-def _checks(
-    board: Leaderboard, other: Leaderboard, cutoff: int | None, tallies: Mapping[str, _Tally], queries: AbstractSet[str]
-) -> LeaderboardChecks:
     top = []
     for measure in board.measures:
         ours, theirs = _best(board, measure), _best(other, measure)
         top.append(TopRun(measure, ours, theirs, ours != theirs))
-    runs = tuple(tally.check(run_id, queries) for run_id, tally in sorted(tallies.items()))
-    return LeaderboardChecks(cutoff, runs, tuple(top))
+    checks = tuple(tally.check(run_id, seen) for run_id, tally in sorted(tallies.items()))
+    return LeaderboardChecks(cutoff, checks, tuple(top))
