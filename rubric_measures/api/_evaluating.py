@@ -22,6 +22,7 @@ from rubric_measures.api._grades import (
     load,
     refuse_filters,
 )
+from rubric_measures.api._runs import read_run_of
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import open_binary, read_text
 from rubric_measures.formats.trec import Run, read_run
@@ -119,9 +120,10 @@ def evaluate(
     asked = parse_measures(measures)
     content = content_of(source)
     is_ours = provider in (None, RubricProvider.NAME)
-    if content in ("records", "assignments") and not is_ours:
+    is_graded = content in ("records", "assignments", "added")
+    if is_graded and not is_ours:
         raise _no_judgments(source, asked, provider)
-    if content in ("records", "assignments"):
+    if is_graded:
         return _of_grades(load(source, bank, on_failed=on_failed, **chosen), run, asked, facets)
     if is_ours and (bank is not None or any(is_supported(measure) for measure in asked)):
         return _of_grades(load(source, bank, on_failed=on_failed, **chosen), run, asked, facets)
@@ -160,7 +162,7 @@ def _of_grades(grades: Grades, path: str, asked: Sequence[Measure], facets: bool
 
     measures = rubric_measures_of(asked)
     if isinstance(grades, RecordGrades):
-        run = read_run(path)
+        run = read_run_of(path)
 
         def evaluated(stream: Iterator[RecordQuery]) -> Evaluation:
             queries: Iterator[QueryGrades] = (query.grades for query in stream)
@@ -171,7 +173,7 @@ def _of_grades(grades: Grades, path: str, asked: Sequence[Measure], facets: bool
         found = grades.records.consume(evaluated)
     else:
         queries = (grades.by_facet() if facets else grades).queries
-        run = read_run(path)
+        run = read_run_of(path)
         found = evaluate_run(queries.values(), run, measures, grades.on_failed)
     return RunValues(found.measures, found.metrics, found, run, asked)
 

@@ -15,6 +15,7 @@ from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import open_binary, peek_head
 from rubric_measures.base.signature import describe
+from rubric_measures.formats import added_format
 from rubric_measures.grades.compiled import BANK_DOC, Grades, ItemRows, QueryGrades
 from rubric_measures.grades.failed_grades import OnFailed, check_on_failed
 from rubric_measures.grades.rows import build_grades, read_grades
@@ -42,7 +43,7 @@ __all__ = [
 T = TypeVar("T")
 # Bytes of a file of graded records (compressed or not) from which it is streamed beside runs.
 LARGE = 32 << 20
-Content = Literal["records", "assignments", "judgments", "dataset"]
+Content = Literal["records", "assignments", "judgments", "dataset", "added"]
 PromptType: TypeAlias = Literal["question", "nugget", "direct"]
 
 Gradable: TypeAlias = "File | Grades | ItemRows | pandas.DataFrame | Iterable[Any]"
@@ -50,7 +51,10 @@ Gradable: TypeAlias = "File | Grades | ItemRows | pandas.DataFrame | Iterable[An
 
 
 def content_of(path: str) -> Content:
-    """What a file that can be scored holds; a name that is no file is the id of a collection of ir_datasets."""
+    """What a file that can be scored holds; a name that is no file is the id of a collection of ir_datasets.
+
+    `added` is a format of another package.
+    """
     if path != "-" and not Path(path).exists():
         return "dataset"
     start = peek_head(path).lstrip()[:1]
@@ -60,7 +64,23 @@ def content_of(path: str) -> Content:
         with open_binary(path) as stream:
             if b'"assignment"' in stream.readline(1 << 20):
                 return "assignments"
-    return "judgments"
+    return "judgments" if added_format(path) is None else "added"
+
+
+def _of_added_format(path: str) -> list[Any]:
+    """The judgments or records of a file whose format another package adds.
+
+    Raises:
+        InputError: it holds neither.
+    """
+    from rubric_measures.conversion.bridges import Options, bridged
+
+    found = added_format(path)
+    if found is None or found.read is None:
+        raise InputError(f"{path}: its format is only written")
+    content = found.read(path)
+    kind = found.kind
+    return list(content if kind in ("qrels", "item qrels") else bridged(content, kind, "records", Options()))
 
 
 @dataclass(frozen=True)
@@ -249,6 +269,8 @@ def load(
     content = content_of(path)
     if content == "records":
         return of_records(path)
+    if content == "added":
+        return load(_of_added_format(path), known_bank, on_failed=on_failed, **chosen)  # type: ignore[arg-type]
     if content == "assignments":
         refuse_filters(path, chosen, "assigned nuggets")
         return AnswerGrades(path, known_bank, on_failed)

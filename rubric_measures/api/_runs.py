@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rubric_measures.api._sources import File, file_path, is_file
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.runs import Run, make_run
+from rubric_measures.formats import added_format
 from rubric_measures.formats.trec import read_run
 from rubric_measures.formats.trec_ids import as_known, written_id
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
     from rubric_measures.grades.compiled import Grades
 
-__all__ = ["AnyRun", "Runs", "rankings_for", "run_list"]
+__all__ = ["AnyRun", "Runs", "rankings_for", "read_run_of", "run_list"]
 
 AnyRun: TypeAlias = "File | Run | pandas.DataFrame | Mapping[str, Mapping[str, float]] | Iterable[Any]"
 """A run: a TREC run file, or what ir_measures takes: a frame, rows, or query -> document -> score."""
@@ -32,7 +34,7 @@ def run_list(runs: Runs) -> list[str] | list[Run]:
         FormatError: a file is no run.
         InputError: there is no run, a run is none, or two have one name.
     """
-    named = list(_named(runs))
+    named = [(name, _read_added(run)) for name, run in _named(runs)]
     if not named:
         raise InputError("there is no run to score")
     paths = [os.fspath(run) for name, run in named if name is None and isinstance(run, str | os.PathLike)]
@@ -65,6 +67,25 @@ def _named(runs: Runs) -> Iterator[tuple[str | None, Any]]:
 
 def _holds_scores(of_query: Mapping[str, object]) -> bool:
     return all(isinstance(score, int | float) for score in of_query.values())
+
+
+def read_run_of(path: str) -> Run:
+    """The run of a file, in TREC's format or one that another package adds."""
+    run = _read_added(path)
+    return run if isinstance(run, Run) else read_run(path)
+
+
+def _read_added(run: Any) -> Any:
+    """The run, read where it is a file whose format another package adds."""
+    if not isinstance(run, str | os.PathLike) or not Path(run).is_file():
+        return run
+    found = added_format(run)
+    if found is None or found.kind != "runs" or found.read is None:
+        return run
+    read = found.read(run)
+    if len(read) != 1:
+        raise InputError(f"{os.fspath(run)}: holds {len(read)} runs; a file of one run is needed")
+    return read[0]
 
 
 def _read(run: AnyRun, name: str | None, place: int) -> Run:

@@ -10,7 +10,7 @@ from rubric_measures.base.files import open_binary, path_name
 from rubric_measures.base.plugins import PlugIn, Registry, usable
 from rubric_measures.formats.base import KINDS, Format, Head, PathName
 
-__all__ = ["FORMATS", "Format", "Head", "detect_format"]
+__all__ = ["FORMATS", "Format", "Head", "added_format", "detect_format"]
 
 
 def _checked(plug_in: PlugIn, found: Any) -> Format:
@@ -91,6 +91,17 @@ def detect_format(path: PathName) -> str:
         head.parsed()
     problem = "is of no format that can be told by content; name the format"
     raise FormatError(problem, path=name, line=1, settings=("source",))
+
+
+def added_format(path: PathName) -> Format | None:
+    """The format of another package that a file has; None where it has a built-in one, or none."""
+    if path_name(path) == "-" or not FORMATS.added():
+        return None
+    try:
+        name = detect_format(path)
+    except FormatError:
+        return None
+    return None if name in FORMATS.built_in else FORMATS[name]
 
 
 def _by_recognition() -> Iterator[tuple[str, Format]]:

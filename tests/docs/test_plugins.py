@@ -37,6 +37,34 @@ no-format = "bad_lab:__name__"
 bad-prompts = "bad_lab.broken"
 """
 WHY = "cannot be used: ModuleNotFoundError: No module named 'no_such_module'; mend it, or uninstall the package"
+SCORED = """
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+[project]
+name = "third-lab"
+version = "1.0"
+[project.entry-points."rubric_measures.formats"]
+their-judgments = "third_lab:JUDGMENTS"
+their-run = "third_lab:RUN"
+"""
+SCORED_FORMATS = """
+from rubric_measures.base.files import iter_lines
+from rubric_measures.formats import Format
+from rubric_measures.formats.trec import Qrel, make_run
+
+def rows(path):
+    return [line.decode().split("|")[1:] for _, line in iter_lines(path)]
+
+def judgments(path):
+    return [Qrel(query, doc, int(grade), item) for query, doc, item, grade in rows(path)]
+
+def run(path):
+    return [make_run("theirs", [(query, doc, float(score)) for query, doc, score in rows(path)])]
+
+JUDGMENTS = Format("item qrels", "j|query|doc|item|grade", judgments, recognise=lambda head: head.line[:2] == "j|")
+RUN = Format("runs", "r|query|doc|score", run, recognise=lambda head: head.line[:2] == "r|")
+"""
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -128,6 +156,27 @@ def test_a_model_a_prompt_and_a_format_of_a_package(run: Run, ours: Path, tmp_pa
     assert "dice:7" in (tmp_path / "out.jsonl").read_text()
     listing = run("convert", "--help", beside=(ours,)).stdout
     assert re.search(r"item-list +rw +a line an item", listing)
+
+
+def test_judgments_and_runs_of_a_package_are_scored(run: Run, tmp_path: Path) -> None:
+    source, target = tmp_path / "third-lab", tmp_path / "installed"
+    (source / "third_lab").mkdir(parents=True)
+    (source / "pyproject.toml").write_text(SCORED)
+    (source / "third_lab" / "__init__.py").write_text(SCORED_FORMATS)
+    install(source, target)
+    # Of the items a and b, the run's first passage covers a, its second b.
+    (tmp_path / "judgments").write_text("j|q1|d1|a|4\nj|q1|d2|b|4\n")
+    (tmp_path / "run").write_text("r|q1|d1|2\nr|q1|d2|1\n")
+    measures = "RubricCover(rel=4)@1 RubricCover(rel=4)"
+    done = run("leaderboard", "judgments", "run", "-m", measures, "-o", "tsv", "--no-overall", beside=(target,))
+    assert done.returncode == 0, done.stderr
+    header, row = (line.split("\t") for line in done.stdout.splitlines()[:2])
+    scores = dict(zip(header, row, strict=True))
+    assert (row[0], scores["RubricCover(rel=4)@1"], scores["RubricCover(rel=4)"]) == ("theirs", "0.5000", "1.0000")
+    done = run("evaluate", "judgments", "run", *measures.split(), beside=(target,))
+    assert done.stdout.split() == ["RubricCover(rel=4)", "1.0000", "RubricCover(rel=4)@1", "0.5000"], done.stderr
+    assert run("convert", "run", "--to", "run", "-o", "trec.run", beside=(target,)).returncode == 0
+    assert (tmp_path / "trec.run").read_text().startswith("q1 Q0 d1 1 2")
 
 
 def test_names_that_are_almost_those_of_a_package(run: Run, ours: Path) -> None:
