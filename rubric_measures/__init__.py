@@ -13,10 +13,21 @@ from rubric_measures.base import startup as _startup
 _startup.begin()
 
 from rubric_measures import measures as _measures
-from rubric_measures.api import Board, generate, grade, load, load_bank, pool, score, tournament
-from rubric_measures.base.entities import Grade, Passage, Preference, Query, RubricItem, TestBank, make_item_id
+from rubric_measures.api import (
+    Board,
+    agreement,
+    convert,
+    correlate,
+    generate,
+    grade,
+    load,
+    load_bank,
+    pool,
+    score,
+    tournament,
+)
+from rubric_measures.base.entities import Grade, Preference, RubricItem, TestBank, make_item_id
 from rubric_measures.grades.compiled import Grades
-from rubric_measures.grades.rows import build_grades
 from rubric_measures.measures import (
     CoverageMeasure,
     NuggetA,
@@ -40,9 +51,7 @@ __all__ = [
     "NuggetA",
     "NuggetV",
     "NuggetW",
-    "Passage",
     "Preference",
-    "Query",
     "RubricCover",
     "RubricItem",
     "RubricMeasure",
@@ -50,7 +59,9 @@ __all__ = [
     "TestBank",
     "WeightedCover",
     "__version__",
-    "build_grades",
+    "agreement",
+    "convert",
+    "correlate",
     "generate",
     "grade",
     "load",

@@ -3,9 +3,12 @@
 One module a topic. What takes time to import is imported inside functions, so that `import rubric_measures` is instant.
 """
 
+from rubric_measures.api._agreeing import agreement
 from rubric_measures.api._banks import load_bank
 from rubric_measures.api._board import Board, Comparisons
 from rubric_measures.api._canaries import run_canaries
+from rubric_measures.api._converting import convert
+from rubric_measures.api._correlating import Correlations, correlate
 from rubric_measures.api._evaluating import evaluate
 from rubric_measures.api._generating import generate
 from rubric_measures.api._grades import load
@@ -20,7 +23,11 @@ __all__ = [
     "DEFAULT_MEASURES",
     "Board",
     "Comparisons",
+    "Correlations",
+    "agreement",
     "check",
+    "convert",
+    "correlate",
     "evaluate",
     "generate",
     "grade",

@@ -251,7 +251,8 @@ def load(
         return RecordGrades(Records(records, known_bank, wanted), on_failed)
 
     if not is_file(source):
-        rows = source if isinstance(source, Grades | ItemRows) or hasattr(source, "columns") else list(source)
+        is_whole = isinstance(source, Grades | ItemRows | dict) or hasattr(source, "columns")
+        rows: Any = source if is_whole else list(source)  # type: ignore[arg-type]
         if isinstance(rows, list) and rows and hasattr(rows[0], "passages"):
             return of_records(rows)
         refuse_filters("the rows", chosen)

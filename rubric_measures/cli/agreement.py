@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 
+from rubric_measures import api
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import TABLE_FORMS, render
@@ -15,22 +15,13 @@ from rubric_measures.cli.inputs import (
     add_grade_options,
     add_places_option,
     bank_of,
+    grade_choices,
     is_records,
     keep_inputs_of,
-    refuse_filters,
     wanted_of,
 )
-from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.meta_evaluation.agreement_tables import agreement_report
-from rubric_measures.meta_evaluation.label_sources import (
-    LabelSource,
-    SourceAgreement,
-    compare_sources,
-    judgments_of_records,
-    labels_of_qrels,
-    labels_of_records,
-    passages_of_records,
-)
+from rubric_measures.meta_evaluation.label_sources import SourceAgreement, passages_of_records
 from rubric_measures.meta_evaluation.workbench_tables import tables_report, workbench_tables
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -75,28 +66,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     keep_inputs_of(options, options.bank, *(source.removeprefix("judgments:") for source in options.sources))
-    if options.rounds < 0:
-        raise InputError("--rounds is 0 or more")
     if options.tables:
         return _tables(options)
-    if options.scale is not None and options.scale[0] >= options.scale[1]:
-        raise InputError("--scale names the lowest grade, then the highest")
-    sources = _sources(options)
-    scale = None if options.scale is None else range(options.scale[0], options.scale[1] + 1)
-    result = compare_sources(
-        sources,
-        [(a, b) for a, b in options.cutoff],
-        scale=scale,
+    result = api.agreement(
+        *options.sources,
+        items=options.items,
+        label=options.label,
+        rel=options.rel,
+        cutoff=[(a, b) for a, b in options.cutoff],
+        scale=options.scale,
         rounds=options.rounds,
         seed=options.seed,
         level=options.level,
+        bank=options.bank,
+        llm_b=options.llm_b,
+        prompt_class_b=options.prompt_class_b,
+        grade_set_b=options.grade_set_b,
+        **grade_choices(options),
     )
     if options.plot is not None:
         from rubric_measures.meta_evaluation.plots import plot_bland_altman, save_figure
 
         x, y = result.aligned
-        names = (sources[0].name, sources[1].name)
-        save_figure(plot_bland_altman(x, y, names=names), options.plot)
+        save_figure(plot_bland_altman(x, y, names=(result.names[0], result.names[1])), options.plot)
     with atomic_writer(options.output) as stream:
         stream.writelines(render(agreement_report(result, options.places), options.output_format))
     return _say(result)
@@ -114,44 +106,6 @@ def _tables(options: argparse.Namespace) -> int:
     if unjudged or ungraded:
         _LOG.info("%d passages without a judgment and %d without a grade are left out", unjudged, ungraded)
     return 0
-
-
-def _sources(options: argparse.Namespace) -> list[LabelSource]:
-    paths = list(options.sources)
-    if len(paths) == 1:
-        if paths[0] == "-" or not is_records(paths[0]):
-            raise InputError("agreement needs two sources, or one graded-records file with judgments")
-        paths.append(f"judgments:{paths[0]}")
-    graded = [not path.startswith("judgments:") and is_records(path) for path in paths]
-    if not any(graded):
-        refuse_filters(" and ".join(paths), options)
-        if options.bank is not None:
-            raise InputError("neither source is graded records, whose items a bank names; leave --bank out")
-    if (options.llm_b or options.prompt_class_b or options.grade_set_b) and not graded[1]:
-        raise InputError(
-            f"{paths[1]}: is no file of graded records; leave --llm-b, --prompt-class-b, --grade-set-b out"
-        )
-    return [_source(path, index, options) for index, path in enumerate(paths)]
-
-
-def _source(path: str, index: int, options: argparse.Namespace) -> LabelSource:
-    if path.startswith("judgments:"):
-        if options.items:
-            raise InputError("judgments have no items; leave --items out")
-        return judgments_of_records(path.removeprefix("judgments:"))
-    if not is_records(path):
-        return labels_of_qrels(path, items=options.items, label=options.label, rel=options.rel)
-    wanted: GradeFilter = wanted_of(options)
-    if index == 1 and (options.llm_b or options.prompt_class_b or options.grade_set_b):
-        other_grader = options.llm_b or options.prompt_class_b
-        wanted = replace(
-            wanted,
-            llm=options.llm_b or wanted.llm,
-            prompt_class=options.prompt_class_b or wanted.prompt_class,
-            # The hash of one grader is not that of another.
-            grade_set=options.grade_set_b or (None if other_grader else wanted.grade_set),
-        )
-    return labels_of_records(path, bank_of(options), wanted, items=options.items, label=options.label, rel=options.rel)
 
 
 def _say(result: SourceAgreement) -> int:

@@ -44,27 +44,25 @@ examples:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
-    from rubric_measures.cli.inputs import bank_of, keep_inputs, wanted_of
-    from rubric_measures.conversion import Options, convert
+    from rubric_measures import api
+    from rubric_measures.cli.inputs import grade_choices
+    from rubric_measures.corpora.overwriting import keep_inputs
 
-    read = (*options.inputs, *options.add_run, *options.add_qrels, options.bank, options.collection)
-    keep_inputs(options.output, *read)
-    convert(
+    keep_inputs(options.output, options.bank)
+    api.convert(
         options.inputs,
         options.output,
         to=options.to,
         source=options.source,
-        runs=options.add_run,
-        qrels=options.add_qrels,
-        options=Options(
-            collection=options.collection,
-            bank=bank_of(options),
-            wanted=wanted_of(options),
-            label=options.label,
-            rel=options.rel,
-            depth=options.depth,
-            grader=options.grader,
-            run=options.run,
-        ),
+        add_run=options.add_run,
+        add_qrels=options.add_qrels,
+        collection=options.collection,
+        bank=options.bank,
+        label=options.label,
+        rel=options.rel,
+        depth=options.depth,
+        grader=options.grader,
+        run=options.run,
+        **grade_choices(options),
     )
     return 0

@@ -4,40 +4,19 @@ from __future__ import annotations
 
 import argparse
 import logging
-import math
-from collections.abc import Mapping, Sequence
 
-from rubric_measures.base.errors import InputError
+from rubric_measures import api
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import TABLE_FORMS, render
 from rubric_measures.cli.correlate_notes import say_correlations
-from rubric_measures.cli.inputs import (
-    add_grade_options,
-    add_places_option,
-    bank_of,
-    is_records,
-    keep_inputs_of,
-    refuse_filters,
-    wanted_of,
-)
-from rubric_measures.formats.leaderboards import FORMS, LeaderboardTable, read_leaderboard
-from rubric_measures.measures.parsing import column_named, note_labels, parse_measures, rubric_measures_of
+from rubric_measures.cli.inputs import add_grade_options, add_places_option, grade_choices, keep_inputs_of
+from rubric_measures.formats.leaderboards import FORMS
 from rubric_measures.meta_evaluation.correlation import COEFFICIENTS
-from rubric_measures.meta_evaluation.correlation_tables import correlation_report
-from rubric_measures.meta_evaluation.leaderboard_correlation import (
-    DEFAULT_COEFFICIENTS,
-    GridCell,
-    LeaderboardCorrelation,
-    RunScores,
-    correlate_leaderboards,
-    scores_of_table,
-    standard_errors,
-)
+from rubric_measures.meta_evaluation.leaderboard_correlation import DEFAULT_COEFFICIENTS
 
 __all__ = ["HELP", "add_arguments", "run"]
 
 HELP = "rank correlation of leaderboards with the official one"
-GRID_MEASURES = ["RubricCover@20", "nRubricCover@20", "RubricQrels(measure='P@20')", "RubricQrels(measure='nDCG@10')"]
 _LOG = logging.getLogger("rubric_measures")
 
 
@@ -92,155 +71,32 @@ def add_bootstrap_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     keep_inputs_of(options, options.official, *options.others, options.bank)
-    if options.rounds < 0:
-        raise InputError("--rounds is 0 or more")
-    if not any(path != "-" and is_records(path) for path in options.others):
-        refuse_filters(" and ".join(options.others), options, "scores of runs")
-    official, errors_of_official = _official(options)
-    coefficients = options.coefficients or list(DEFAULT_COEFFICIENTS)
-    results: list[LeaderboardCorrelation] = []
-    grid: list[GridCell] = []
-    names: list[str] = []
-    columns: list[RunScores] = []
-    errors = {_official_label(official): errors_of_official}
-    for path in options.others:
-        if path != "-" and is_records(path):
-            grid += _grid(path, official, coefficients, options)
-        else:
-            table = read_leaderboard(
-                path,
-                form=options.form,
-                topics=_topics(official),
-                runs=official.means,
-                measures=options.measures or (),
-            )
-            for measure in _columns(table, options.measures, path):
-                names.append(path)
-                columns.append(scores_of_table(table, measure))
-                errors[_label(path, measure, options)] = {**standard_errors(columns[-1]), **table.errors(measure)}
-                results.append(
-                    correlate_leaderboards(
-                        official,
-                        columns[-1],
-                        coefficients,
-                        rounds=options.rounds,
-                        seed=options.seed,
-                        level=options.level,
-                        strict=options.compat is not None,
-                    )
-                )
-    report = correlation_report(
-        official,
+    found = api.correlate(
         options.official,
-        list(zip(names, results, strict=True)),
-        grid,
-        coefficients,
-        options.best_by,
-        options.places,
-        {"rounds": options.rounds, "seed": options.seed, "level": options.level},
-    )
-    if options.plot is not None:
-        labels = [_label(path, column.name, options) for path, column in zip(names, columns, strict=True)]
-        _plot(official, dict(zip(labels, columns, strict=True)), errors, options)
-    with atomic_writer(options.output) as stream:
-        stream.writelines(render(report, options.output_format))
-    if official.ranks and options.official_ranks is None:
-        _LOG.info("%s: read as ranks, 1 best (--official-scores reads scores)", options.official)
-    for path, column in zip(names, columns, strict=True):
-        if column.ranks:
-            _LOG.info("%s: %s is read as ranks, 1 best", path, column.name)
-    return say_correlations([*results, *(cell.result for cell in grid if cell.result is not None)])
-
-
-def _label(path: str, measure: str, options: argparse.Namespace) -> str:
-    return measure if len(options.others) == 1 else f"{path}: {measure}"
-
-
-def _official_label(official: RunScores) -> str:
-    return f"official {official.name}"
-
-
-def _plot(
-    official: RunScores,
-    columns: Mapping[str, RunScores],
-    errors: Mapping[str, Mapping[str, float]],
-    options: argparse.Namespace,
-) -> None:
-    from rubric_measures.meta_evaluation.plots import (
-        plot_leaderboards,
-        plot_length,
-        plot_manual_automatic,
-        save_figure,
-    )
-
-    if not columns:
-        raise InputError("--plot draws leaderboard files; a grid is not drawn")
-    if options.plot_kind == "leaderboards":
-        order = sorted(official.means, key=lambda run: (-official.means[run], run))
-        scores = {_official_label(official): official.means, **{name: one.means for name, one in columns.items()}}
-        save_figure(plot_leaderboards(order, scores, errors), options.plot)
-        return
-    if len(columns) > 1:
-        raise InputError(f"--plot-kind {options.plot_kind} draws one column; choose it with -m")
-    name, column = next(iter(columns.items()))
-    runs = sorted(official.means.keys() & column.means.keys())
-    if options.plot_kind == "length":
-        lengths, scores_of_runs = ([one.means[run] for run in runs] for one in (official, column))
-        save_figure(plot_length(runs, lengths, scores_of_runs, (official.name, name)), options.plot)
-        return
-    sides = [{topic for run in runs for topic in one.topics.get(run, ())} for one in (official, column)]
-    if not all(sides):
-        raise InputError("--plot-kind scatter needs per-topic scores on both sides")
-    topics = sorted(sides[0] | sides[1])
-    tables = [
-        [[one.topics.get(run, {}).get(topic, math.nan) for run in runs] for topic in topics]
-        for one in (official, column)
-    ]
-    save_figure(plot_manual_automatic(tables[0], tables[1], (_official_label(official), name)), options.plot)
-
-
-def _official(options: argparse.Namespace) -> tuple[RunScores, dict[str, float]]:
-    """The official column, and the standard errors that its file gives or its per-topic scores have."""
-    table = read_leaderboard(options.official, form=options.official_form)
-    name = options.official_measure
-    if name is None:
-        wanted = [measure for measure in table.measures if measure in (options.measures or ())]
-        choice = wanted if len(wanted) == 1 else list(table.measures)
-        if len(choice) > 1:
-            raise InputError(f"{options.official}: several columns, choose one: --official-measure {'|'.join(choice)}")
-        name = choice[0]
-    name = column_named(name, table.measures, f"(columns of {options.official})")
-    scores = scores_of_table(table, name, ranks=options.official_ranks)
-    return scores, {**standard_errors(scores), **table.errors(name)}
-
-
-def _topics(scores: RunScores) -> set[str]:
-    return {topic for values in scores.topics.values() for topic in values}
-
-
-def _columns(table: LeaderboardTable, wanted: Sequence[str] | None, path: str) -> list[str]:
-    if wanted is None:
-        return list(table.measures)
-    return [column_named(name, table.measures, f"(columns of {path})") for name in wanted]
-
-
-def _grid(path: str, official: RunScores, coefficients: Sequence[str], options: argparse.Namespace) -> list[GridCell]:
-    from rubric_measures.meta_evaluation.grid import correlate_grid, expand_measures
-
-    default = GRID_MEASURES[:2] if options.compat == "workbench" else GRID_MEASURES
-    asked = parse_measures(options.measures or default)
-    cells = correlate_grid(
-        path,
-        official,
-        expand_measures(rubric_measures_of(asked), options.rel),
-        bank=bank_of(options),
-        wanted=wanted_of(options),
-        coefficients=coefficients,
-        on_failed=options.on_failed,
+        *options.others,
+        measures=options.measures,
+        official_measure=options.official_measure,
+        coefficients=options.coefficients,
+        form=options.form,
+        official_form=options.official_form,
+        official_ranks=options.official_ranks,
+        rel=options.rel,
+        compat=options.compat,
         rounds=options.rounds,
         seed=options.seed,
         level=options.level,
-        compat=options.compat,
+        bank=options.bank,
+        on_failed=options.on_failed,
+        **grade_choices(options),
     )
-    note_labels(asked)
-    return cells
+    report = found.report(options.best_by, options.places)
+    if options.plot is not None:
+        found.plot(options.plot, options.plot_kind)
+    with atomic_writer(options.output) as stream:
+        stream.writelines(render(report, options.output_format))
+    if found.official.ranks and options.official_ranks is None:
+        _LOG.info("%s: read as ranks, 1 best (--official-scores reads scores)", options.official)
+    for (path, _), column in zip(found.results, found.columns, strict=True):
+        if column.ranks:
+            _LOG.info("%s: %s is read as ranks, 1 best", path, column.name)
+    return say_correlations(found.found)

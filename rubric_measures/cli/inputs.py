@@ -27,7 +27,6 @@ __all__ = [
     "keep_inputs_of",
     "loaded_grades",
     "progress",
-    "refuse_filters",
     "wanted_of",
 ]
 
@@ -145,29 +144,6 @@ def _first_byte(path: str) -> bytes:
 def is_records(path: str) -> bool:
     """Whether a file holds graded records (JSON) rather than qrels (columns)."""
     return _first_byte(path) == b"["
-
-
-# What chooses among the grade sets of records: the attribute, the option.
-_FILTERS = {
-    name: f"--{name.replace('_', '-')}"
-    for name in ("llm", "prompt_class", "prompt_type", "question_set", "grade_set", "assessors")
-}
-
-
-def refuse_filters(path: str, options: argparse.Namespace, holds: str = "judgments") -> None:
-    """Refuses options that choose among grade sets where there is none to choose: they would do nothing.
-
-    Args:
-        path: the file or id, for the error.
-        options: of `add_grade_options`.
-        holds: what is there instead.
-
-    Raises:
-        InputError: one of them is given.
-    """
-    given = [option for name, option in _FILTERS.items() if getattr(options, name, None) is not None]
-    if given:
-        raise InputError(f"{path}: holds {holds}, no grade sets to choose from; leave {' '.join(given)} out")
 
 
 def progress(things: Iterable[T], total: int | None, what: str) -> Iterator[T]:

@@ -227,6 +227,15 @@ class SourceAgreement:
     alpha_nominal: float | None
     alpha_ordinal: float | None
 
+    def __repr__(self) -> str:
+        return f"<SourceAgreement of {' and '.join(self.names)} on {self.agreement.pairs} pairs>"
+
+    def __str__(self) -> str:
+        from rubric_measures.base.tables import render
+        from rubric_measures.meta_evaluation.agreement_tables import agreement_report
+
+        return "".join(render(agreement_report(self), "text")).rstrip("\n")
+
 
 def compare_sources(
     sources: Sequence[LabelSource],

@@ -100,7 +100,7 @@ def test_correlate_formats(boards, capsys) -> None:
 
 def test_correlate_refuses(boards, capsys) -> None:
     official, scores, wide = boards
-    assert call(capsys, "correlate", scores, wide)[2].count("--official-measure cover|nugget") == 1
+    assert call(capsys, "correlate", scores, wide)[2].count("choose one: cover|nugget (--official-measure)") == 1
     for arguments in (
         ("correlate", official, wide, "-c", "kendal"),
         ("correlate", official, wide, "-m", "nothing"),
@@ -375,7 +375,7 @@ def test_figures_are_written(boards, tmp_path, capsys) -> None:
     call(capsys, "agreement", records, "--prompt-class", "A", "--plot", tmp_path / "5.png", "--rounds", 0)
     assert all((tmp_path / name).stat().st_size > 1000 for name in ("1.png", "2.svg", "3.pdf", "4.png", "5.png"))
     assert (
-        "choose it with -m"
+        "shows one column; choose it (--measures)"
         in call(capsys, "correlate", official, scores, "--plot-kind", "scatter", "--plot", tmp_path / "6.png")[2]
     )
 

@@ -356,9 +356,9 @@ def test_options_that_a_way_to_score_does_not_know_are_refused(
         ("leave them out (--facets)", *workbench, "--facets"),
         ("leave yours out (--on-failed)", *workbench, "--on-failed", "zero"),
         ("how they become labels (--label, --rel)", "qrels", graded, "--per", "item", "--label", "count"),
-        ("leave --llm out", "agreement", qrels, f"judgments:{graded}", "--llm", "model"),
-        ("leave --bank out", "agreement", qrels, qrels, "--bank", bank),
-        ("leave --llm-b, --prompt-class-b, --grade-set-b out", "agreement", graded, qrels, "--llm-b", "model"),
+        ("leave the choice out (--llm)", "agreement", qrels, f"judgments:{graded}", "--llm", "model"),
+        ("leave it out (--bank)", "agreement", qrels, qrels, "--bank", bank),
+        ("leave its choice out (--llm-b)", "agreement", graded, qrels, "--llm-b", "model"),
     }
     for said, *command in sorted(commands):
         assert main(command) == 2, command

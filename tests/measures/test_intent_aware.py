@@ -10,17 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubric_measures import (
-    NuggetA,
-    NuggetV,
-    NuggetW,
-    RubricCover,
-    RubricQrels,
-    WeightedCover,
-    build_grades,
-    nRubricCover,
-)
+from rubric_measures import NuggetA, NuggetV, NuggetW, RubricCover, RubricQrels, WeightedCover, nRubricCover
 from rubric_measures.grades.compiled import build_query
+from rubric_measures.grades.rows import build_grades
 from rubric_measures.measures.intent_aware import IntentAware
 from rubric_measures.measures.scoring import Plan
 from tests.strategies import Case, cases

@@ -13,8 +13,9 @@ import pytest
 from ir_measures import Qrel, ScoredDoc, nDCG
 
 import rubric_measures
-from rubric_measures import Grade, NuggetV, RubricCover, RubricItem, RubricQrels, TestBank, build_grades
+from rubric_measures import Grade, NuggetV, RubricCover, RubricItem, RubricQrels, TestBank
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
+from rubric_measures.grades.rows import build_grades
 
 ROWS = [
     Qrel("q1", "d1", 4, "q1/a"),
@@ -235,7 +236,7 @@ random.Random(int(sys.argv[1])).shuffle(rows); random.Random(int(sys.argv[1])).s
 names = ["RubricCover(rel=4)@20", "NuggetW", "alpha_nDCG@20", "StRecall(rel=3)@2", "nRubricCover@1"]
 names.append("RubricQrels(measure='AP',rel=3)")
 measures = [ir_measures.parse_measure(name) for name in names]
-grades = rubric_measures.build_grades(rows, BANK)
+grades = rubric_measures.load(rows, BANK)
 print(json.dumps([(m.query_id, str(m.measure), m.value) for m in ir_measures.iter_calc(measures, grades, run)]))
 """
     outputs = set()

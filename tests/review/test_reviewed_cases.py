@@ -9,7 +9,7 @@ import ir_measures
 import pytest
 from ir_measures import Qrel, ScoredDoc, nDCG
 
-from rubric_measures import RubricCover, RubricItem, RubricQrels, TestBank, build_grades
+from rubric_measures import RubricCover, RubricItem, RubricQrels, TestBank
 from rubric_measures.backends.replies.cache import ReplyCache
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
@@ -19,6 +19,7 @@ from rubric_measures.formats.trec import Qrel as TrecQrel
 from rubric_measures.formats.trec import write_qrels
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import load_records
+from rubric_measures.grades.rows import build_grades
 from rubric_measures.records.files import load_graded
 from rubric_measures.verification.grader_statistics import grader_statistics
 from tests.example_records import BANK, grade_set, passage, write_all, write_lines

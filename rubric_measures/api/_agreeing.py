@@ -1,0 +1,157 @@
+"""Agreement of graders: label sources on the same documents."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rubric_measures.api._banks import Bank, bank_of
+from rubric_measures.api._grades import (
+    Gradable,
+    RecordGrades,
+    content_of,
+    grade_filter,
+    load,
+    refuse_filters,
+)
+from rubric_measures.api._sources import file_path, is_file
+from rubric_measures.base.entities import TestBank
+from rubric_measures.base.errors import InputError
+
+if TYPE_CHECKING:
+    from rubric_measures.grades.compiled import Label
+    from rubric_measures.meta_evaluation.label_sources import LabelSource, SourceAgreement
+
+__all__ = ["agreement"]
+
+_JUDGMENTS = "judgments:"
+
+
+def agreement(
+    *sources: Gradable,
+    items: bool = False,
+    label: Label = "max",
+    rel: int = 1,
+    cutoff: Iterable[tuple[int, int]] = (),
+    scale: tuple[int, int] | None = None,
+    rounds: int = 10_000,
+    seed: int = 42,
+    level: float = 0.95,
+    bank: Bank | None = None,
+    llm_b: str | None = None,
+    prompt_class_b: str | None = None,
+    grade_set_b: str | None = None,
+    **chosen: Any,
+) -> SourceAgreement:
+    """How well label sources agree; `print` shows confusion, κ, α, cutoffs and more.
+
+    >>> import rubric_measures
+    >>> from ir_measures import Qrel
+    >>> ours = [Qrel("q1", "d1", 1), Qrel("q1", "d2", 0), Qrel("q1", "d3", 1)]
+    >>> theirs = [Qrel("q1", "d1", 1), Qrel("q1", "d2", 0), Qrel("q1", "d3", 0)]
+    >>> round(rubric_measures.agreement(ours, theirs, rounds=0).agreement.kappa, 2)
+    0.4
+
+    Args:
+        sources: two or more of what `load` takes; `judgments:FILE` are the judgments inside a file of graded records,
+            and such a file alone is compared with them. Pairwise numbers are of the first two.
+        items: compare item grades, not labels of passages.
+        label: how item grades become a label, `max` or `count`.
+        rel: the inclusive minimum grade that counts for a label.
+        cutoff: pairs to binarise at: the first source at least A, the second at least B.
+        scale: the lowest and the highest grade that a source may use.
+        rounds: bootstrap samples of κ's intervals over queries; 0 for none.
+        seed: of the bootstrap.
+        level: nominal coverage of intervals, in (0, 1).
+        bank: the test bank of records.
+        llm_b: the second source's model, where both are records.
+        prompt_class_b: its prompt.
+        grade_set_b: its settings.
+        chosen: which grades of records count, see `load`.
+
+    Raises:
+        InputError: fewer than two sources, nothing in common, or arguments that do nothing.
+    """
+    from rubric_measures.meta_evaluation.label_sources import compare_sources
+
+    if rounds < 0:
+        raise InputError("the number of rounds is 0 or more", settings=("rounds",))
+    if scale is not None and scale[0] >= scale[1]:
+        raise InputError("a scale is the lowest grade, then the highest", settings=("scale",))
+    second = {"llm": llm_b, "prompt_class": prompt_class_b, "grade_set": grade_set_b}
+    return compare_sources(
+        _sources(list(sources), bank_of(bank), chosen, second, items, label, rel),
+        list(cutoff),
+        scale=None if scale is None else range(scale[0], scale[1] + 1),
+        rounds=rounds,
+        seed=seed,
+        level=level,
+    )
+
+
+def _sources(
+    sources: list[Gradable],
+    bank: TestBank | None,
+    chosen: dict[str, Any],
+    second: dict[str, str | None],
+    items: bool,
+    label: Label,
+    rel: int,
+) -> Sequence[LabelSource]:
+    if len(sources) == 1:
+        if not _is_records(sources[0]) or sources[0] == "-":
+            raise InputError("agreement needs two sources, or one graded-records file with judgments")
+        sources.append(f"{_JUDGMENTS}{os.fspath(sources[0])}")  # type: ignore[arg-type]
+    graded = [_is_records(source) for source in sources]
+    names = " and ".join(os.fspath(source) for source in sources if isinstance(source, str | os.PathLike))
+    if not any(graded):
+        refuse_filters(names, chosen)
+        if bank is not None:
+            raise InputError("no source is graded records, whose items a bank names; leave it out", settings=("bank",))
+    if any(second.values()) and graded[1:2] != [True]:
+        given = [f"{name}_b" for name, value in second.items() if value]
+        raise InputError("the second source is no file of graded records; leave its choice out", settings=given)
+    wanted = [chosen] * len(sources)
+    if any(second.values()):
+        other = {**chosen, **{name: value for name, value in second.items() if value}}
+        if (second["llm"] or second["prompt_class"]) and not second["grade_set"]:
+            # The hash of one grader is not that of another.
+            other["grade_set"] = None
+        wanted[1] = other
+    return [
+        _source(source, f"source {place}", bank, filters, items, label, rel)
+        for place, (source, filters) in enumerate(zip(sources, wanted, strict=True), 1)
+    ]
+
+
+def _is_records(source: Gradable) -> bool:
+    """Whether a source is a file of graded records."""
+    if not isinstance(source, str | os.PathLike) or os.fspath(source).startswith(_JUDGMENTS):
+        return False
+    return content_of(os.fspath(source)) == "records"
+
+
+def _source(
+    source: Gradable, name: str, bank: TestBank | None, chosen: dict[str, Any], items: bool, label: Label, rel: int
+) -> LabelSource:
+    from rubric_measures.meta_evaluation import label_sources
+
+    if isinstance(source, str) and source.startswith(_JUDGMENTS):
+        if items:
+            raise InputError("judgments have no items; compare labels", settings=("items",))
+        return label_sources.judgments_of_records(source.removeprefix(_JUDGMENTS))
+    if is_file(source):
+        with file_path(source) as path:
+            if content_of(path) == "records":
+                wanted = grade_filter(**chosen)
+                return label_sources.labels_of_records(path, bank, wanted, items=items, label=label, rel=rel)
+            if content_of(path) == "judgments":
+                return label_sources.labels_of_qrels(path, items=items, label=label, rel=rel)
+            grades = load(path)
+            grades.queries  # noqa: B018 - read while the copy of an open file is there
+    else:
+        grades = load(source)
+    if isinstance(grades, RecordGrades):
+        name = grades.records.name
+    return label_sources.labels_of_grades(grades, name, items=items, label=label, rel=rel)

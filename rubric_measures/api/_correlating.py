@@ -1,0 +1,354 @@
+"""Correlating leaderboards with the official one."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from rubric_measures.api._banks import Bank, bank_of
+from rubric_measures.api._grades import RecordGrades, content_of, grade_filter, refuse_filters
+from rubric_measures.api._sources import File, file_path
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.files import path_name
+from rubric_measures.grades.failed_grades import OnFailed
+from rubric_measures.leaderboards.board import Leaderboard
+from rubric_measures.measures.parsing import column_named, note_labels, parse_measures, rubric_measures_of
+
+if TYPE_CHECKING:
+    import pandas
+
+    from rubric_measures.base.tables import Report
+    from rubric_measures.formats.leaderboard_forms import Form
+    from rubric_measures.formats.leaderboards import LeaderboardTable
+    from rubric_measures.meta_evaluation.leaderboard_correlation import GridCell, LeaderboardCorrelation, RunScores
+
+__all__ = ["Correlations", "Scores", "correlate"]
+
+GRID_MEASURES = ("RubricCover@20", "nRubricCover@20", "RubricQrels(measure='P@20')", "RubricQrels(measure='nDCG@10')")
+Scores: TypeAlias = File | Leaderboard | RecordGrades | Mapping[str, float]
+"""Scores of runs: a leaderboard file, a board, or run -> score; graded records (every grade set and measure)."""
+PlotKind = Literal["leaderboards", "scatter", "length"]
+
+
+@dataclass(frozen=True)
+class Correlations:
+    """Leaderboards against the official one; `print` shows them.
+
+    Attributes:
+        official: the official column.
+        official_path: where it comes from.
+        results: (where it comes from, what was found) of each leaderboard's column.
+        grid: a cell a grade set and measure of graded records.
+        columns: the scores behind `results`, in their order.
+        errors: label of a column -> run -> standard error.
+        coefficients: what was computed.
+        bootstrap: rounds, seed and level.
+    """
+
+    official: RunScores
+    official_path: str
+    results: Sequence[tuple[str, LeaderboardCorrelation]]
+    grid: Sequence[GridCell]
+    columns: Sequence[RunScores]
+    errors: Mapping[str, Mapping[str, float]]
+    coefficients: Sequence[str]
+    bootstrap: Mapping[str, object]
+    one_file: bool = field(default=True, repr=False)
+
+    def __repr__(self) -> str:
+        return f"<Correlations of {len(self.results) + len(self.grid)} leaderboards with {self.official.name}>"
+
+    def __str__(self) -> str:
+        from rubric_measures.base.tables import render
+
+        return "".join(render(self.report(), "text")).rstrip("\n")
+
+    def report(self, best_by: str | None = None, places: int = 4) -> Report:
+        """What `base.tables.render` shows in any form.
+
+        Args:
+            best_by: the coefficient whose best cells of a grid are marked; the first by default.
+            places: decimal places; -1 prints all digits.
+
+        Raises:
+            UnknownNameError: `best_by` was not computed.
+        """
+        from rubric_measures.meta_evaluation.correlation_tables import correlation_report
+
+        source, results, grid = self.official_path, self.results, self.grid
+        names, drawn = self.coefficients, self.bootstrap
+        return correlation_report(self.official, source, results, grid, names, best_by, places, drawn)
+
+    @property
+    def found(self) -> list[LeaderboardCorrelation]:
+        """Every correlation, of leaderboards and of the grid."""
+        return [*(one for _, one in self.results), *(cell.result for cell in self.grid if cell.result is not None)]
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """A row a leaderboard and coefficient.
+
+        Returns:
+            the columns leaderboard, measure, coefficient, value, low and high (the interval; NaN where there is none).
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        from rubric_measures.base.extras import require
+
+        named = [(path, one.name, one) for path, one in self.results]
+        named += [
+            (f"{cell.llm} {cell.prompt_class}", cell.measure, cell.result)
+            for cell in self.grid
+            if cell.result is not None
+        ]
+        rows = [
+            (path, measure, one.coefficient.name, one.coefficient.value,
+             None if one.interval is None else one.interval.low, None if one.interval is None else one.interval.high)
+            for path, measure, result in named
+            for one in result.coefficients
+        ]  # fmt: skip
+        names = ["leaderboard", "measure", "coefficient", "value", "low", "high"]
+        frame: pandas.DataFrame = require("pandas", "pandas").DataFrame(rows, columns=names)
+        return frame
+
+    def _label(self, path: str, measure: str) -> str:
+        return measure if self.one_file else f"{path}: {measure}"
+
+    def plot(self, path: str | os.PathLike[str], kind: PlotKind = "leaderboards") -> None:
+        """Draws all leaderboards in official order, official against automatic scores, or scores against lengths.
+
+        Args:
+            path: the figure to write: .png, .svg or .pdf.
+            kind: `leaderboards`, `scatter` (by topic and run), or `length` (the official column holding lengths).
+
+        Raises:
+            InputError: there is no leaderboard file to draw, or too many columns.
+            MissingExtraError: matplotlib is not installed.
+        """
+        from rubric_measures.meta_evaluation.plots import (
+            plot_leaderboards,
+            plot_length,
+            plot_manual_automatic,
+            save_figure,
+        )
+
+        official = self.official
+        named = {
+            self._label(source, column.name): column
+            for (source, _), column in zip(self.results, self.columns, strict=True)
+        }
+        if not named:
+            raise InputError("leaderboards are drawn; a grid is not", settings=("plot",))
+        first = f"official {official.name}"
+        if kind == "leaderboards":
+            order = sorted(official.means, key=lambda run: (-official.means[run], run))
+            scores = {first: official.means, **{name: one.means for name, one in named.items()}}
+            save_figure(plot_leaderboards(order, scores, self.errors), path)
+            return
+        if len(named) > 1:
+            raise InputError(f"a figure of kind {kind} shows one column; choose it", settings=("measures",))
+        name, column = next(iter(named.items()))
+        runs = sorted(official.means.keys() & column.means.keys())
+        if kind == "length":
+            lengths, scores_of_runs = ([one.means[run] for run in runs] for one in (official, column))
+            save_figure(plot_length(runs, lengths, scores_of_runs, (official.name, name)), path)
+            return
+        sides = [{topic for run in runs for topic in one.topics.get(run, ())} for one in (official, column)]
+        if not all(sides):
+            raise InputError("a scatter plot needs per-topic scores on both sides", settings=("plot_kind",))
+        topics = sorted(sides[0] | sides[1])
+        tables = [
+            [[one.topics.get(run, {}).get(topic, math.nan) for run in runs] for topic in topics]
+            for one in (official, column)
+        ]
+        save_figure(plot_manual_automatic(tables[0], tables[1], (first, name)), path)
+
+
+def correlate(
+    official: Scores,
+    *others: Scores,
+    measures: str | Sequence[str] | None = None,
+    official_measure: str | None = None,
+    coefficients: Sequence[str] | None = None,
+    form: Form | None = None,
+    official_form: Form | None = None,
+    official_ranks: bool | None = None,
+    rel: Sequence[int] = (1, 2, 3, 4, 5),
+    compat: Literal["workbench"] | None = None,
+    rounds: int = 10_000,
+    seed: int = 42,
+    level: float = 0.95,
+    bank: Bank | None = None,
+    on_failed: OnFailed = "exclude",
+    **chosen: Any,
+) -> Correlations:
+    """Rank correlation of leaderboards with the official one, joined on their runs.
+
+    >>> import rubric_measures
+    >>> found = rubric_measures.correlate({"a": 3, "b": 2, "c": 1}, {"a": 0.9, "b": 0.2, "c": 0.5}, rounds=0)
+    >>> round(found.found[0].value("kendall"), 2)
+    0.33
+
+    Args:
+        official: the official leaderboard: a file of any form that we read, a board, or run -> score.
+        others: the same; or graded records (a file, or what `load` gives of it), of which every grade set is scored by
+            every measure: a grid.
+        measures: the columns to correlate; all by default.
+        official_measure: the official column, where there are several.
+        coefficients: `kendall`, `spearman`, `pearson`, `tau_ap_b`, `rbo`, `max_rank_drop`, …, also of the official top
+            k (`kendall@15`).
+        form: the form of the other files, where it cannot be seen.
+        official_form: that of the official file.
+        official_ranks: whether the official numbers are ranks, 1 best; told by the column's name if None.
+        rel: the levels of a grid.
+        compat: `workbench`: a missing run is an error, and a grid scores as that program does.
+        rounds: bootstrap samples; 0 for no intervals.
+        seed: of the bootstrap.
+        level: nominal coverage of intervals, in (0, 1).
+        bank: the test bank of a grid.
+        on_failed: see `load`.
+        chosen: which grades make a grid, see `load`.
+
+    Raises:
+        InputError: there is nothing to correlate with, or several official columns and no choice.
+        UnknownNameError: there is no such column or coefficient.
+    """
+    from rubric_measures.meta_evaluation.leaderboard_correlation import (
+        DEFAULT_COEFFICIENTS,
+        correlate_leaderboards,
+        standard_errors,
+    )
+
+    if rounds < 0:
+        raise InputError("the number of rounds is 0 or more", settings=("rounds",))
+    if not others:
+        raise InputError("name a leaderboard to correlate with the official one")
+    records = [_records(other) for other in others]
+    if not any(records):
+        refuse_filters(" and ".join(map(_name, others)), chosen, "scores of runs")
+    wanted = [measures] if isinstance(measures, str) else measures
+    names = tuple(coefficients or DEFAULT_COEFFICIENTS)
+    column, errors = _official(official, official_measure, wanted, official_form, official_ranks)
+    drawn: dict[str, Any] = {"rounds": rounds, "seed": seed, "level": level}
+    results: list[tuple[str, LeaderboardCorrelation]] = []
+    columns: list[RunScores] = []
+    spreads = {f"official {column.name}": errors}
+    grid: list[GridCell] = []
+    for other, path in zip(others, records, strict=True):
+        if path is not None:
+            known = other.records if isinstance(other, RecordGrades) else None
+            grid += _grid(
+                path,
+                column,
+                names,
+                wanted,
+                rel,
+                compat,
+                bank=known.bank if known else bank_of(bank),
+                wanted=known.wanted if known else grade_filter(**chosen),
+                on_failed=other.on_failed if isinstance(other, RecordGrades) else on_failed,
+                **drawn,
+            )
+            continue
+        for scores, spread in _columns(other, wanted, form, column):
+            label = scores.name if len(others) == 1 else f"{_name(other)}: {scores.name}"
+            columns.append(scores)
+            spreads[label] = {**standard_errors(scores), **spread}
+            found = correlate_leaderboards(column, scores, names, strict=compat is not None, **drawn)
+            results.append((_name(other), found))
+    return Correlations(column, _name(official), results, grid, columns, spreads, names, drawn, len(others) == 1)
+
+
+def _name(scores: Scores) -> str:
+    if isinstance(scores, str | os.PathLike):
+        return path_name(scores)
+    name = getattr(scores, "name", None)
+    return name if isinstance(name, str) else "scores"
+
+
+def _records(scores: Scores) -> str | None:
+    """The file of graded records behind scores, where that is what they are."""
+    if isinstance(scores, RecordGrades) and isinstance(scores.records.source, str):
+        return scores.records.source
+    if isinstance(scores, str | os.PathLike) and os.fspath(scores) != "-":
+        return os.fspath(scores) if content_of(os.fspath(scores)) == "records" else None
+    return None
+
+
+def _official(
+    official: Scores, name: str | None, wanted: Sequence[str] | None, form: Form | None, ranks: bool | None
+) -> tuple[RunScores, Mapping[str, float]]:
+    """The official column, and the standard errors that its file gives or its per-topic scores have."""
+    from rubric_measures.formats.leaderboards import read_leaderboard
+    from rubric_measures.meta_evaluation import leaderboard_correlation as correlation
+
+    if isinstance(official, Mapping):
+        return correlation.RunScores("official", {run: float(score) for run, score in official.items()}), {}
+    if isinstance(official, RecordGrades):
+        raise InputError("the official scores are a leaderboard, not grades; score them first")
+    if isinstance(official, Leaderboard):
+        measure = _choice(name, official.measures, wanted, "the official board")
+        scores = correlation.scores_of_board(official, measure)
+        return scores, correlation.standard_errors(scores)
+    with file_path(official) as path:
+        table = read_leaderboard(path, form=form)
+        measure = _choice(name, table.measures, wanted, path)
+        scores = correlation.scores_of_table(table, measure, ranks=ranks)
+        return scores, {**correlation.standard_errors(scores), **table.errors(measure)}
+
+
+def _choice(name: str | None, columns: Sequence[str], wanted: Sequence[str] | None, where: str) -> str:
+    if name is None:
+        asked = [measure for measure in columns if measure in (wanted or ())]
+        choice = asked if len(asked) == 1 else list(columns)
+        if len(choice) > 1:
+            raise InputError(
+                f"{where}: several columns, choose one: {'|'.join(choice)}", settings=("official_measure",)
+            )
+        name = choice[0]
+    return column_named(name, columns, f"(columns of {where})")
+
+
+def _columns(
+    other: Scores, wanted: Sequence[str] | None, form: Form | None, official: RunScores
+) -> list[tuple[RunScores, Mapping[str, float]]]:
+    from rubric_measures.formats.leaderboards import read_leaderboard
+    from rubric_measures.meta_evaluation import leaderboard_correlation as correlation
+
+    if isinstance(other, Mapping):
+        return [(correlation.RunScores("scores", {run: float(score) for run, score in other.items()}), {})]
+    if isinstance(other, RecordGrades):
+        raise InputError("a grid is of a file of graded records, not of records in memory; score them first")
+    if isinstance(other, Leaderboard):
+        chosen = [column_named(name, other.measures) for name in wanted or other.measures]
+        return [(correlation.scores_of_board(other, name), {}) for name in chosen]
+    with file_path(other) as path:
+        topics = {topic for values in official.topics.values() for topic in values}
+        table: LeaderboardTable = read_leaderboard(
+            path, form=form, topics=topics, runs=official.means, measures=wanted or ()
+        )
+        hint = f"(columns of {path})"
+        chosen = [column_named(name, table.measures, hint) for name in wanted or table.measures]
+        return [(correlation.scores_of_table(table, name), table.errors(name)) for name in chosen]
+
+
+def _grid(
+    path: str,
+    official: RunScores,
+    coefficients: Sequence[str],
+    wanted_measures: Sequence[str] | None,
+    rel: Sequence[int],
+    compat: Literal["workbench"] | None,
+    **more: Any,
+) -> list[GridCell]:
+    from rubric_measures.meta_evaluation.grid import correlate_grid, expand_measures
+
+    default = GRID_MEASURES[:2] if compat == "workbench" else GRID_MEASURES
+    asked = parse_measures(wanted_measures or default)
+    measures = expand_measures(rubric_measures_of(asked), rel)
+    cells = correlate_grid(path, official, measures, coefficients=coefficients, compat=compat, **more)
+    note_labels(asked)
+    return cells

@@ -1,0 +1,156 @@
+"""What a notebook does: grades and runs of any form in, boards, frames, comparisons and figures out."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from ir_measures import ScoredDoc, read_trec_run
+
+import rubric_measures
+from rubric_measures.base.errors import InputError, MeasureError, RubricMeasuresError, UnknownNameError
+from rubric_measures.formats.trec import read_run
+from rubric_measures.records.files import load_graded
+from tests.example_records import write_all
+
+COVER = "RubricCover(rel=4)@20"
+NDCG = "RubricQrels(measure='nDCG@10')"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return write_all(tmp_path)
+
+
+@pytest.mark.usefixtures("folder")
+def test_runs_of_every_form_score_alike() -> None:
+    pandas = pytest.importorskip("pandas")
+    grades = rubric_measures.load("graded.jsonl.gz", "bank.jsonl")
+    board = rubric_measures.score(grades, ["alpha.run", Path("beta.run")], [COVER, "nDCG@10"])
+    # alpha covers a and b of the four items of q1, the item of q2 and none of q3; beta covers b of q1.
+    assert {run: row[COVER].mean for run, row in board.cells.items() if run != "_overall_"} == {
+        "alpha": pytest.approx((0.5 + 1 + 0) / 3),
+        "beta": pytest.approx(0.25 / 3),
+    }
+    rows = {name: list(read_trec_run(f"{name}.run")) for name in ("alpha", "beta")}
+    nested: dict[str, dict[str, dict[str, float]]] = {"alpha": {}, "beta": {}}
+    for name, docs in rows.items():
+        for doc in docs:
+            nested[name].setdefault(doc.query_id, {})[doc.doc_id] = doc.score
+    frames = {name: pandas.DataFrame(docs) for name, docs in rows.items()}
+    with open("alpha.run", "rb") as alpha, open("beta.run", encoding="utf-8") as beta:
+        opened = rubric_measures.score(grades, [alpha, beta], [COVER, "nDCG@10"])
+    for runs in (rows, nested, frames):
+        assert rubric_measures.score(grades, runs, [COVER, "nDCG@10"]).values == board.values
+    assert opened.values == board.values
+    # Runs without names are counted, and one run needs no list.
+    assert rubric_measures.score(grades, nested["beta"], COVER, overall=False).values == {
+        "run 1": {COVER: board.values["beta"][COVER]}
+    }
+    assert rubric_measures.score(grades, "beta.run", COVER, overall=False).ranking() == ["beta"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_grades_of_every_form_score_alike() -> None:
+    pytest.importorskip("pandas")
+    grades = rubric_measures.load("graded.jsonl.gz", "bank.jsonl")
+    board = rubric_measures.score(grades, "alpha.run", COVER)
+    with open("graded.jsonl.gz", "rb") as stream:
+        opened = rubric_measures.load(stream, rubric_measures.load_bank("bank.jsonl"))
+    for same in (opened, rubric_measures.load(load_graded("graded.jsonl.gz"), "bank.jsonl"), grades.to_dataframe()):
+        assert rubric_measures.score(same, "alpha.run", COVER).values == board.values
+    items = rubric_measures.convert("graded.jsonl.gz", "items.qrels", to="item-qrels", bank="bank.jsonl")
+    assert rubric_measures.score(items, "alpha.run", COVER).values == board.values
+    assert rubric_measures.load(list(grades.items), "bank.jsonl").queries == grades.queries
+
+
+@pytest.mark.usefixtures("folder")
+def test_rankings_inside_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    board = rubric_measures.score("graded.jsonl.gz", measures=COVER, length=True, summary=True)
+    assert board.ranking()[:3] == ["_overall_", "one", "two"]
+    assert board.measures == [COVER, "L"] and "_max_" in board.cells
+    # The same numbers beside run files whether records are held or streamed.
+    held = rubric_measures.score("graded.jsonl.gz", ["alpha.run", "beta.run"], COVER)
+    monkeypatch.setattr("rubric_measures.api._grades.LARGE", 0)
+    streamed = rubric_measures.score("graded.jsonl.gz", ["alpha.run", "beta.run"], COVER)
+    assert (streamed.values, streamed.cells) == (held.values, held.cells)
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_a_board_gives() -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("matplotlib")
+    grades = rubric_measures.load("graded.jsonl.gz", "bank.jsonl")
+    assert repr(grades) == "<Grades of graded.jsonl.gz>"
+    board = rubric_measures.score(grades, ["alpha.run", "beta.run"], [COVER, "nDCG@10"], overall=False)
+    assert repr(board) == f"<Board of 2 runs by {COVER}, {NDCG}>"
+    assert str(board).splitlines()[0].split() == ["run", COVER, NDCG, "grades"]
+    frame = board.to_dataframe()
+    assert (list(frame.index), list(frame.columns)) == (["alpha", "beta"], [COVER, NDCG])
+    assert frame.loc["beta", COVER] == pytest.approx(0.25 / 3)
+    by_query = board.to_dataframe(per_query=True)
+    assert list(by_query.columns) == ["run", "query_id", "measure", "value"]
+    assert len(by_query) == 2 * 2 * 3
+    compared = board.compare(baseline="beta")
+    assert list(compared) == [COVER, NDCG]
+    assert compared[COVER].pairs[0].test.mean_difference == pytest.approx((0.25 + 1 + 0) / 3)
+    assert str(compared).startswith(f"{COVER}\nrun")
+    assert list(compared.to_dataframe()["run"]) == ["alpha", "alpha"]
+    board.plot("board.pdf")
+    assert Path("board.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.usefixtures("folder")
+def test_boards_are_correlated_and_labels_compared() -> None:
+    board = rubric_measures.score("graded.jsonl.gz", ["alpha.run", "beta.run"], [COVER, "nDCG@10"])
+    found = rubric_measures.correlate({"alpha": 2, "beta": 1}, board, measures=COVER, rounds=0)
+    assert found.found[0].value("kendall") == 1
+    assert repr(found) == "<Correlations of 1 leaderboards with official>"
+    assert "kendall" in str(found)
+    result = rubric_measures.agreement("graded.jsonl.gz", "qrels.txt", rounds=0)
+    assert repr(result) == "<SourceAgreement of graded.jsonl.gz and qrels.txt on 3 pairs>"
+    with gzip.open("graded.jsonl.gz", "rb") as stream:
+        assert rubric_measures.agreement(stream, "qrels.txt", rounds=0).agreement == result.agreement
+
+
+@pytest.mark.usefixtures("folder")
+def test_errors_are_one_line_that_names_parameters() -> None:
+    grades = rubric_measures.load("graded.jsonl.gz")
+    wrong = {
+        "a.run: cannot be read": lambda: rubric_measures.score(grades, "a.run"),
+        "no such file, and no such ir_datasets id": lambda: rubric_measures.load("nowhere"),
+        "there is no run": lambda: rubric_measures.score(grades, []),
+        "run 1: is no run": lambda: rubric_measures.score(grades, [[1, 2]]),
+        "two runs are called 'alpha'": lambda: rubric_measures.score(grades, [read_run("alpha.run")] * 2),
+        "score: 'x' is not": lambda: rubric_measures.score(grades, _written("bad.run", "q1 Q0 d1 1 x r\n")),
+    }
+    for said, call in wrong.items():
+        with pytest.raises(InputError) as error:
+            call()
+        assert said in str(error.value) and "\n" not in str(error.value) and "--" not in str(error.value)
+    with pytest.raises(InputError, match="no grade sets to choose from") as refused:
+        rubric_measures.load("qrels.txt", llm="model")
+    assert refused.value.settings == ("llm",)
+    with pytest.raises(UnknownNameError, match="RubricCover"):
+        rubric_measures.score(grades, "alpha.run", "RubricCovr")
+    with pytest.raises(UnknownNameError, match="alpha"):
+        rubric_measures.score(grades, ["alpha.run", "beta.run"], COVER).compare(baseline="alfa")
+    with pytest.raises(MeasureError, match="no rubric items"):
+        rubric_measures.load({"q1": {"d1": 1}})  # type: ignore[arg-type]
+    with pytest.raises(RubricMeasuresError, match="no grades for"):
+        rubric_measures.score(rubric_measures.load("graded.jsonl.gz", llm="other"), "alpha.run", COVER)
+
+
+def _written(name: str, text: str) -> str:
+    Path(name).write_text(text)
+    return name
+
+
+def test_rows_make_a_run() -> None:
+    rows = [ScoredDoc("q1", "d1", 1.0)]
+    grades = rubric_measures.load([rubric_measures.Grade("q1", "d1", 5, "a")])
+    assert repr(grades) == "<Grades of 1 queries: 1 items, 1 passages>"
+    board = rubric_measures.score(grades, rows, COVER)
+    assert board.cells["run 1"][COVER].mean == 1

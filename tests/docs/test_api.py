@@ -1,0 +1,76 @@
+"""docs/api.md names what is exported, and its examples and those of the README run on the example collection."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rubric_measures
+from rubric_measures.corpora.collections import example_folder
+
+ROOT = Path(__file__).parents[2]
+FUNCTIONS = {
+    *("agreement", "convert", "correlate", "generate", "grade", "load", "load_bank"),
+    *("pool", "register", "score", "tournament"),
+}
+
+
+def snippets(page: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files that the pages name."""
+    example = example_folder()
+    shutil.copytree(example, tmp_path / "docs", ignore=shutil.ignore_patterns("graded*", "answers", "runs"))
+    for name in ("graded.jsonl.gz", "questions.jsonl", "nuggets.jsonl", "qrels.txt", "runs/bm25.run"):
+        shutil.copy(example / name, tmp_path)
+    shutil.copy(example / "runs" / "fusion.run", tmp_path / "dense.run")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_page_documents_what_is_exported() -> None:
+    page = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    documented = re.findall(r"^### `(\w+)", page, re.MULTILINE)
+    assert sorted(documented) == sorted(set(rubric_measures.__all__) - {"__version__"})
+    # A sentence under each heading.
+    assert re.findall(r"^### .*\n\n(?![A-Z])", page, re.MULTILINE) == []
+
+
+@pytest.mark.usefixtures("notebook")
+@pytest.mark.parametrize("page", ["README.md", "docs/api.md"])
+def test_the_examples_run(page: str) -> None:
+    for extra in ("pandas", "matplotlib"):
+        pytest.importorskip(extra)
+    names: dict[str, Any] = {}
+    blocks = snippets(page)
+    assert len(blocks) > 1
+    for block in blocks:
+        exec(compile(block, page, "exec"), names)
+    assert [run for run in names["board"].ranking() if run != "_overall_"] == ["bm25", "fusion"]
+
+
+def test_names_are_functions_after_all_modules_were_imported() -> None:
+    for module in pkgutil.walk_packages(rubric_measures.__path__, "rubric_measures."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    for name in FUNCTIONS:
+        assert callable(getattr(rubric_measures, name)), name
+    assert set(rubric_measures.__all__) > FUNCTIONS
+
+
+def test_importing_is_light() -> None:
+    heavy = ("ir_datasets", "numpy", "scipy", "pandas", "torch", "matplotlib")
+    code = f"import sys, rubric_measures; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
