@@ -174,7 +174,7 @@ def test_judgments_and_runs_of_a_package_are_scored(run: Run, tmp_path: Path) ->
     scores = dict(zip(header, row, strict=True))
     assert (row[0], scores["RubricCover(rel=4)@1"], scores["RubricCover(rel=4)"]) == ("theirs", "0.5000", "1.0000")
     done = run("evaluate", "judgments", "run", *measures.split(), beside=(target,))
-    assert done.stdout.split() == ["RubricCover(rel=4)", "1.0000", "RubricCover(rel=4)@1", "0.5000"], done.stderr
+    assert done.stdout.split() == ["RubricCover(rel=4)@1", "0.5000", "RubricCover(rel=4)", "1.0000"], done.stderr
     assert run("convert", "run", "--to", "run", "-o", "trec.run", beside=(target,)).returncode == 0
     assert (tmp_path / "trec.run").read_text().startswith("q1 Q0 d1 1 2")
 
