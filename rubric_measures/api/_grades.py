@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from rubric_measures.api._banks import Bank, bank_of
+from rubric_measures.api._records import PassageRecords
 from rubric_measures.api._sources import File, file_path, is_file
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
@@ -250,6 +251,8 @@ def load(
         wanted = grade_filter(llm, prompt_class, prompt_type, question_set, grade_set, assessors)
         return RecordGrades(Records(records, known_bank, wanted), on_failed)
 
+    if isinstance(source, PassageRecords) and source.path:
+        source = source.path
     if not is_file(source):
         is_whole = isinstance(source, Grades | ItemRows | dict) or hasattr(source, "columns")
         rows: Any = source if is_whole else list(source)  # type: ignore[arg-type]

@@ -331,7 +331,8 @@ def faceted(queries: Iterable[T], grades_of: Callable[[T], QueryGrades]) -> Iter
     else:
         raise InputError(
             "no item names a facet, by facet_id in the test bank or by an id query_id/facet_id/…: give the bank that "
-            "has the facets (--bank), or score whole queries"
+            "has the facets, or score whole queries",
+            settings=("bank",),
         )
 
 

@@ -215,7 +215,7 @@ class GradeSetSelector:
         if self.old:
             logging.getLogger("rubric_measures").warning(
                 "%s: %d grades are older than an edit of their item, which the bank marks (info.regrade), and count as "
-                "they stand; grade --only-changed makes them anew",
+                "they stand; grading what changed makes them anew",
                 self.source,
                 self.old,
             )
@@ -271,8 +271,11 @@ class GradeSetSelector:
         if len(self.found) > 1 and not self.wanted.first:
             listing = choices_of(self.found, self.told)
             if any(key.llm.startswith(HUMAN) for key in self.found):
-                listing += "; or put people's grades in the place of the grader's with --people override"
-            raise InputError(f"{self.source}: several grade sets are left, choose one of: {listing}")
+                listing += "; or let grades by assessors override the grader's"
+            raise InputError(
+                f"{self.source}: several grade sets are left, choose one of: {listing}",
+                settings=("assessors",) if any(key.llm.startswith(HUMAN) for key in self.found) else (),
+            )
         for key, ids in outside:
             # Of two sets with one key the other is of another bank.
             if key not in passing:
@@ -349,7 +352,8 @@ class GradeSetSelector:
         if not has_bank and set(_item_ids(earlier)).isdisjoint(_item_ids(later)):
             raise InputError(
                 f"{self.source}: passage {doc_id!r} has two grade sets over different items ({grade_set_key(later)}); "
-                "choose one with --bank or --question-set"
+                "choose one by a bank or by the set of questions",
+                settings=("bank", "question_set"),
             )
         (grades, statuses), (later_grades, later_statuses) = items_of_entry(earlier), items_of_entry(later)
         self.repeated += len(grades.keys() & later_grades.keys())

@@ -57,7 +57,9 @@ def _asked(queries: Iterable[QueryGrades], unit: Unit) -> Iterable[QueryGrades]:
 
 def _say(is_graded: bool, failed: int, on_failed: OnFailed) -> None:
     if failed and on_failed == "error":
-        raise MeasureError(f"{failed} grades failed; grade again, or choose how failures count (--on-failed)")
+        raise MeasureError(
+            f"{failed} grades failed; grade again, or choose how failures count", settings=("on_failed",)
+        )
     if not is_graded:
         raise InputError("no passage has a grade, so there are no qrels to write")
     if failed:

@@ -148,7 +148,7 @@ def test_every_command_that_scores(path: Path, tmp_path: Path, capsys: pytest.Ca
     assert out.err.count("stand in the grader's place") == 1
     # Without the option each person is a grader, and the error says what there is.
     assert main(["qrels", str(path), *common[:2]]) == 2
-    assert "--llm human:ada" in (said := capsys.readouterr().err) and "--people override" in said
+    assert "--llm human:ada" in (said := capsys.readouterr().err) and "(--people)" in said
     assert main(["qrels", str(path), *common, "--llm", "human:ada"]) == 2
     assert "name the grader, not the person" in capsys.readouterr().err
 
@@ -629,5 +629,5 @@ def test_conversion_with_people_in_the_graders_place(
         assert main(["convert", str(path), "--to", to, "-o", str(output), "--people", "override"]) == 2
         assert f"{to} keeps all grade sets or has none, so leave it out" in capsys.readouterr().err
     assert main(["convert", str(path), "--to", "qrels", "-o", str(output), *bank]) == 2
-    assert "--people override" in capsys.readouterr().err
+    assert "(--people)" in capsys.readouterr().err
     assert not output.exists()
