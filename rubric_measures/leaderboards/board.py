@@ -11,6 +11,7 @@ from ir_measures.measures.base import MeanAgg, Measure
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.base.signature import Signature
 from rubric_measures.base.sorting import RankNotes
+from rubric_measures.leaderboards.inputs import BoardInputs
 from rubric_measures.measures.context import Coverage
 
 __all__ = ["BELOW", "OVERALL", "Cell", "Leaderboard", "Tally", "cell_of", "collect_cells", "is_summed", "make_cell"]
@@ -112,6 +113,7 @@ class Leaderboard:
         unknown: run_id -> queries that the run ranks and nobody graded (left out).
         ranks: what is to be said of rankings inside records.
         without_items: queries without items, which have no score (left out).
+        inputs: the content that was scored; its digests are part of the signature.
     """
 
     measures: Sequence[str]
@@ -122,6 +124,7 @@ class Leaderboard:
     unknown: Mapping[str, Sequence[str]] = field(default_factory=dict)
     ranks: RankNotes = field(default_factory=RankNotes)
     without_items: Sequence[str] = ()
+    inputs: BoardInputs = field(default_factory=BoardInputs)
 
     def ranking(self, measure: str | None = None) -> list[str]:
         """The runs, best first by the (first) measure; equal ones by name; the best possible score stands on top, and

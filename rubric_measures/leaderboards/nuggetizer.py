@@ -19,7 +19,8 @@ from rubric_measures.base.errors import FormatError, MeasureError
 from rubric_measures.base.files import iter_lines, path_name
 from rubric_measures.base.garbage_collector import paused_collector
 from rubric_measures.base.json_models import parse_json
-from rubric_measures.base.signature import Signature
+from rubric_measures.base.signature import Signature, content_hash
+from rubric_measures.leaderboards.inputs import InputsReader
 from rubric_measures.leaderboards.scoring import Cell, Leaderboard, cell_of
 
 __all__ = ["nuggetizer_score", "score_nuggetizer"]
@@ -84,7 +85,12 @@ def score_nuggetizer(
             }
             cells[run][name] = cell_of([value for several in found.values() for value in several])
             values[run][name] = {query_id: sum(several) / len(several) for query_id, several in found.items()}
-    return Leaderboard(names, values, cells, Signature({"measures": names, "compat": "nuggetizer"}))
+    inputs = InputsReader()
+    for run, queries in lines.items():
+        # Nuggets, labels and answers come together: what a run is given is all there is.
+        inputs.add_run(run, ((query_id, content_hash(sorted(answers))[:12]) for query_id, answers in queries.items()))
+    signature = Signature({"measures": names, "compat": "nuggetizer", **inputs.read().settings()})
+    return Leaderboard(names, values, cells, signature, inputs=inputs.read())
 
 
 _Labels = list[tuple[str, str]]

@@ -77,6 +77,8 @@ def board_content(board: Leaderboard, places: int = -1) -> dict[str, Any]:
         "runs": runs,
         "signature": str(board.signature),
         "signature_hash": board.signature.short,
+        "settings": dict(board.signature.settings),
+        "inputs": {"grades": dict(board.inputs.grades), "runs": dict(board.inputs.runs)},
     }
 
 

@@ -19,6 +19,7 @@ from rubric_measures.formats.trec_ids import as_known, spaced_ids, written_id
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades
 from rubric_measures.grades.notes import note_lost_penalties
 from rubric_measures.leaderboards.board import OVERALL, Cell, Leaderboard, Tally, cell_of, collect_cells, make_cell
+from rubric_measures.leaderboards.inputs import InputsReader, ranking_digest
 from rubric_measures.measures.scoring import Plan, QueryScorer, Scored
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class _RunRow:
     tallies: dict[int | None, Tally]
     missing: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
+    rankings: dict[str, str] = field(default_factory=dict)
     lost_penalties: int = 0
 
     def add(self, query_id: str, scored: Scored) -> None:
@@ -56,7 +58,9 @@ class _RunRow:
         for cutoff, tally in self.tallies.items():
             tally.add(scored.needed[cutoff])
         self.lost_penalties += scored.lost_penalties
-        if scored.is_missing:
+        if scored.doc_ids:
+            self.rankings[query_id] = ranking_digest(scored.doc_ids)
+        else:
             self.missing.append(query_id)
 
 
@@ -72,6 +76,7 @@ class _Scoring:
             raise MeasureError(f"measure {twice} is asked for twice")
         self.plan = Plan(measures)
         self.on_failed: OnFailed = on_failed
+        self.inputs = InputsReader()
         self.rows: dict[str, _RunRow] = {}
         self.best = self.new_row() if overall else None
         # Where facets are scored apart, each has a scorer of its own, and all have the rankings of their query.
@@ -89,6 +94,7 @@ class _Scoring:
             self.without_items.append(name)
             return None
         of_query.append(name)
+        self.inputs.add_grades(name, grades)
         scorer = self.scorers[name] = self.plan.for_query(grades, self.on_failed)
         if self.best is not None:
             for column, value in zip(self.best.columns, scorer.best_possible(), strict=True):
@@ -124,6 +130,9 @@ class _Scoring:
             for name, scorer in self.scorers.items():
                 if name not in row.columns[0]:
                     row.add(name, scorer.score(()))
+        for run_id, row in self.rows.items():
+            self.inputs.add_run(run_id, row.rankings.items())
+        inputs = self.inputs.read()
         if self.best is not None:
             self.rows[OVERALL] = self.best
         values: dict[str, dict[str, dict[str, float | None]]] = {}
@@ -144,11 +153,12 @@ class _Scoring:
             self.names,
             values,
             cells,
-            Signature({"measures": self.names, **_settings(self.on_failed, settings)}),
+            Signature({"measures": self.names, **_settings(self.on_failed, settings), **inputs.settings()}),
             {run_id: row.missing for run_id, row in rows.items() if row.missing},
             {run_id: sorted(row.unknown) for run_id, row in rows.items() if row.unknown},
             ranks=ranks or RankNotes(),
             without_items=sorted(self.without_items),
+            inputs=inputs,
         )
 
     def _with_known_best(self, rows: Mapping[str, _RunRow]) -> Mapping[str, _RunRow]:

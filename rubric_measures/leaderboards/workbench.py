@@ -18,6 +18,7 @@ from rubric_measures.base.signature import Signature, made_by
 from rubric_measures.grades.compiled import QueryGrades
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import RankedPassage, RecordQuery
+from rubric_measures.leaderboards.inputs import InputsReader, ranking_digest
 from rubric_measures.leaderboards.scoring import OVERALL, Leaderboard, collect_cells
 
 __all__ = ["DEFAULT_RANK", "score_workbench", "workbench_filter"]
@@ -91,9 +92,15 @@ def score_workbench(
     values: dict[str, dict[str, dict[str, float | None]]] = {}
     grade_sets: set[str] = set()
     made: set[str] = set()
+    inputs = InputsReader()
+    deepest = max(measure["cutoff"] for measure in measures)
     for query in queries:
         grade_sets.update(map(str, query.grade_sets))
         made |= query.made
+        inputs.add_grades(query.query_id, query.grades)
+        for run_id, places in query.ranks.items():
+            looked_at = [f"{place.rank} {place.doc_id}" for place in sorted(places) if place.rank <= deepest]
+            inputs.add_run(run_id, [(query.query_id, ranking_digest(looked_at))])
         cover = _QueryCover(query.grades, measures)
         for run_id, places in query.ranks.items():
             for measure, name in zip(measures, names, strict=True):
@@ -110,10 +117,9 @@ def score_workbench(
         run_id: {name: dict(sorted(values[run_id].get(name, {}).items())) for name in names}
         for run_id in sorted(values)
     }
-    signature = Signature(
-        {"measures": names, "compat": "workbench", "grades": sorted(grade_sets), **made_by(made), **(settings or {})}
-    )
-    return Leaderboard(names, ordered, collect_cells(ordered), signature)
+    said = {"measures": names, "compat": "workbench", "grades": sorted(grade_sets), **made_by(made), **(settings or {})}
+    signature = Signature({**said, **inputs.read().settings()})
+    return Leaderboard(names, ordered, collect_cells(ordered), signature, inputs=inputs.read())
 
 
 def _within(places: Sequence[RankedPassage], cutoff: int) -> list[str]:

@@ -36,13 +36,13 @@ class Scored:
         values: a value a measure; None where nothing can be said, because the grades of all items (or passages) failed.
         needed: cutoff -> how many of the grades that measures with this cutoff needed exist.
         lost_penalties: items of negative weight that cost nothing because their grade failed for a ranked passage.
-        is_missing: whether the query is not ranked at all.
+        doc_ids: the documents that the measures looked at, best first.
     """
 
     values: Sequence[float | None]
     needed: Mapping[int | None, Coverage]
     lost_penalties: int
-    is_missing: bool
+    doc_ids: Sequence[str]
 
 
 class Plan:
@@ -109,7 +109,7 @@ class QueryScorer:
         """The value of each measure, and how much of what they needed is there; see `__call__`."""
         ranked = self._query.ranked(ranking, self._plan.depth)
         needed = {cutoff: ranked.coverage(cutoff) for cutoff in self._cutoffs}
-        return Scored(self._values(ranked), needed, self._lost_penalties(ranked), not ranking)
+        return Scored(self._values(ranked), needed, self._lost_penalties(ranked), ranking[: self._plan.depth])
 
     def _values(self, ranked: RankedDocs) -> list[float | None]:
         if not self._may_be_unknown:
