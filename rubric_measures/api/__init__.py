@@ -7,6 +7,7 @@ from rubric_measures.api._agreeing import agreement
 from rubric_measures.api._banks import load_bank
 from rubric_measures.api._board import Board, Comparisons
 from rubric_measures.api._canaries import run_canaries
+from rubric_measures.api._checking import KeptBoard, read_board
 from rubric_measures.api._converting import convert
 from rubric_measures.api._correlating import Correlations, correlate
 from rubric_measures.api._evaluating import evaluate
@@ -24,6 +25,7 @@ __all__ = [
     "Board",
     "Comparisons",
     "Correlations",
+    "KeptBoard",
     "agreement",
     "check",
     "convert",
@@ -34,6 +36,7 @@ __all__ = [
     "load",
     "load_bank",
     "pool",
+    "read_board",
     "refuse_sums",
     "report",
     "run_canaries",

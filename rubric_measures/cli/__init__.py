@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cache": ("rubric_measures.cli.cache", "look into a reply cache: size, list, export, merge, prune"),
     "evaluate": ("rubric_measures.cli.evaluate", "score one run, with ir_measures' syntax and output"),
     "leaderboard": ("rubric_measures.cli.leaderboard", "score many runs by many measures"),
+    "check": ("rubric_measures.cli.check", "check what a leaderboard file was made from"),
     "qrels": ("rubric_measures.cli.qrels", "graded records to qrels"),
     "correlate": ("rubric_measures.cli.correlate", "rank correlation of leaderboards with the official one"),
     "agreement": ("rubric_measures.cli.agreement", "agreement of label sources: confusion, kappa, alpha, cutoffs"),

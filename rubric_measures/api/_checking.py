@@ -1,0 +1,108 @@
+"""Checking a leaderboard file: was it made from these grades, this bank, these runs, with these settings?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rubric_measures.api._grades import Gradable
+from rubric_measures.api._runs import Runs
+from rubric_measures.api._scoring import score
+from rubric_measures.base.errors import FormatError
+from rubric_measures.base.files import path_name, read_text
+from rubric_measures.base.json_models import parse_json
+from rubric_measures.base.signature import canonical_json
+from rubric_measures.grades.failed_grades import OnFailed
+
+__all__ = ["KeptBoard", "read_board"]
+
+_INPUTS = ("scored", "runs")
+
+
+@dataclass(frozen=True)
+class KeptBoard:
+    """What a leaderboard file (JSON) says about how it was made.
+
+    Attributes:
+        measures: the measures, as text.
+        settings: setting -> value, as in the signature.
+        grades: query_id -> digest of its items and grades.
+        runs: run_id -> digest of its rankings.
+        signature: the short hash of the signature.
+    """
+
+    measures: Sequence[str]
+    settings: Mapping[str, Any]
+    grades: Mapping[str, str]
+    runs: Mapping[str, str]
+    signature: str
+
+    @property
+    def on_failed(self) -> OnFailed:
+        """How failed grades counted."""
+        found: OnFailed = self.settings.get("on_failed", "exclude")
+        return found
+
+    def differences(self, grades: Gradable, runs: Runs | None = None) -> list[str]:
+        """What differs between the board and one that is scored now, a line each; empty where nothing does.
+
+        Args:
+            grades: as for `score`; load them with the same filters, and with `on_failed` of the board.
+            runs: as for `score`.
+
+        Raises:
+            InputError, FormatError, MeasureError: as of `score`.
+        """
+        unit = self.settings.get("unit")
+        board = score(
+            grades,
+            runs,
+            list(self.measures),
+            overall=False,
+            facets=unit == "facet",
+            per_facet=unit == "per facet",
+            compat=self.settings.get("compat"),
+            notes=False,
+        )
+        now = board.signature.settings
+        lines = [
+            f"{name}: {_said(self.settings, name)} in the file, {_said(now, name)} now"
+            for name in sorted(self.settings.keys() | now.keys())
+            if name not in _INPUTS and _said(self.settings, name) != _said(now, name)
+        ]
+        lines += _different("query", "grades or items", self.grades, board.inputs.grades)
+        return lines + _different("run", "rankings", self.runs, board.inputs.runs)
+
+
+def _said(settings: Mapping[str, object], name: str) -> str:
+    if name not in settings:
+        return "nothing"
+    value = settings[name]
+    return value if isinstance(value, str) else canonical_json(value)
+
+
+def _different(kind: str, what: str, kept: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    lines = [f"{kind} {name}: other {what}" for name in kept if name in now and kept[name] != now[name]]
+    lines += [f"{kind} {name}: in the file, not given now" for name in kept if name not in now]
+    return lines + [f"{kind} {name}: given now, not in the file" for name in now if name not in kept]
+
+
+def read_board(path: str | os.PathLike[str]) -> KeptBoard:
+    """Reads what a leaderboard file, as `Board.render("json")` writes it, says about how it was made.
+
+    Raises:
+        FormatError: it is no such file, or one without settings and digests.
+    """
+    name = path_name(path)
+    content = parse_json(read_text(name), path=name)
+    if not isinstance(content, dict) or content.get("format") != "rubric_measures leaderboard 1":
+        raise FormatError("is no leaderboard as JSON; write one with the output form json", path=name)
+    settings, inputs = content.get("settings"), content.get("inputs")
+    if not isinstance(settings, dict) or not isinstance(inputs, dict):
+        raise FormatError("does not say what it was scored from; score again and keep the JSON", path=name)
+    measures, grades, runs = content.get("measures"), inputs.get("grades"), inputs.get("runs")
+    if not (isinstance(measures, list) and isinstance(grades, dict) and isinstance(runs, dict)):
+        raise FormatError("lacks measures, inputs.grades or inputs.runs", path=name)
+    return KeptBoard(measures, settings, grades, runs, str(content.get("signature_hash")))

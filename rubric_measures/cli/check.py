@@ -1,0 +1,38 @@
+"""`check`: was a leaderboard file made from these grades, this bank and these runs, with these settings?"""
+
+from __future__ import annotations
+
+import argparse
+
+from rubric_measures import api
+from rubric_measures.cli.inputs import add_grade_options, loaded_grades
+
+__all__ = ["HELP", "add_arguments", "run"]
+
+HELP = "check what a leaderboard file was made from"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument("board", metavar="BOARD.json", help="a leaderboard as written by `leaderboard -o json`")
+    parser.add_argument("graded", metavar="GRADED", help="as for `leaderboard`")
+    parser.add_argument("runs", metavar="RUN", nargs="*", help="as for `leaderboard`")
+    add_grade_options(parser)
+    # As the board has it, unless it is said.
+    parser.set_defaults(on_failed=None)
+    parser.epilog = """example:
+  rubric_measures leaderboard graded.jsonl.gz bm25.run --bank questions.jsonl -o json --output board.json
+  rubric_measures check board.json graded.jsonl.gz bm25.run --bank questions.jsonl
+
+Prints each input and setting that differs, and exits with 1 where one does."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    board = api.read_board(options.board)
+    if options.on_failed is None:
+        options.on_failed = board.on_failed
+    differences = board.differences(loaded_grades(options.graded, options), options.runs or None)
+    for line in differences or [f"the same: signature {board.signature}"]:
+        print(line)
+    return 1 if differences else 0

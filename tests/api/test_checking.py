@@ -1,0 +1,214 @@
+"""Signatures cover the content that was scored and every setting, and nothing else; `check` says what differs."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rubric_measures
+from rubric_measures.base.entities import Grade, RubricItem, TestBank
+from rubric_measures.base.signature import bank_hash
+from rubric_measures.cli import main
+from rubric_measures.corpora.collections import example_folder
+
+MEASURES = ["RubricCover(rel=4)@20", "nDCG@10"]
+BOARD = ["-m", *MEASURES]
+
+
+def lines_of(path: Path) -> list[Any]:
+    with gzip.open(path, "rt", encoding="utf-8") as stream:
+        return [json.loads(line) for line in stream]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The example's records of two queries, its bank of questions and two of its runs."""
+    source = example_folder()
+    records = lines_of(source / "graded.jsonl.gz")[:2]
+    for record in records:
+        for passage in record[1]:
+            passage["exam_grades"] = [one for one in passage["exam_grades"] if one["prompt_type"] == "question"]
+    (tmp_path / "graded.jsonl").write_text("".join(json.dumps(line) + "\n" for line in records), encoding="utf-8")
+    queries = {record[0] for record in records}
+    bank = (source / "questions.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = [line for line in bank if json.loads(line)["query_id"] in queries]
+    (tmp_path / "bank.jsonl").write_text("".join(kept), encoding="utf-8")
+    for name in ("bm25", "fusion"):
+        shutil.copy(source / "runs" / f"{name}.run", tmp_path / f"{name}.run")
+    return tmp_path
+
+
+def board_of(folder: Path, *runs: str, **load: Any) -> rubric_measures.Board:
+    grades = rubric_measures.load(folder / "graded.jsonl", bank=folder / "bank.jsonl", **load)
+    return rubric_measures.score(grades, [folder / run for run in runs or ("bm25.run", "fusion.run")], MEASURES)
+
+
+def signature(folder: Path, *runs: str, **load: Any) -> str:
+    return board_of(folder, *runs, **load).signature.short
+
+
+def rewrite(path: Path, change: Callable[[list[Any]], Any]) -> None:
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    changed = change(lines)
+    path.write_text("".join(json.dumps(line) + "\n" for line in changed or lines), encoding="utf-8")
+
+
+def test_orders_and_file_names_do_not_count(folder: Path) -> None:
+    before = signature(folder)
+    shuffled = random.Random(7)
+
+    def shuffle(lines: list[Any]) -> list[Any]:
+        for line in lines:
+            shuffled.shuffle(line[1] if isinstance(line, list) else line["items"])
+        return lines[::-1]
+
+    rewrite(folder / "graded.jsonl", shuffle)
+    rewrite(folder / "bank.jsonl", shuffle)
+    run = (folder / "bm25.run").read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "other.run").write_bytes(gzip.compress("".join(run[::-1]).encode()))
+    assert signature(folder, "fusion.run", "other.run") == before
+
+
+def invert(lines: list[Any]) -> None:
+    for _, passages in lines:
+        for passage in passages:
+            for entry in passage["exam_grades"]:
+                for rating in entry["self_ratings"]:
+                    rating["self_rating"] = 5 - rating["self_rating"]
+
+
+def test_inverted_grades_count(folder: Path) -> None:
+    before = signature(folder)
+    rewrite(folder / "graded.jsonl", invert)
+    assert signature(folder) != before
+
+
+def test_one_grade_counts(folder: Path) -> None:
+    before = signature(folder)
+
+    def change(lines: list[Any]) -> None:
+        rating = lines[0][1][0]["exam_grades"][0]["self_ratings"][0]
+        rating["self_rating"] = (rating["self_rating"] + 1) % 6
+
+    rewrite(folder / "graded.jsonl", change)
+    assert signature(folder) != before
+
+
+def test_runs_count_as_deep_as_measures_look(folder: Path) -> None:
+    grades = rubric_measures.load(folder / "graded.jsonl", bank=folder / "bank.jsonl")
+
+    def scored(ranking: dict[str, float]) -> str:
+        return rubric_measures.score(grades, {"one": {"q01": ranking}}, "RubricCover(rel=4)@2").signature.short
+
+    before = scored({"a": 3.0, "b": 2.0, "c": 1.0})
+    assert scored({"a": 9.0, "b": 2.0, "d": 1.0}) == before
+    assert scored({"a": 2.0, "b": 3.0, "c": 1.0}) != before
+
+
+@pytest.mark.parametrize("field, value", [("importance", "vital"), ("weight", 2.0)])
+def test_importance_and_weight_count(folder: Path, field: str, value: object) -> None:
+    before = signature(folder)
+    rewrite(folder / "bank.jsonl", lambda lines: lines[0]["items"][0].update({field: value}))
+    assert signature(folder) != before
+
+
+def test_the_hash_of_a_bank_has_its_weights() -> None:
+    light, heavy = (TestBank.from_items([RubricItem("q/a", "q", "A", weight=weight)]) for weight in (1.0, 2.0))
+    assert bank_hash(light) != bank_hash(heavy)
+
+
+def test_settings_count(folder: Path) -> None:
+    before = signature(folder)
+    assert signature(folder, on_failed="zero") != before
+    other = rubric_measures.score(
+        rubric_measures.load(folder / "graded.jsonl", bank=folder / "bank.jsonl"),
+        [folder / "bm25.run", folder / "fusion.run"],
+        ["RubricCover(rel=3)@20", "nDCG@10"],
+    )
+    assert other.signature.short != before
+
+
+def test_qrels_count(tmp_path: Path) -> None:
+    run = {"one": {"q": {"a": 2.0, "b": 1.0}}}
+    found = set()
+    for label in (1, 2):
+        (tmp_path / "qrels.txt").write_text(f"q 0 a {label}\nq 0 b 1\n", encoding="utf-8")
+        found.add(rubric_measures.score(tmp_path / "qrels.txt", run, "nDCG@10").signature.short)
+    assert len(found) == 2
+
+
+def check(folder: Path, capsys: pytest.CaptureFixture[str], *more: str) -> tuple[int, list[str]]:
+    capsys.readouterr()
+    status = main(["check", str(folder / "board.json"), str(folder / "graded.jsonl"), *more])
+    return status, capsys.readouterr().out.splitlines()
+
+
+def test_check_says_what_differs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bank = ["--bank", str(folder / "bank.jsonl")]
+    runs = [str(folder / "bm25.run"), str(folder / "fusion.run")]
+    board = [str(folder / "graded.jsonl"), *runs, *bank, *BOARD, "-o", "json", "--output", str(folder / "board.json")]
+    assert main(["leaderboard", *board, "--on-failed", "zero", "--places", "2"]) == 0
+    kept = json.loads((folder / "board.json").read_text(encoding="utf-8"))
+    assert check(folder, capsys, *runs, *bank) == (0, [f"the same: signature {kept['signature_hash']}"])
+    assert check(folder, capsys, *runs[::-1], *bank, "--on-failed", "zero")[0] == 0
+    assert check(folder, capsys, *runs, *bank, "--on-failed", "exclude") == (
+        1,
+        ["on_failed: zero in the file, exclude now"],
+    )
+    assert check(folder, capsys, runs[0], *bank) == (1, ["run fusion: in the file, not given now"])
+    run = Path(runs[0])
+    lines = run.read_text(encoding="utf-8").splitlines(keepends=True)
+    first = lines[0].split()
+    run.write_text("".join([" ".join([*first[:4], "-1", first[5]]) + "\n", *lines[1:]]), encoding="utf-8")
+    assert check(folder, capsys, *runs, *bank) == (1, ["run bm25: other rankings"])
+    run.write_text("".join(lines), encoding="utf-8")
+    rewrite(folder / "bank.jsonl", lambda lines: lines[1]["items"][0].update(weight=3.0))
+    status, said = check(folder, capsys, *runs, *bank)
+    assert (status, [line.partition(":")[0] for line in said]) == (1, ["bank", "query q02"])
+    assert said[1] == "query q02: other grades or items"
+
+
+def test_check_refuses_what_is_no_board(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for content in ("{}", "[]", "no", '{"format": "rubric_measures leaderboard 1", "measures": [], "runs": []}'):
+        (folder / "board.json").write_text(content, encoding="utf-8")
+        assert main(["check", str(folder / "board.json"), str(folder / "graded.jsonl")]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("compat, measures", [("workbench", ["RubricCover(rel=4)@20"]), (None, MEASURES)])
+def test_check_of_rankings_inside_records(
+    folder: Path, capsys: pytest.CaptureFixture[str], compat: str | None, measures: list[str]
+) -> None:
+    more = [] if compat is None else ["--compat", compat]
+    board = [str(folder / "graded.jsonl"), "-m", *measures, *more, "-o", "json", "--output", str(folder / "board.json")]
+    assert main(["leaderboard", *board]) == 0
+    assert check(folder, capsys)[0] == 0
+    rewrite(folder / "graded.jsonl", invert)
+    status, said = check(folder, capsys)
+    assert (status, said) == (1, ["query q01: other grades or items", "query q02: other grades or items"])
+
+
+@pytest.mark.parametrize("weight, expected", [(0.0, 0.0), (-1.0, 0.0), (1.0, None)])
+def test_failed_grades_leave_no_value_only_where_an_item_has_a_positive_weight(
+    weight: float, expected: float | None
+) -> None:
+    """Without a positive weight the score is 0 by definition, whatever failed; with one nobody knows it."""
+    bank = TestBank.from_items([RubricItem("q/a", "q", "A", weight=weight)])
+    grades = rubric_measures.build_grades([Grade("q", "d", None, "q/a", "failed")], bank)
+    board = rubric_measures.score(grades, {"one": {"q": {"d": 1.0}}}, "WeightedCover", overall=False)
+    assert board.values["one"]["WeightedCover"]["q"] == expected
+
+
+@pytest.mark.parametrize("importance, expected", [("okay", 0.0), ("vital", None)])
+def test_without_a_vital_nugget_the_score_is_0_whatever_failed(importance: Any, expected: float | None) -> None:
+    bank = TestBank.from_items([RubricItem("q/a", "q", "A", "nugget", importance=importance)])
+    grades = rubric_measures.build_grades([Grade("q", "d", None, "q/a", "failed")], bank)
+    board = rubric_measures.score(grades, {"one": {"q": {"d": 1.0}}}, "NuggetV", overall=False)
+    assert board.values["one"]["NuggetV"]["q"] == expected
