@@ -12,7 +12,6 @@ from rubric_measures.api._runs import Runs
 from rubric_measures.api._scoring import score
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import path_name, read_text
-from rubric_measures.base.json_models import parse_json
 from rubric_measures.base.signature import canonical_json
 from rubric_measures.grades.failed_grades import OnFailed
 
@@ -95,6 +94,8 @@ def read_board(path: str | os.PathLike[str]) -> KeptBoard:
     Raises:
         FormatError: it is no such file, or one without settings and digests.
     """
+    from rubric_measures.base.json_models import parse_json
+
     name = path_name(path)
     content = parse_json(read_text(name), path=name)
     if not isinstance(content, dict) or content.get("format") != "rubric_measures leaderboard 1":
