@@ -12,7 +12,7 @@ _LOG = logging.getLogger("rubric_measures")
 
 
 def note_lost_penalties(count: int, run_id: str = "") -> None:
-    """Says once how many penalties cost nothing because their grades failed (see `QueryScorer.lost_penalties`)."""
+    """Says once how many penalties cost nothing because their grades failed (see `Scored.lost_penalties`)."""
     if count:
         _LOG.warning(
             "%d items of negative weight have a failed grade and count as no penalty%s: scores may be too high",

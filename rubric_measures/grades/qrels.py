@@ -76,7 +76,7 @@ class QrelsSpool:
         unit: see `qrels_of`.
         label: see `qrels_of`.
         rel: see `qrels_of`.
-        on_failed: see `graded.Grades`.
+        on_failed: see `Grades`.
     """
 
     def __init__(

@@ -51,7 +51,7 @@ def evaluate_run(
         queries: the grades, each query once, in any order; consumed once. Queries that the run lacks score 0.
         run: the run, as a TREC file has it (spaces of ids percent-encoded); its queries without grades are left out.
         measures: this package's measures, or ir_measures' measures over subtopics.
-        on_failed: see `graded.Grades`.
+        on_failed: see `Grades`.
 
     Raises:
         MeasureError: a measure cannot be computed from these grades.

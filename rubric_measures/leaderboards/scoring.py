@@ -295,10 +295,10 @@ def score_records(
     """Scores runs against a stream of graded records, one query at a time: memory is that of one query and the values.
 
     Args:
-        queries: the stream of `selection.read_records`.
+        queries: the stream of `loading.read_records`.
         measures: as for `score_runs`.
         runs: the runs; None scores the rankings inside the records.
-        on_failed: see `graded.Grades`.
+        on_failed: see `Grades`.
         overall: as for `score_runs`.
         settings: as for `score_runs`.
 

@@ -221,3 +221,14 @@ def test_other_words_are_refused(way: str, capsys: pytest.CaptureFixture[str]) -
         main(["leaderboard", "graded.jsonl", f"--on-failed={way}"])
     assert stopped.value.code == 2
     assert "expected exclude, zero, error, or a grade of 1 or more" in capsys.readouterr().err
+
+
+def test_a_query_without_a_positive_weight_scores_zero_also_where_a_grade_failed() -> None:
+    plan = Plan([ir_measures.parse_measure("WeightedCover(rel=5)")])
+    # All that counts is a penalty: the score is 0 by definition, whether it is deserved or not.
+    penalty, _ = build_query("q", [("d1", "q/b", 1)], [RubricItem("q/a", "q", "", weight=-1.0)], [("d1", "q/a")])
+    assert plan.for_query(penalty)(["d1"]) == [0.0]
+    # The only criterion has no grade: nobody can know.
+    unknown, _ = build_query("q", [], [RubricItem("q/a", "q", "", weight=1.0)], [("d1", "q/a")])
+    assert plan.for_query(unknown)(["d1"]) == [None]
+    assert plan.for_query(unknown, "zero")(["d1"]) == [0.0]
