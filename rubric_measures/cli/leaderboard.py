@@ -115,7 +115,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         report = board_report(board, chosen_places(options))
     with atomic_writer(options.output) as stream:
-        stream.writelines(render(report, options.output_format))
+        # At once, so that nothing is printed where a name cannot be.
+        stream.write("".join(render(report, options.output_format)))
     board.log_notes()
     note_labels(parse_measures(measures))
     logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)
