@@ -36,8 +36,8 @@ def report(
     baseline: str | None = None,
     groups: bool = False,
     checks: LeaderboardChecks | None = None,
-    human: File | None = None,
-    human_form: Form | None = None,
+    assessor_scores: File | None = None,
+    assessor_form: Form | None = None,
     correction: Procedure = "holm",
     test: Test = "t",
     alpha: float = 0.05,
@@ -53,8 +53,8 @@ def report(
         baseline: test every run against this one.
         groups: mark runs that cannot be told apart.
         checks: see `check`.
-        human: a file of per-query scores by assessors' grades on some queries, for prediction-powered means.
-        human_form: its form, where that cannot be seen.
+        assessor_scores: a file of per-query scores by assessors' grades on some queries, for prediction-powered means.
+        assessor_form: its form, where that cannot be seen.
         correction: see `Board.compare`.
         test: see `Board.compare`.
         alpha: see `Board.compare`.
@@ -70,8 +70,8 @@ def report(
 
     if rounds < 1:
         raise InputError("the number of rounds is 1 or more", settings=("rounds",))
-    if human_form and human is None:
-        raise InputError("a form is given and no file of scores; name its file, too", settings=("human",))
+    if assessor_form and assessor_scores is None:
+        raise InputError("a form is given and no file of scores; name its file, too", settings=("assessor_scores",))
     if baseline and groups:
         raise InputError(
             "comparing is with one run, or of all pairs for groups; choose one", settings=("baseline", "groups")
@@ -87,7 +87,9 @@ def report(
         mean_intervals(board, level=level, rounds=rounds, seed=seed) if intervals else {},
         dict(compared),
         checks,
-        {} if human is None else powered_means(board, _human_scores(board, human, human_form), level=level),
+        {}
+        if assessor_scores is None
+        else powered_means(board, _assessor_table(board, assessor_scores, assessor_form), level=level),
         {"rounds": rounds, "seed": seed, "level": level},
     )
 
@@ -103,12 +105,12 @@ def refuse_sums(measures: Measures) -> None:
             raise InputError(f"{measure} is a sum over queries, and this is about means; leave it out")
 
 
-def _human_scores(board: Board, human: File, form: Form | None) -> LeaderboardTable:
+def _assessor_table(board: Board, assessor_scores: File, form: Form | None) -> LeaderboardTable:
     """Assessors' scores; the names of the leaderboard tell the columns of a file that does not."""
     from rubric_measures.formats.leaderboards import read_leaderboard
 
     queries = {query_id for row in board.values.values() for column in row.values() for query_id in column}
-    with file_path(human) as path:
+    with file_path(assessor_scores) as path:
         table = read_leaderboard(path, form=form, topics=queries, runs=board.values, measures=board.measures)
         if not table.query_ids:
             raise InputError(f"{path}: holds no per-topic scores; assessors and model are compared topic by topic")

@@ -34,7 +34,7 @@ Answers: TypeAlias = Union[File, "Answer", "Iterable[File | Answer]"]
 def tournament(
     games: Games = (),
     *,
-    human: Games = (),
+    assessor_games: Games = (),
     agents: Sequence[str] | None = None,
     prior: float = 0.1,
     rounds: int = 1000,
@@ -83,7 +83,7 @@ def tournament(
 
     Args:
         games: played games.
-        human: games judged by people; mixed in and marked.
+        assessor_games: games judged by assessors; mixed in and marked.
         agents: the agents that play; None takes all.
         prior: Bradley-Terry: games against a middling opponent.
         rounds: bootstrap samples.
@@ -156,18 +156,18 @@ def tournament(
         "prices": prices,
         "max_cost": max_cost,
     }
-    _check(model, games, human, playing)
+    _check(model, games, assessor_games, playing)
     played = [game for listed in _games(games).values() for game in listed]
-    by_people = _games(human, human=True)
+    by_assessors = _games(assessor_games, assessors=True)
     if model is None:
-        _check_people(by_people, played)
+        _check_agents(by_assessors, played)
     else:
         from rubric_measures.grading import GradingSettings
         from rubric_measures.runners.models import CallSettings
 
         found = _answers(answers)
         # Before anything is spent.
-        _check_people(by_people, played, (answer.run_id for answer in found))
+        _check_agents(by_assessors, played, (answer.run_id for answer in found))
         calls = CallSettings(
             model,
             model_option or {},
@@ -179,7 +179,7 @@ def tournament(
             max_cost,
         )
         others = [*_parts(answers), queries, documents, prices]
-        _keep_files(save, calls.cache, [*_parts(games), *_parts(human)], others)
+        _keep_files(save, calls.cache, [*_parts(games), *_parts(assessor_games)], others)
         match = _Match(
             found,
             agents,
@@ -193,14 +193,14 @@ def tournament(
             not one_order,
         )
         played += _play(calls, match, save, progress)
-    played += [game for listed in by_people.values() for game in listed]
+    played += [game for listed in by_assessors.values() for game in listed]
     return rate_games(played if agents is None else _among(played, agents), settings)
 
 
-def _check(model: str | None, games: object, human: object, playing: Mapping[str, object]) -> None:
+def _check(model: str | None, games: object, assessor_games: object, playing: Mapping[str, object]) -> None:
     """Refuses what is missing and what would be ignored in silence."""
     if model is None:
-        if not _is_given(games) and not _is_given(human):
+        if not _is_given(games) and not _is_given(assessor_games):
             text = "name the games, or answers, queries and a model to play them"
             raise InputError(text, settings=("answers", "queries", "model", "save"))
         ignored = [name for name, value in playing.items() if _is_given(value)]
@@ -231,32 +231,32 @@ def _parts(source: object) -> list[object]:
     return list(source) if isinstance(source, list | tuple) else [source]
 
 
-def _games(games: Games, human: bool = False) -> dict[str, list[Preference]]:
+def _games(games: Games, assessors: bool = False) -> dict[str, list[Preference]]:
     """Games by what they come from."""
     found: dict[str, list[Preference]] = {}
     for one in [games] if isinstance(games, Preference) or is_file(games) else games:
         if isinstance(one, Preference):
-            found.setdefault("games", []).append(_by_people(one, "anonymous") if human else one)
+            found.setdefault("games", []).append(_by_assessor(one, "anonymous") if assessors else one)
         else:
             with file_path(one) as path:
-                found.setdefault(path, []).extend(_read(path, human))
+                found.setdefault(path, []).extend(_read(path, assessors))
     return found
 
 
-def _by_people(game: Preference, name: str) -> Preference:
+def _by_assessor(game: Preference, name: str) -> Preference:
     from rubric_measures.formats.preferences import HUMAN
 
     return game if game.grader.startswith(HUMAN) else game._replace(grader=HUMAN + (game.grader or name))
 
 
-def _read(path: str, human: bool = False) -> list[Preference]:
+def _read(path: str, assessors: bool = False) -> list[Preference]:
     from rubric_measures.formats.preferences import HUMAN, read_preferences
     from rubric_measures.formats.ragelo import read_ragelo_games
 
     if _is_csv(path):
         games = read_ragelo_games(path)
-        return [game._replace(grader=f"{HUMAN}{path}") for game in games] if human else games
-    return read_preferences(path, human=human)
+        return [game._replace(grader=f"{HUMAN}{path}") for game in games] if assessors else games
+    return read_preferences(path, assessors=assessors)
 
 
 def _is_csv(path: str) -> bool:
@@ -299,12 +299,12 @@ def _references(
     )
 
 
-def _check_people(
-    by_people: Mapping[str, Sequence[Preference]], games: Sequence[Preference], agents: Iterable[str] = ()
+def _check_agents(
+    by_assessors: Mapping[str, Sequence[Preference]], games: Sequence[Preference], agents: Iterable[str] = ()
 ) -> None:
     """Refuses verdicts about agents that neither play nor answer: a slip of a name would be one more agent."""
     known = {*agents, *(agent for game in games for agent in (game.agent_a, game.agent_b))}
-    for path, listed in by_people.items() if known else ():
+    for path, listed in by_assessors.items() if known else ():
         for game in listed:
             for agent in (game.agent_a, game.agent_b):
                 if agent not in known:

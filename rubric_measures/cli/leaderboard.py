@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
-    keep_inputs_of(options, options.graded, options.bank, options.human, *options.runs)
+    keep_inputs_of(options, options.graded, options.bank, options.assessor_scores, *options.runs)
     measures = options.measures or api.DEFAULT_MEASURES
     if is_asked_for(options):
         if options.length or options.summary or options.per_facet:
@@ -102,8 +102,8 @@ def run(options: argparse.Namespace) -> int:
             baseline=options.baseline,
             groups=options.groups,
             checks=api.check(board, grades, runs, **units) if options.checks else None,
-            human=options.human,
-            human_form=options.human_form,
+            assessor_scores=options.assessor_scores,
+            assessor_form=options.assessor_form,
             correction=options.correction,
             test=options.test,
             alpha=options.alpha,

@@ -35,15 +35,15 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
         help="Judged@k, missing topics, ties, and whether a tie rule decides the winner",
     )
     group.add_argument(
-        "--human", metavar="SCORES",
-        help="per-topic scores by people's grades on some topics: prediction-powered means beside the naive ones",
+        "--assessor-scores", metavar="SCORES",
+        help="per-topic scores by assessors' grades on some topics: prediction-powered means beside the naive ones",
     )  # fmt: skip
-    group.add_argument("--human-form", choices=FORMS, help="the form of SCORES, where it cannot be seen")
+    group.add_argument("--assessor-form", choices=FORMS, help="the form of SCORES, where it cannot be seen")
     group.add_argument("--plot", metavar="FILE", help="draw the leaderboard with standard errors (png, svg, pdf)")
     add_test_options(parser)
 
 
 def is_asked_for(options: argparse.Namespace) -> bool:
     """Whether anything beside the bare leaderboard is wanted."""
-    asked = (options.intervals, options.baseline, options.groups, options.checks, options.human, options.human_form)
-    return any(asked)
+    asked = (options.intervals, options.baseline, options.groups, options.checks)
+    return any((*asked, options.assessor_scores, options.assessor_form))

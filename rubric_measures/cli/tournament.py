@@ -20,7 +20,7 @@ _EXAMPLE = """examples:
   rubric_measures tournament games.jsonl
   rubric_measures tournament --answers a.jsonl b.jsonl c.jsonl --queries queries.tsv --model openai:gpt-4o \\
       --save games.jsonl
-  rubric_measures tournament games.jsonl --human verdicts.jsonl --compat ragelo -o json > tournament.json
+  rubric_measures tournament games.jsonl --assessor-games verdicts.jsonl --compat ragelo -o json > tournament.json
 
 Games are JSON lines {query_id, agent_a, agent_b, verdict: a, b, tie or null} or RAGElo's CSV. A game without a verdict
 counts for nobody. With --model, games are played through the reply cache (SAVE.cache.sqlite unless --cache names one)
@@ -33,7 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLE
     add = parser.add_argument
     add("games", metavar="GAMES", nargs="*", help="played games (JSON lines or RAGElo's CSV)")
-    add("--human", metavar="FILE", action="append", default=[], help="games judged by people; mixed in and marked")
+    add("--assessor-games", metavar="FILE", action="append", default=[],
+        help="games judged by assessors; mixed in and marked")  # fmt: skip
     add("--agents", type=ids, metavar="ID,ID,…", help="the agents that play (default: all)")
     add("-o", "--output-format", default="text", choices=list(FORMS),
         help="for people (default), or a leaderboard; json has everything")  # fmt: skip
@@ -87,7 +88,14 @@ def run(options: argparse.Namespace) -> int:
     missing = [name for name in ("answers", "queries", "save") if options.model and not getattr(options, name)]
     if missing:
         raise InputError(f"playing games needs {', '.join(missing)}", settings=missing)
-    read = (*options.games, *options.human, *options.answers, options.queries, options.documents, options.prices)
+    read = (
+        *options.games,
+        *options.assessor_games,
+        *options.answers,
+        options.queries,
+        options.documents,
+        options.prices,
+    )
     keep_inputs(options.output, *read)
     keep_apart(output=options.output, save=options.save)
     keep_cache(options.cache or (f"{options.save}.cache.sqlite" if options.save else None), options.output)

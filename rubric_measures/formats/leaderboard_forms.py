@@ -121,7 +121,7 @@ def form_of_columns(rows: Sequence[Sequence[str]], name: str, known: Known = _NO
         return familiar[0]
     named = ", ".join(f"{form} ({' '.join(COLUMNS[form])})" for form in candidates)
     problem = f"could be any of {named}; name the form or the topics"
-    raise FormatError(problem, path=name, settings=("form", "official_form", "human_form", "source"))
+    raise FormatError(problem, path=name, settings=("form", "official_form", "assessor_form", "source"))
 
 
 def _most_familiar(forms: Sequence[Form], values: Sequence[set[str]], known: Known) -> list[Form]:

@@ -22,7 +22,7 @@ HUMAN = "human:"
 _VERDICTS = ("a", "b", "tie", None)
 
 
-def read_preferences(path: str | os.PathLike[str], *, human: bool = False) -> list[Preference]:
+def read_preferences(path: str | os.PathLike[str], *, assessors: bool = False) -> list[Preference]:
     """Reads games: JSON lines with `query_id`, `agent_a`, `agent_b`, `verdict` (`a`, `b`, `tie` or null).
 
     Further fields: `status` (`graded` unless the verdict is null, then `unparsed`), `answer`, `grader`, `note`. Others
@@ -30,7 +30,7 @@ def read_preferences(path: str | os.PathLike[str], *, human: bool = False) -> li
 
     Args:
         path: the file.
-        human: the verdicts are by people: graders are marked `human:`, if they are not yet.
+        assessors: the verdicts are by assessors: graders are marked `human:`, if they are not yet.
 
     Raises:
         InputError: the file cannot be opened.
@@ -47,7 +47,7 @@ def read_preferences(path: str | os.PathLike[str], *, human: bool = False) -> li
         for field in set(fields).difference(Preference._fields):
             unknown[field] = unknown.get(field, 0) + 1
         game = _game(fields, name, line)
-        if human and not game.grader.startswith(HUMAN):
+        if assessors and not game.grader.startswith(HUMAN):
             game = game._replace(grader=HUMAN + (game.grader or "anonymous"))
         games.append(game)
         lines.append(line)

@@ -31,7 +31,7 @@ class Games:
             (2 won, 1 tied, 0 lost).
         undecided: status -> games without a verdict; they count for nobody.
         lost: agent -> its games without a verdict.
-        by_people: decided games whose grader is a person (`human:…`).
+        by_assessors: decided games whose grader is an assessor (`human:…`).
     """
 
     agents: tuple[str, ...]
@@ -39,7 +39,7 @@ class Games:
     rows: NDArray[np.int64]
     undecided: Mapping[str, int]
     lost: Mapping[str, int]
-    by_people: int = 0
+    by_assessors: int = 0
 
     def __len__(self) -> int:
         """The number of decided games."""
@@ -114,8 +114,8 @@ def gather_games(preferences: Iterable[Preference], agents: Sequence[str] | None
         [(query_of[query], agent_of[a], agent_of[b], _POINTS[verdict]) for query, a, b, verdict, _ in played],
         dtype=np.int64,
     )
-    people = sum(row[4].startswith(HUMAN) for row in played)
-    return Games(names, query_ids, rows, dict(sorted(undecided.items())), dict(lost), people)
+    by_assessors = sum(row[4].startswith(HUMAN) for row in played)
+    return Games(names, query_ids, rows, dict(sorted(undecided.items())), dict(lost), by_assessors)
 
 
 def _check(game: Preference, known: set[str] | None, seen: set[tuple[str, str, str, str]]) -> None:

@@ -129,6 +129,6 @@ def _content(tournament: Tournament) -> dict[str, object]:
         "games": tournament.games,
         "queries": tournament.queries,
         "undecided": dict(tournament.undecided),
-        "by_people": tournament.by_people,
+        "by_people": tournament.by_assessors,
         "notes": list(tournament.notes),
     }

@@ -115,7 +115,7 @@ class Tournament:
         games: the number of decided games.
         queries: the number of queries with decided games.
         undecided: status -> games without a verdict.
-        by_people: decided games judged by people.
+        by_assessors: decided games judged by assessors.
         win_rates: agent -> query_id -> share of points in its games, a tie being half.
         signature: what produced the numbers.
     """
@@ -129,7 +129,7 @@ class Tournament:
     games: int
     queries: int
     undecided: Mapping[str, int]
-    by_people: int
+    by_assessors: int
     win_rates: Mapping[str, Mapping[str, float]]
     signature: Signature
 
@@ -243,7 +243,7 @@ def rate_games(
         len(games),
         len(games.query_ids),
         games.undecided,
-        games.by_people,
+        games.by_assessors,
         _win_rates(games),
         _signature(games, listed, settings),
     )
@@ -366,8 +366,8 @@ def _notes(
     if games.undecided:
         counts = ", ".join(f"{count} {status}" for status, count in games.undecided.items())
         notes.append(f"{sum(games.undecided.values())} games without a verdict count for nobody: {counts}")
-    if games.by_people:
-        notes.append(f"{games.by_people} of {len(games)} games were judged by people")
+    if games.by_assessors:
+        notes.append(f"{games.by_assessors} of {len(games)} games were judged by assessors")
     return notes
 
 

@@ -78,4 +78,4 @@ def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="unknown agent 'bm26'"):
         rubric_measures.tournament(GAMES, agents=["bm26", "dense"])
     with pytest.raises(UnknownNameError, match="unknown agent 'bm26'"):
-        rubric_measures.tournament(GAMES, human=[Preference("q1", "bm26", "dense", "a")])
+        rubric_measures.tournament(GAMES, assessor_games=[Preference("q1", "bm26", "dense", "a")])

@@ -483,7 +483,7 @@ def test_people_and_model_together(scored, tmp_path, capsys) -> None:
     human = tmp_path / "human.txt"
     # The model scores `good` 0.5 on all four topics; people 0.5 and 0.25 on two of them.
     human.write_text("good q0 cover 0.5\ngood q1 cover 0.25\ngood all cover 0.375\n")
-    arguments = ("leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "--human", human)
+    arguments = ("leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "--assessor-scores", human)
     content = checked("leaderboard", call(capsys, *arguments, "-o", "json")[1])
     one = content["prediction_powered"]["good"]["RubricCover(rel=4)@1"]
     # A model that always says the same has no power: the estimate is people's mean.
@@ -518,9 +518,9 @@ def test_people_and_model_together(scored, tmp_path, capsys) -> None:
         assert "1 human scores left out" in err and "(such as good on q9)" in err
     human.write_text("x t7 m 0.5\nx t8 m 0.25\n")
     status, _, err = call(capsys, *arguments)
-    assert (status, "--human-form" in err, len(err.splitlines())) == (2, True, 1)
-    assert "the same runs" in call(capsys, *arguments, "--human-form", "ir_measures")[2]
-    assert "name its file" in call(capsys, *arguments[:-2], "--human-form", "ir_measures")[2]
+    assert (status, "--assessor-form" in err, len(err.splitlines())) == (2, True, 1)
+    assert "the same runs" in call(capsys, *arguments, "--assessor-form", "ir_measures")[2]
+    assert "name its file" in call(capsys, *arguments[:-2], "--assessor-form", "ir_measures")[2]
     human.write_text("run_id\tcover\ngood\t0.5\n")
     assert "holds no per-topic scores" in call(capsys, *arguments)[2]
     human.write_text("good q0 cover 0.5\nbad q0 cover 0.5\ngood all cover 0.5\n")

@@ -14,15 +14,15 @@ from tests.example_records import grade_set, passage, write_lines
 
 CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 RUNS = ("a\tb\x1b[1m", "x|y", "100%_a&b")
-# Of --human: scores on two of the five queries; of --baseline: the first run.
+# Of --assessor-scores: scores on two of the five queries; of --baseline: the first run.
 REPORTS = (
     [],
     ["--intervals"],
     ["--baseline", RUNS[0]],
     ["--groups"],
     ["--checks"],
-    ["--human", "human.txt"],
-    ["--intervals", "--groups", "--checks", "--human", "human.txt"],
+    ["--assessor-scores", "human.txt"],
+    ["--intervals", "--groups", "--checks", "--assessor-scores", "human.txt"],
     ["--summary"],
     ["--length"],
     ["--summary", "--length"],
@@ -69,7 +69,7 @@ FEWER = ["leaderboard", "graded.jsonl", "-m", "RubricCover(rel=4)@1", "--rounds"
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("report", [*REPORTS, *REFUSED], ids=" ".join)
 def test_every_form_works_beside_every_report(form: str, report: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    board = FEWER if "--human" in report else BOARD
+    board = FEWER if "--assessor-scores" in report else BOARD
     status, out, err = call(capsys, *board, *report, "-o", form)
     if report in REFUSED:
         assert (status, out, len(err.splitlines())) == (2, "", 1)
@@ -94,7 +94,9 @@ def test_every_form_works_beside_every_report(form: str, report: list[str], caps
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("report", [["--checks"], ["--baseline", "x|y"], ["--human", "human.txt"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "report", [["--checks"], ["--baseline", "x|y"], ["--assessor-scores", "human.txt"]], ids=" ".join
+)
 def test_what_is_read_as_text_is_read_as_markdown_and_latex_too(
     report: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

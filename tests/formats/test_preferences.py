@@ -26,7 +26,7 @@ def test_what_is_written_is_read_again(name: str, tmp_path: Path) -> None:
 
 def test_verdicts_of_people_are_marked(tmp_path: Path) -> None:
     write_preferences(tmp_path / "g.jsonl", GAMES)
-    marked = [game.grader for game in read_preferences(tmp_path / "g.jsonl", human=True)]
+    marked = [game.grader for game in read_preferences(tmp_path / "g.jsonl", assessors=True)]
     assert marked == ["human:openai:judge", "human:anonymous", "human:openai:judge", "human:ada"]
 
 
