@@ -69,7 +69,7 @@ def make_files(folder: Path, queries: int = QUERIES) -> None:
 
 def _start(folder: Path) -> tuple[subprocess.Popen[str], str]:
     command = [sys.executable, "-m", "rubric_measures", "review", str(folder / "graded.jsonl")]
-    command += ["--bank", str(folder / "bank.jsonl"), "--port", "0", "--person", "ada"]
+    command += ["--bank", str(folder / "bank.jsonl"), "--port", "0", "--assessor", "ada"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     for line in process.stderr:
@@ -94,7 +94,7 @@ def _wait_until_idle(pid: int) -> None:
 
 
 class _Visitor:
-    """A person at the page, who may have a new server at the same records and state."""
+    """An assessor at the page, who may have a new server at the same records and state."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.rng = folder, random.Random(1)
@@ -174,7 +174,7 @@ def _screens(visitor: _Visitor) -> dict[str, tuple[Callable[[int], httpx.Respons
 
 
 def main() -> None:
-    """Prints the first, the median and the largest answer time of every screen; a person grades before each request."""
+    """Prints the first, median and largest answer time of every screen; an assessor grades before each request."""
     with tempfile.TemporaryDirectory() as name:
         make_files(Path(name))
         visitor = _Visitor(Path(name))

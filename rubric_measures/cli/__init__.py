@@ -28,8 +28,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "agreement": ("rubric_measures.cli.agreement", "agreement of label sources: confusion, kappa, alpha, cutoffs"),
     "compare": ("rubric_measures.cli.compare", "paired tests between runs, from per-topic scores"),
     "tournament": ("rubric_measures.cli.tournament", "pairwise games to ratings; a model may play them"),
-    "verify": ("rubric_measures.cli.verify", "reports for people who check grades and banks"),
-    "review": ("rubric_measures.cli.review", "a local page where people check grades and edit the bank"),
+    "verify": ("rubric_measures.cli.verify", "reports with which assessors check grades and banks"),
+    "review": ("rubric_measures.cli.review", "a local page where assessors check grades and edit the bank"),
     "convert": ("rubric_measures.cli.convert", "any format to any other; merges files"),
 }
 

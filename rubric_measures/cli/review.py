@@ -1,4 +1,4 @@
-"""`review`: a local page where people check grades and edit the test bank."""
+"""`review`: a local page where assessors check grades and edit the test bank."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HELP", "add_arguments", "run"]
 
-HELP = "a local page where people check grades and edit the bank"
+HELP = "a local page where assessors check grades and edit the bank"
 _LOG = logging.getLogger("rubric_measures")
 
 
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("graded", metavar="GRADED", help="graded records")
     add("--bank", metavar="BANK", required=True, help="the test bank")
     add("--state", metavar="FILE", help="the SQLite file of the review (default: GRADED.review.sqlite beside it)")
-    add("--person", metavar="NAME", default="", help="who works here (default: the page asks)")
+    add("--assessor", metavar="NAME", default="", help="who works here (default: the page asks)")
     add("--llm", help="review the grades of this model (default: the first one)")
     add("--prompt-class", help="review the grades of this prompt (default: the first one)")
     add(
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files.add_argument("--seed", type=int, default=0, help="of the random audit sample (default 0)")
     files.add_argument("--query", metavar="ID", default="", help="only this query")
     parser.epilog = """examples:
-  rubric_measures review graded.jsonl.gz --bank questions.jsonl --person ada
+  rubric_measures review graded.jsonl.gz --bank questions.jsonl --assessor ada
   rubric_measures review graded.jsonl.gz --bank questions.jsonl --export corrected/ --bank-format nuggets
   rubric_measures review graded.jsonl.gz --bank questions.jsonl --export-queue audit.html --order audit
   rubric_measures review graded.jsonl.gz --bank questions.jsonl --import review-grades.jsonl"""
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
             state=options.state,
             measures=options.measures,
             wanted=GradeFilter(options.llm, options.prompt_class, grade_set=options.grade_set),
-            person=options.person,
+            assessor=options.assessor,
             blind=not options.show_grades,
         )
         if not makes_files:

@@ -1,4 +1,4 @@
-"""`verify`: reports with which people check the grader and the test bank."""
+"""`verify`: reports with which assessors check the grader and the test bank."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HELP", "add_arguments", "run"]
 
-HELP = "reports for people who check grades and banks"
+HELP = "reports with which assessors check grades and banks"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

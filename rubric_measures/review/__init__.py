@@ -1,1 +1,1 @@
-"""The review page: people check grades and edit the test bank in a browser; nothing they do is lost."""
+"""The review page: assessors check grades and edit the test bank in a browser; nothing they do is lost."""

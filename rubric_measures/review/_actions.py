@@ -1,11 +1,11 @@
-"""What people did, in words for people, and what an undo took back and left."""
+"""What assessors did, in words, and what an undo took back and left."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rubric_measures.review._events import CellKey, Event, PersonGrade
+from rubric_measures.review._events import AssessorGrade, CellKey, Event
 from rubric_measures.review._stale_items import words_of
 from rubric_measures.review.session import Review
 
@@ -19,21 +19,21 @@ class TakenBack(NamedTuple):
     left: Sequence[tuple[str, str]]
 
 
-def is_done(said: PersonGrade | None) -> bool:
-    """Whether a person has given a grade, so that the grader's may be shown."""
+def is_done(said: AssessorGrade | None) -> bool:
+    """Whether an assessor has given a grade, so that the grader's may be shown."""
     return said is not None and (said.grade is not None or said.final is not None)
 
 
-def kind_of(review: Review, person: str, event: Event) -> str:
-    """What kind of action it was, for a person; that somebody decided tells that they differ from the grader."""
+def kind_of(review: Review, assessor: str, event: Event) -> str:
+    """What kind of action it was, for an assessor; that somebody decided tells that they differ from the grader."""
     if event.kind == "look":
         return "looked at the impact"
     if event.kind not in ("grade", "decide"):
         return event.kind.replace("_", " ")
     payload = event.payload
     cell = CellKey(payload["query_id"], payload["doc_id"], payload["item_id"])
-    mine = review.store.snapshot().grades.get(cell, {}).get(person)
-    return event.kind if not review.blind or event.person == person or is_done(mine) else "worked on a grade"
+    mine = review.store.snapshot().grades.get(cell, {}).get(assessor)
+    return event.kind if not review.blind or event.assessor == assessor or is_done(mine) else "worked on a grade"
 
 
 def about(review: Review, event: Event) -> str:
@@ -55,16 +55,16 @@ def about(review: Review, event: Event) -> str:
     return "; ".join(states[key].item.text for key in keys if key in states)
 
 
-def taken_back(review: Review, person: str, number: str) -> TakenBack | None:
-    """What the undo with this number did; None where it is no undo of the person's."""
+def taken_back(review: Review, assessor: str, number: str) -> TakenBack | None:
+    """What the undo with this number did; None where it is no undo of the assessor's."""
     if not number:
         return None
     by_id = {str(event.event_id): event for event in review.store.events()}
     undo = by_id.get(number)
-    if undo is None or undo.kind != "undo" or undo.person != person:
+    if undo is None or undo.kind != "undo" or undo.assessor != assessor:
         return None
     ids = [undo.payload["event"], *undo.payload.get("passed_over", ())]
     done, *left = [
-        (kind_of(review, person, event), about(review, event)) for event in (by_id[str(number)] for number in ids)
+        (kind_of(review, assessor, event), about(review, event)) for event in (by_id[str(number)] for number in ids)
     ]
     return TakenBack(done, left)

@@ -1,4 +1,4 @@
-"""How far people are, and how well they agree with the grader and with each other."""
+"""How far assessors are, and how well they agree with the grader and with each other."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import NamedTuple
 from rubric_measures.review._events import CellKey, Snapshot
 from rubric_measures.review.review_data import Material
 
-__all__ = ["AgreementRow", "PersonRow", "agreement_rows", "open_note", "progress_rows"]
+__all__ = ["AgreementRow", "AssessorRow", "agreement_rows", "open_note", "progress_rows"]
 
 
-class PersonRow(NamedTuple):
-    """What one person did.
+class AssessorRow(NamedTuple):
+    """What one assessor did.
 
     Attributes:
-        person: who.
+        assessor: who.
         graded: grades given.
         undecided: of these, those left undecided.
         open: grades that differ from the grader's and wait for a decision.
-        overridden: of these, those where the person's grade stands.
-        accepted: those where the person took the grader's.
-        earlier: grades of the person that are in the records, from earlier reviews.
+        overridden: of these, those where the assessor's grade stands.
+        accepted: those where the assessor took the grader's.
+        earlier: grades of the assessor that are in the records, from earlier reviews.
     """
 
-    person: str
+    assessor: str
     graded: int
     undecided: int
     open: int
@@ -38,8 +38,8 @@ class AgreementRow(NamedTuple):
     """Agreement of two sources on the grades that both gave blindly.
 
     Attributes:
-        first: a person.
-        second: another person, or the grader.
+        first: an assessor.
+        second: another assessor, or the grader.
         pairs: how many grades both gave.
         exact: share of equal ones, in [0, 1].
         kappa: Cohen's κ; None where chance explains all.
@@ -54,54 +54,54 @@ class AgreementRow(NamedTuple):
     weighted: float | None
 
 
-def progress_rows(snapshot: Snapshot, earlier: Mapping[str, Collection[CellKey]] | None = None) -> list[PersonRow]:
-    """One row a person, by name.
+def progress_rows(snapshot: Snapshot, earlier: Mapping[str, Collection[CellKey]] | None = None) -> list[AssessorRow]:
+    """One row an assessor, by name.
 
     Args:
-        snapshot: what people did.
-        earlier: person -> the grades that the records have of them.
+        snapshot: what assessors did.
+        earlier: assessor -> the grades that the records have of them.
     """
-    before = {person: len(cells) for person, cells in (earlier or {}).items()}
-    said = [(person, one) for people in snapshot.grades.values() for person, one in people.items()]
+    before = {assessor: len(cells) for assessor, cells in (earlier or {}).items()}
+    said = [(assessor, one) for assessors in snapshot.grades.values() for assessor, one in assessors.items()]
     rows = []
-    for person in sorted({person for person, _ in said} | before.keys()):
-        mine = [one for name, one in said if name == person]
+    for assessor in sorted({assessor for assessor, _ in said} | before.keys()):
+        mine = [one for name, one in said if name == assessor]
         undecided = sum(one.grade is None and one.final is None for one in mine)
         rows.append(
-            PersonRow(
-                person,
+            AssessorRow(
+                assessor,
                 len(mine),
                 undecided,
                 sum(one.final is None and one.grade is not None for one in mine),
                 sum(one.decision == "override" for one in mine),
                 sum(one.decision == "accept" for one in mine),
-                before.get(person, 0),
+                before.get(assessor, 0),
             )
         )
     return rows
 
 
 def open_note(snapshot: Snapshot) -> str:
-    """How many grades differ from the grader's and wait for a decision, by person; empty where none does."""
-    waiting = {row.person: row.open for row in progress_rows(snapshot) if row.open}
+    """How many grades differ from the grader's and wait for a decision, by assessor; empty where none does."""
+    waiting = {row.assessor: row.open for row in progress_rows(snapshot) if row.open}
     if not waiting:
         return ""
-    people = ", ".join(f"{person}: {count}" for person, count in waiting.items())
+    assessors = ", ".join(f"{assessor}: {count}" for assessor, count in waiting.items())
     return (
-        f"{sum(waiting.values())} grades wait for a decision ({people}): they differ from the grader's and are in no "
-        "export until the person accepts or overrides on the page"
+        f"{sum(waiting.values())} grades wait for a decision ({assessors}): they differ from the grader's and are in "
+        "no export until the assessor accepts or overrides on the page"
     )
 
 
 def agreement_rows(material: Material, snapshot: Snapshot) -> list[AgreementRow]:
-    """Person against grader, then person against person; only first, blind grades: later ones know of each other."""
+    """Assessors against the grader, then each other; only first, blind grades: later ones know of each other."""
     from rubric_measures.meta_evaluation.agreement import agreement
 
     first: dict[str, dict[CellKey, int]] = {}
-    for cell, people in snapshot.grades.items():
-        for person, one in people.items():
+    for cell, assessors in snapshot.grades.items():
+        for assessor, one in assessors.items():
             if one.blind and one.first is not None:
-                first.setdefault(person, {})[cell] = one.first
+                first.setdefault(assessor, {})[cell] = one.first
     grader: dict[CellKey, int] = {}
     for cell in snapshot.grades:
         grade = material.grade(cell).grade

@@ -38,7 +38,7 @@ def item_of(payload: Mapping[str, Any], kind: str = "question") -> RubricItem:
 
 
 def _next(state: ItemState, event: Event, what: str, item: RubricItem, **changes: Any) -> ItemState:
-    version = Version(event.event_id, event.person, event.time, what, item)
+    version = Version(event.event_id, event.assessor, event.time, what, item)
     return replace(state, item=item, history=(*state.history, version), **changes)
 
 
@@ -162,7 +162,7 @@ def _insert(snapshot: Snapshot, event: Event, items: Sequence[RubricItem], behin
         _refuse_twin(snapshot, item, "")
         if item.item_id in {state.item.item_id for state in made.values()}:
             raise InputError(f"two items have the same text: {item.text!r}")
-        version = Version(event.event_id, event.person, event.time, what, item)
+        version = Version(event.event_id, event.assessor, event.time, what, item)
         old = snapshot.items.get(item.item_id)
         # Grades of the words that the bank's file had are in the records, whatever became of the item since.
         regrade = _needs_grades((*(old.history if old else ()), version), item)

@@ -51,10 +51,10 @@ def post_bank(review: Review, asked: Asked) -> ScreenAnswer:
     kind = asked.get("edit")
     payload, expected = _edit_of(review, asked, kind)
     try:
-        review.store.edit(asked.person, kind, payload, expected)
+        review.store.edit(asked.assessor, kind, payload, expected)
     except ConflictError as error:
         states = review.store.snapshot().items
-        # What the person typed is shown with what the other one did, and can be sent again.
+        # What the assessor typed is shown with what the other one did, and can be sent again.
         conflict = {
             "theirs": [states[key] for key in error.keys if key in states],
             "live": [states[key] for key in expected if key in states and not states[key].retired],

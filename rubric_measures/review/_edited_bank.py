@@ -1,4 +1,4 @@
-"""The bank as people edited it, as entries of its file: with marks for what is to be graded anew, and what left."""
+"""The bank as assessors edited it, as entries of its file: with marks for what is to be graded anew, and what left."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def edited_entries(
     Args:
         original: the entries of the bank's file.
         bank: the bank that they make.
-        snapshot: what people did.
+        snapshot: what assessors did.
         stale: (query_id, item_id) of marked items of the file of which somebody's grades are older than their mark.
     """
     heads = {(entry.query_id, entry.facet_id): entry for entry in reversed(original)}
@@ -60,7 +60,7 @@ def _edited(item: BankItem, old: BankItem | None, state: ItemState, stale: Colle
     earlier = old.info if old is not None and isinstance(old.info, dict) else {}
     info = {name: said for name, said in earlier.items() if name != "same_as"}
     info |= {
-        "edited_by": last.person,
+        "edited_by": last.assessor,
         "edited_at": last.time,
         "edit": last.what,
         **_regrade_mark(state, earlier, stale),

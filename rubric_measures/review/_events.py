@@ -1,4 +1,4 @@
-"""What people did, as events, and what events add up to: grades of persons and versions of items."""
+"""What assessors did, as events, and what events add up to: grades of assessors and versions of items."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rubric_measures.grades.assessors import grade_of_people
 __all__ = [
     "EDITS",
     "PAGE",
+    "AssessorGrade",
     "CellKey",
     "Event",
     "ItemState",
-    "PersonGrade",
     "Snapshot",
     "Version",
 ]
@@ -35,20 +35,20 @@ class CellKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that a person did.
+    """One thing that an assessor did.
 
     Attributes:
         event_id: ascending; also the version of the items that the event touched.
-        person: who.
+        assessor: who.
         time: when, ISO 8601 in UTC.
-        kind: `grade`, `decide`, `undo`, `look` (at scores that tell something of grades that the person had still to
+        kind: `grade`, `decide`, `undo`, `look` (at scores that tell something of grades that the assessor had still to
             give), or an edit of the bank (`item_add`, `item_edit`, `item_retire`, `item_split`, `item_merge`).
         payload: what, by kind.
         uid: names the event wherever it goes; that of a saved page's grade is made of the page's.
     """
 
     event_id: int
-    person: str
+    assessor: str
     time: str
     kind: str
     payload: Mapping[str, Any]
@@ -56,15 +56,15 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class PersonGrade:
-    """What one person says about one cell.
+class AssessorGrade:
+    """What one assessor says about one cell.
 
     Attributes:
-        grade: the person's own grade, as changed last; None is undecided.
-        first: the first grade that the person gave; stays when it is changed. None while there was none.
+        grade: the assessor's own grade, as changed last; None is undecided.
+        first: the first grade that the assessor gave; stays when it is changed. None while there was none.
         blind: whether the first grade was given before the grader's grade was shown.
         final: the grade after the decision; None while undecided.
-        decision: `agree`, `accept` (the grader's grade), `override` (the person's), or empty while open.
+        decision: `agree`, `accept` (the grader's grade), `override` (the assessor's), or empty while open.
         reason: why the grader was overridden.
         event_id: the last event about it.
         time: of that event.
@@ -85,7 +85,7 @@ class Version(NamedTuple):
 
     Attributes:
         version: the id of the event that made it; 0 for that of the bank's file.
-        person: who made it.
+        assessor: who made it.
         time: when.
         what: by what.
         item: what it then was.
@@ -93,7 +93,7 @@ class Version(NamedTuple):
     """
 
     version: int
-    person: str
+    assessor: str
     time: str
     what: str
     item: RubricItem
@@ -126,7 +126,7 @@ class ItemState:
 
     @property
     def original(self) -> RubricItem | None:
-        """The item as the bank's file has it; None where people made it."""
+        """The item as the bank's file has it; None where assessors made it."""
         first = self.history[0]
         return first.item if first.version == 0 else None
 
@@ -146,15 +146,15 @@ class Snapshot:
     """What all events add up to.
 
     Attributes:
-        grades: cell -> person -> what the person says.
+        grades: cell -> assessor -> what the assessor says.
         items: key -> the item, in bank order; new items stand behind those that they come from.
         undone: ids of events that were taken back.
-        looked: (person, cell) of grades of which the person saw on the impact screen which way they went.
-        late: ids of grades that came in behind what their person did later on the same cell, and replace nothing.
+        looked: (assessor, cell) of grades of which the assessor saw on the impact screen which way they went.
+        late: ids of grades that came in behind what their assessor did later on the same cell, and replace nothing.
         last_id: the last event that is in the snapshot.
     """
 
-    grades: dict[CellKey, dict[str, PersonGrade]] = field(default_factory=dict)
+    grades: dict[CellKey, dict[str, AssessorGrade]] = field(default_factory=dict)
     items: dict[str, ItemState] = field(default_factory=dict)
     undone: frozenset[int] = frozenset()
     looked: frozenset[tuple[str, CellKey]] = frozenset()
@@ -175,14 +175,16 @@ class Snapshot:
         return {state.place: state for state in self.items.values() if not state.retired}
 
     def final(self, cell: CellKey, earlier: Mapping[str, int] | None = None) -> int | None:
-        """The grade of a cell by people, as `people.grade_of_people`; None where nobody gave a final one.
+        """The grade of a cell by assessors, as `assessors.grade_of_people`; None where nobody gave a final one.
 
         Args:
             cell: the cell.
-            earlier: person -> grade in the records; counts until the person has a final one in this review.
+            earlier: assessor -> grade in the records; counts until the assessor has a final one in this review.
         """
         said = dict(earlier or {})
-        said.update((person, one.final) for person, one in self.grades.get(cell, {}).items() if one.final is not None)
+        said.update(
+            (assessor, one.final) for assessor, one in self.grades.get(cell, {}).items() if one.final is not None
+        )
         return grade_of_people(said.values()) if said else None
 
     @property

@@ -45,7 +45,7 @@ class Impact:
     Attributes:
         measure: the measure.
         rows: the runs, best first as it would be after.
-        grades_changed: grades of which people say another thing than the grader, of items that count after.
+        grades_changed: grades of which assessors say another thing than the grader, of items that count after.
         changed_before: of these, those of which the records say so already: they count on both sides.
         items_before: items in the bank's file.
         items_after: items that the new leaderboard counts.
@@ -72,7 +72,7 @@ class Impact:
 
 @dataclass(frozen=True)
 class _Known:
-    """What a touched query scored, and what people's grades and items were then."""
+    """What a touched query scored, and what assessors' grades and items were then."""
 
     stamp: tuple[Mapping[tuple[str, str], int], Sequence[ItemState]]
     grades: QueryGrades
@@ -83,7 +83,7 @@ class _Known:
 
 
 class Scores:
-    """Scores of the records as they were read, and of what people made of them; only queries
+    """Scores of the records as they were read, and of what assessors made of them; only queries
     that changed since they were last asked for are scored again.
 
     Args:
@@ -100,9 +100,9 @@ class Scores:
         for query_id, items in material.bank.items.items():
             original.setdefault(query_id, QueryGrades(query_id, items, {}))
         self.before = self._score(original)
-        # What people said in earlier reviews: (doc_id, item_id) -> grade, and in how many they differ from the grader.
+        # What assessors said in earlier reviews: (doc_id, item_id) -> grade; in how many they differ from the grader.
         self._earlier = {
-            query_id: {place: grade_of_people(given.values()) for place, given in query.people.items()}
+            query_id: {place: grade_of_people(given.values()) for place, given in query.assessors.items()}
             for query_id, query in material.queries.items()
         }
         self._differ = {
@@ -180,7 +180,7 @@ class Scores:
         return merged, waiting, (changed, untouched + sum(one.changed_before for one in known_now.values()))
 
     def grades_after(self) -> dict[str, QueryGrades]:
-        """The queries that people touched, with their grades and items as they were when `after` was last asked."""
+        """The queries that assessors touched, with their grades and items as they were when `after` was last asked."""
         return {query_id: one.grades for query_id, one in self._known.items()}
 
     def _merged(self, name: str, run: str, known: Mapping[str, _Known]) -> dict[str, float | None]:
@@ -194,9 +194,9 @@ class Scores:
     def _query(
         self, query_id: str, finals: Mapping[tuple[str, str], int], live: Sequence[ItemState]
     ) -> tuple[QueryGrades, list[str], int, int]:
-        """The grades of one query with people's grades in the place of the grader's, over the bank as it is now.
+        """The grades of one query with assessors' grades in the place of the grader's, over the bank as it is now.
 
-        Beside them the items that wait, and how many grades people changed, and had changed in the records.
+        Beside them the items that wait, and how many grades assessors changed, and had changed in the records.
         """
         query = self.material.queries.get(query_id)
         rows: dict[tuple[str, str], int] = {}
@@ -208,7 +208,7 @@ class Scores:
                 else:
                     rows[doc_id, item_id] = row.grade
         before = dict(rows)
-        # A passage without a grade or failure of an item of the bank is one that the grader did not grade: people's
+        # A passage without a grade or failure of an item of the bank is one that the grader did not grade: assessors'
         # grades have no place there, and it is no judged passage.
         ids = {state.item.item_id for state in live}
         docs = {doc_id for doc_id, item_id in rows.keys() | failed if item_id in ids}
@@ -294,7 +294,7 @@ def _ranks(means: Mapping[str, float | None]) -> dict[str, int | None]:
 
 
 def changed_cells(material: Material, snapshot: Snapshot) -> list[tuple[CellKey, int | None, int]]:
-    """(cell, the grade before, people's) wherever they differ; before is that of people in the records, if any.
+    """(cell, the grade before, assessors') wherever they differ; before is that of assessors in the records, if any.
 
     Grades of items that left the bank, or wait, are not among them: they change nothing.
     """

@@ -27,7 +27,7 @@ MIN_RATING = 4
 
 
 class ItemImpact(NamedTuple):
-    """One item before and after the pending edits and people's grades.
+    """One item before and after the pending edits and assessors' grades.
 
     Attributes:
         query_id: the query.
@@ -35,7 +35,7 @@ class ItemImpact(NamedTuple):
         text_after: as it is now; empty where it left the bank.
         what: what was last done to it, or to its grades; empty where nothing was.
         before: its statistics with the grader's grades; None where it is new.
-        after: those with people's grades; None where it left, or has no grades yet.
+        after: those with assessors' grades; None where it left, or has no grades yet.
         redo: grades to make anew: one for each passage of the query that the grader graded; 0 where none is needed.
     """
 
@@ -178,7 +178,7 @@ class ItemScores:
         after = None
         if not state.retired:
             after = (self._after.get(query_id) or self._before[query_id]).counts.get(state.item.item_id)
-        what = "people's grades" if before != after else ""
+        what = "assessors' grades" if before != after else ""
         if state.version or state.regrade:
             what = state.history[-1].what if state.version else "changed in an earlier review"
         return ItemImpact(

@@ -1,4 +1,4 @@
-"""The screen that shows what people's grades and edits do to leaderboards and items, without telling grades to come."""
+"""The impact screen: what grades and edits do to leaderboards and items, without telling grades to come."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def impact(review: Review, asked: Asked) -> ScreenAnswer:
         raise InputError(f"the bank has no query {query_id!r}")
     number = max(asked.number("page", 1), 1)
     items = review.item_impact(snapshot, query_id, (number - 1) * _ITEMS, _ITEMS)
-    # Whoever has not graded a cell yet shall do it blind: that it is here tells that people differ from the grader.
-    seen = [one for one in changed if not review.blind or is_done(snapshot.grades[one[0]].get(asked.person))]
+    # Whoever has not graded a cell yet shall do it blind: that it is here tells that assessors differ from the grader.
+    seen = [one for one in changed if not review.blind or is_done(snapshot.grades[one[0]].get(asked.assessor))]
     return page(
         "impact.html",
         review,
@@ -54,20 +54,20 @@ def impact(review: Review, asked: Asked) -> ScreenAnswer:
 
 
 def _hidden(review: Review, asked: Asked) -> list[CellKey]:
-    """Changed grades that the person has still to give blindly, and has not yet chosen to see the effect of."""
+    """Changed grades that the assessor has still to give blindly, and has not yet chosen to see the effect of."""
     if not review.blind:
         return []
     snapshot = review.store.snapshot()
     changed = [cell for cell, _, _ in changed_cells(review.material, snapshot)]
-    open_ones = [cell for cell in changed if not is_done(snapshot.grades[cell].get(asked.person))]
-    return [cell for cell in open_ones if (asked.person, cell) not in snapshot.looked]
+    open_ones = [cell for cell in changed if not is_done(snapshot.grades[cell].get(asked.assessor))]
+    return [cell for cell in open_ones if (asked.assessor, cell) not in snapshot.looked]
 
 
 def post_impact(review: Review, asked: Asked) -> ScreenAnswer:
-    """Shows scores and counts all the same, and remembers that the person has seen them."""
+    """Shows scores and counts all the same, and remembers that the assessor has seen them."""
     cells = _hidden(review, asked)
     if cells:
-        review.store.look(asked.person, cells)
+        review.store.look(asked.assessor, cells)
     return ScreenAnswer(redirect="/impact?" + urlencode({"query": asked.get("query")}))
 
 

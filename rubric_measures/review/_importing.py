@@ -20,13 +20,13 @@ class PageGrade(NamedTuple):
 
     Attributes:
         uid: names the grade; the same in every file that holds it, also where the grade or the name was corrected.
-        person: who.
+        assessor: who.
         time: when, ISO 8601.
         payload: that of a `grade` event.
     """
 
     uid: str
-    person: str
+    assessor: str
     time: str
     payload: Mapping[str, Any]
 
@@ -36,8 +36,8 @@ class TakenIn(NamedTuple):
 
     Attributes:
         new: how many were added.
-        older: of these, those that replace nothing, because their person did something later on the same cell.
-        versions: of these, other versions of grades that were there: another grade, note, time or person.
+        older: of these, those that replace nothing, because their assessor did something later on the same cell.
+        versions: of these, other versions of grades that were there: another grade, note, time or assessor.
         renamed: of these, those that took a grade over from another name.
         both: of these, those whose grade also stays with the other name, because more was done under it.
         behind: grades that were there already, of which a later version counts.
@@ -63,9 +63,9 @@ def take_in(
     """Adds grades that were given elsewhere; those that are there already, content and all, are passed over.
 
     A uid that is there with other content is a later version: both stay as events, and the later one counts. Where it
-    has another person, the name was corrected: the grade of the other name is taken back. Where the name is corrected
-    back, the grade that was taken back by that comes again; one that its person took back does not. A grade is not
-    blind where its person was shown the grader's before.
+    has another assessor, the name was corrected: the grade of the other name is taken back. Where the name is corrected
+    back, the grade that was taken back by that comes again; one that its assessor took back does not. A grade is not
+    blind where its assessor was shown the grader's before.
 
     Args:
         rows: the grades, in the order of the file.
@@ -83,7 +83,7 @@ def take_in(
     found = TakenIn()
     for number, row in enumerate(rows):
         versions = known.setdefault(row.uid, [])
-        others = [event for event in versions if event.person != row.person and event.event_id not in undone]
+        others = [event for event in versions if event.assessor != row.assessor and event.event_id not in undone]
         free = [event for event in others if not _went_on(event, versions, events, undone)]
         mine = next((event for event in reversed(versions) if _content(event) == _content(row)), None)
         # Of two names that one file gives a grade, the later line's is the one that was taken in last.
@@ -94,14 +94,14 @@ def take_in(
             found = found.plus(taken_back=is_taken_back, behind=not is_taken_back and mine is not counts[-1])
             continue
         for event in free:
-            add(_rename(event, row.person))
+            add(_rename(event, row.assessor))
         undone |= {event.event_id for event in free}
         renamed |= {event.event_id for event in free}
         cell = _cell(row.payload)
         blind = all(one.get("blind", True) for one in (row.payload, *(event.payload for event in others)))
-        shown = seen.get((row.person, cell), set()) - ({event.event_id for event in versions} if is_back else set())
+        shown = seen.get((row.assessor, cell), set()) - ({event.event_id for event in versions} if is_back else set())
         payload = {**row.payload, "blind": blind and not shown, **({"version_of": row.uid} if versions else {})}
-        said = snapshot.grades.get(cell, {}).get(row.person)
+        said = snapshot.grades.get(cell, {}).get(row.assessor)
         found = found.plus(
             new=True,
             older=said is not None and is_earlier(row.time, said.time),
@@ -109,14 +109,14 @@ def take_in(
             renamed=bool(free),
             both=len(free) < len(others),
         )
-        versions.append(add(Event(0, row.person, row.time, "grade", payload, _uid(row, versions))))
+        versions.append(add(Event(0, row.assessor, row.time, "grade", payload, _uid(row, versions))))
     return found
 
 
-def _rename(event: Event, person: str) -> Event:
-    """What takes a grade back because it is another person's."""
-    payload = {"event": event.event_id, "passed_over": [], "attributed_to": person}
-    return Event(0, person, datetime.now(UTC).isoformat(timespec="seconds"), "undo", payload, uuid.uuid4().hex)
+def _rename(event: Event, assessor: str) -> Event:
+    """What takes a grade back because it is another assessor's."""
+    payload = {"event": event.event_id, "passed_over": [], "attributed_to": assessor}
+    return Event(0, assessor, datetime.now(UTC).isoformat(timespec="seconds"), "undo", payload, uuid.uuid4().hex)
 
 
 def _renamed(events: Iterable[Event]) -> set[int]:
@@ -137,16 +137,16 @@ def _cell(payload: Mapping[str, Any]) -> CellKey:
 
 
 def _content(one: Event | PageGrade) -> list[Any]:
-    """What a person says by a grade: all but what follows from the records."""
-    return [one.person, one.time, *_cell(one.payload), one.payload["grade"], one.payload.get("note", "")]
+    """What an assessor says by a grade: all but what follows from the records."""
+    return [one.assessor, one.time, *_cell(one.payload), one.payload["grade"], one.payload.get("note", "")]
 
 
 def _went_on(event: Event, versions: Sequence[Event], events: Sequence[Event], undone: set[int]) -> bool:
-    """Whether the person of a grade did more on its cell since, other than by versions of the same grade."""
+    """Whether the assessor of a grade did more on its cell since, other than by versions of the same grade."""
     own = {version.event_id for version in versions}
     return any(
         later.event_id > event.event_id
-        and later.person == event.person
+        and later.assessor == event.assessor
         and later.kind in ("grade", "decide")
         and later.event_id not in own | undone
         and _cell(later.payload) == _cell(event.payload)
@@ -162,5 +162,5 @@ def _seen(events: Iterable[Event]) -> dict[tuple[str, CellKey], set[int]]:
         if event.kind == "decide" or (
             event.kind == "grade" and (event.payload["grade"] is not None or not event.payload.get("blind", True))
         ):
-            found.setdefault((event.person, _cell(event.payload)), set()).add(event.event_id)
+            found.setdefault((event.assessor, _cell(event.payload)), set()).add(event.event_id)
     return found

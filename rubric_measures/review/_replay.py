@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from rubric_measures.base.entities import TestBank
 from rubric_measures.review._bank_edits import apply_edit
-from rubric_measures.review._events import EDITS, PAGE, CellKey, Event, ItemState, PersonGrade, Snapshot, Version
+from rubric_measures.review._events import EDITS, PAGE, AssessorGrade, CellKey, Event, ItemState, Snapshot, Version
 
 __all__ = ["extend", "fold", "is_earlier", "undone_of"]
 
@@ -21,7 +21,7 @@ def fold(events: Iterable[Event], bank: TestBank, waiting: Collection[tuple[str,
     """Adds up events, oldest first; those that were undone count as never done.
 
     Args:
-        events: what people did.
+        events: what assessors did.
         bank: the bank as its file has it.
         waiting: (query_id, item_id) of the items of the file that wait for grades anew since an earlier review.
 
@@ -76,7 +76,7 @@ def _apply(snapshot: Snapshot, event: Event) -> None:
     if event.kind in EDITS:
         apply_edit(snapshot, event)
     elif event.kind == "look":
-        snapshot.looked |= {(event.person, CellKey(*cell)) for cell in event.payload["cells"]}
+        snapshot.looked |= {(event.assessor, CellKey(*cell)) for cell in event.payload["cells"]}
     else:
         _grade(snapshot, event)
 
@@ -84,9 +84,9 @@ def _apply(snapshot: Snapshot, event: Event) -> None:
 def _grade(snapshot: Snapshot, event: Event) -> None:
     say = event.payload
     cell = CellKey(say["query_id"], say["doc_id"], say["item_id"])
-    before = snapshot.grades.get(cell, {}).get(event.person)
+    before = snapshot.grades.get(cell, {}).get(event.assessor)
     if say.get("source") == PAGE and before is not None and is_earlier(event.time, before.time):
-        # It came in late: what the person did since stands.
+        # It came in late: what the assessor did since stands.
         snapshot.late |= {event.event_id}
         return
     # A new one: other snapshots may hold the old one.
@@ -100,15 +100,15 @@ def _grade(snapshot: Snapshot, event: Event) -> None:
         if say.get("decision") == "override" and not agrees:
             final, decision = grade, "override"
         note = str(say.get("note", ""))
-        made = PersonGrade(grade, first, blind, final, decision, note, event.event_id, event.time)
+        made = AssessorGrade(grade, first, blind, final, decision, note, event.event_id, event.time)
     else:
         mine, first, blind = (before.grade, before.first, before.blind) if before else (None, None, False)
-        made = PersonGrade(mine, first, blind, grade, say["decision"], say["reason"], event.event_id, event.time)
-    of_cell[event.person] = made
+        made = AssessorGrade(mine, first, blind, grade, say["decision"], say["reason"], event.event_id, event.time)
+    of_cell[event.assessor] = made
 
 
 def _is_blind(snapshot: Snapshot, event: Event, cell: CellKey) -> bool:
-    return bool(event.payload.get("blind", True)) and (event.person, cell) not in snapshot.looked
+    return bool(event.payload.get("blind", True)) and (event.assessor, cell) not in snapshot.looked
 
 
 def is_earlier(time: str, other: str) -> bool:
@@ -118,7 +118,7 @@ def is_earlier(time: str, other: str) -> bool:
     return one < two
 
 
-def _first(before: PersonGrade | None, grade: int | None, blind: bool) -> tuple[int | None, bool]:
+def _first(before: AssessorGrade | None, grade: int | None, blind: bool) -> tuple[int | None, bool]:
     """The first grade and whether it was blind: a grade that is changed later was given knowing the grader's."""
     if before is None:
         return grade, blind

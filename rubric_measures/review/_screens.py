@@ -11,30 +11,30 @@ from rubric_measures.review._actions import about, is_done, kind_of
 from rubric_measures.review._agreement import agreement_rows, progress_rows
 from rubric_measures.review._bank_formats import bank_formats
 from rubric_measures.review._bank_screen import bank, post_bank
-from rubric_measures.review._events import CellKey, PersonGrade
+from rubric_measures.review._events import AssessorGrade, CellKey
 from rubric_measures.review._impact_screen import impact, post_impact
 from rubric_measures.review._marking import mark_words
 from rubric_measures.review._stale_items import words_of
 from rubric_measures.review.export import Exported, export_review, inside, static_page
 from rubric_measures.review.queues import ORDERS, Order, QueueEntry
-from rubric_measures.review.requests import Asked, ScreenAnswer, checked_person, local_path, page
+from rubric_measures.review.requests import Asked, ScreenAnswer, checked_assessor, local_path, page
 from rubric_measures.review.session import Queue, QueueChoice, Review
 
 __all__ = [
     "Asked",
     "ScreenAnswer",
+    "assessor",
     "bank",
     "check",
     "error_page",
     "export",
     "impact",
-    "person",
+    "post_assessor",
     "post_bank",
     "post_decide",
     "post_export",
     "post_grade",
     "post_impact",
-    "post_person",
     "post_undo",
     "progress",
     "queue",
@@ -76,13 +76,13 @@ def _check_url(choice: QueueChoice, cell: CellKey) -> str:
 
 
 def _next_open(review: Review, asked: Asked, queue: Queue, after: int) -> CellKey | None:
-    """The next grade that the person has not given, from the place `after` on and then from the start."""
+    """The next grade that the assessor has not given, from the place `after` on and then from the start."""
     grades = review.store.snapshot().grades
-    before = review.material.graded_by.get(asked.person, frozenset())
+    before = review.material.graded_by.get(asked.assessor, frozenset())
     entries = queue.entries
     for step in range(len(entries)):
         cell = entries[(after + step) % len(entries)].cell
-        if asked.person not in grades.get(cell, {}) and cell not in before:
+        if asked.assessor not in grades.get(cell, {}) and cell not in before:
             return cell
     return None
 
@@ -98,7 +98,7 @@ def queue(review: Review, asked: Asked) -> ScreenAnswer:
     choice = _choice(review, asked)
     snapshot = review.store.snapshot()
     found = review.queue(choice, snapshot)
-    before = review.material.graded_by.get(asked.person, frozenset())
+    before = review.material.graded_by.get(asked.assessor, frozenset())
     number = max(asked.number("page", 1), 1)
     shown = found.entries[(number - 1) * _PAGE : number * _PAGE]
     rows = []
@@ -111,8 +111,8 @@ def queue(review: Review, asked: Asked) -> ScreenAnswer:
                 "cell": entry.cell,
                 "item": words_of(snapshot, entry.cell, row.item_text),
                 "why": _why(review, choice, entry),
-                "state": _state(said.get(asked.person), entry.cell in before),
-                "people": len(said.keys() | review.material.earlier(entry.cell).keys()),
+                "state": _state(said.get(asked.assessor), entry.cell in before),
+                "assessors": len(said.keys() | review.material.earlier(entry.cell).keys()),
             }
         )
     first = _next_open(review, asked, found, 0)
@@ -123,7 +123,9 @@ def queue(review: Review, asked: Asked) -> ScreenAnswer:
         title="Queue",
         rows=rows,
         total=len(found.entries),
-        done=sum(map(found.has, before.union(cell for cell, said in snapshot.grades.items() if asked.person in said))),
+        done=sum(
+            map(found.has, before.union(cell for cell, said in snapshot.grades.items() if asked.assessor in said))
+        ),
         number=number,
         pages=max(1, -(-len(found.entries) // _PAGE)),
         choice=choice,
@@ -144,7 +146,7 @@ def _why(review: Review, choice: QueueChoice, entry: QueueEntry) -> str:
     return "graders disagree" if choice.order == "disagreement" and review.blind else entry.why
 
 
-def _state(said: PersonGrade | None, graded_before: bool) -> str:
+def _state(said: AssessorGrade | None, graded_before: bool) -> str:
     if said is None:
         return "graded before" if graded_before else "open"
     if said.final is not None:
@@ -157,14 +159,14 @@ def _cell(asked: Asked) -> CellKey:
 
 
 def check(review: Review, asked: Asked) -> ScreenAnswer:
-    """The screen that checks one grade; the grader's grade is not in the page before the person has given theirs."""
+    """The screen that checks one grade; the grader's grade is not in the page before the assessor has given theirs."""
     choice, cell = _choice(review, asked), _cell(asked)
     row = review.material.grade(cell)
     query = review.material.queries[cell.query_id]
     snapshot = review.store.snapshot()
     found = review.queue(choice, snapshot)
     place = found.place(cell)
-    said = snapshot.grades.get(cell, {}).get(asked.person)
+    said = snapshot.grades.get(cell, {}).get(asked.assessor)
     done = is_done(said)
     shown = done or not review.blind
     answer = row.answer if shown else query.extracted.get((cell.doc_id, cell.item_id), "")
@@ -177,7 +179,7 @@ def check(review: Review, asked: Asked) -> ScreenAnswer:
         entries = found.entries
         neighbours = [entries[at].cell if 0 <= at < len(entries) else None for at in (place - 1, place + 1)]
     others = query.others(cell.doc_id, cell.item_id) if shown else {}
-    people = snapshot.grades.get(cell, {}) if shown else {}
+    assessors = snapshot.grades.get(cell, {}) if shown else {}
     return page(
         "check.html",
         review,
@@ -194,7 +196,7 @@ def check(review: Review, asked: Asked) -> ScreenAnswer:
         gold=gold,
         said=said,
         others={name: grade for name, grade in others.items() if name != review.material.grader},
-        people={name: one for name, one in people.items() if name != asked.person},
+        assessors={name: one for name, one in assessors.items() if name != asked.assessor},
         place=place,
         total=len(found.entries),
         fields={**_choice_fields(choice), "q": cell.query_id, "d": cell.doc_id, "i": cell.item_id},
@@ -206,21 +208,21 @@ def check(review: Review, asked: Asked) -> ScreenAnswer:
 
 
 def post_grade(review: Review, asked: Asked) -> ScreenAnswer:
-    """Keeps a person's own grade; an undecided person goes on to the next one and has seen nothing."""
+    """Keeps an assessor's own grade; an undecided assessor goes on to the next one and has seen nothing."""
     choice, cell = _choice(review, asked), _cell(asked)
     row = review.material.grade(cell)
     text = asked.get("grade")
     if text not in {"u", *"012345"}:
         raise InputError(f"a grade is 0 to 5 or undecided, not {text!r}")
     grade = None if text == "u" else int(text)
-    seen = review.material.was_shown(asked.person, cell) or any(
+    seen = review.material.was_shown(asked.assessor, cell) or any(
         event.kind == "grade"
-        and event.person == asked.person
+        and event.assessor == asked.assessor
         and event.payload["grade"] is not None
         and _is_about(event.payload, cell)
         for event in review.store.events()
     )
-    review.store.grade(asked.person, cell, grade, row.grade, blind=review.blind and not seen)
+    review.store.grade(asked.assessor, cell, grade, row.grade, blind=review.blind and not seen)
     if grade is None:
         found = review.queue(choice, review.store.snapshot())
         following = _next_open(review, asked, found, _after(found, cell))
@@ -233,17 +235,17 @@ def _is_about(payload: object, cell: CellKey) -> bool:
 
 
 def post_decide(review: Review, asked: Asked) -> ScreenAnswer:
-    """Accepts the grader's grade or overrides it with the person's."""
+    """Accepts the grader's grade or overrides it with the assessor's."""
     choice, cell = _choice(review, asked), _cell(asked)
     row = review.material.grade(cell)
-    said = review.store.snapshot().grades.get(cell, {}).get(asked.person)
+    said = review.store.snapshot().grades.get(cell, {}).get(asked.assessor)
     decision = asked.get("decision")
     grade = row.grade if decision == "accept" else (said.grade if said else None)
     if grade is None:
         raise InputError("there is no grade to decide about; give your own grade first")
     if decision == "override" and grade == row.grade:
         raise InputError(f"there is nothing to override: you and the grader both say {grade}")
-    review.store.decide(asked.person, cell, decision, grade, asked.get("reason"))
+    review.store.decide(asked.assessor, cell, decision, grade, asked.get("reason"))
     found = review.queue(choice, review.store.snapshot())
     following = _next_open(review, asked, found, _after(found, cell))
     return ScreenAnswer(redirect=_check_url(choice, following or cell))
@@ -258,11 +260,11 @@ def progress(review: Review, asked: Asked) -> ScreenAnswer:
         review,
         asked,
         title="Progress",
-        people=progress_rows(snapshot, review.material.graded_by),
+        assessors=progress_rows(snapshot, review.material.graded_by),
         agreements=agreement_rows(review.material, snapshot),
         total=len(review.material.cells),
         events=events,
-        kinds={event.event_id: kind_of(review, asked.person, event) for event in events},
+        kinds={event.event_id: kind_of(review, asked.assessor, event) for event in events},
         about={event.event_id: about(review, event) for event in events},
         undone=snapshot.undone,
     )
@@ -328,19 +330,19 @@ def queue_file(review: Review, asked: Asked) -> ScreenAnswer:
     return ScreenAnswer(content, file_name="review-queue.html")
 
 
-def person(review: Review, asked: Asked) -> ScreenAnswer:
+def assessor(review: Review, asked: Asked) -> ScreenAnswer:
     """The form that asks who works here."""
-    return page("person.html", review, asked, title="Who are you?", then=local_path(asked.get("then", "/")))
+    return page("assessor.html", review, asked, title="Who are you?", then=local_path(asked.get("then", "/")))
 
 
-def post_person(review: Review, asked: Asked) -> ScreenAnswer:
+def post_assessor(review: Review, asked: Asked) -> ScreenAnswer:
     """Remembers who works here, in this browser."""
-    return ScreenAnswer(redirect=local_path(asked.get("then", "/")), person=checked_person(asked.get("person")))
+    return ScreenAnswer(redirect=local_path(asked.get("then", "/")), assessor=checked_assessor(asked.get("person")))
 
 
 def post_undo(review: Review, asked: Asked) -> ScreenAnswer:
-    """Takes back the person's last action, and shows what it was about."""
-    done = review.store.undo(asked.person)
+    """Takes back the assessor's last action, and shows what it was about."""
+    done = review.store.undo(asked.assessor)
     if done is None:
         return error_page(review, asked, "You have done nothing that could be taken back.", 400)
     payload, undone = done.event.payload, {"undone": str(done.undo.event_id)}

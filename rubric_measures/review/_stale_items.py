@@ -32,16 +32,16 @@ def left_items(snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
 
 
 def left_grades(snapshot: Snapshot, earlier: Mapping[str, Collection[CellKey]]) -> int:
-    """How many of the grades by people that an export holds are of such items.
+    """How many of the grades by assessors that an export holds are of such items.
 
     Args:
-        snapshot: what people did.
-        earlier: person -> the grades that the records have of them, from earlier reviews.
+        snapshot: what assessors did.
+        earlier: assessor -> the grades that the records have of them, from earlier reviews.
     """
     given = {
         (name, cell)
-        for cell, people in snapshot.grades.items()
-        for name, said in people.items()
+        for cell, assessors in snapshot.grades.items()
+        for name, said in assessors.items()
         if said.final is not None
     }
     given |= {(name, cell) for name, cells in earlier.items() for cell in cells}
@@ -89,7 +89,7 @@ def stale_items(
     grader's grades of it does not hold, and where there is none.
 
     Args:
-        groups: the records, without people's grades.
+        groups: the records, without assessors' grades.
         bank: the bank.
         is_reviewed: whether a grade set is the reviewed grader's.
     """

@@ -22,7 +22,7 @@ __all__ = ["make_app"]
 _LIMIT = 1 << 20
 # Seconds between an answer and what is computed after it.
 _PAUSE = 0.2
-_SESSION, _PASS, _PERSON = "review_session", "review_pass", "review_person"
+_SESSION, _PASS, _ASSESSOR = "review_session", "review_pass", "review_person"
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class _Visit:
     session: str
     is_new: bool
     shown_token: bool
-    person: str
+    assessor: str
 
 
 def make_app(review: Review, access: Access) -> Any:
@@ -57,7 +57,7 @@ def make_app(review: Review, access: Access) -> Any:
         "/impact": screens.impact,
         "/progress": screens.progress,
         "/export": screens.export,
-        "/person": screens.person,
+        "/person": screens.assessor,
         "/queue.html": screens.queue_file,
     }
     posts: dict[str, Callable[[Review, Asked], ScreenAnswer]] = {
@@ -67,7 +67,7 @@ def make_app(review: Review, access: Access) -> Any:
         "/bank": screens.post_bank,
         "/undo": screens.post_undo,
         "/export": screens.post_export,
-        "/person": screens.post_person,
+        "/person": screens.post_assessor,
     }
     routes = [routing.Route("/assets/{name}", _asset, methods=["GET"])]
     for path in sorted(gets.keys() | posts.keys()):
@@ -121,16 +121,16 @@ async def _asset(request: Any) -> Any:
     return _response(read_asset(name), kind=ASSETS[name])
 
 
-def _visit(request: Any, access: Access, default_person: str) -> _Visit | tuple[str, int]:
+def _visit(request: Any, access: Access, default_assessor: str) -> _Visit | tuple[str, int]:
     """Checks who asks; a text and a status where the answer is no."""
     cookies = cookies_of(request.headers.get("cookie", ""))
     shown = request.query_params.get("token", "")
     if not access.may_enter(shown, cookies.get(_PASS, "")):
         return "Open the address with the token that the server printed when it was started.", 403
     session = cookies.get(_SESSION, "")
-    person = unquote(cookies.get(_PERSON, "")) or default_person
+    assessor = unquote(cookies.get(_ASSESSOR, "")) or default_assessor
     return _Visit(
-        request.method, request.url.path, session or new_session(), not session, bool(access.token and shown), person
+        request.method, request.url.path, session or new_session(), not session, bool(access.token and shown), assessor
     )
 
 
@@ -156,7 +156,7 @@ def _endpoint(
         await in_thread(review.catch_up)
 
     async def answer(request: Any) -> Any:
-        visit = _visit(request, access, review.default_person)
+        visit = _visit(request, access, review.default_assessor)
         if isinstance(visit, tuple):
             return _refused(*visit)
         form: Mapping[str, Sequence[str]] = {}
@@ -171,7 +171,7 @@ def _endpoint(
             ):
                 return _refused("This form did not come from this page. Go back, load the page again, and retry.", 403)
         fields = {name: values[-1] for name, values in parse_qs(request.url.query, keep_blank_values=True).items()}
-        asked = Asked(visit.path, fields, form, visit.person, access.form_token(visit.session))
+        asked = Asked(visit.path, fields, form, visit.assessor, access.form_token(visit.session))
         handler = handlers[request.method]
         if handler is None:
             return _refused("Not allowed.", 405)
@@ -179,7 +179,7 @@ def _endpoint(
             # The token leaves the address, which the browser keeps in its history and shows on the screen.
             kept = [pair for pair in parse_qsl(request.url.query, keep_blank_values=True) if pair[0] != "token"]
             return _finish(ScreenAnswer(redirect=visit.path + ("?" + urlencode(kept) if kept else "")), visit, access)
-        if not visit.person and visit.path != "/person":
+        if not visit.assessor and visit.path != "/person":
             return _finish(ScreenAnswer(redirect="/person?" + urlencode({"then": _target(request)})), visit, access)
         response = _finish(await in_thread(_answered, handler, review, asked), visit, access)
         if request.method == "POST" and response.status_code == 303:
@@ -218,8 +218,8 @@ def _finish(answer: ScreenAnswer, visit: _Visit, access: Access) -> Any:
         response.set_cookie(_SESSION, visit.session, httponly=True, samesite="strict", path="/")
     if visit.shown_token:
         response.set_cookie(_PASS, access.pass_of(), httponly=True, samesite="strict", path="/")
-    if answer.person:
+    if answer.assessor:
         response.set_cookie(
-            _PERSON, quote(answer.person, safe=""), httponly=True, samesite="strict", path="/", max_age=31536000
+            _ASSESSOR, quote(answer.assessor, safe=""), httponly=True, samesite="strict", path="/", max_age=31536000
         )
     return response

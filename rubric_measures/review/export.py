@@ -32,7 +32,7 @@ from rubric_measures.review._edited_bank import edited_entries
 from rubric_measures.review._events import PAGE, CellKey, Event, Snapshot
 from rubric_measures.review._importing import PageGrade, TakenIn
 from rubric_measures.review._stale_items import left_grades, left_items, left_note, words_of
-from rubric_measures.review.requests import checked_person
+from rubric_measures.review.requests import checked_assessor
 from rubric_measures.review.review_data import Material
 from rubric_measures.review.store import ReviewStore
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from rubric_measures.review.session import Review
 
 __all__ = [
-    "HUMAN_PROMPT",
+    "ASSESSOR_PROMPT",
     "Exported",
     "audit_lines",
     "corrected_groups",
@@ -52,7 +52,7 @@ __all__ = [
     "write_queue",
 ]
 
-HUMAN_PROMPT = "HumanReview"
+ASSESSOR_PROMPT = "HumanReview"
 NAMES = ("graded.jsonl.gz", "bank.jsonl", "audit.jsonl")
 
 
@@ -97,7 +97,7 @@ def export_review(
     """Writes `graded.jsonl.gz`, `bank.jsonl` and `audit.jsonl` into a folder, which is made when it is not there.
 
     Args:
-        store: what people did.
+        store: what assessors did.
         material: what they reviewed.
         bank_path: the bank's file.
         folder: where the files go.
@@ -139,23 +139,23 @@ def export_review(
 
 
 def corrected_groups(material: Material, snapshot: Snapshot) -> Iterator[QueryPassages]:
-    """The records with people's final grades appended, one grade set a person and passage, by `human:NAME`.
+    """The records with assessors' final grades appended, one grade set an assessor and passage, by `human:NAME`.
 
     What was in the records stays as it was; a grade set that is there already, from an earlier export, is not repeated.
     """
     by_passage: dict[tuple[str, str], dict[str, dict[str, tuple[int, str]]]] = {}
-    for cell, people in snapshot.grades.items():
-        for person, said in people.items():
+    for cell, assessors in snapshot.grades.items():
+        for assessor, said in assessors.items():
             if said.final is not None:
                 of_passage = by_passage.setdefault((cell.query_id, cell.doc_id), {})
-                of_passage.setdefault(person, {})[cell.item_id] = said.final, said.reason
+                of_passage.setdefault(assessor, {})[cell.item_id] = said.final, said.reason
     states = _contents(material, snapshot)
     for group in material.groups:
         contents = states.get(group.query_id, {})
         passages = []
         for passage in group.passages:
             made = _renewed(passage, by_passage.get((group.query_id, passage.doc_id), {}), contents)
-            passages.append(_with_people(passage, made, material, group.query_id, contents) if made else passage)
+            passages.append(_with_assessors(passage, made, material, group.query_id, contents) if made else passage)
         yield QueryPassages(group.query_id, passages, group.line)
 
 
@@ -169,7 +169,7 @@ class _Content(NamedTuple):
 def _contents(material: Material, snapshot: Snapshot) -> dict[str, dict[str, _Content]]:
     """query_id -> item_id -> contents, of the items of the bank's file.
 
-    Of an item that is to be graded anew, people's grades are of the state before: as on the impact screen, they wait.
+    Of an item that is to be graded anew, assessors' grades are of the state before: as on the impact screen, they wait.
     """
     live = snapshot.live()
     found: dict[str, dict[str, _Content]] = {}
@@ -185,11 +185,11 @@ def _contents(material: Material, snapshot: Snapshot) -> dict[str, dict[str, _Co
 def _renewed(
     passage: GradedPassage, made: Mapping[str, Mapping[str, tuple[int, str]]], contents: Mapping[str, _Content]
 ) -> Mapping[str, Mapping[str, tuple[int, str]]]:
-    """People's grades, with those of earlier reviews of items that were corrected since and still mean the same."""
+    """Assessors' grades, with those of earlier reviews of items that were corrected since and still mean the same."""
     corrected = {item_id for item_id, one in contents.items() if one.now != one.before}
     if not corrected:
         return made
-    found = {person: dict(grades) for person, grades in made.items()}
+    found = {assessor: dict(grades) for assessor, grades in made.items()}
     for name in {entry.llm for entry in passage.exam_grades or () if entry.llm.startswith(HUMAN)}:
         for item_id, (grade, reason, content) in _said_by(name, passage.exam_grades or ()).items():
             if item_id in corrected and content == contents[item_id].before:
@@ -197,7 +197,7 @@ def _renewed(
     return found
 
 
-def _with_people(
+def _with_assessors(
     passage: GradedPassage,
     made: Mapping[str, Mapping[str, tuple[int, str]]],
     material: Material,
@@ -205,8 +205,8 @@ def _with_people(
     contents: Mapping[str, _Content],
 ) -> GradedPassage:
     entries = list(passage.exam_grades or ())
-    for person, grades in sorted(made.items()):
-        known = _said_by(f"{HUMAN}{person}", entries)
+    for assessor, grades in sorted(made.items()):
+        known = _said_by(f"{HUMAN}{assessor}", entries)
         kinds: dict[ItemKind, dict[str, tuple[int, str]]] = {}
         for item_id, value in grades.items():
             kinds.setdefault(material.items[query_id, item_id].kind, {})[item_id] = value
@@ -214,9 +214,9 @@ def _with_people(
             entry = ItemGradeSet.build(
                 {item_id: grade for item_id, (grade, _) in values.items()},
                 answers=[(item_id, reason) for item_id, (_, reason) in values.items()],
-                llm=f"{HUMAN}{person}",
+                llm=f"{HUMAN}{assessor}",
                 kind=kind,
-                prompt_info=PromptInfo(prompt_class=HUMAN_PROMPT, is_self_rated=True),
+                prompt_info=PromptInfo(prompt_class=ASSESSOR_PROMPT, is_self_rated=True),
             )
             given_to = {item_id: contents[item_id].now for item_id in values}
             if any(known.get(item_id) != (*value, given_to[item_id]) for item_id, value in values.items()):
@@ -224,11 +224,11 @@ def _with_people(
     return passage.model_copy(update={"exam_grades": entries})
 
 
-def _said_by(person: str, entries: Sequence[ItemGradeSet]) -> dict[str, tuple[int, str, str]]:
-    """item_id -> the last grade of a person in a passage, its reason, and what the item then said (if known)."""
+def _said_by(assessor: str, entries: Sequence[ItemGradeSet]) -> dict[str, tuple[int, str, str]]:
+    """item_id -> the last grade of an assessor in a passage, its reason, and what the item then said (if known)."""
     found: dict[str, tuple[int, str, str]] = {}
     for entry in entries:
-        if entry.llm == person:
+        if entry.llm == assessor:
             reasons, contents = dict(entry.answers), contents_of(entry)
             for item_id, grade in grade_of_items(entry).items():
                 found[item_id] = grade, reasons.get(item_id, ""), contents.get(item_id, "")
@@ -241,7 +241,7 @@ def audit_lines(events: Sequence[Event], snapshot: Snapshot) -> Iterator[str]:
         line = {
             "event": event.event_id,
             "time": event.time,
-            "person": event.person,
+            "person": event.assessor,
             "kind": event.kind,
             "uid": event.uid,
             "undone": event.event_id in snapshot.undone,
@@ -254,11 +254,11 @@ def import_grades(path: str | os.PathLike[str], store: ReviewStore, material: Ma
     """Takes in the grades that a static page saved; grades that are there already, content and all, are passed over.
 
     A line with the uid of a grade that is there and other content is a later version: both stay in the audit trail,
-    and the later one counts; with another person, the grade changes its name. How many there are is said.
+    and the later one counts; with another assessor, the grade changes its name. How many there are is said.
 
     A note with a grade that differs from the grader's is the reason of an override; without one the grade waits for a
-    decision, and how many do is said. A grade that is older than what its person did on the same cell since is kept as
-    an event and replaces nothing; how many there are is said.
+    decision. A grade that is older than what its assessor did on the same cell since is kept as an event and replaces
+    nothing. How many there are of each is said.
 
     Returns:
         (how many were new, how many lines the file has).
@@ -286,7 +286,7 @@ def import_grades(path: str | os.PathLike[str], store: ReviewStore, material: Ma
 def _taken_notes(taken: TakenIn) -> list[str]:
     """What is to say about grades that were taken in, a line each, with counts."""
     said = {
-        "grades are older than what the same person did there since: kept in the audit trail only": taken.older,
+        "grades are older than what the same assessor did there since: kept in the audit trail only": taken.older,
         "grades are other versions of grades that were there (same uid): the ones taken in now count": taken.versions,
         "of them correct the name: the grades count for the new name, no longer for the one before": taken.renamed,
         "of them correct a name under which more was done since: that stays, and both names count": taken.both,
@@ -312,21 +312,21 @@ def _row(name: str, line: int, data: bytes, material: Material) -> PageGrade:
     cell = CellKey(value["query_id"], value["doc_id"], value["item_id"])
     try:
         grader = material.grade(cell).grade
-        person = checked_person(value["person"])
+        assessor = checked_assessor(value["person"])
         datetime.fromisoformat(value["time"])
     except InputError as error:
         raise FormatError(str(error), path=name, line=line) from None
     except ValueError:
         raise FormatError("expected a time as in ISO 8601", path=name, line=line, field="time") from None
     # Who graded it in an earlier review was shown the grader's grade there.
-    blind = not material.was_shown(person, cell)
+    blind = not material.was_shown(assessor, cell)
     payload = {**cell._asdict(), "grade": grade, "grader_grade": grader, "blind": blind, "source": PAGE}
     if isinstance(value.get("note"), str) and value["note"].strip():
         # Half surrogate pairs can stand in JSON, but not in a file.
         payload["note"] = value["note"].strip().encode("utf-8", "replace").decode("utf-8")
         if None not in (grade, grader) and grade != grader:
             payload["decision"] = "override"
-    return PageGrade(f"page-{value['uid']}", person, value["time"], payload)
+    return PageGrade(f"page-{value['uid']}", assessor, value["time"], payload)
 
 
 def static_page(
@@ -338,7 +338,7 @@ def static_page(
 
     Args:
         material: what is reviewed.
-        snapshot: what people did.
+        snapshot: what assessors did.
         cells: the grades to check.
         title: of the page.
         by_influence: the queue is one by influence, which tells something about grades: the page says so.
@@ -387,7 +387,7 @@ def write_queue(
         query_id=query_id,
         seed=seed,
         size=size,
-        people=snapshot.grades,
+        assessors=snapshot.grades,
         left=review.left(snapshot),
     )[:size]
     if not entries:

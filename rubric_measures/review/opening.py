@@ -1,4 +1,4 @@
-"""Opening a review: records, bank and the state file of what people did, checked to belong together."""
+"""Opening a review: records, bank and the state file of what assessors did, checked to belong together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.signature import bank_hash
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.measures.parsing import note_labels, parse_measures, rubric_measures_of
-from rubric_measures.review.requests import checked_person
+from rubric_measures.review.requests import checked_assessor
 from rubric_measures.review.review_data import load_material
 from rubric_measures.review.session import Review
 from rubric_measures.review.store import ReviewStore
@@ -21,7 +21,7 @@ DEFAULT_MEASURES = ("RubricCover(rel=4)@20", "RubricQrels(measure='nDCG@10')")
 
 
 def state_path(graded: str, state: str | None = None) -> str:
-    """The file of what people did; beside the records, if it is not named."""
+    """The file of what assessors did; beside the records, if it is not named."""
     return state or f"{graded}.review.sqlite"
 
 
@@ -32,7 +32,7 @@ def open_review(
     state: str | None = None,
     measures: Sequence[str] | None = None,
     wanted: GradeFilter | None = None,
-    person: str = "",
+    assessor: str = "",
     blind: bool = True,
 ) -> Review:
     """Opens a review; its store is to be closed.
@@ -43,8 +43,8 @@ def open_review(
         state: see `state_path`.
         measures: of the impact screen; None takes `DEFAULT_MEASURES`.
         wanted: the grades that are reviewed; the first grader of the file if None.
-        person: who works here when the browser does not say.
-        blind: the grader's grade is hidden until the person has given theirs.
+        assessor: who works here when the browser does not say.
+        blind: the grader's grade is hidden until the assessor has given theirs.
 
     Raises:
         InputError: a file cannot be read, or the state belongs to other records or another bank.
@@ -54,7 +54,7 @@ def open_review(
     asked = parse_measures(measures or DEFAULT_MEASURES)
     material = load_material(graded, os.fspath(bank), wanted or GradeFilter())
     path = state_path(graded, state)
-    name = checked_person(person) if person else ""
+    name = checked_assessor(assessor) if assessor else ""
     store = ReviewStore(path, material.bank, waiting=material.waiting)
     try:
         store.belong_to(bank=bank_hash(material.bank), grader=material.grader)

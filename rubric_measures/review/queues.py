@@ -1,4 +1,4 @@
-"""In what order people check grades: disagreement, influence on the leaderboard, a random audit sample, a query."""
+"""In what order assessors check grades: disagreement, influence on the leaderboard, a random audit sample, a query."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rubric_measures.base.sorting import Gap
 from rubric_measures.grades.assessors import HUMAN
-from rubric_measures.review._events import CellKey, PersonGrade
+from rubric_measures.review._events import AssessorGrade, CellKey
 from rubric_measures.review.review_data import Material, QueryMaterial
 
 __all__ = [
@@ -26,7 +26,7 @@ __all__ = [
     "by_score",
     "make_queue",
     "spread_of",
-    "with_people",
+    "with_assessors",
     "without",
 ]
 
@@ -86,8 +86,8 @@ class CellQueue(Sequence[QueueEntry]):
 def by_disagreement(material: Material, query_id: str = "", left: Items = ()) -> CellQueue:
     """Grades on which graders differ, those that lie far apart first; those that agree are left out.
 
-    score = 2 where max − min ≥ `FAR`, else 1, over all graders that rate 0 to 5 and people's grades in the records.
-    Ties stand in file order. `with_people` takes what people say now into account.
+    score = 2 where max − min ≥ `FAR`, else 1, over all graders that rate 0 to 5 and assessors' grades in the records.
+    Ties stand in file order. `with_assessors` takes what assessors say now into account.
     """
     places = _range(material, query_id)
     spreads = material.spreads[places.start : places.stop]
@@ -110,32 +110,32 @@ def _range(material: Material, query_id: str) -> range:
     return material.ranges.get(query_id, range(0)) if query_id else range(len(material.cells))
 
 
-def _entry_of(material: Material, cell: CellKey, people: Mapping[str, PersonGrade]) -> QueueEntry:
+def _entry_of(material: Material, cell: CellKey, assessors: Mapping[str, AssessorGrade]) -> QueueEntry:
     said = material.queries[cell.query_id].others(cell.doc_id, cell.item_id)
     # Who graded it in an earlier review, too, has one grade: the later.
-    said |= {f"{HUMAN}{person}": one.final for person, one in people.items() if one.final is not None}
+    said |= {f"{HUMAN}{assessor}": one.final for assessor, one in assessors.items() if one.final is not None}
     grades = said.values()
     spread = max(grades) - min(grades) if grades else 0
     return QueueEntry(cell, (spread > 0) + (spread >= FAR), f"{len(grades)} grades differ by {spread}")
 
 
-def spread_of(material: Material, cell: CellKey, people: Mapping[str, PersonGrade]) -> QueueEntry | None:
-    """How far the grades of one cell lie apart, those of people too; None where they agree."""
-    entry = _entry_of(material, cell, people)
+def spread_of(material: Material, cell: CellKey, assessors: Mapping[str, AssessorGrade]) -> QueueEntry | None:
+    """How far the grades of one cell lie apart, those of assessors too; None where they agree."""
+    entry = _entry_of(material, cell, assessors)
     return entry if entry.score else None
 
 
-def with_people(
+def with_assessors(
     material: Material,
     queue: CellQueue,
-    people: Mapping[CellKey, Mapping[str, PersonGrade]],
+    assessors: Mapping[CellKey, Mapping[str, AssessorGrade]],
     query_id: str = "",
     left: Items = (),
 ) -> AmendedQueue:
-    """The queue of disagreement with people's grades among the graders'."""
+    """The queue of disagreement with assessors' grades among the graders'."""
     moved = {
         cell: spread_of(material, cell, said)
-        for cell, said in people.items()
+        for cell, said in assessors.items()
         if query_id in ("", cell.query_id) and (cell.query_id, cell.item_id) not in left
     }
     return AmendedQueue(queue, queue.place, moved, by_score(material))
@@ -233,13 +233,13 @@ def make_queue(
     query_id: str = "",
     seed: int = 0,
     size: int = 100,
-    people: Mapping[CellKey, Mapping[str, PersonGrade]] | None = None,
+    assessors: Mapping[CellKey, Mapping[str, AssessorGrade]] | None = None,
     left: Items = (),
 ) -> Sequence[QueueEntry]:
     """The queue of an order; `query_id` keeps only the grades of one query, and those of `left` items are not in it."""
     if order == "disagreement":
         graders = by_disagreement(material, query_id, left)
-        return with_people(material, graders, people, query_id, left) if people else graders
+        return with_assessors(material, graders, assessors, query_id, left) if assessors else graders
     if order == "influence":
         return without(by_influence(material, query_id=query_id), left)
     if order == "audit":

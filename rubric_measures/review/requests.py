@@ -12,7 +12,7 @@ from rubric_measures.review._actions import taken_back
 from rubric_measures.review._pages import render
 from rubric_measures.review.session import Review
 
-__all__ = ["Asked", "ScreenAnswer", "checked_person", "local_path", "page"]
+__all__ = ["Asked", "ScreenAnswer", "checked_assessor", "local_path", "page"]
 
 
 @dataclass(frozen=True)
@@ -23,14 +23,14 @@ class Asked:
         path: the path.
         query: the fields of the address.
         form: the fields of the form, each with all its values.
-        person: who asks.
+        assessor: who asks.
         form_token: what forms of the answer carry.
     """
 
     path: str
     query: Mapping[str, str]
     form: Mapping[str, Sequence[str]]
-    person: str
+    assessor: str
     form_token: str
 
     def get(self, name: str, default: str = "") -> str:
@@ -66,14 +66,14 @@ class ScreenAnswer:
         status: the HTTP status.
         redirect: where to go instead.
         file_name: set where the content is a download.
-        person: set where the browser shall remember who works there.
+        assessor: set where the browser shall remember who works there.
     """
 
     content: str = ""
     status: int = 200
     redirect: str = ""
     file_name: str = ""
-    person: str = ""
+    assessor: str = ""
 
 
 def page(template: str, review: Review, asked: Asked, *, status: int = 200, **values: Any) -> ScreenAnswer:
@@ -81,16 +81,16 @@ def page(template: str, review: Review, asked: Asked, *, status: int = 200, **va
     content = render(
         template,
         path=asked.path,
-        person_name=asked.person,
+        assessor_name=asked.assessor,
         form_token=asked.form_token,
         grader=review.material.grader,
-        taken_back=taken_back(review, asked.person, asked.get("undone")),
+        taken_back=taken_back(review, asked.assessor, asked.get("undone")),
         **values,
     )
     return ScreenAnswer(content, status)
 
 
-def checked_person(name: str) -> str:
+def checked_assessor(name: str) -> str:
     """A name that can stand in `human:NAME`: one line, at most 60 characters.
 
     Raises:

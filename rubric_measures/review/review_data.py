@@ -34,7 +34,7 @@ from rubric_measures.verification.analyses import CheckedGrade, CheckedPassage, 
 
 __all__ = ["Material", "QueryMaterial", "cell_digests", "grader_name", "load_material"]
 
-# A reply that is only a number would show the grade before the person has given theirs.
+# A reply that is only a number would show the grade before the assessor has given theirs.
 _BARE_GRADE = re.compile(r"\W*[0-5]\W*")
 
 
@@ -49,11 +49,11 @@ class QueryMaterial:
         ratings: doc_id -> grader -> item_id -> grade, of all graders that rate from 0 to 5, the main one too.
         extracted: (doc_id, item_id) -> answer, of prompts that only extract; never the reply that led to a grade in
             review, nor a bare number.
-        record: the compiled grades and the rankings, for leaderboards; people's grades that are in the records stand in
-            the main grader's place, as `--people override` has it.
-        people: (doc_id, item_id) -> person -> grade, of those grades by people.
-        graded_once: (doc_id, item_id) -> people whose grades in the records were given to other words or gold answers
-            of the item: they do not count, and their persons saw the grader's.
+        record: the compiled grades and the rankings, for leaderboards; assessors' grades in the records stand in the
+            main grader's place.
+        assessors: (doc_id, item_id) -> assessor -> grade, of those grades by assessors.
+        graded_once: (doc_id, item_id) -> assessors who graded other words or gold answers of the item, in the records:
+            these grades do not count, and their assessors saw the grader's.
     """
 
     query_id: str
@@ -62,11 +62,11 @@ class QueryMaterial:
     ratings: Mapping[str, Mapping[str, Mapping[str, int]]]
     extracted: Mapping[tuple[str, str], str]
     record: RecordQuery
-    people: Mapping[tuple[str, str], Mapping[str, int]]
+    assessors: Mapping[tuple[str, str], Mapping[str, int]]
     graded_once: Mapping[tuple[str, str], Collection[str]]
 
     def others(self, doc_id: str, item_id: str) -> dict[str, int]:
-        """grader -> grade of one passage and item, of those who rate from 0 to 5, and of people (`human:NAME`)."""
+        """grader -> grade of one passage and item, of those who rate from 0 to 5, and of assessors (`human:NAME`)."""
         graders = self.ratings.get(doc_id, {}).items()
         return {grader: grades[item_id] for grader, grades in graders if item_id in grades}
 
@@ -133,26 +133,26 @@ class Material:
 
     @cached_property
     def graded_by(self) -> dict[str, frozenset[CellKey]]:
-        """person -> the grades in `cells` that have one by the person in the records."""
+        """assessor -> the grades in `cells` that have one by the assessor in the records."""
         found: dict[str, set[CellKey]] = {}
         for query_id, query in self.queries.items():
-            for (doc_id, item_id), people in query.people.items():
+            for (doc_id, item_id), assessors in query.assessors.items():
                 if item_id in query.passages[doc_id].grades:
-                    for person in people:
-                        found.setdefault(person, set()).add(CellKey(query_id, doc_id, item_id))
-        return {person: frozenset(cells) for person, cells in found.items()}
+                    for assessor in assessors:
+                        found.setdefault(assessor, set()).add(CellKey(query_id, doc_id, item_id))
+        return {assessor: frozenset(cells) for assessor, cells in found.items()}
 
     def earlier(self, cell: CellKey) -> Mapping[str, int]:
-        """person -> the grade of a cell that the records have."""
+        """assessor -> the grade of a cell that the records have."""
         query = self.queries.get(cell.query_id)
-        return query.people.get((cell.doc_id, cell.item_id), {}) if query is not None else {}
+        return query.assessors.get((cell.doc_id, cell.item_id), {}) if query is not None else {}
 
-    def was_shown(self, person: str, cell: CellKey) -> bool:
-        """Whether a person graded a cell in an earlier review, and was shown the grader's grade there."""
+    def was_shown(self, assessor: str, cell: CellKey) -> bool:
+        """Whether an assessor graded a cell in an earlier review, and was shown the grader's grade there."""
         query = self.queries.get(cell.query_id)
         place = cell.doc_id, cell.item_id
         return query is not None and (
-            person in query.people.get(place, ()) or person in query.graded_once.get(place, ())
+            assessor in query.assessors.get(place, ()) or assessor in query.graded_once.get(place, ())
         )
 
     @cached_property
@@ -196,7 +196,7 @@ def load_material(
     """Reads records and bank.
 
     Args:
-        graded: graded records; grades by people in it are not reviewed, and count as `--people override` counts them.
+        graded: graded records; grades by assessors in it are not reviewed, and count in the grader's place.
         bank: the test bank.
         wanted: which grade set is reviewed; of several that pass, the one that comes first by model and prompt.
 
@@ -223,15 +223,15 @@ def load_material(
     for group, whole in zip(machine, groups, strict=True):
         query = checked[group.query_id]
         passages = {passage.doc_id: passage for passage in query.passages}
-        people, graded_once = _people(whole, passages, found.kind, the_bank)
+        assessors, graded_once = _assessors(whole, passages, found.kind, the_bank)
         queries[group.query_id] = QueryMaterial(
             group.query_id,
             query.text,
             passages,
-            _with_people(_ratings(group.passages, prompts), people),
+            _with_assessors(_ratings(group.passages, prompts), assessors),
             _extracted(group.passages, chosen, found),
             select_query(whole, overriding, the_bank),
-            people,
+            assessors,
             graded_once,
         )
     if overriding.people_count.found:
@@ -287,7 +287,7 @@ def _has_grades(groups: Iterable[QueryPassages], wanted: GradeFilter, name: str,
 
 
 def _by_machines(group: QueryPassages) -> QueryPassages:
-    """The group without grades by people: those are what a review makes, not what it looks at."""
+    """The group without grades by assessors: those are what a review makes, not what it looks at."""
 
     def kept(passage: GradedPassage) -> GradedPassage:
         entries = passage.exam_grades or []
@@ -299,10 +299,10 @@ def _by_machines(group: QueryPassages) -> QueryPassages:
     return QueryPassages(group.query_id, [kept(passage) for passage in group.passages], group.line)
 
 
-def _people(
+def _assessors(
     group: QueryPassages, passages: Mapping[str, CheckedPassage], kind: str, bank: TestBank
 ) -> tuple[dict[tuple[str, str], dict[str, int]], dict[tuple[str, str], set[str]]]:
-    """(doc_id, item_id) -> person -> grade: those that count in the place of the grader's; and whose are stale."""
+    """(doc_id, item_id) -> assessor -> grade: those that count in the place of the grader's; and whose are stale."""
     items = {item.item_id: item for item in bank.items.get(group.query_id, ())}
     found: dict[tuple[str, str], dict[str, int]] = {}
     once: dict[tuple[str, str], set[str]] = {}
@@ -310,23 +310,23 @@ def _people(
         # As in `GradeSetSelector`: nobody's grades count of a passage that the grader did not grade.
         if not passages[passage.doc_id].grades:
             continue
-        people = grades_by_people(passage, kind, items)
-        for name, grades in people.by_person.items():
+        assessors = grades_by_people(passage, kind, items)
+        for name, grades in assessors.by_person.items():
             for item_id, grade in grades.items():
                 found.setdefault((passage.doc_id, item_id), {})[name.removeprefix(HUMAN)] = grade
-        if people.stale:
+        if assessors.stale:
             for name, all_of_them in grades_by_people(passage, kind, None).by_person.items():
-                for item_id in all_of_them.keys() - people.by_person.get(name, {}).keys():
+                for item_id in all_of_them.keys() - assessors.by_person.get(name, {}).keys():
                     once.setdefault((passage.doc_id, item_id), set()).add(name.removeprefix(HUMAN))
     return found, once
 
 
-def _with_people(
-    ratings: dict[str, dict[str, dict[str, int]]], people: Mapping[tuple[str, str], Mapping[str, int]]
+def _with_assessors(
+    ratings: dict[str, dict[str, dict[str, int]]], assessors: Mapping[tuple[str, str], Mapping[str, int]]
 ) -> dict[str, dict[str, dict[str, int]]]:
-    for (doc_id, item_id), grades in people.items():
-        for person, grade in grades.items():
-            ratings.setdefault(doc_id, {}).setdefault(f"{HUMAN}{person}", {})[item_id] = grade
+    for (doc_id, item_id), grades in assessors.items():
+        for assessor, grade in grades.items():
+            ratings.setdefault(doc_id, {}).setdefault(f"{HUMAN}{assessor}", {})[item_id] = grade
     return ratings
 
 

@@ -58,7 +58,7 @@ def check_bind(address: str, allow_remote: bool, names: Iterable[str] = ()) -> f
         )
     given = {name.lower() for name in names}
     if address in ANY_ADDRESS and not given:
-        raise InputError(f"{address}: name the host by which people reach this machine", settings=("host_name",))
+        raise InputError(f"{address}: name the host by which others reach this machine", settings=("host_name",))
     return LOCAL_NAMES | {address.lower()} | given
 
 

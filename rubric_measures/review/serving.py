@@ -1,4 +1,4 @@
-"""The server of a review: where it listens, and the address that people open."""
+"""The server of a review: where it listens, and the address that assessors open."""
 
 from __future__ import annotations
 

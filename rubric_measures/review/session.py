@@ -13,7 +13,7 @@ from ir_measures.measures.base import Measure
 from rubric_measures.base.errors import RubricMeasuresError
 from rubric_measures.review._agreement import agreement_rows
 from rubric_measures.review._bank_formats import bank_formats
-from rubric_measures.review._events import CellKey, PersonGrade, Snapshot
+from rubric_measures.review._events import AssessorGrade, CellKey, Snapshot
 from rubric_measures.review._impact import Impact, Scores, impact_of
 from rubric_measures.review._impact_items import ItemImpacts, ItemScores
 from rubric_measures.review._pages import load_templates
@@ -56,15 +56,15 @@ class Queue:
         entries: the grades to check.
         place: the place of a grade; None where it is not in the queue.
         last_id: the last event that it knows of.
-        said: what people then had said.
-        moved: the grades whose entries people changed, with the present ones; None where they left the queue.
+        said: what assessors then had said.
+        moved: the grades whose entries assessors changed, with the present ones; None where they left the queue.
         base: the queue before anybody said anything; None where this is it.
     """
 
     entries: Sequence[QueueEntry]
     place: Callable[[CellKey], int | None]
     last_id: int
-    said: Mapping[CellKey, Mapping[str, PersonGrade]]
+    said: Mapping[CellKey, Mapping[str, AssessorGrade]]
     moved: Mapping[CellKey, QueueEntry | None]
     base: Queue | None
 
@@ -81,12 +81,12 @@ class Review:
 
     Attributes:
         material: what is reviewed.
-        store: what people did.
+        store: what assessors did.
         measures: the measures of the impact screen.
         bank_path: the bank's file.
         project: the folder that the page may write to.
-        default_person: who works here when the browser does not say.
-        blind: the grader's grade is hidden until the person has given theirs.
+        default_assessor: who works here when the browser does not say.
+        blind: the grader's grade is hidden until the assessor has given theirs.
     """
 
     material: Material
@@ -94,7 +94,7 @@ class Review:
     measures: Sequence[Measure]
     bank_path: str
     project: Path
-    default_person: str = ""
+    default_assessor: str = ""
     blind: bool = True
     # Two locks: nobody who wants a queue waits for a leaderboard.
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -119,12 +119,12 @@ class Review:
         load_templates()
 
     def queue(self, choice: QueueChoice, snapshot: Snapshot) -> Queue:
-        """The queue of a choice, without items that count no more; that of disagreement takes people into account."""
+        """The queue of a choice, without items that count no more; disagreement takes assessors into account."""
         with self._queue_lock:
             self.left(snapshot)
             made = self._queues.get(choice) or self._of_graders(choice)
             if choice.order == "disagreement" and made.last_id != snapshot.last_id:
-                made = self._with_people(choice, made, snapshot)
+                made = self._with_assessors(choice, made, snapshot)
             # The one asked for last stands last, and the one that nobody asked for the longest time goes.
             self._queues.pop(choice, None)
             self._queues[choice] = made
@@ -163,15 +163,15 @@ class Review:
         places = {entry.cell: place for place, entry in enumerate(entries)}
         return Queue(entries, places.get, 0, {}, {}, None)
 
-    def _with_people(self, choice: QueueChoice, known: Queue, snapshot: Snapshot) -> Queue:
-        """A queue as it was before, with the few grades that people moved since put where they now belong.
+    def _with_assessors(self, choice: QueueChoice, known: Queue, snapshot: Snapshot) -> Queue:
+        """A queue as it was before, with the few grades that assessors moved since put where they now belong.
 
         It is neither sorted again nor copied: with hundreds of thousands of grades, that takes longer than a screen
         may (a new list of that length also keeps the garbage collector busy).
         """
         base = known.base or known
         moved = dict(known.moved)
-        # What people said and took back has to be put back as well.
+        # What assessors said and took back has to be put back as well.
         for cell in known.said.keys() | snapshot.grades.keys():
             # What nobody touched since is the very same object in both.
             if known.said.get(cell) is snapshot.grades.get(cell) or choice.query_id not in ("", cell.query_id):
@@ -197,7 +197,7 @@ class Review:
         return Queue(entries, place, snapshot.last_id, snapshot.grades, moved, base)
 
     def impact(self, snapshot: Snapshot) -> list[Impact]:
-        """The leaderboards before and after what people did."""
+        """The leaderboards before and after what assessors did."""
         with self._lock:
             if self._scores is None:
                 self._scores = Scores(self.material, self.measures)
@@ -207,7 +207,7 @@ class Review:
             return self._impact[1]
 
     def catch_up(self) -> None:
-        """Does what the impact screen would have to do for what people did since; nothing where that is under way."""
+        """Computes the impact of what assessors did since; nothing where that is under way."""
         if self._lock.acquire(blocking=False):
             try:
                 self.item_impact(self.store.snapshot(), size=0)
@@ -218,7 +218,7 @@ class Review:
                 self._lock.release()
 
     def item_impact(self, snapshot: Snapshot, query_id: str = "", start: int = 0, size: int = 50) -> ItemImpacts:
-        """The items before and after what people did: those that changed, or all of one query."""
+        """The items before and after what assessors did: those that changed, or all of one query."""
         with self._lock:
             self.impact(snapshot)
             assert self._items is not None

@@ -214,21 +214,22 @@ class ReviewStore:
             (self._last_id(),),
         ).fetchall()
         self._events += [
-            Event(number, person, time, kind, json.loads(text), uid) for number, person, time, kind, text, uid in rows
+            Event(number, assessor, time, kind, json.loads(text), uid)
+            for number, assessor, time, kind, text, uid in rows
         ]
 
     def grade(
-        self, person: str, cell: CellKey, grade: int | None, grader_grade: int | None, blind: bool = True
+        self, assessor: str, cell: CellKey, grade: int | None, grader_grade: int | None, blind: bool = True
     ) -> Event:
-        """Keeps the grade that a person gives a cell, with the grader's at that time; None is undecided."""
+        """Keeps the grade that an assessor gives a cell, with the grader's at that time; None is undecided."""
         payload = {**cell._asdict(), "grade": _checked(grade), "grader_grade": grader_grade, "blind": blind}
-        return self._write(person, "grade", lambda _: payload)
+        return self._write(assessor, "grade", lambda _: payload)
 
-    def decide(self, person: str, cell: CellKey, decision: str, grade: int, reason: str) -> Event:
-        """Keeps what a person does after seeing the grader's grade.
+    def decide(self, assessor: str, cell: CellKey, decision: str, grade: int, reason: str) -> Event:
+        """Keeps what an assessor does after seeing the grader's grade.
 
         Args:
-            person: who.
+            assessor: who.
             cell: the grade in question.
             decision: `accept` the grader's grade, or `override` it.
             grade: the final grade.
@@ -245,22 +246,22 @@ class ReviewStore:
         payload = {**cell._asdict(), "decision": decision, "grade": _checked(grade), "reason": reason}
 
         def check(snapshot: Snapshot) -> Mapping[str, Any]:
-            said = snapshot.grades.get(cell, {}).get(person)
+            said = snapshot.grades.get(cell, {}).get(assessor)
             if said is None or said.grade is None:
                 raise InputError("give your own grade before you decide about the grader's")
             return payload
 
-        return self._write(person, "decide", check)
+        return self._write(assessor, "decide", check)
 
-    def look(self, person: str, cells: Sequence[CellKey]) -> Event:
-        """Keeps that a person saw which way others' grades went: what they say of these later is not blind."""
-        return self._write(person, "look", lambda _: {"cells": [list(cell) for cell in cells]})
+    def look(self, assessor: str, cells: Sequence[CellKey]) -> Event:
+        """Keeps that an assessor saw which way others' grades went: what they say of these later is not blind."""
+        return self._write(assessor, "look", lambda _: {"cells": [list(cell) for cell in cells]})
 
-    def edit(self, person: str, kind: str, payload: Mapping[str, Any], expected: Mapping[str, int]) -> Event:
+    def edit(self, assessor: str, kind: str, payload: Mapping[str, Any], expected: Mapping[str, int]) -> Event:
         """Keeps an edit of the bank, unless somebody changed one of the items after the editor saw it.
 
         Args:
-            person: who.
+            assessor: who.
             kind: `item_add`, `item_edit`, `item_retire`, `item_split` or `item_merge`.
             payload: what, by kind; see `bank_edits`.
             expected: key -> the version that the editor saw, of every item that the edit touches.
@@ -285,24 +286,24 @@ class ReviewStore:
             # So an undo knows what was built on.
             return {**payload, "made": [item.item_id for item in new_items(snapshot, kind, payload)]}
 
-        return self._write(person, kind, check)
+        return self._write(assessor, kind, check)
 
-    def undo(self, person: str) -> Undone | None:
-        """Takes back the newest thing that a person did and that others did not build on; None where there is none.
+    def undo(self, assessor: str) -> Undone | None:
+        """Takes back the newest thing that an assessor did and that others did not build on; None where there is none.
 
-        Newer actions on which others built stay, and are named: they are part of what those people made.
+        Newer actions on which others built stay, and are named: they are part of what those assessors made.
 
         Raises:
-            InputError: others built on all that the person did.
+            InputError: others built on all that the assessor did.
         """
         done: list[tuple[Event, list[Event]]] = []
 
         def check(snapshot: Snapshot) -> Mapping[str, Any] | None:
             passed: list[Event] = []
             problem = ""
-            for event, held_by in candidates(self._events, snapshot, person):
+            for event, held_by in candidates(self._events, snapshot, assessor):
                 payload = {"event": event.event_id, "passed_over": [one.event_id for one in passed]}
-                why = f"{held_by} changed the same item later" if held_by else self._problem(person, payload)
+                why = f"{held_by} changed the same item later" if held_by else self._problem(assessor, payload)
                 if not why:
                     done.append((event, passed))
                     return payload
@@ -312,12 +313,12 @@ class ReviewStore:
                 raise InputError(f"it cannot be taken back: {problem}")
             return None
 
-        undo = self._write(person, "undo", check)
+        undo = self._write(assessor, "undo", check)
         return Undone(done[0][0], undo, done[0][1]) if done else None
 
-    def _problem(self, person: str, payload: Mapping[str, Any]) -> str:
+    def _problem(self, assessor: str, payload: Mapping[str, Any]) -> str:
         """Why later changes do not add up without an action; empty where they do."""
-        event = Event(self._last_id() + 1, person, "", "undo", payload)
+        event = Event(self._last_id() + 1, assessor, "", "undo", payload)
         try:
             self._extended(self.snapshot(), [event], self._events)
         except InputError as error:
@@ -333,16 +334,16 @@ class ReviewStore:
     def _insert(self, event: Event) -> Event:
         cursor = self._connection.execute(
             "insert into events (uid, person, time, kind, payload) values (?, ?, ?, ?, ?)",
-            (event.uid, event.person, event.time, event.kind, json.dumps(event.payload)),
+            (event.uid, event.assessor, event.time, event.kind, json.dumps(event.payload)),
         )
         return replace(event, event_id=int(cursor.lastrowid or 0))
 
-    def _write(self, person: str, kind: str, check: Callable[[Snapshot], Mapping[str, Any] | None]) -> Event:
+    def _write(self, assessor: str, kind: str, check: Callable[[Snapshot], Mapping[str, Any] | None]) -> Event:
         """Checks and adds an event in one transaction: no other writer comes between the check and the event."""
         with self._mine(writes=True):
             payload = check(self.snapshot())
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            event = Event(self._last_id() + 1, person, now, kind, payload or {}, uuid.uuid4().hex)
+            event = Event(self._last_id() + 1, assessor, now, kind, payload or {}, uuid.uuid4().hex)
             if payload is None:
                 return event
             if kind in EDITS:

@@ -1,1 +1,1 @@
-"""Reports with which people check grades and banks."""
+"""Reports with which assessors check grades and banks."""

@@ -1,4 +1,4 @@
-"""The four analyses with which people check grades and banks: grades per item, the grid, uncovered passages, bad items.
+"""The four analyses of grades and banks: grades per item, the grid, uncovered passages, bad items.
 
 Source: Dietz, "A Workbench for Autograding Retrieve/Generate Systems" (SIGIR 2024), phase 3; Farzi and Dietz, EXAM++.
 """
@@ -38,7 +38,7 @@ class CheckedGrade(NamedTuple):
         grade: the grade; None where `status` is a failure.
         status: `graded`, or why there is no grade.
         answer: the answer that an extraction prompt found in the passage, else the raw reply of the grader.
-        judgment: what people said about the passage; None where nobody did.
+        judgment: what assessors said about the passage; None where nobody did.
         text: the passage.
     """
 
@@ -70,7 +70,7 @@ class CheckedPassage:
 
 @dataclass(frozen=True)
 class CheckedQuery:
-    """One query of graded records, as people look at it: the grid of passages × items.
+    """One query of graded records, as assessors look at it: the grid of passages × items.
 
     Attributes:
         query_id: the query.
@@ -91,7 +91,7 @@ class CheckedQuery:
 
 
 class UncoveredPassage(NamedTuple):
-    """A passage that people judged relevant and no item covers: something is missing in the bank."""
+    """A passage that assessors judged relevant and no item covers: something is missing in the bank."""
 
     query_id: str
     doc_id: str
@@ -101,7 +101,7 @@ class UncoveredPassage(NamedTuple):
 
 
 class BadItem(NamedTuple):
-    """An item that passages cover which people judged not relevant; often: it does not tell relevant from not.
+    """An item that passages cover which assessors judged not relevant; often: it does not tell relevant from not.
 
     Attributes:
         query_id: the query.
@@ -223,7 +223,7 @@ def uncovered_passages(query: CheckedQuery, min_judgment: int = 1, min_rating: i
 
 
 def bad_items(query: CheckedQuery, min_judgment: int = 1, min_rating: int = 4) -> list[BadItem]:
-    """Items by how many passages cover them that people judged below `min_judgment`; most first, none left out."""
+    """Items by how many passages cover them that assessors judged below `min_judgment`; most first, none left out."""
     counts = {item_id: [0, 0, 0] for item_id in query.items}
     for passage in query.passages:
         for item_id, row in passage.grades.items():

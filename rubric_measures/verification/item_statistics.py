@@ -60,9 +60,9 @@ class ItemStatistics(NamedTuple):
         graded: passages with a grade of the item.
         failed: passages where grading the item failed.
         covering: graded passages that cover it.
-        relevant: graded passages that people judged relevant.
+        relevant: graded passages that assessors judged relevant.
         relevant_covering: of these, those that cover it.
-        other: graded passages that people judged not relevant.
+        other: graded passages that assessors judged not relevant.
         other_covering: of these, those that cover it.
         by_judgment: correlation of covering the item with the judgment, over judged and graded passages.
         by_run: correlation of a run covering the item with the run's score over all other items.

@@ -1,4 +1,4 @@
-"""The reports with which people check grades and banks: those that are asked for, section by section."""
+"""The reports with which assessors check grades and banks: those that are asked for, section by section."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Section:
 
     Attributes:
         kind: which analysis it is of (`grading`, `grid`, `uncovered`, `bad-items`, …).
-        title: what a person reads above it.
+        title: what an assessor reads above it.
         columns: the names of the columns.
         rows: the cells; None is an undefined value.
         figure: a drawing of the rows as an SVG element, for HTML only: our own markup, whose texts are escaped.
@@ -82,7 +82,7 @@ def uncovered_section(query: CheckedQuery, min_judgment: int, min_rating: int) -
 
 
 def bad_item_section(query: CheckedQuery, min_judgment: int, min_rating: int) -> Section:
-    """Items covered by passages that people judged not relevant, most first."""
+    """Items covered by passages that assessors judged not relevant, most first."""
     rows = bad_items(query, min_judgment, min_rating)
     return Section(
         "bad-items",

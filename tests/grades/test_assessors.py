@@ -269,7 +269,7 @@ def test_a_second_review_counts_the_grades_of_the_first(path: Path, tmp_path: Pa
         assert entry.why == "4 grades differ by 5"
         after = spread_of(material, cells[2], store.snapshot().grades[cells[2]])
         assert after is not None and after.why == "4 grades differ by 5"
-        rows = {row.person: row for row in progress_rows(store.snapshot(), material.graded_by)}
+        rows = {row.assessor: row for row in progress_rows(store.snapshot(), material.graded_by)}
         assert {person: (row.graded, row.earlier) for person, row in rows.items()} == {
             "ada": (1, 3),
             "bob": (1, 2),
@@ -311,7 +311,7 @@ def test_pages_know_the_grades_of_earlier_reviews(path: Path, tmp_path: Path) ->
         assert "6 grades by model" in queue_of_ada and "you have seen 3 of them" in queue_of_ada
         assert queue_of_ada.count("graded before") == 3
         assert "you have seen 2 of them" in shown("queue", "bob")
-        assert "People changed 3 grades; of 3 the records say so already" in shown("impact", "ada")
+        assert "Assessors changed 3 grades; of 3 the records say so already" in shown("impact", "ada")
         assert "ada 0 of 6 0 0 0 0 3" in shown("progress", "ada")
         # Ada was shown the grader's grade of it then, so what she says now is not blind.
         fields = {name: [value] for name, value in {"q": "q1", "d": "d1", "i": "q1/a", "grade": "3"}.items()}

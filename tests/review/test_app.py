@@ -81,7 +81,7 @@ class Server:
             client.close()
 
 
-class Person:
+class Assessor:
     """One browser: keeps cookies and sends the forms that the pages have."""
 
     def __init__(self, server: Server, name: str = "") -> None:
@@ -121,7 +121,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 def test_every_screen_answers_and_shows_data_as_text(server: Server) -> None:
-    ada = Person(server, "ada <b>")
+    ada = Assessor(server, "ada <b>")
     for path in ("/", "/bank", "/impact", "/progress", "/export", "/person"):
         page = ada.get(path)
         assert "ada &lt;b&gt;" in page and "<b>" not in page.replace("<b>u</b>", ""), path
@@ -130,11 +130,11 @@ def test_every_screen_answers_and_shows_data_as_text(server: Server) -> None:
     assert "&lt;script&gt;" in page and 'dir="auto"' in page
 
 
-def test_the_graders_grade_is_hidden_until_the_person_has_given_theirs(server: Server) -> None:
-    ada = Person(server, "ada")
+def test_the_graders_grade_is_hidden_until_the_assessor_has_given_theirs(server: Server) -> None:
+    ada = Assessor(server, "ada")
     assert 'id="graders"' not in ada.get("/check", **CELL)
     assert ada.post("/grade", **CELL, grade="u").status_code == 303
-    # Nor does a form that the page does not have take the grader's grade for the person's.
+    # Nor does a form that the page does not have take the grader's grade for the assessor's.
     refused = ada.post("/decide", **CELL, decision="accept")
     assert refused.status_code == 400 and "give your own grade" in refused.text
     assert 'id="graders"' not in ada.get("/check", **CELL)
@@ -150,7 +150,7 @@ def test_the_graders_grade_is_hidden_until_the_person_has_given_theirs(server: S
 def test_grades_can_be_shown_at_once_and_are_not_blind_then(tmp_path: Path) -> None:
     running = Server(make_project(tmp_path), "--show-grades")
     try:
-        ada = Person(running, "ada")
+        ada = Assessor(running, "ada")
         page = ada.get("/check", **CELL)
         assert 'id="shown">Grade by <bdi>model ' in page and "</bdi>: <b>4</b>; by <bdi>other" in page
         assert "is shown after yours" not in page
@@ -174,15 +174,15 @@ def test_connections_send_small_packets_at_once() -> None:
         listener.close()
 
 
-def test_two_people_and_a_killed_server(server: Server, tmp_path: Path) -> None:
-    ada, bob = Person(server, "ada"), Person(server, "bob")
+def test_two_assessors_and_a_killed_server(server: Server, tmp_path: Path) -> None:
+    ada, bob = Assessor(server, "ada"), Assessor(server, "bob")
     ada.post("/grade", **CELL, grade="1")
     bob.post("/grade", **CELL, grade="4")
     assert "You and the grader agree on 4" in bob.get("/check", **CELL)
     ada.post("/decide", **CELL, decision="override", reason="wrong")
     server.kill()
     server.start()
-    cleo = Person(server, "cleo")
+    cleo = Assessor(server, "cleo")
     page = cleo.get("/progress")
     assert '<bdi>ada</bdi></th><td><bdi>bob</bdi></td><td class="number">1</td>' in page
     # 1 against 4 for ada, 4 against 4 for bob, 1 against 4 for both.
@@ -190,7 +190,7 @@ def test_two_people_and_a_killed_server(server: Server, tmp_path: Path) -> None:
 
 
 def test_the_second_editor_sees_the_first_ones_change(server: Server) -> None:
-    ada, bob = Person(server, "ada"), Person(server, "bob")
+    ada, bob = Assessor(server, "ada"), Assessor(server, "bob")
     seen = bob.version("q1/a")
     edit = {"edit": "item_edit", "query": "q1", "key": "q1/a", "gold_answers": ""}
     assert ada.post("/bank", **edit, version=seen, text="What is A really?").status_code == 303
@@ -229,7 +229,7 @@ def test_the_second_editor_sees_the_first_ones_change(server: Server) -> None:
 def test_what_the_second_editor_typed_is_there_to_be_sent_again(
     server: Server, edit: dict[str, object], typed: str, again: str
 ) -> None:
-    ada, bob = Person(server, "ada"), Person(server, "bob")
+    ada, bob = Assessor(server, "ada"), Assessor(server, "bob")
     ada.post("/bank", edit="item_edit", query="q1", key="q1/a", version="0", text="What is A?", importance="okay")
     answer = bob.post("/bank", query="q1", key="q1/a", version="0", **edit)
     conflict = re.search(r'<section role="alert".*?</section>', answer.text, re.DOTALL)
@@ -248,7 +248,7 @@ def test_what_the_second_editor_typed_is_there_to_be_sent_again(
 
 
 def test_edit_split_merge_retire_and_impact(server: Server, tmp_path: Path) -> None:
-    ada = Person(server, "ada")
+    ada = Assessor(server, "ada")
     ada.post("/bank", edit="item_split", query="q1", key="q1/c", version="0", texts="What is c1?\nWhat is c2?")
     ada.post("/bank", edit="item_retire", query="q1", key="q1/d", version="0")
     ada.post("/bank", edit="item_add", query="q1", text="What is new?", importance="vital", weight="2.5")
@@ -274,7 +274,7 @@ def test_edit_split_merge_retire_and_impact(server: Server, tmp_path: Path) -> N
 
 
 def test_an_override_moves_the_leaderboard_and_is_exported(server: Server, tmp_path: Path) -> None:
-    ada = Person(server, "ada")
+    ada = Assessor(server, "ada")
     ada.post("/grade", **CELL, grade="0")
     ada.post("/decide", **CELL, decision="override", reason="not said")
     page = ada.get("/impact")
@@ -297,7 +297,7 @@ def test_an_override_moves_the_leaderboard_and_is_exported(server: Server, tmp_p
 
 
 def test_wrong_host_missing_token_and_foreign_forms_are_refused(server: Server) -> None:
-    ada = Person(server, "ada")
+    ada = Assessor(server, "ada")
     assert ada.client.get("/", headers={"host": "evil.example"}).status_code == 421
     assert ada.client.get("/assets/review.css", headers={"host": "evil.example"}).status_code == 421
     # Nor does what no screen answers, and no answer carries the name that was asked for.
@@ -313,7 +313,7 @@ def test_wrong_host_missing_token_and_foreign_forms_are_refused(server: Server) 
     assert ada.client.post("/undo", data={"form_token": "0" * 64}).status_code == 403
     answer = ada.client.post("/undo", data={"form_token": ada.token()}, headers={"origin": "http://evil.example"})
     assert answer.status_code == 403
-    assert Person(server).client.post("/undo", data={"form_token": ada.token()}).status_code == 403
+    assert Assessor(server).client.post("/undo", data={"form_token": ada.token()}).status_code == 403
     assert ada.client.post("/grade", content=b"x" * ((1 << 20) + 1)).status_code == 413
     assert ada.client.get("/assets/..%2Fapp.py").status_code == 404
     assert "default-src 'none'" in ada.client.get("/").headers["content-security-policy"]
@@ -354,7 +354,7 @@ def test_a_state_file_that_another_program_keeps_locked_is_said(tmp_path: Path) 
 
 
 def test_wrong_addresses_are_one_line_not_a_traceback(server: Server) -> None:
-    ada = Person(server, "ada")
+    ada = Assessor(server, "ada")
     for path, status in [
         *(("/?order=fun", 400), ("/?query=q9", 400), ("/?page=x", 400), ("/bank?query=q9", 400)),
         *(("/check?q=q9&d=d1&i=q1/a", 404), ("/check?q=q1&d=d1&i=nothing", 404), ("/nowhere", 404)),
@@ -371,13 +371,13 @@ def test_other_machines_need_a_flag_and_a_token(tmp_path: Path) -> None:
     assert result.returncode == 2 and "--allow-remote" in result.stderr and "Traceback" not in result.stderr
     running = Server(tmp_path, "--bind", "127.0.0.1", "--token", "open sesame")
     try:
-        person = Person(running)
-        assert person.client.get("/").status_code == 403
-        assert person.client.get("/?token=wrong").status_code == 403
+        assessor = Assessor(running)
+        assert assessor.client.get("/").status_code == 403
+        assert assessor.client.get("/?token=wrong").status_code == 403
         # The token leaves the address at once: it would stay in the history and on the screen.
-        answer = person.client.get("/person", params={"then": "/bank", "token": "open sesame"})
+        answer = assessor.client.get("/person", params={"then": "/bank", "token": "open sesame"})
         assert (answer.status_code, answer.headers["location"]) == (303, "/person?then=%2Fbank")
-        assert person.client.get("/person").status_code == 200
+        assert assessor.client.get("/person").status_code == 200
         assert running.url.endswith("/?token=open%20sesame")
     finally:
         running.kill()
@@ -432,19 +432,19 @@ def test_a_server_on_the_machines_own_address(tmp_path: Path) -> None:
     make_project(tmp_path)
     running = Server(tmp_path, "--bind", own, "--allow-remote")
     try:
-        person = Person(running)
+        assessor = Assessor(running)
         assert running.url.startswith(f"http://{own}:")
-        assert person.client.get("/bank").status_code == 403
-        assert person.client.get(running.url, follow_redirects=True).status_code == 200
-        person.post("/person", person="ada")
-        assert "What is a?" in person.get("/bank")
-        assert person.client.get("/", headers={"host": "evil.example"}).status_code == 421
+        assert assessor.client.get("/bank").status_code == 403
+        assert assessor.client.get(running.url, follow_redirects=True).status_code == 200
+        assessor.post("/person", person="ada")
+        assert "What is a?" in assessor.get("/bank")
+        assert assessor.client.get("/", headers={"host": "evil.example"}).status_code == 421
     finally:
         running.kill()
 
 
 def test_a_queue_page_goes_out_and_its_grades_come_in(server: Server, tmp_path: Path) -> None:
-    ada = Person(server, "ada")
+    ada = Assessor(server, "ada")
     page = ada.get("/queue.html", order="query", query="q1")
     assert "<script>document" not in page and "self_rating" not in page and "&lt;script&gt;" in page
     line = {"uid": "1", "person": "zoe", "time": "2026-01-01T00:00:00+00:00", "query_id": "q1", "doc_id": "d1"}
@@ -460,7 +460,7 @@ def test_a_queue_page_goes_out_and_its_grades_come_in(server: Server, tmp_path: 
 
 
 def test_impact_hides_grades_from_those_who_have_not_graded(server: Server) -> None:
-    ada, bob = Person(server, "ada"), Person(server, "bob")
+    ada, bob = Assessor(server, "ada"), Assessor(server, "bob")
     ada.post("/grade", **CELL, grade="2")
     ada.post("/decide", **CELL, decision="override", reason="only half of it")
     assert '<td class="number">4</td><td class="number">2</td>' in ada.get("/impact")

@@ -82,21 +82,21 @@ def open_review(folder: Path, grades: list[tuple[Grades, Grades]], prompt: str =
     return Review(material, store, [RubricCover(rel=4) @ 20], str(folder / "bank.jsonl"), folder)
 
 
-def shown(review: Review, person: str, path: str, **fields: str) -> str:
-    """A screen as the person gets it, whole: markup, attributes, comments and all; without the times of actions."""
+def shown(review: Review, assessor: str, path: str, **fields: str) -> str:
+    """A screen as the assessor gets it, whole: markup, attributes, comments and all; without the times of actions."""
     screen: Any = getattr(screens, {"": "queue", "queue.html": "queue_file"}.get(path, path))
-    page = str(screen(review, Asked(f"/{path}", fields, {}, person, "token")).content)
+    page = str(screen(review, Asked(f"/{path}", fields, {}, assessor, "token")).content)
     return re.sub(r"<time>[^<]*</time>", "", page)
 
 
-def every_screen(review: Review, person: str) -> dict[str, str]:
-    pages = {path: shown(review, person, path) for path in ("bank", "progress", "export")}
+def every_screen(review: Review, assessor: str) -> dict[str, str]:
+    pages = {path: shown(review, assessor, path) for path in ("bank", "progress", "export")}
     for order in ("disagreement", "audit", "query"):
         for path in ("", "queue.html"):
-            pages[f"{path} {order}"] = shown(review, person, path, order=order)
+            pages[f"{path} {order}"] = shown(review, assessor, path, order=order)
         for cell in review.material.cells:
             place = dict(zip("qdi", cell, strict=True))
-            pages[f"check {order} {cell}"] = shown(review, person, "check", order=order, **place)
+            pages[f"check {order} {cell}"] = shown(review, assessor, "check", order=order, **place)
     return pages
 
 
@@ -127,7 +127,7 @@ def test_who_looks_at_the_impact_first_grades_no_longer_blindly(tmp_path: Path) 
     post = Asked("/impact", {}, {"query": ["q1"]}, "bob", "token")
     assert screens.post_impact(review, post).redirect == "/impact?query=q1"
     assert "that you have not given yet" not in shown(review, "bob", "impact")
-    # Scores and counts are there; which passage it is of which people say another thing, is not.
+    # Scores and counts are there; which passage it is of which assessors say another thing, is not.
     page = shown(review, "bob", "impact")
     assert "1 changed grade is hidden until you have given it" in page
     changed = page[page.index('id="changed-title"') :]
@@ -213,9 +213,9 @@ def test_pages_without_a_server_are_the_same_whatever_the_grades_are(tmp_path: P
 
 def test_who_was_shown_the_graders_grade_of_other_gold_answers_grades_no_longer_blindly(tmp_path: Path) -> None:
     review = open_review(tmp_path / "one", ONE)
-    for person, cell in (("ada", A), ("bob", B)):
-        review.store.grade(person, cell, 2, review.material.grade(cell).grade)
-        review.store.decide(person, cell, "override", 2, "only half of it")
+    for assessor, cell in (("ada", A), ("bob", B)):
+        review.store.grade(assessor, cell, 2, review.material.grade(cell).grade)
+        review.store.decide(assessor, cell, "override", 2, "only half of it")
     review.store.edit("ada", "item_edit", {"key": "q1/a", "gold_answers": ["x"]}, {"q1/a": 0})
     graded, bank, _ = export_review(review.store, review.material, review.bank_path, tmp_path / "out").paths
     wanted = GradeFilter("model", "QuestionSelfRatedUnanswerablePromptWithChoices")
@@ -225,10 +225,10 @@ def test_who_was_shown_the_graders_grade_of_other_gold_answers_grades_no_longer_
     # Ada's grade is stale and counts no longer, and she knows what the grader said then.
     assert (material.earlier(A), material.earlier(B)) == ({}, {"bob": 2})
     second = Review(material, store, [RubricCover(rel=4) @ 20], bank, tmp_path)
-    for person in ("ada", "bob"):
+    for assessor in ("ada", "bob"):
         for cell in (A, B):
             fields = {name: [value] for name, value in zip("qdi", cell, strict=True)}
-            screens.post_grade(second, Asked("/grade", {}, {**fields, "grade": ["3"]}, person, "token"))
+            screens.post_grade(second, Asked("/grade", {}, {**fields, "grade": ["3"]}, assessor, "token"))
     said = store.snapshot().grades
     assert {(name, cell): one.blind for cell in (A, B) for name, one in said[cell].items()} == {
         ("ada", A): False,

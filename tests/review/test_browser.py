@@ -1,4 +1,4 @@
-"""The review page in a real browser (headless Chromium) with a real server process: keyboard, markup, two people."""
+"""The review page in a real browser (headless Chromium) with a real server process: keyboard, markup, two assessors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.browser import Browser, check_page, needs_browser
-from tests.review.test_app import CELL, EVIL, Person, Server, make_project
+from tests.review.test_app import CELL, EVIL, Assessor, Server, make_project
 
 pytestmark = needs_browser
 
@@ -30,7 +30,18 @@ CHECK = "check?order=query&query=q1&q=q1&d=d1&i=q1%2Fa"
 
 
 OPEN = "check?order=query&query=q1&q=q1&d=d1&i=q1%2Fb"
-SCREENS = ("", CHECK, OPEN, "bank?query=q1", "impact", "impact?query=q1", "progress", "export", "person", "?order=none")
+SCREENS = (
+    "",
+    CHECK,
+    OPEN,
+    "bank?query=q1",
+    "impact",
+    "impact?query=q1",
+    "progress",
+    "export",
+    "assessor",
+    "?order=none",
+)
 
 
 @pytest.fixture
@@ -42,15 +53,15 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 @pytest.fixture
-def people(tmp_path: Path, server: Server) -> Iterator[tuple[Browser, Browser]]:
+def assessors(tmp_path: Path, server: Server) -> Iterator[tuple[Browser, Browser]]:
     ada, bob = (Browser(tmp_path / name, server.url, name) for name in ("ada", "bob"))
     yield ada, bob
     ada.driver.quit()
     bob.driver.quit()
 
 
-def test_a_person_reviews_with_the_keyboard_alone(people: tuple[Browser, Browser], server: Server) -> None:
-    ada, bob = people
+def test_an_assessor_reviews_with_the_keyboard_alone(assessors: tuple[Browser, Browser], server: Server) -> None:
+    ada, bob = assessors
     ada.open(CHECK)
     # Markup in a passage is text: nothing ran, nothing was made of it, and every character is there.
     assert ada.find("#passage").get_attribute("textContent") == EVIL
@@ -89,9 +100,9 @@ def test_a_person_reviews_with_the_keyboard_alone(people: tuple[Browser, Browser
     assert "bob" in ada.find("main").text and "ada" in ada.find("main").text
 
 
-def test_edits_merge_conflict_impact_and_export(people: tuple[Browser, Browser], tmp_path: Path) -> None:
-    ada, bob = people
-    for browser in people:
+def test_edits_merge_conflict_impact_and_export(assessors: tuple[Browser, Browser], tmp_path: Path) -> None:
+    ada, bob = assessors
+    for browser in assessors:
         browser.open("bank?query=q1")
         browser.open_details("Edit: What is a?")
     for browser, text in ((ada, "What is alpha?"), (bob, "What is A?")):
@@ -140,8 +151,8 @@ def test_edits_merge_conflict_impact_and_export(people: tuple[Browser, Browser],
     assert len(load_graded(tmp_path / "project/review-export/graded.jsonl.gz")) == 2
 
 
-def test_a_queue_page_works_without_the_server(people: tuple[Browser, Browser], tmp_path: Path) -> None:
-    ada, _ = people
+def test_a_queue_page_works_without_the_server(assessors: tuple[Browser, Browser], tmp_path: Path) -> None:
+    ada, _ = assessors
     ada.open("?order=query&query=q1")
     page = tmp_path / "queue.html"
     cookies = {cookie["name"]: cookie["value"] for cookie in ada.driver.get_cookies()}
@@ -196,7 +207,7 @@ def call(browser: Browser, name: str) -> None:
     browser.find("h1").click()
 
 
-def test_two_people_at_one_saved_page_and_a_name_that_is_corrected(tmp_path: Path) -> None:
+def test_two_assessors_at_one_saved_page_and_a_name_that_is_corrected(tmp_path: Path) -> None:
     from rubric_measures.cli import main
 
     page, command = saved_page(tmp_path)
@@ -311,23 +322,23 @@ def test_notes_without_a_grade_stay_on_a_saved_page(tmp_path: Path) -> None:
 
 
 def test_both_colour_schemes_are_readable_and_nothing_overflows_at_200_percent(
-    people: tuple[Browser, Browser], server: Server
+    assessors: tuple[Browser, Browser], server: Server
 ) -> None:
-    ada, _ = people
+    ada, _ = assessors
     # Something is on every screen: a grade overridden, items of every kind of edit.
-    person = Person(server, "ada")
-    person.post("/grade", **CELL, grade="1")
-    person.post("/decide", **CELL, decision="override", reason="only in passing")
-    person.post("/bank", edit="item_edit", query="q1", key="q1/a", version="0", text="What is alpha?", weight="2")
-    person.post("/bank", edit="item_split", query="q1", key="q1/c", version="0", texts="What is c1?\nWhat is c2?")
-    person.post("/bank", edit="item_retire", query="q1", key="q1/d", version="0")
+    assessor = Assessor(server, "ada")
+    assessor.post("/grade", **CELL, grade="1")
+    assessor.post("/decide", **CELL, decision="override", reason="only in passing")
+    assessor.post("/bank", edit="item_edit", query="q1", key="q1/a", version="0", text="What is alpha?", weight="2")
+    assessor.post("/bank", edit="item_split", query="q1", key="q1/c", version="0", texts="What is c1?\nWhat is c2?")
+    assessor.post("/bank", edit="item_retire", query="q1", key="q1/d", version="0")
     check_page(ada, SCREENS)
 
 
-def test_the_bank_is_edited_with_the_keyboard_alone(people: tuple[Browser, Browser], server: Server) -> None:
+def test_the_bank_is_edited_with_the_keyboard_alone(assessors: tuple[Browser, Browser], server: Server) -> None:
     """Nothing is clicked: the tabulator moves, Enter and the space bar press, letters and arrows choose."""
-    ada, _ = people
-    seen = Person(server, "watcher")
+    ada, _ = assessors
+    seen = Assessor(server, "watcher")
 
     def live() -> list[str]:
         """The items as the page lists them, with what stands beside the texts."""

@@ -31,7 +31,7 @@ def test_a_saved_queue_is_readable_zoomable_and_labelled(browser: Browser, tmp_p
     assert main([*command, "--export-queue", str(page)]) == 0
 
     def act() -> None:
-        """Two people give a grade, and the page comes back to it: its button is the pressed one."""
+        """Two assessors give a grade, and the page comes back to it: its button is the pressed one."""
         for name in ("ada", "bob"):
             browser.find("#person").clear()
             browser.find("#person").send_keys(name)
@@ -39,7 +39,7 @@ def test_a_saved_queue_is_readable_zoomable_and_labelled(browser: Browser, tmp_p
             browser.keys("3")
             browser.keys("k")
             assert browser.find("[aria-pressed=true]").text.startswith("3")
-        # The page asks whether they are one person.
+        # The page asks whether they are one assessor.
         assert "They are mine, too" in browser.find("#renaming").text
 
     check_page(browser, [page.as_uri()], act)

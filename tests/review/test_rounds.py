@@ -81,23 +81,23 @@ def make_files(folder: Path, chance: random.Random) -> tuple[Path, Path]:
 
 
 def act(store: ReviewStore, material: Material, chance: random.Random) -> None:
-    """Something that a person may do: grades, edits of every kind, and taking back."""
-    person, snapshot = chance.choice(["ada", "bob"]), store.snapshot()
+    """Something that an assessor may do: grades, edits of every kind, and taking back."""
+    assessor, snapshot = chance.choice(["ada", "bob"]), store.snapshot()
     live = [state for state in snapshot.items.values() if not state.retired]
     what = chance.choice(["grade"] * 4 + ["undo", "retire", "importance", "comma", "gold", "reword", "add", "split"])
     state = chance.choice(live) if live else None
     if what == "grade":
         cell = chance.choice(material.cells)
         grade, grader = chance.choice([0, 3, 5]), material.grade(cell).grade
-        store.grade(person, cell, grade, grader)
+        store.grade(assessor, cell, grade, grader)
         if grader not in (None, grade):
-            store.decide(person, cell, "override", grade, "why")
+            store.decide(assessor, cell, "override", grade, "why")
     elif what == "undo":
-        store.undo(person)
+        store.undo(assessor)
     elif what == "add":
         # Words that some item had once.
         item = chance.choice(list(snapshot.items.values())).history[0].item
-        store.edit(person, "item_add", {"query_id": item.query_id, "text": item.text, "importance": "okay"}, {})
+        store.edit(assessor, "item_add", {"query_id": item.query_id, "text": item.text, "importance": "okay"}, {})
     elif state is not None:
         text = state.item.text
         payload: dict[str, Any] = {
@@ -109,7 +109,7 @@ def act(store: ReviewStore, material: Material, chance: random.Random) -> None:
             "split": {"texts": [text, f"part {chance.randint(0, 9)}"]},
         }[what]
         kind = f"item_{what if what in ('retire', 'split') else 'edit'}"
-        store.edit(person, kind, {"key": state.key, **payload}, {state.key: state.version})
+        store.edit(assessor, kind, {"key": state.key, **payload}, {state.key: state.version})
 
 
 def regrade(graded: Path, bank: Path, waiting: set[str], chance: random.Random) -> Path:

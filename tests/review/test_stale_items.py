@@ -54,7 +54,7 @@ def listed(review: Review, order: Any, size: int = 100) -> list[str]:
     queue = review.queue(QueueChoice(order, size=size), snapshot)
     entries = list(queue.entries)
     assert [queue.place(entry.cell) for entry in entries] == list(range(len(entries)))
-    made = make_queue(review.material, order, size=size, people=snapshot.grades, left=review.left(snapshot))
+    made = make_queue(review.material, order, size=size, assessors=snapshot.grades, left=review.left(snapshot))
     assert entries == list(made)
     return sorted(entry.cell.item_id for entry in entries)
 
@@ -68,7 +68,7 @@ def shown(review: Review, path: str, **fields: str) -> str:
 def test_items_that_count_no_more_leave_every_queue(review: Review, order: str) -> None:
     store, first = review.store, listed(review, order)
     assert set(first) == {"q1/a", "q1/b", "q1/c", "q1/d"}
-    # People's grades move entries of the queue of disagreement; those of items that left stay out as well.
+    # Assessors' grades move entries of the queue of disagreement; those of items that left stay out as well.
     store.grade("bob", CellKey("q1", "d1", "q1/a"), 2, 5)
     store.decide("bob", CellKey("q1", "d1", "q1/a"), "override", 2, "half")
     store.edit("ada", "item_retire", {"key": "q1/a"}, {"q1/a": 0})
@@ -104,7 +104,7 @@ def test_screens_and_saved_pages_have_the_words_of_now(review: Review, tmp_path:
     pages = [shown(review, "", order="query"), shown(review, "check", **place)]
     pages += [shown(review, "queue.html", order="query"), (tmp_path / "queue.html").read_text(encoding="utf-8")]
     assert [("What is an A?" in page, "What is a?" in page) for page in pages] == [(True, False)] * 4
-    # So have the lists of what people did.
+    # So have the lists of what assessors did.
     cell = CellKey("q1", "d1", "q1/a")
     review.store.grade("ada", cell, 2, 5)
     review.store.decide("ada", cell, "override", 2, "half")
@@ -138,8 +138,8 @@ def test_an_import_says_how_many_grades_count_no_more(
 
 
 def test_an_export_says_how_many_grades_count_no_more(review: Review, tmp_path: Path) -> None:
-    for person, item, grade in (("ada", "q1/a", 5), ("bob", "q1/a", 5), ("ada", "q1/b", 5), ("ada", "q1/c", 5)):
-        review.store.grade(person, CellKey("q1", "d1", item), grade, 5)
+    for assessor, item, grade in (("ada", "q1/a", 5), ("bob", "q1/a", 5), ("ada", "q1/b", 5), ("ada", "q1/c", 5)):
+        review.store.grade(assessor, CellKey("q1", "d1", item), grade, 5)
     # Undecided is no grade, and no export has it.
     review.store.grade("ada", CellKey("q1", "d2", "q1/a"), None, 5)
 

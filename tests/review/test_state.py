@@ -127,12 +127,12 @@ def test_material_is_of_the_first_grader_and_knows_the_others(material: Material
             material.grade(cell)
 
 
-def test_another_grader_can_be_chosen_and_people_in_the_file_are_not_reviewed(folder: Path) -> None:
+def test_another_grader_can_be_chosen_and_assessors_in_the_file_are_not_reviewed(folder: Path) -> None:
     other = load_material(folder / "graded.jsonl.gz", folder / "bank.jsonl", GradeFilter(llm="other"))
     assert other.grade(A).grade == 1 and len(other.cells) == 2
     records = [["q1", [passage("q1", "d1", [grade_set({"q1/a": 0}, llm="human:ada"), grade_set({"q1/a": 3})])]]]
-    write_lines(folder / "people.jsonl", records)
-    found = load_material(folder / "people.jsonl", folder / "bank.jsonl")
+    write_lines(folder / "assessors.jsonl", records)
+    found = load_material(folder / "assessors.jsonl", folder / "bank.jsonl")
     assert found.grade(A).grade == 3 and found.graders == ["model"]
 
 
@@ -181,7 +181,7 @@ def test_a_reworded_item_has_a_new_id_and_a_corrected_one_keeps_its_grades(store
     store.edit("ada", "item_edit", {"key": "q1/d", "gold_answers": ["x"]}, {"q1/d": 0})
     state = store.snapshot().items["q1/d"]
     assert (state.item.item_id, state.item.gold_answers, state.regrade) == ("q1/d", ("x",), True)
-    assert [version.person for version in state.history] == ["", "ada"]
+    assert [version.assessor for version in state.history] == ["", "ada"]
 
 
 def test_split_and_merge_keep_place_and_properties(store: ReviewStore) -> None:
@@ -427,30 +427,30 @@ _STEPS = st.lists(
 @settings(max_examples=60, deadline=None)
 @given(_STEPS)
 def test_what_is_undone_was_never_done(steps: list[tuple[str, str, int]]) -> None:
-    """After any actions of two people, the state is that of the events which nobody took back; no key is ever lost."""
+    """After any actions of two assessors the state is that of the events not taken back; no key is ever lost."""
     bank = TestBank.from_items([RubricItem(make_item_id("q", f"{n}?"), "q", f"{n}?") for n in range(3)])
     store = open_store(":memory:", bank)
-    for person, what, number in steps:
+    for assessor, what, number in steps:
         live = live_items(store.snapshot(), "q")
         state = live[number % len(live)] if live else None
         try:
             if what == "undo":
-                store.undo(person)
+                store.undo(assessor)
             elif what == "grade":
-                store.grade(person, CellKey("q", "d", "i"), number, 3)
+                store.grade(assessor, CellKey("q", "d", "i"), number, 3)
             elif what == "add":
-                store.edit(person, "item_add", {"query_id": "q", "text": f"{number}?"}, {})
+                store.edit(assessor, "item_add", {"query_id": "q", "text": f"{number}?"}, {})
             elif state is not None and what == "edit":
                 payload = {"key": state.key, "text": f"{number + 1}?"}
-                store.edit(person, "item_edit", payload, {state.key: state.version})
+                store.edit(assessor, "item_edit", payload, {state.key: state.version})
             elif state is not None and what == "retire":
-                store.edit(person, "item_retire", {"key": state.key}, {state.key: state.version})
+                store.edit(assessor, "item_retire", {"key": state.key}, {state.key: state.version})
             elif state is not None and what == "split":
                 payload = {"key": state.key, "texts": [f"{number}a?", f"{number}b?"]}
-                store.edit(person, "item_split", payload, {state.key: state.version})
+                store.edit(assessor, "item_split", payload, {state.key: state.version})
             elif len(live) > 1 and what == "merge":
                 expected = {one.key: one.version for one in live[:2]}
-                store.edit(person, "item_merge", {"keys": list(expected), "text": f"{number}m?"}, expected)
+                store.edit(assessor, "item_merge", {"keys": list(expected), "text": f"{number}m?"}, expected)
         except InputError:
             continue
     events, snapshot = store.events(), store.snapshot()
@@ -465,14 +465,14 @@ def test_what_is_undone_was_never_done(steps: list[tuple[str, str, int]]) -> Non
 def test_queues(material: Material, store: ReviewStore) -> None:
     entries = by_disagreement(material)
     assert [(entry.cell, entry.score) for entry in entries] == [(A, 2)]
-    # A person who says 5 for b of d1, where both graders say 1, makes it a disagreement as far as the other (4 and 3
+    # An assessor who says 5 for b of d1, where both graders say 1, makes it a disagreement as far as the other (4 and 3
     # apart, both 3 or more); one who says 3 makes it a smaller one.
     cell = CellKey("q1", "d1", "q1/c")
     for about, grade in ((B, 5), (cell, 2)):
         store.grade("ada", about, grade, material.grade(about).grade)
         store.decide("ada", about, "override", grade, "clear")
-    people = store.snapshot().grades
-    found = make_queue(material, "disagreement", people=people)
+    assessors = store.snapshot().grades
+    found = make_queue(material, "disagreement", assessors=assessors)
     assert [(entry.cell, entry.score) for entry in found] == [(A, 2), (B, 2), (cell, 1)]
     first, more = audit_sample(material, 7, 3), audit_sample(material, 7, 5)
     assert first == more[:3] and audit_sample(material, 8, 7) != audit_sample(material, 7, 7)
@@ -615,9 +615,9 @@ def test_a_changed_grade_leaves_the_first_blind_one_to_agreement(material: Mater
     store.grade("ada", B, 3, 1)
     store.grade("bob", B, None, 1, blind=False)
     store.grade("bob", B, 3, 1)
-    people = store.snapshot().grades[B]
-    assert (people["ada"].first, people["ada"].blind) == (3, True)
-    assert (people["bob"].first, people["bob"].blind) == (3, False)
+    assessors = store.snapshot().grades[B]
+    assert (assessors["ada"].first, assessors["ada"].blind) == (3, True)
+    assert (assessors["bob"].first, assessors["bob"].blind) == (3, False)
     # Taking the later grade back leaves the first one.
     store.grade("eve", A, 0, 4)
     store.grade("eve", A, 4, 4, blind=False)
@@ -741,11 +741,11 @@ def test_grades_of_a_page_replace_nothing_that_was_done_later(
     assert older.startswith("1 grades are older than") and waiting.startswith("1 grades wait for a decision (zoe: 1)")
     said = store.snapshot().grades
     assert (said[B]["zoe"].final, said[B]["zoe"].reason, said[B]["zoe"].first) == (5, "stated twice", 5)
-    # What was taken back is not in the way, but the person has seen the grader's grade.
+    # What was taken back is not in the way, but the assessor has seen the grader's grade.
     assert (said[A]["zoe"].grade, said[A]["zoe"].blind) == (0, False)
     assert [event.payload["blind"] for event in store.events()[-2:]] == [False, False]
     assert fold(store.events(), material.bank).grades == said
-    # Later ones are the person's grade, also without a zone; the first one stays the first.
+    # Later ones are the assessor's grade, also without a zone; the first one stays the first.
     later = {**line, **B._asdict(), "uid": "3", "time": "2999-01-01T00:00:00"}
     write_lines(folder / "in.jsonl", [later])
     assert import_grades(folder / "in.jsonl", store, material) == (1, 1)
@@ -754,9 +754,9 @@ def test_grades_of_a_page_replace_nothing_that_was_done_later(
     assert [record.getMessage()[:29] for record in caplog.records[2:]] == ["2 grades wait for a decision "]
 
 
-def _saved(uid: str, cell: CellKey, grade: int, person: str = "zoe", **more: str) -> dict[str, object]:
+def _saved(uid: str, cell: CellKey, grade: int, assessor: str = "zoe", **more: str) -> dict[str, object]:
     time = "2026-01-01T00:00:00+00:00"
-    return {"uid": uid, "person": person, "time": time, **cell._asdict(), "grade": grade, **more}
+    return {"uid": uid, "person": assessor, "time": time, **cell._asdict(), "grade": grade, **more}
 
 
 def test_a_grade_that_was_edited_in_a_saved_file_is_a_later_version(
@@ -806,10 +806,10 @@ def test_a_corrected_name_takes_the_grades_over(
     ]
     # What Bob went on with is there still, and zoe's is the later version of it; the other name was corrected back.
     caplog.clear()
-    for name, new, person in (("wrong", 1, "bob"), ("wrong", 0, "bob"), ("right", 1, "zoe")):
+    for name, new, assessor in (("wrong", 1, "bob"), ("wrong", 0, "bob"), ("right", 1, "zoe")):
         assert import_grades(folder / f"{name}.jsonl", store, material) == (new, 2)
         now = store.snapshot().grades
-        assert list(now[A]) == [person] and now[A][person].blind and sorted(now[B]) == ["bob", "zoe"]
+        assert list(now[A]) == [assessor] and now[A][assessor].blind and sorted(now[B]) == ["bob", "zoe"]
     # zoe can take hers back like any other, and then no file brings it back, under whatever name.
     for _ in range(2):
         assert store.undo("zoe") is not None
@@ -834,7 +834,7 @@ def test_of_two_names_in_one_file_the_later_line_counts_however_often_it_comes_i
         name = ("bob", "zoe")[number % 2]
         write_lines(folder / f"{name}.jsonl", [_saved("1", A, 4, name)])
         assert import_grades(folder / f"{name}.jsonl", store, material) == (1, 1)
-        assert {person: said.blind for person, said in store.snapshot().grades[A].items()} == {name: True}
+        assert {assessor: said.blind for assessor, said in store.snapshot().grades[A].items()} == {name: True}
     uids = [event.uid for event in store.events()]
     assert len(set(uids)) == len(uids)
     # Who worked on under the name on the page keeps it.
@@ -870,14 +870,14 @@ def test_a_note_of_a_page_overrides_and_open_grades_are_said(
     assert [note.split(":")[0] for note in made.notes] == ["3 grades wait for a decision (ada"]
     assert "(ada: 1, zoe: 2)" in made.notes[0]
     assert [record.getMessage().split(")")[0] for record in caplog.records] == ["2 grades wait for a decision (zoe: 2"]
-    people = [
+    assessors = [
         (one.llm, {grade.question_id: grade.self_rating for grade in one.self_ratings or ()})
         for group in load_graded(made.paths[0])
         for passage in group.passages
         for one in passage.exam_grades or ()
         if one.llm.startswith("human:")
     ]
-    assert people == [("human:zoe", {"q1/a": 2}), ("human:zoe", {"q1/b": 5})]
+    assert assessors == [("human:zoe", {"q1/a": 2}), ("human:zoe", {"q1/b": 5})]
 
 
 def test_files_can_be_made_without_a_server(
@@ -983,7 +983,7 @@ def test_impact_on_items(material: Material, store: ReviewStore) -> None:
         return items.impacts(store.snapshot(), query_id)
 
     assert (impacts().rows, impacts().total, impacts().redo) == ([], 0, 0)
-    # A person says that d1 does not state a; b is reworded, c gets a gold answer, d leaves, and e is new.
+    # An assessor says that d1 does not state a; b is reworded, c gets a gold answer, d leaves, and e is new.
     store.grade("ada", A, 0, 4)
     store.decide("ada", A, "override", 0, "no")
     store.edit("ada", "item_edit", {"key": "q1/b", "text": "What is beta?"}, {"q1/b": 0})
@@ -992,7 +992,7 @@ def test_impact_on_items(material: Material, store: ReviewStore) -> None:
     store.edit("ada", "item_add", {"query_id": "q1", "text": "What is e?"}, {})
     found = impacts()
     assert found.total == 5 and [row.what for row in found.rows] == [
-        *("people's grades", "changed text", "changed gold answers", "retired", "added"),
+        *("assessors' grades", "changed text", "changed gold answers", "retired", "added"),
     ]
     a, b, c, d, e = found.rows
     # Two graded passages of q1; before, one of them covers a, and now none; d was never graded.
@@ -1089,7 +1089,7 @@ def test_an_amended_queue_is_the_sorted_one(scores: list[int], moves: dict[int, 
             found[wrong]
 
 
-def test_queues_of_a_review_follow_what_people_say_and_take_back(
+def test_queues_of_a_review_follow_what_assessors_say_and_take_back(
     folder: Path, material: Material, store: ReviewStore
 ) -> None:
     review = Review(material, store, [RubricCover(rel=4) @ 20], str(folder / "bank.jsonl"), folder)
@@ -1099,9 +1099,9 @@ def test_queues_of_a_review_follow_what_people_say_and_take_back(
         queue = review.queue(choice, store.snapshot())
         entries = list(queue.entries)
         assert [queue.place(entry.cell) for entry in entries] == list(range(len(entries)))
-        people = store.snapshot().grades
-        assert entries == list(make_queue(material, "disagreement", query_id=query_id, people=people))
-        spreads = {cell: spread_of(material, cell, people.get(cell, {})) for cell in material.cells}
+        assessors = store.snapshot().grades
+        assert entries == list(make_queue(material, "disagreement", query_id=query_id, assessors=assessors))
+        spreads = {cell: spread_of(material, cell, assessors.get(cell, {})) for cell in material.cells}
         expected = [entry for cell, entry in spreads.items() if entry and query_id in ("", cell.query_id)]
         assert entries == sorted(expected, key=lambda entry: -entry.score)
         return entries
@@ -1123,18 +1123,18 @@ def test_a_snapshot_extended_step_by_step_is_the_sum_of_all_events(steps: list[t
     bank = TestBank.from_items([RubricItem(make_item_id("q", f"{n}?"), "q", f"{n}?") for n in range(3)])
     store = open_store(":memory:", bank)
     keys = [item.item_id for item in bank]
-    for person, what, number in steps:
+    for assessor, what, number in steps:
         before = store.snapshot()
         grades, items = {cell: dict(said) for cell, said in before.grades.items()}, dict(before.items)
         try:
             if what in ("grade", "retire"):
-                store.grade(person, CellKey("q", "d", str(number % 2)), number, 3)
+                store.grade(assessor, CellKey("q", "d", str(number % 2)), number, 3)
             elif what == "undo":
-                store.undo(person)
+                store.undo(assessor)
             else:
                 state = before.items[keys[number % 3]]
                 payload = {"key": state.key, "text": f"{number}{what}?"}
-                store.edit(person, "item_edit", payload, {state.key: state.version})
+                store.edit(assessor, "item_edit", payload, {state.key: state.version})
         except InputError:
             continue
         now, again = store.snapshot(), fold(store.events(), bank)

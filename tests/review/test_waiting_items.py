@@ -230,7 +230,7 @@ def test_everything_graded_with_the_bank_that_has_the_mark_waits_for_nothing(
     assert "1 items graded anew" in regraded(*second, capsys, "--only-changed")[1]
 
 
-def test_grades_that_a_later_one_or_a_person_replaces_are_not_among_the_old_ones(
+def test_grades_that_a_later_one_or_a_assessor_replaces_are_not_among_the_old_ones(
     graded: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = reviewed(

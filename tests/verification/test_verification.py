@@ -1,4 +1,4 @@
-"""Tests of the reports for people: the four analyses on records of known content, in every format, and as a command."""
+"""Tests of the reports: the four analyses on records of known content, in every format, and as a command."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def raw_queries(path: Path, prompt: str) -> dict[str, list[dict[str, Any]]]:
     """What the file says of each passage, read from its JSON without any of the package's code.
 
     A rating that comes twice is the later one; what an extraction prompt found goes before the rater's reply; the
-    judgment is the highest one that people gave the passage for the query.
+    judgment is the highest one that assessors gave the passage for the query.
     """
     queries: dict[str, list[dict[str, Any]]] = {}
     for line in gzip.decompress(path.read_bytes()).decode("utf-8").splitlines():

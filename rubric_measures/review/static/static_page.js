@@ -12,11 +12,11 @@
   };
   const store = "rubric-review-queue-" + queue.id + "-";
   const drawer = "rubric-review-notes-" + queue.id + "-";
-  // Several people may share one browser: each has grades of their own, and sees nobody else's. Beside them lie notes
-  // that were typed before a grade was given; those of nobody yet are the first person's who says their name.
-  const people = Object.create(null);
+  // Several assessors may share one browser: each has grades of their own, and sees nobody else's. Beside them lie notes
+  // that were typed before a grade was given; those of nobody yet are the first assessor's who says their name.
+  const assessors = Object.create(null);
   const drafts = Object.create(null);
-  let person = "";
+  let assessor = "";
   let before = "";
   let kept = true;
   let place = 0;
@@ -41,7 +41,7 @@
   }
 
   function grades(name) {
-    return read(people, store, name);
+    return read(assessors, store, name);
   }
 
   function notes(name) {
@@ -49,7 +49,7 @@
   }
 
   function keep(name) {
-    // What has no name yet is gone when the page is left: the next person may be another one.
+    // What has no name yet is gone when the page is left: the next assessor may be another one.
     if (!name) return;
     try {
       localStorage.setItem(store + name, JSON.stringify(grades(name)));
@@ -70,27 +70,27 @@
   function jot() {
     const cell = cells[place];
     if (!cell) return;
-    const mine = person ? grades(person)[key(cell)] : undefined;
+    const mine = assessor ? grades(assessor)[key(cell)] : undefined;
     const note = find("note").value.trim();
     if (mine === undefined) {
-      if (note) notes(person)[key(cell)] = note;
-      else delete notes(person)[key(cell)];
+      if (note) notes(assessor)[key(cell)] = note;
+      else delete notes(assessor)[key(cell)];
     } else if ((mine.note || "") !== note) {
       mine.note = note;
       mine.uid = uid();
       mine.time = now();
     }
-    keep(person);
+    keep(assessor);
   }
 
   // Takes the name from its field; the grades of a name stay with it until somebody says that they are theirs.
   function know() {
     const name = find("person").value.trim().normalize("NFC");
-    if (name && name !== person) {
+    if (name && name !== assessor) {
       jot();
-      before = person && (Object.keys(grades(person)).length || waiting(person)) ? person : "";
-      if (!person) take("", name);
-      person = name;
+      before = assessor && (Object.keys(grades(assessor)).length || waiting(assessor)) ? assessor : "";
+      if (!assessor) take("", name);
+      assessor = name;
       show();
     }
     return name !== "";
@@ -113,29 +113,29 @@
 
   // They keep their uids: whoever imports them again sees that the name was corrected.
   function rename() {
-    const mine = grades(person);
+    const mine = grades(assessor);
     for (const [cell, one] of Object.entries(grades(before))) {
       if (mine[cell] === undefined || mine[cell].time < one.time) mine[cell] = one;
     }
-    people[before] = {};
-    take(before, person);
+    assessors[before] = {};
+    take(before, assessor);
     before = "";
     show();
   }
 
   function show() {
     const cell = cells[place];
-    const said = person ? grades(person) : {};
+    const said = assessor ? grades(assessor) : {};
     const mine = cell ? said[key(cell)] : undefined;
     find("renaming").hidden = !before;
     find("before").textContent = before;
-    find("rename").textContent = "They are mine, too: they go to " + person;
+    find("rename").textContent = "They are mine, too: they go to " + assessor;
     find("doc").textContent = cell ? cell.doc_id : "";
     find("passage").textContent = cell ? cell.text : "Nothing to check.";
     find("item").textContent = cell ? cell.item || cell.item_id : "";
     find("gold").textContent = cell && cell.gold.length ? "Gold answers: " + cell.gold.join("; ") : "";
     find("query").textContent = cell ? "Query " + cell.query_id + (cell.query ? ": " + cell.query : "") : "";
-    find("note").value = (mine ? mine.note : cell && notes(person)[key(cell)]) || "";
+    find("note").value = (mine ? mine.note : cell && notes(assessor)[key(cell)]) || "";
     for (const button of find("grades").children) {
       const is = mine !== undefined && String(mine.grade === null ? "u" : mine.grade) === button.dataset.grade;
       button.setAttribute("aria-pressed", String(is));
@@ -143,7 +143,7 @@
     const done = cells.filter(function (one) {
       return said[key(one)] !== undefined;
     }).length;
-    const open = waiting(person);
+    const open = waiting(assessor);
     const notOf = open ? "; " + open + (open === 1 ? " note" : " notes") + " without a grade, in no file: grade or u" : "";
     const where = cells.length ? place + 1 + " of " + cells.length + "; " + done + " done" + notOf : "";
     find("count").textContent = where + (kept ? "" : " (this browser keeps nothing: save before you leave)");
@@ -162,20 +162,20 @@
     const cell = cells[place];
     if (!cell) return;
     if (!know()) return ask();
-    grades(person)[key(cell)] = {
+    grades(assessor)[key(cell)] = {
       uid: uid(),
       time: now(),
       grade: value === "u" ? null : Number(value),
       note: find("note").value.trim(),
     };
-    delete notes(person)[key(cell)];
-    keep(person);
+    delete notes(assessor)[key(cell)];
+    keep(assessor);
     move(1);
   }
 
   function save() {
     if (!know()) return ask();
-    const said = grades(person);
+    const said = grades(assessor);
     const lines = cells
       .filter(function (cell) {
         return said[key(cell)] !== undefined;
