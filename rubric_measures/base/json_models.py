@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -52,15 +52,15 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
 
 
-def validate_line(adapter: TypeAdapter[T], data: bytes | str, *, path: str, line: int) -> T:
-    """Parses and validates one JSON text.
+def validate_line(adapter: TypeAdapter[T], data: bytes | str | Mapping[str, Any], *, path: str, line: int) -> T:
+    """Validates one JSON text, or what one says.
 
     Raises:
         FormatError: it is not JSON, or not what the adapter describes; names file, line and field.
     """
     try:
         with paused_collector():
-            return adapter.validate_json(data)
+            return adapter.validate_json(data) if isinstance(data, bytes | str) else adapter.validate_python(data)
     except ValidationError as error:
         location, text = first_problem(error)
         raise FormatError(text, path=path, line=line, field=field_path(location)) from None

@@ -18,8 +18,7 @@ from rubric_measures.formats import FORMATS, detect_format
 from rubric_measures.formats.bank import bank_entries, bank_of_entries
 from rubric_measures.formats.base import PathName
 from rubric_measures.formats.queries import join_queries
-from rubric_measures.formats.run_names import distinct_run_names
-from rubric_measures.formats.trec import Run, read_passage_qrels, read_run, run_file
+from rubric_measures.formats.trec import Run, distinct_run_names, read_passage_qrels, read_run, run_file
 from rubric_measures.records.merging import merge_records
 
 __all__ = ["Options", "convert"]

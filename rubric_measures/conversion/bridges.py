@@ -272,7 +272,7 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("bank", "nuggets"): _from_bank(nugget_lines),
     ("bank", "rubrics"): _from_bank(rubric_lines),
     ("bank", "nugget bank"): _from_bank(nugget_banks),
-    ("bank", "nugget bank lists"): _from_bank(lambda bank: list_banks(bank, {})),
+    ("bank", "nugget bank lists"): _from_bank(list_banks),
     ("nugget bank lists", "bank"): _to_bank(bank_of_nugget_banks),
     ("bank", "queries"): _bank_to_queries,
     ("evaluations", "qrels"): _evaluations_to_qrels,

@@ -123,9 +123,6 @@ class DocsHandler(BaseDocs):  # type: ignore[misc]
         """How many there are."""
         return len(self._docs)
 
-    def docs_lang(self) -> None:
-        """Unknown."""
-
 
 class QueriesHandler(BaseQueries):  # type: ignore[misc]
     """Queries: query_id -> text, read on first use and kept."""
@@ -141,16 +138,9 @@ class QueriesHandler(BaseQueries):  # type: ignore[misc]
         """All queries, in file order."""
         return iter(self._queries)
 
-    def queries_cls(self) -> Any:
-        """The type of the queries."""
-        return GenericQuery
-
     def queries_count(self) -> int:
         """How many there are."""
         return len(self._queries)
-
-    def queries_lang(self) -> None:
-        """Unknown."""
 
 
 class QrelsHandler(BaseQrels):  # type: ignore[misc]
@@ -193,10 +183,6 @@ class ScoredDocsHandler(BaseScoredDocs):  # type: ignore[misc]
         for query_id, ranking in self._read().rankings.items():
             for doc_id, score in zip(ranking.doc_ids, ranking.scores, strict=True):
                 yield GenericScoredDoc(query_id, doc_id, score)
-
-    def scoreddocs_cls(self) -> Any:
-        """The type of the rows."""
-        return GenericScoredDoc
 
     def scoreddocs_count(self) -> int:
         """How many there are."""

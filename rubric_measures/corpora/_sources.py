@@ -14,8 +14,7 @@ from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.reports import Answer, read_answers
-from rubric_measures.formats.run_names import distinct_run_names
-from rubric_measures.formats.trec import Qrel, Run, read_qrels, read_run
+from rubric_measures.formats.trec import Qrel, Run, distinct_run_names, read_qrels, read_run
 from rubric_measures.grades.compiled import BANK_DOC, Grades
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import load_records

@@ -19,7 +19,6 @@ __all__ = [
     "AnswerCheck",
     "AnswerSegment",
     "TooLong",
-    "answer_lengths",
     "answer_segments",
     "check_answers",
     "read_answers",
@@ -216,14 +215,6 @@ def _sentence_groups(answer: Answer, max_words: int | None) -> list[_Piece]:
         words += more
     close()
     return pieces
-
-
-def answer_lengths(answers: Iterable[Answer]) -> dict[str, dict[str, int]]:
-    """Run -> query -> L, the length of the answer in whitespace words (0 for an empty one)."""
-    lengths: dict[str, dict[str, int]] = {}
-    for answer in answers:
-        lengths.setdefault(answer.run_id, {})[answer.query_id] = answer.words
-    return lengths
 
 
 class TooLong(NamedTuple):

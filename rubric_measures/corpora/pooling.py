@@ -20,9 +20,8 @@ from rubric_measures.corpora.answers import (
     say_answer_check,
 )
 from rubric_measures.formats.queries import read_queries
-from rubric_measures.formats.run_names import distinct_run_names
 from rubric_measures.formats.topics import Topic, read_topics
-from rubric_measures.formats.trec import Run, read_qrels, read_run
+from rubric_measures.formats.trec import Run, distinct_run_names, read_qrels, read_run
 from rubric_measures.formats.trec_ids import as_known, spaced_form, spaced_ids, written_id
 from rubric_measures.records.files import GradedPassage, Judgment, PassageData, QueryPassages, RankingEntry
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, TypeAdapter, model_validator
 
 from rubric_measures.base.entities import RubricItem, TestBank
-from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
-from rubric_measures.base.json_lines import TextId, read_json_lines, write_json_lines
-from rubric_measures.base.json_models import field_path, first_problem
+from rubric_measures.base.json_lines import JsonLines, TextId
+from rubric_measures.base.json_models import validate_line
 from rubric_measures.formats.base import Format
 from rubric_measures.formats.nugget_sets import bank_of_items
 from rubric_measures.records.models import Record
@@ -133,9 +133,13 @@ class ListBank(Record):
         return list(self.nugget_bank)
 
 
-_BANK: TypeAdapter[NuggetBank | ListBank] = TypeAdapter(NuggetBank | ListBank)
-_DICT_BANK: TypeAdapter[NuggetBank] = TypeAdapter(NuggetBank)
-_LIST_BANK: TypeAdapter[ListBank] = TypeAdapter(ListBank)
+_BANKS: JsonLines[NuggetBank | ListBank] = JsonLines(
+    TypeAdapter(NuggetBank | ListBank), "nugget banks", lambda bank: (bank.query_id,)
+)
+_OBJECTS = JsonLines(TypeAdapter(dict[str, Any]), "nugget banks")
+_DICT_BANK: TypeAdapter[NuggetBank | ListBank] = TypeAdapter(NuggetBank)
+_LIST_BANK: TypeAdapter[NuggetBank | ListBank] = TypeAdapter(ListBank)
+write_nugget_banks = _BANKS.write
 
 
 def read_nugget_banks(path: str | os.PathLike[str]) -> list[NuggetBank | ListBank]:
@@ -145,33 +149,12 @@ def read_nugget_banks(path: str | os.PathLike[str]) -> list[NuggetBank | ListBan
         InputError: the file cannot be opened.
         FormatError: naming file, line and field; also when a topic comes twice.
     """
-    name = path_name(path)
-    banks: list[NuggetBank | ListBank] = []
-    first: dict[str, int] = {}
-    for line, content in read_json_lines(path, _ANYTHING, "nugget banks"):
-        adapter: TypeAdapter[Any] = _DICT_BANK if "query_id" in content else _LIST_BANK
-        try:
-            bank = adapter.validate_python(content)
-        except ValidationError as error:
-            location, text = first_problem(error)
-            raise FormatError(text, path=name, line=line, field=field_path(location)) from None
-        before = first.setdefault(bank.query_id, line)
-        if before != line:
-            raise FormatError(f"topic {bank.query_id!r} is already in line {before}", path=name, line=line)
-        banks.append(bank)
-    return banks
-
-
-_ANYTHING: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
-
-
-def write_nugget_banks(path: str | os.PathLike[str], banks: Iterable[NuggetBank | ListBank]) -> None:
-    """Writes nugget banks in the form that each has, one topic a line.
-
-    Raises:
-        InputError: the file cannot be written, or there is nothing to write.
-    """
-    write_json_lines(path, _BANK, banks, "nugget banks")
+    rows = []
+    for line, content in _OBJECTS.numbered(path):
+        # A union's own errors name the fields of both.
+        adapter = _DICT_BANK if "query_id" in content else _LIST_BANK
+        rows.append((line, validate_line(adapter, content, path=path_name(path), line=line)))
+    return _BANKS.once(rows, path)
 
 
 def bank_of_nugget_banks(banks: Iterable[NuggetBank | ListBank]) -> TestBank:
@@ -244,12 +227,8 @@ def nugget_banks(bank: TestBank) -> list[NuggetBank]:
     return banks
 
 
-def list_banks(bank: TestBank, metadata: Mapping[str, str]) -> list[ListBank]:
+def list_banks(bank: TestBank) -> list[ListBank]:
     """The lists (RAGTIME 2026) that write the questions of a test bank.
-
-    Args:
-        bank: the bank; its items are questions.
-        metadata: `team_id`, `run_id`, `run_desc`, written into every line.
 
     Raises:
         InputError: an item is a nugget: the form has questions only.
@@ -259,7 +238,7 @@ def list_banks(bank: TestBank, metadata: Mapping[str, str]) -> list[ListBank]:
             raise InputError(f"item {item.item_id!r} is a nugget, and this form has questions only")
     return [
         ListBank(
-            metadata=BankMetadata.model_validate({**metadata, "topic_id": query_id}),
+            metadata=BankMetadata(topic_id=query_id),
             nugget_bank=[BankQuestion.model_validate(_question(item, False)) for item in items],
         )
         for query_id, items in bank.items.items()

@@ -9,13 +9,14 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
-from pydantic import BeforeValidator, TypeAdapter, model_validator
+from pydantic import TypeAdapter, model_validator
 
 from rubric_measures.base.entities import Importance, ItemKind, RubricItem, TestBank, make_item_id
-from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import atomic_writer, iter_lines, path_name
+from rubric_measures.base.errors import FormatError
+from rubric_measures.base.files import iter_lines, path_name
+from rubric_measures.base.json_lines import JsonLines, TextId
 from rubric_measures.base.json_models import check_keys, validate_line
 from rubric_measures.base.signature import item_content
 from rubric_measures.formats.base import Format
@@ -38,13 +39,6 @@ __all__ = [
 
 _LOG = logging.getLogger("rubric_measures")
 _NUMBER_ID = re.compile(rb'"query_id"\s*:\s*[-0-9]')
-
-
-def _number_as_text(value: Any) -> Any:
-    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
-
-
-TextId = Annotated[str, BeforeValidator(_number_as_text)]
 
 
 class BankItem(Record):
@@ -124,7 +118,8 @@ class BankEntry(Record):
     items: list[BankItem]
 
 
-_ENTRY: TypeAdapter[BankEntry] = TypeAdapter(BankEntry)
+_ENTRIES = JsonLines(TypeAdapter(BankEntry), "test bank entries")
+write_bank = _ENTRIES.write
 
 
 def read_bank(path: str | os.PathLike[str]) -> list[BankEntry]:
@@ -148,7 +143,7 @@ def _numbered_entries(name: str) -> list[tuple[int, BankEntry]]:
                 path=name,
                 line=line,
             )
-        entries.append((line, validate_line(_ENTRY, data, path=name, line=line)))
+        entries.append((line, validate_line(_ENTRIES.adapter, data, path=name, line=line)))
         check_keys(data, path=name, line=line)
     if not entries:
         raise FormatError("holds no test bank entries", path=name)
@@ -320,22 +315,6 @@ def _bank_item(item: RubricItem) -> BankItem:
     if item.weight is not None:
         fields["weight"] = item.weight
     return BankItem(**fields)
-
-
-def write_bank(path: str | os.PathLike[str], entries: Iterable[BankEntry]) -> None:
-    """Writes entries as JSON lines, gzipped when the name ends in `.gz`; the file appears only when all is written.
-
-    Raises:
-        InputError: there is nothing to write.
-    """
-    empty = True
-    with atomic_writer(path) as stream:
-        for entry in entries:
-            empty = False
-            stream.write(_ENTRY.dump_json(entry, by_alias=True, exclude_unset=True).decode("utf-8"))
-            stream.write("\n")
-        if empty:
-            raise InputError(f"{path_name(path)}: there are no test bank entries to write")
 
 
 BANK = Format(

@@ -13,7 +13,7 @@ from pydantic import Field, TypeAdapter
 from rubric_measures.base.entities import RubricItem, TestBank, make_item_id
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name, read_text
-from rubric_measures.base.json_lines import TextId, read_json_lines, write_json_lines
+from rubric_measures.base.json_lines import JsonLines, TextId
 from rubric_measures.base.json_models import validate_line
 from rubric_measures.formats.bank import BankEntry, bank_entries
 from rubric_measures.formats.base import Format, Head, PathName
@@ -117,27 +117,9 @@ class Preload(Record):
     group_assignment: dict[str, str] = Field(default_factory=dict)
 
 
-_RUBRICS: TypeAdapter[RubricLine] = TypeAdapter(RubricLine)
+_RUBRICS = JsonLines(TypeAdapter(RubricLine), "weighted criteria")
+read_rubrics, write_rubrics = _RUBRICS.read, _RUBRICS.write
 _PRELOAD: TypeAdapter[Preload] = TypeAdapter(Preload)
-
-
-def read_rubrics(path: str | os.PathLike[str]) -> list[RubricLine]:
-    """The lines of a file of weighted criteria.
-
-    Raises:
-        InputError: the file cannot be opened.
-        FormatError: naming file, line and field.
-    """
-    return [row for _, row in read_json_lines(path, _RUBRICS, "weighted criteria")]
-
-
-def write_rubrics(path: str | os.PathLike[str], lines: Iterable[RubricLine]) -> None:
-    """Writes weighted criteria, one query a line.
-
-    Raises:
-        InputError: the file cannot be written, or there is nothing to write.
-    """
-    write_json_lines(path, _RUBRICS, lines, "weighted criteria")
 
 
 def bank_of_rubrics(lines: Iterable[RubricLine]) -> TestBank:

@@ -6,15 +6,15 @@ Source: Pradeep et al., AutoNuggetizer (TREC 2024 RAG track); the program is ver
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field, TypeAdapter
 
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import path_name
-from rubric_measures.base.json_lines import TextId, read_json_lines, write_json_lines
-from rubric_measures.base.json_models import field_path, first_problem, validate_line
+from rubric_measures.base.json_lines import JsonLines, TextId
+from rubric_measures.base.json_models import validate_line
 from rubric_measures.formats.base import Format, Head
 from rubric_measures.records.models import Record
 
@@ -128,64 +128,32 @@ class RequestLine(Record):
     candidates: list[Candidate | str]
 
 
-_NUGGETS: TypeAdapter[NuggetLine] = TypeAdapter(NuggetLine)
-_ASSIGNMENTS: TypeAdapter[AssignmentLine] = TypeAdapter(AssignmentLine)
-_REQUESTS: TypeAdapter[RequestLine] = TypeAdapter(RequestLine)
+_NUGGETS = JsonLines(TypeAdapter(NuggetLine), "nuggets", lambda line: (line.qid,))
+_ASSIGNMENTS = JsonLines(TypeAdapter(AssignmentLine), "assignments", lambda line: (str(line.run_id), line.qid))
+_REQUESTS = JsonLines(TypeAdapter(RequestLine), "requests")
+read_nuggets, write_nuggets = _NUGGETS.read, _NUGGETS.write
+read_requests, write_requests = _REQUESTS.read, _REQUESTS.write
+write_assignments = _ASSIGNMENTS.write
 
 
-def read_nuggets(path: str | os.PathLike[str]) -> list[NuggetLine]:
-    """The lines of a nuggets file, of the program or of TREC RAG 2025.
-
-    Raises:
-        InputError: the file cannot be opened.
-        FormatError: naming file, line and field; also when a query comes twice.
-    """
-    rows = read_json_lines(path, _NUGGETS, "nuggets")
-    _unique([(line, (row.qid,)) for line, row in rows], path)
-    return [row for _, row in rows]
-
-
-def write_nuggets(path: str | os.PathLike[str], lines: Iterable[NuggetLine]) -> None:
-    """Writes nuggets, one query a line.
-
-    Raises:
-        InputError: the file cannot be written, or there is nothing to write.
-    """
-    write_json_lines(path, _NUGGETS, lines, "nuggets")
-
-
-def read_assignments(path: str | os.PathLike[str], run_id: str | None = None) -> list[AssignmentLine]:
+def read_assignments(path: str | os.PathLike[str]) -> list[AssignmentLine]:
     """The lines of an assignments file.
-
-    Args:
-        path: the file.
-        run_id: the run of lines that name none.
 
     Raises:
         InputError: the file cannot be opened.
         FormatError: naming file, line and field; also when a line has no run, or a run and query come twice.
     """
-    rows = read_json_lines(path, _ASSIGNMENTS, "assignments")
-    lines = []
-    for number, line in rows:
-        lines.append((number, _with_run(line, path_name(path), number, run_id)))
-    _unique([(number, (str(line.run_id), line.qid)) for number, line in lines], path)
-    return [line for _, line in lines]
+    rows = _ASSIGNMENTS.numbered(path)
+    return _ASSIGNMENTS.once([(number, _with_run(line, path_name(path), number, None)) for number, line in rows], path)
 
 
 def validate_assignments(data: bytes | Mapping[str, Any], name: str, line: int, run_id: str | None) -> AssignmentLine:
-    """One line of an assignments file, as JSON text or as what that says; see `read_assignments`.
+    """One line of an assignments file, as JSON text or as what that says; a line that names no run is of `run_id`.
 
     Raises:
         FormatError: naming file, line and field.
     """
-    if isinstance(data, bytes):
-        return _with_run(validate_line(_ASSIGNMENTS, data, path=name, line=line), name, line, run_id)
-    try:
-        return _with_run(_ASSIGNMENTS.validate_python(data), name, line, run_id)
-    except ValidationError as error:
-        location, text = first_problem(error)
-        raise FormatError(text, path=name, line=line, field=field_path(location)) from None
+    return _with_run(validate_line(_ASSIGNMENTS.adapter, data, path=name, line=line), name, line, run_id)
 
 
 def _with_run(line: AssignmentLine, name: str, number: int, run_id: str | None) -> AssignmentLine:
@@ -194,42 +162,6 @@ def _with_run(line: AssignmentLine, name: str, number: int, run_id: str | None) 
     if not run_id:
         raise FormatError("names no run; say which one it is", path=name, line=number, field="run_id")
     return line.model_copy(update={"run_id": run_id})
-
-
-def write_assignments(path: str | os.PathLike[str], lines: Iterable[AssignmentLine]) -> None:
-    """Writes assignments, one query and run a line.
-
-    Raises:
-        InputError: the file cannot be written, or there is nothing to write.
-    """
-    write_json_lines(path, _ASSIGNMENTS, lines, "assignments")
-
-
-def read_requests(path: str | os.PathLike[str]) -> list[RequestLine]:
-    """The lines of a requests file: queries with the documents to make nuggets from.
-
-    Raises:
-        InputError: the file cannot be opened.
-        FormatError: naming file, line and field.
-    """
-    return [row for _, row in read_json_lines(path, _REQUESTS, "requests")]
-
-
-def write_requests(path: str | os.PathLike[str], lines: Iterable[RequestLine]) -> None:
-    """Writes requests, one query a line.
-
-    Raises:
-        InputError: the file cannot be written, or there is nothing to write.
-    """
-    write_json_lines(path, _REQUESTS, lines, "requests")
-
-
-def _unique(keys: Iterable[tuple[int, tuple[str, ...]]], path: str | os.PathLike[str]) -> None:
-    first: dict[tuple[str, ...], int] = {}
-    for line, key in keys:
-        before = first.setdefault(key, line)
-        if before != line:
-            raise FormatError(f"{' '.join(key)!r} is already in line {before}", path=path_name(path), line=line)
 
 
 def _is_assignments(head: Head) -> bool:

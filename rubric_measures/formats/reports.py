@@ -17,7 +17,7 @@ from pydantic import Field, TypeAdapter, model_validator
 from rubric_measures.base.entities import Grade
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, iter_lines, path_name
-from rubric_measures.base.json_lines import TextId, read_json_lines, write_json_lines
+from rubric_measures.base.json_lines import JsonLines, TextId
 from rubric_measures.base.json_models import parse_json, validate_line
 from rubric_measures.formats.base import Format, Head, PathName
 from rubric_measures.records.models import Record
@@ -211,7 +211,8 @@ class Report(Record):
             raise InputError(f"{where}: evaldata.nugget_grades is not {{item id: {{grade, reasoning}}}}") from None
 
 
-_REPORT: TypeAdapter[Report] = TypeAdapter(Report)
+_REPORTS = JsonLines(TypeAdapter(Report), "reports")
+write_reports = _REPORTS.write
 _ITEM_GRADES: TypeAdapter[dict[str, ItemGrade]] = TypeAdapter(dict[str, ItemGrade])
 
 
@@ -223,7 +224,7 @@ def read_reports(path: str | os.PathLike[str]) -> list[Report]:
         FormatError: naming file, line and field; also when a run answers a topic twice.
     """
     name = path_name(path)
-    rows = read_json_lines(path, _REPORT, "reports")
+    rows = _REPORTS.numbered(path)
     _check_reports(rows, name)
     return [report for _, report in rows]
 
@@ -242,15 +243,6 @@ def _once(seen: dict[tuple[str, str], int], query_id: str, run_id: str, name: st
     before = seen.setdefault((query_id, run_id), line)
     if before != line:
         raise FormatError(f"run {run_id!r} has answered query {query_id!r} in line {before}", path=name, line=line)
-
-
-def write_reports(path: str | os.PathLike[str], reports: Iterable[Report]) -> None:
-    """Writes reports with the fields that they were read with.
-
-    Raises:
-        InputError: the file cannot be written, or there is nothing to write.
-    """
-    write_json_lines(path, _REPORT, reports, "reports")
 
 
 def answer_of_report(report: Report) -> Answer:
@@ -291,7 +283,7 @@ def read_answers(path: str | os.PathLike[str]) -> list[Answer]:
         else:
             content = parse_json(data, path=name, line=line)
             if any(isinstance(content.get(key), list) for key in ("answer", "responses")) or "metadata" in content:
-                report = validate_line(_REPORT, data, path=name, line=line)
+                report = validate_line(_REPORTS.adapter, data, path=name, line=line)
                 reports.append((line, report))
                 answer = answer_of_report(report)
             else:

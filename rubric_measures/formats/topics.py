@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from rubric_measures.base.errors import FormatError, UnknownNameError
-from rubric_measures.base.files import path_name
-from rubric_measures.base.json_lines import TextId, read_json_lines, write_json_lines
+from rubric_measures.base.errors import UnknownNameError
+from rubric_measures.base.json_lines import JsonLines, TextId
 from rubric_measures.formats.base import Format
 from rubric_measures.records.models import Record
 
@@ -92,33 +90,8 @@ class Topic(Record):
         return self.title or self.query or ""
 
 
-_TOPIC: TypeAdapter[Topic] = TypeAdapter(Topic)
-
-
-def read_topics(path: str | os.PathLike[str]) -> list[Topic]:
-    """The topics of a file of JSON lines, {request_id, title, …} or {qid, query}.
-
-    Raises:
-        InputError: the file cannot be opened.
-        FormatError: naming file, line and field; also when a topic comes twice.
-    """
-    rows = read_json_lines(path, _TOPIC, "topics")
-    first: dict[str, int] = {}
-    for line, topic in rows:
-        before = first.setdefault(topic.query_id, line)
-        if before != line:
-            problem = f"topic {topic.query_id!r} is already in line {before}"
-            raise FormatError(problem, path=path_name(path), line=line)
-    return [topic for _, topic in rows]
-
-
-def write_topics(path: str | os.PathLike[str], topics: Iterable[Topic]) -> None:
-    """Writes topics with the fields that they were read with.
-
-    Raises:
-        InputError: the file cannot be written, or there is nothing to write.
-    """
-    write_json_lines(path, _TOPIC, topics, "topics")
+_TOPICS = JsonLines(TypeAdapter(Topic), "topics", lambda topic: (topic.query_id,))
+read_topics, write_topics = _TOPICS.read, _TOPICS.write
 
 
 def limit_for(track: str | None, topic: Topic | None = None) -> Limit | None:

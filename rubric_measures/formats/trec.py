@@ -6,6 +6,7 @@ import contextlib
 import io
 import logging
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, repeat
 from pathlib import Path
@@ -30,6 +31,7 @@ __all__ = [
     "Ranking",
     "Run",
     "columns_of",
+    "distinct_run_names",
     "make_run",
     "map_qrels",
     "map_run",
@@ -155,6 +157,30 @@ def _readable_twice(path: str | os.PathLike[str]) -> Iterator[Callable[[], Binar
         else:
             data = opened.enter_context(open_binary(path)).read()
             yield lambda: io.BytesIO(data)
+
+
+def distinct_run_names(tags: Sequence[str], paths: Sequence[str | os.PathLike[str]]) -> list[str]:
+    """One name a run file: its tag; runs that share a tag are called after their files, which is said once.
+
+    Args:
+        tags: the tag of each run.
+        paths: the file of each run.
+
+    Raises:
+        InputError: two runs still have one name.
+    """
+    shared = {tag for tag, count in Counter(tags).items() if count > 1}
+    names = [run_name_of(os.fspath(path)) if tag in shared else tag for tag, path in zip(tags, paths, strict=True)]
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InputError(f"two runs are called {twice[0]!r}, by tag and by file; rename one")
+    if shared:
+        _LOG.warning(
+            "%d runs share the tag %s; runs that share a tag are called after their files",
+            sum(tag in shared for tag in tags),
+            min(shared),
+        )
+    return names
 
 
 def write_qrels(path: str | os.PathLike[str], qrels: Iterable[tuple[str, str, int, str]]) -> None:

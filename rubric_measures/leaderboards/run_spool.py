@@ -11,8 +11,7 @@ from typing import IO
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.parallel import forked_map
-from rubric_measures.formats.run_names import distinct_run_names
-from rubric_measures.formats.trec import map_run
+from rubric_measures.formats.trec import distinct_run_names, map_run
 
 try:
     import fcntl

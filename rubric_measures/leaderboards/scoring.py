@@ -13,8 +13,7 @@ from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.base.parallel import forked_map
 from rubric_measures.base.signature import Signature, made_by
 from rubric_measures.base.sorting import Placed, RankNotes
-from rubric_measures.formats.run_names import distinct_run_names
-from rubric_measures.formats.trec import Ranking, map_run
+from rubric_measures.formats.trec import Ranking, distinct_run_names, map_run
 from rubric_measures.formats.trec_ids import as_known, spaced_ids, written_id
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades
 from rubric_measures.grades.notes import note_lost_penalties

@@ -11,8 +11,7 @@ from ir_measures.measures.base import Measure
 
 from rubric_measures.base.files import read_text
 from rubric_measures.base.sorting import Gap
-from rubric_measures.formats.run_names import distinct_run_names
-from rubric_measures.formats.trec import columns_of, read_run
+from rubric_measures.formats.trec import columns_of, distinct_run_names, read_run
 from rubric_measures.formats.trec_ids import as_known, written_id
 from rubric_measures.grades.compiled import OnFailed, QueryGrades
 from rubric_measures.grades.loading import RecordQuery

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.extras import require
-from rubric_measures.formats.run_names import distinct_run_names
-from rubric_measures.formats.trec import read_run
+from rubric_measures.formats.trec import distinct_run_names, read_run
 from rubric_measures.formats.trec_ids import as_known, written_id
 from rubric_measures.grades.loading import RecordQuery
 from rubric_measures.grades.notes import note_queries

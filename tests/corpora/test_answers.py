@@ -15,7 +15,6 @@ from rubric_measures.corpora.answers import (
     AnswerCheck,
     AnswerSegment,
     TooLong,
-    answer_lengths,
     answer_segments,
     check_answers,
     say_answer_check,
@@ -138,11 +137,6 @@ def test_no_word_of_sentences_is_lost_and_no_passage_too_long(sentences: list[st
     passages = [segment.text for segment in answer_segments([answer], max_words)]
     assert " ".join(passages).split() == answer.text.split()
     assert all(0 < len(passage.split()) <= max_words for passage in passages)
-
-
-def test_lengths_are_whitespace_words() -> None:
-    answers = [Answer("q1", "r", "a  b\nc"), Answer("q2", "r", ""), Answer("q1", "s", "a")]
-    assert answer_lengths(answers) == {"r": {"q1": 3, "q2": 0}, "s": {"q1": 1}}
 
 
 def test_empty_missing_unknown_and_too_long_answers_are_counted(caplog: pytest.LogCaptureFixture) -> None:

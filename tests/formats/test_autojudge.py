@@ -88,9 +88,9 @@ def test_a_test_bank_is_the_same_in_both_forms(tmp_path: Path) -> None:
     bank = TestBank.from_items([*questions, RubricItem("c1", "q", "Big.", "nugget")], {"q": "Ports"})
     assert bank_of_nugget_banks(nugget_banks(bank)) == bank
     with pytest.raises(InputError, match="'c1' is a nugget, and this form has questions only"):
-        list_banks(bank, {})
+        list_banks(bank)
     only = TestBank.from_items(questions)
-    lists = list_banks(only, {"team_id": "t", "run_id": "r"})
+    lists = list_banks(only)
     assert bank_of_nugget_banks(lists) == only
     write_nugget_banks(tmp_path / "lists", lists)
     assert bank_of_nugget_banks(read_nugget_banks(tmp_path / "lists")) == only
@@ -104,7 +104,7 @@ def test_a_test_bank_is_the_same_in_both_forms(tmp_path: Path) -> None:
         ([], ": is empty"),
         ([{"nugget_bank": []}], ":1: metadata: required field is missing"),
         ([{"query_id": "q", "nugget_bank": {"x": {}}}], ":1: nugget_bank.x.question: required field is missing"),
-        ([V3, V3], ":2: topic 'q1' is already in line 1"),
+        ([V3, V3], ":2: 'q1' is already in line 1"),
         ([{**V3, "query_id": "q2"}], ":1: a nugget belongs to topic 'q1', its bank to 'q2'"),
     ],
 )

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.formats import nugget_sets
 from rubric_measures.formats.nugget_sets import (
     bank_of_preload,
     bank_of_rubrics,
@@ -100,13 +99,11 @@ def test_real_files() -> None:
     lines = read_rubrics(path)
     with gzip.open(path, "rt", encoding="utf-8") as stream:
         rows = [json.loads(line) for line in stream]
-    assert [nugget_sets._RUBRICS.dump_python(line, exclude_unset=True) for line in lines] == rows
+    assert [line.model_dump(exclude_unset=True) for line in lines] == rows
     bank = bank_of_rubrics(lines)
     assert (len(bank.items), len(bank)) == (30, 755)
     # Penalties: 34 of −3, 25 of −5, 19 of −4, 16 of −2, 3 of −1.
     assert sum((item.weight or 0) < 0 for item in bank) == 97
     preload = SHARED / "ragtime" / "ragtime-nuggets_300.preload.json"
-    assert nugget_sets._PRELOAD.dump_python(read_preload(preload), exclude_unset=True) == json.loads(
-        preload.read_text()
-    )
+    assert read_preload(preload).model_dump(exclude_unset=True) == json.loads(preload.read_text())
     assert len(bank_of_preload(read_preload(preload), path=preload).for_query("300")) == 6

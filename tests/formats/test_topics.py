@@ -58,7 +58,7 @@ def test_characters_are_counted_after_nfkc() -> None:
         ([{"qid": "1"}], ":1: has no title or query"),
         ([{"qid": "1", "request_id": "2", "title": "x"}], ":1: request_id and qid differ"),
         ([{"qid": "1", "query": "x", "limit": 0}], ":1: limit: "),
-        ([ROWS[0], ROWS[0]], ":2: topic '300' is already in line 1"),
+        ([ROWS[0], ROWS[0]], ":2: '300' is already in line 1"),
     ],
 )
 def test_bad_topics_are_refused_with_file_and_line(tmp_path: Path, rows: list[object], message: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from rubric_measures.formats.run_names import distinct_run_names
+from rubric_measures.formats.trec import distinct_run_names
 from tests.example_records import write_all
 
 
