@@ -165,9 +165,6 @@ def tournament(
         from rubric_measures.grading import GradingSettings
         from rubric_measures.runners.models import CallSettings
 
-        found = _answers(answers)
-        # Before anything is spent.
-        _check_agents(by_assessors, played, (answer.run_id for answer in found))
         calls = CallSettings(
             model,
             model_option or {},
@@ -180,6 +177,9 @@ def tournament(
         )
         others = [*_parts(answers), queries, documents, prices]
         _keep_files(save, calls.cache, [*_parts(games), *_parts(assessor_games)], others)
+        found = _answers(answers)
+        # Before anything is spent.
+        _check_agents(by_assessors, played, (answer.run_id for answer in found))
         match = _Match(
             found,
             agents,

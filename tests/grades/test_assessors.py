@@ -111,9 +111,10 @@ def test_streams_and_files_in_any_order_say_the_same(path: Path, tmp_path: Path)
     # A passage a line, and the query comes back after another one: the file is sorted on disk before it is streamed.
     lines = [["q1", line[1][2]], other, ["q1", line[1][1]], ["q1", line[1][0]]]
     apart = write_lines(tmp_path / "apart.jsonl", lines)
+    together = write_lines(tmp_path / "together.jsonl", [line, other])
     boards = [
         consume_records(lambda stream: score_records(stream, [RubricCover(rel=4) @ 1]), one, bank, OVERRIDE)
-        for one in (path, apart)
+        for one in (together, apart)
     ]
     # |R_q1| = 4. one ranks d1 first: b and c. two ranks d3 first, which the grader did not grade.
     first, second = (board.values for board in boards)

@@ -123,14 +123,14 @@ def test_what_makes_judgments_for_a_provider_is_said(tmp_path: Path, capsys: pyt
     folder = write_all(tmp_path)
     graded, items, run = (str(folder / name) for name in ("graded.jsonl.gz", "items.qrels", "alpha.run"))
     assert main(["qrels", graded, "--per", "item", "-o", items]) == 0
-    subtopics = "with rubric_measures qrels --per item (for measures over subtopics)"
-    passages = "rubric_measures qrels (for measures over passages)"
-    leave = "leave --provider out\n"
+    subtopics = "write qrels of items (for measures over subtopics)"
+    passages = "qrels of passages (for measures over passages)"
+    leave = "leave the provider out (--provider)\n"
     for provider, qrels, measures, end in (
-        ("pyndeval", graded, ["alpha_nDCG@10"], f"{subtopics}, or {leave}"),
-        ("pytrec_eval", graded, ["AP"], f"with {passages}, or {leave}"),
-        ("pytrec_eval", items, ["AP"], f"with {passages}, or {leave}"),
-        ("pyndeval", graded, ["alpha_nDCG@10", "AP"], f"{subtopics} and {passages}, or {leave}"),
+        ("pyndeval", graded, ["alpha_nDCG@10"], f"{subtopics} first, or {leave}"),
+        ("pytrec_eval", graded, ["AP"], f"write {passages} first, or {leave}"),
+        ("pytrec_eval", items, ["AP"], f"write {passages} first, or {leave}"),
+        ("pyndeval", graded, ["alpha_nDCG@10", "AP"], f"{subtopics} and {passages} first, or {leave}"),
         # Nobody else computes these.
         ("pyndeval", graded, ["RubricCover@20"], f"holds grades of items; {leave}"),
     ):
