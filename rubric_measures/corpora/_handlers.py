@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from ir_datasets.formats import (
     BaseDocs,
@@ -17,11 +17,11 @@ from ir_datasets.formats import (
     GenericScoredDoc,
 )
 from ir_datasets.indices import Docstore
+from pydantic import Field, TypeAdapter
 
-from rubric_measures.base.errors import FormatError
-from rubric_measures.base.files import iter_lines, path_name
-from rubric_measures.base.json_models import parse_json
+from rubric_measures.base.json_lines import JsonLines
 from rubric_measures.formats.trec import Run
+from rubric_measures.records.models import Record
 
 __all__ = ["DocsHandler", "QrelsHandler", "QueriesHandler", "ScoredDocsHandler", "TitledDoc", "read_docs"]
 
@@ -38,6 +38,15 @@ class TitledDoc(NamedTuple):
         return f"{self.title}\n{self.text}".strip()
 
 
+class _Doc(Record):
+    doc_id: Annotated[str, Field(min_length=1)]
+    text: str
+    title: str | None = None
+
+
+_DOCS = JsonLines(TypeAdapter(_Doc), "documents", lambda doc: (doc.doc_id,))
+
+
 def read_docs(path: Path) -> dict[str, Any]:
     """doc_id -> document of a JSON lines file {"doc_id", "text", "title"?}; other fields are not read.
 
@@ -45,25 +54,10 @@ def read_docs(path: Path) -> dict[str, Any]:
         InputError: the file cannot be opened.
         FormatError: naming file and line: not JSON, a field is missing, an id comes twice, there are no documents.
     """
-    name = path_name(path)
-    rows: dict[str, tuple[str, str]] = {}
-    for line, data in iter_lines(name):
-        value = parse_json(data, path=name, line=line)
-        if not isinstance(value, dict):
-            raise FormatError('expected an object {"doc_id", "text"}', path=name, line=line)
-        doc_id, text, title = value.get("doc_id"), value.get("text"), value.get("title") or ""
-        for field, found in (("doc_id", doc_id), ("text", text), ("title", title)):
-            if not isinstance(found, str) or (field == "doc_id" and not found):
-                raise FormatError("expected text", path=name, line=line, field=field)
-        doc_id, title, text = str(doc_id), str(title), str(text)
-        if doc_id in rows:
-            raise FormatError(f"document {doc_id!r} comes twice; keep one", path=name, line=line, field="doc_id")
-        rows[doc_id] = (title, text)
-    if not rows:
-        raise FormatError("holds no documents", path=name)
-    if any(title for title, _ in rows.values()):
-        return {doc_id: TitledDoc(doc_id, title, text) for doc_id, (title, text) in rows.items()}
-    return {doc_id: GenericDoc(doc_id, text) for doc_id, (_, text) in rows.items()}
+    rows = _DOCS.read(path)
+    if any(row.title for row in rows):
+        return {row.doc_id: TitledDoc(row.doc_id, row.title or "", row.text) for row in rows}
+    return {row.doc_id: GenericDoc(row.doc_id, row.text) for row in rows}
 
 
 class _Rows(Iterator[Any]):

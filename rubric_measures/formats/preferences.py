@@ -1,25 +1,48 @@
-"""Games between answers (`Preference` records) as JSON lines; verdicts of people are told by their grader."""
+"""Games between answers (`Preference` records) as JSON lines; those of assessors are told by their grader."""
 
 from __future__ import annotations
 
 import json
 import logging
 import os
+from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Literal, Self
 
-from rubric_measures.base.entities import GRADE_STATUSES, Preference
+from pydantic import Field, TypeAdapter, model_validator
+
+from rubric_measures.base.entities import GradeStatus, Preference
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import atomic_writer, iter_lines, path_name
-from rubric_measures.base.json_models import parse_json
+from rubric_measures.base.files import atomic_writer, path_name
+from rubric_measures.base.json_lines import JsonLines, TextId
 from rubric_measures.formats.base import Format
+from rubric_measures.records.models import Record
 
 __all__ = ["GAMES", "HUMAN", "check_games", "read_preferences", "write_preferences"]
 
 _LOG = logging.getLogger("rubric_measures")
-# Graders whose names begin so are people.
+# Graders whose names begin so are assessors.
 HUMAN = "human:"
-_VERDICTS = ("a", "b", "tie", None)
+
+
+class _Game(Record):
+    query_id: Annotated[TextId, Field(min_length=1)]
+    agent_a: Annotated[str, Field(min_length=1)]
+    agent_b: Annotated[str, Field(min_length=1)]
+    verdict: Literal["a", "b", "tie"] | None
+    status: GradeStatus | None = None
+    answer: str = ""
+    grader: str = ""
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _one_outcome(self) -> Self:
+        if self.status is not None and (self.verdict is None) == (self.status == "graded"):
+            raise ValueError("expected a verdict exactly when the status is graded")
+        return self
+
+
+_GAMES = JsonLines(TypeAdapter(_Game), "games")
 
 
 def read_preferences(path: str | os.PathLike[str], *, assessors: bool = False) -> list[Preference]:
@@ -39,49 +62,21 @@ def read_preferences(path: str | os.PathLike[str], *, assessors: bool = False) -
     name = path_name(path)
     games: list[Preference] = []
     lines: list[int] = []
-    unknown: dict[str, int] = {}
-    for line, data in iter_lines(name):
-        fields = parse_json(data, path=name, line=line)
-        if not isinstance(fields, dict):
-            raise FormatError("expected an object {query_id, agent_a, agent_b, verdict}", path=name, line=line)
-        for field in set(fields).difference(Preference._fields):
-            unknown[field] = unknown.get(field, 0) + 1
-        game = _game(fields, name, line)
-        if assessors and not game.grader.startswith(HUMAN):
-            game = game._replace(grader=HUMAN + (game.grader or "anonymous"))
+    unknown: Counter[str] = Counter()
+    for line, row in _GAMES.numbered(path):
+        unknown.update((row.model_extra or {}).keys())
+        grader = row.grader
+        if assessors and not grader.startswith(HUMAN):
+            grader = HUMAN + (grader or "anonymous")
+        status = row.status or ("unparsed" if row.verdict is None else "graded")
+        game = Preference(row.query_id, row.agent_a, row.agent_b, row.verdict, status, row.answer, grader, row.note)
         games.append(game)
         lines.append(line)
-    if not games:
-        raise FormatError("holds no games", path=name)
     check_games(games, lines, name)
     if unknown:
         counts = ", ".join(f"{field} ({count} lines)" for field, count in sorted(unknown.items()))
         _LOG.warning("%s: unknown fields left out: %s", name, counts)
     return games
-
-
-def _game(fields: dict[str, Any], name: str, line: int) -> Preference:
-    def wrong(field: str, expected: str) -> FormatError:
-        return FormatError(f"expected {expected}; found {fields.get(field)!r:.60}", path=name, line=line, field=field)
-
-    if type(fields.get("query_id")) is int:
-        fields = {**fields, "query_id": str(fields["query_id"])}
-    for field in ("query_id", "agent_a", "agent_b"):
-        if not isinstance(fields.get(field), str) or not fields[field]:
-            raise wrong(field, "text")
-    for field in ("answer", "grader", "note"):
-        if not isinstance(fields.get(field, ""), str):
-            raise wrong(field, "text")
-    if "verdict" not in fields or fields["verdict"] not in _VERDICTS:
-        raise wrong("verdict", "a, b, tie or null")
-    verdict = fields["verdict"]
-    status = fields.get("status", "unparsed" if verdict is None else "graded")
-    if status not in GRADE_STATUSES:
-        raise wrong("status", f"one of {', '.join(GRADE_STATUSES)}")
-    if (verdict is None) == (status == "graded"):
-        raise wrong("verdict", "a verdict exactly when the status is graded")
-    texts = (fields.get(field, "") for field in ("answer", "grader", "note"))
-    return Preference(fields["query_id"], fields["agent_a"], fields["agent_b"], verdict, status, *texts)
 
 
 def check_games(games: Iterable[Preference], lines: Iterable[int], name: str) -> None:

@@ -204,36 +204,18 @@ def _json_objects(content: str, name: str) -> Iterator[_Row]:
             check_keys(line, path=name, line=number)
             yield _record(value, name, number, "")
         return
-    parse_json(content, path=name)
-    try:
-        pairs = json.loads(content, object_pairs_hook=_Pairs)
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"is not JSON: {error}", path=name) from None
-    for query_id, value in pairs:
+    values = parse_json(content, path=name)
+    check_keys(content, path=name)
+    for query_id, value in values.items():
         if isinstance(value, str):
             yield _Row(0, query_id, value)
             continue
-        fields = _plain(value, name, query_id)
-        if not isinstance(fields, dict):
+        if not isinstance(value, dict):
             raise FormatError(f"expected text in one of {', '.join(_TEXT_FIELDS)}", path=name, field=query_id)
-        if fields.setdefault("query_id", query_id) != query_id:
+        fields = {"query_id": query_id, **value}
+        if fields["query_id"] != query_id:
             raise FormatError(f"is called {fields['query_id']!r} inside", path=name, field=query_id)
         yield _record(fields, name, 0, query_id)
-
-
-class _Pairs(list[tuple[str, Any]]):
-    """A JSON object as pairs, so that a key that comes twice is seen."""
-
-
-def _plain(value: Any, name: str, where: str) -> Any:
-    """The value with its objects as such."""
-    if isinstance(value, _Pairs):
-        fields = {key: _plain(inner, name, where) for key, inner in value}
-        if len(fields) < len(value):
-            twice = next(key for index, (key, _) in enumerate(value) if key in dict(value[:index]))
-            raise FormatError(f"the key {twice!r} comes twice in one object; keep one", path=name, field=where)
-        return fields
-    return [_plain(inner, name, where) for inner in value] if isinstance(value, list) else value
 
 
 def _pick(value: Mapping[str, Any], names: tuple[str, ...]) -> Any:

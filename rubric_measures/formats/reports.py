@@ -9,10 +9,10 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Any, NamedTuple, Self
 
-from pydantic import Field, TypeAdapter, model_validator
+from pydantic import AliasChoices, Field, TypeAdapter, model_validator
 
 from rubric_measures.base.entities import Grade
 from rubric_measures.base.errors import FormatError, InputError
@@ -44,7 +44,6 @@ __all__ = [
 _LOG = logging.getLogger("rubric_measures")
 _QUERY_FIELDS = ("query_id", "qid", "topic_id", "request_id", "narrative_id")
 _RUN_FIELDS = ("run_id", "run", "agent", "system")
-_TEXT_FIELDS = ("text", "answer", "response")
 
 
 def answer_doc_id(text: str) -> str:
@@ -84,6 +83,15 @@ class Answer(NamedTuple):
     def words(self) -> int:
         """L, the length in whitespace words."""
         return len(self.text.split())
+
+
+class _PlainAnswer(Record):
+    query_id: Annotated[TextId, Field(min_length=1, validation_alias=AliasChoices(*_QUERY_FIELDS))]
+    run_id: Annotated[TextId, Field(min_length=1, validation_alias=AliasChoices(*_RUN_FIELDS))]
+    text: Annotated[str, Field(validation_alias=AliasChoices("text", "answer", "response"))]
+
+
+_PLAIN = TypeAdapter(_PlainAnswer)
 
 
 class Sentence(Record):
@@ -287,7 +295,8 @@ def read_answers(path: str | os.PathLike[str]) -> list[Answer]:
                 reports.append((line, report))
                 answer = answer_of_report(report)
             else:
-                answer = _answer_of_object(content, name, line)
+                plain = validate_line(_PLAIN, data, path=name, line=line)
+                answer = Answer(plain.query_id, plain.run_id, plain.text)
         _once(seen, answer.query_id, answer.run_id, name, line)
         answers.append(answer)
     if not answers:
@@ -310,22 +319,6 @@ def _answer_of_columns(data: bytes, name: str, line: int) -> Answer | None:
     if not query_id.strip() or not run_id.strip():
         raise FormatError("the query or run id is empty", path=name, line=line)
     return Answer(query_id.strip(), run_id.strip(), text)
-
-
-def _answer_of_object(content: Mapping[str, Any], name: str, line: int) -> Answer:
-    values = []
-    for fields in (_QUERY_FIELDS, _RUN_FIELDS, _TEXT_FIELDS):
-        field = next((key for key in fields if key in content), None)
-        if field is None:
-            raise FormatError(f"has no {fields[0]}; expected query_id, run_id and text", path=name, line=line)
-        value = content[field]
-        if isinstance(value, int) and not isinstance(value, bool) and fields is not _TEXT_FIELDS:
-            value = str(value)
-        if not isinstance(value, str) or (not value and fields is not _TEXT_FIELDS):
-            raise FormatError("is no text, or empty", path=name, line=line, field=field)
-        values.append(value)
-    query_id, run_id, text = values
-    return Answer(query_id, run_id, text)
 
 
 def write_answers(path: str | os.PathLike[str], answers: Iterable[Answer]) -> None:

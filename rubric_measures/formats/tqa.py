@@ -7,18 +7,51 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import Any
+
+from pydantic import Field, TypeAdapter
 
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import path_name, read_text
-from rubric_measures.base.json_models import parse_json
+from rubric_measures.base.json_models import validate_line
 from rubric_measures.formats.bank import BankEntry, bank_entries
 from rubric_measures.formats.base import Format, Head, PathName
+from rubric_measures.records.models import Record
 
 __all__ = ["TQA", "read_tqa"]
 
 _LOG = logging.getLogger("rubric_measures")
+
+
+class _Words(Record):
+    text: str = Field(alias="processedText")
+
+
+class _Question(Record):
+    asked: _Words = Field(alias="beingAsked")
+    answer: _Words = Field(alias="correctAnswer")
+    choices: dict[str, _Words] | None = Field(default=None, alias="answerChoices")
+
+    @property
+    def gold_answer(self) -> str | None:
+        """The right choice, or what the key says where there are no choices; None for a key that names no choice."""
+        key = self.answer.text
+        if not self.choices:
+            return key
+        return self.choices[key].text if key in self.choices else None
+
+
+class _Questions(Record):
+    without_diagrams: dict[str, _Question] = Field(alias="nonDiagramQuestions")
+
+
+class _Lesson(Record):
+    lesson_id: str = Field(alias="globalID")
+    name: str = Field(alias="lessonName")
+    questions: _Questions
+
+
+_LESSONS = TypeAdapter(list[_Lesson])
 
 
 def read_tqa(path: str | os.PathLike[str]) -> TestBank:
@@ -32,29 +65,22 @@ def read_tqa(path: str | os.PathLike[str]) -> TestBank:
         FormatError: it is not a list of lessons, or a field is missing; names the lesson and the question.
     """
     name = path_name(path)
-    lessons = parse_json(read_text(path), path=name)
-    if not isinstance(lessons, list) or not lessons:
+    lessons = validate_line(_LESSONS, read_text(path), path=name, line=0)
+    if not lessons:
         raise FormatError("expected a JSON list of TQA lessons", path=name)
     items: dict[str, tuple[RubricItem, ...]] = {}
     texts: dict[str, str] = {}
     keyless = 0
     for index, lesson in enumerate(lessons):
-        where = f"[{index}]"
-        query_id = "tqa2:" + _text(lesson, ("globalID",), name, where)
+        query_id = f"tqa2:{lesson.lesson_id}"
         if query_id in items:
-            raise FormatError(f"lesson {query_id!r} comes twice", path=name, field=where)
-        texts[query_id] = _text(lesson, ("lessonName",), name, where)
-        questions = _get(lesson, ("questions", "nonDiagramQuestions"), name, where)
-        if not isinstance(questions, dict):
-            raise FormatError(
-                "expected an object of questions", path=name, field=f"{where}.questions.nonDiagramQuestions"
-            )
+            raise FormatError(f"lesson {query_id!r} comes twice", path=name, field=f"[{index}]")
+        texts[query_id] = lesson.name
         made = []
-        for item_id, question in questions.items():
-            place = f"{where}.questions.nonDiagramQuestions.{item_id}"
-            gold = _gold_answer(question, name, place)
+        for item_id, question in lesson.questions.without_diagrams.items():
+            gold = question.gold_answer
             keyless += gold is None
-            text = _text(question, ("beingAsked", "processedText"), name, place)
+            text = question.asked.text
             made.append(RubricItem(item_id, query_id, text, gold_answers=() if gold is None else (gold,)))
         items[query_id] = tuple(made)
     if keyless:
@@ -62,34 +88,6 @@ def read_tqa(path: str | os.PathLike[str]) -> TestBank:
             "%s: %d questions have a correct answer that is none of their choices; no gold answer", name, keyless
         )
     return TestBank(items, texts)
-
-
-def _gold_answer(question: Any, name: str, where: str) -> str | None:
-    key = _text(question, ("correctAnswer", "processedText"), name, where)
-    choices = question.get("answerChoices")
-    if not choices:
-        return key
-    if not isinstance(choices, dict):
-        raise FormatError("expected an object of choices", path=name, field=f"{where}.answerChoices")
-    if key not in choices:
-        return None
-    return _text(choices[key], ("processedText",), name, f"{where}.answerChoices.{key}")
-
-
-def _get(value: Any, keys: tuple[str, ...], name: str, where: str) -> Any:
-    for key in keys:
-        where = f"{where}.{key}"
-        if not isinstance(value, dict) or key not in value:
-            raise FormatError("required field is missing", path=name, field=where)
-        value = value[key]
-    return value
-
-
-def _text(value: Any, keys: tuple[str, ...], name: str, where: str) -> str:
-    found = _get(value, keys, name, where)
-    if not isinstance(found, str):
-        raise FormatError("expected text", path=name, field=".".join((where, *keys)))
-    return found
 
 
 def _read_entries(path: PathName) -> list[BankEntry]:

@@ -1,4 +1,4 @@
-"""Games as JSON lines: read, written, read again; verdicts of people; wrong lines."""
+"""Games as JSON lines: read, written, read again; verdicts of assessors; wrong lines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_what_is_written_is_read_again(name: str, tmp_path: Path) -> None:
     assert read_preferences(tmp_path / name) == GAMES
 
 
-def test_verdicts_of_people_are_marked(tmp_path: Path) -> None:
+def test_verdicts_of_assessors_are_marked(tmp_path: Path) -> None:
     write_preferences(tmp_path / "g.jsonl", GAMES)
     marked = [game.grader for game in read_preferences(tmp_path / "g.jsonl", assessors=True)]
     assert marked == ["human:openai:judge", "human:anonymous", "human:openai:judge", "human:ada"]
@@ -41,16 +41,16 @@ def test_missing_fields_have_defaults_and_unknown_ones_are_counted(
 
 GOOD = '{"query_id": "q", "agent_a": "x", "agent_b": "y", "verdict": "a"}\n'
 WRONG = {
-    "no object": ("[1]\n", "g.jsonl:1: expected an object"),
+    "no object": ("[1]\n", "g.jsonl:1: Input should be an object"),
     "no json": ("{\n", "g.jsonl:1: "),
-    "verdict": (GOOD.replace('"a"}', '"c"}'), "g.jsonl:1: verdict: expected a, b, tie or null; found 'c'"),
+    "verdict": (GOOD.replace('"a"}', '"c"}'), "g.jsonl:1: verdict: Input should be 'a', 'b' or 'tie'; found 'c'"),
     "no verdict": ('{"query_id": "q", "agent_a": "x", "agent_b": "y"}\n', "g.jsonl:1: verdict"),
-    "agent": (GOOD.replace('"y"', "7"), "g.jsonl:1: agent_b: expected text; found 7"),
-    "status": (GOOD.replace('"a"}', '"a", "status": "done"}'), "g.jsonl:1: status: expected one of graded"),
+    "agent": (GOOD.replace('"y"', "7"), "g.jsonl:1: agent_b: Input should be a valid string; found 7"),
+    "status": (GOOD.replace('"a"}', '"a", "status": "done"}'), "g.jsonl:1: status: Input should be 'graded'"),
     "both": (GOOD.replace('"a"}', '"a", "status": "failed"}'), "exactly when the status is graded"),
     "itself": (GOOD.replace('"y"', '"x"'), "g.jsonl:1: query 'q': agent 'x' plays against itself"),
     "twice": (GOOD + "\n" + GOOD, "g.jsonl:3: .*stands in line 1 already"),
-    "empty": ("\n", "g.jsonl: holds no games"),
+    "empty": ("\n", "g.jsonl: is empty; expected games"),
 }
 
 

@@ -123,8 +123,8 @@ def test_item_grades_are_grades_of_the_run(tmp_path: Path) -> None:
         ([{**DRAGUN, "answer": [{"text": "Two."}]}], ":1: answer and responses differ"),
         ([DRAGUN, DRAGUN], ":2: run 'dr' has answered query 'm#1' in line 1"),
         ([{**DRAGUN, "responses": [{"text": 1}]}], ":1: responses[0].text: "),
-        ([{"query_id": "1", "text": "x"}], ":1: has no run_id"),
-        ([{"query_id": "1", "run_id": "r", "text": None}], ":1: text: is no text"),
+        ([{"query_id": "1", "text": "x"}], ":1: run_id: required field is missing"),
+        ([{"query_id": "1", "run_id": "r", "text": None}], ":1: text: Input should be a valid string; found None"),
         ([7], ":1: has 1 columns"),
     ],
 )

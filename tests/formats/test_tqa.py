@@ -56,12 +56,15 @@ def test_questions_without_choices_or_key(tmp_path: Path, caplog: pytest.LogCapt
     ("value", "message"),
     [
         ([], "expected a JSON list of TQA lessons"),
-        ({}, "expected a JSON list of TQA lessons"),
+        ({}, "Input should be a valid array"),
         ([lesson(), lesson()], "[1]: lesson 'tqa2:L_0384' comes twice"),
         ([lesson(beingAsked={})], "nonDiagramQuestions.NDQ_007535.beingAsked.processedText: required field is missing"),
-        ([lesson(answerChoices=[1])], "NDQ_007535.answerChoices: expected an object of choices"),
-        ([{"globalID": 3}], "[0].globalID: expected text"),
-        ([{"globalID": "L", "lessonName": "x", "questions": {"nonDiagramQuestions": []}}], "expected an object of"),
+        ([lesson(answerChoices=[1])], "NDQ_007535.answerChoices: Input should be an object"),
+        ([{"globalID": 3}], "[0].globalID: Input should be a valid string"),
+        (
+            [{"globalID": "L", "lessonName": "x", "questions": {"nonDiagramQuestions": []}}],
+            "nonDiagramQuestions: Input should be an object",
+        ),
     ],
 )
 def test_wrong_files(tmp_path: Path, value: Any, message: str) -> None:
