@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rubric_measures.grades.notes import note_queries, note_without_items
 from rubric_measures.leaderboards.board import BELOW, OVERALL, Leaderboard
@@ -14,7 +14,7 @@ from rubric_measures.leaderboards.board import BELOW, OVERALL, Leaderboard
 if TYPE_CHECKING:
     import pandas
 
-    from rubric_measures.meta_evaluation.system_comparison import Comparison, Procedure, Test
+    from rubric_measures.meta_evaluation.run_comparison import Comparison, Procedure, Test
 
 __all__ = ["Board", "Comparisons"]
 
@@ -117,12 +117,22 @@ class Board(Leaderboard):
             UnknownNameError: there is no such run.
             InputError: there are fewer than two runs, or they share no scored query.
         """
-        from rubric_measures.meta_evaluation.leaderboard_report import compare_board
+        from rubric_measures.meta_evaluation.run_comparison import compare_runs
 
+        known = {
+            name: {
+                run: {query: value for query, value in row[name].items() if value is not None}
+                for run, row in self.values.items()
+                if run != OVERALL
+            }
+            for name in self.measures
+        }
+        more: dict[str, Any] = {"test": test, "alpha": alpha, "rounds": rounds, "seed": seed}
         return Comparisons(
-            compare_board(
-                self, baseline=baseline, procedure=correction, test=test, alpha=alpha, rounds=rounds, seed=seed
-            )
+            {
+                name: compare_runs(scores, name, baseline=baseline, procedure=correction, **more)
+                for name, scores in known.items()
+            }
         )
 
     def log_notes(self) -> None:

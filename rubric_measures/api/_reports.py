@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rubric_measures.grades.loading import RecordQuery
     from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks
     from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport
-    from rubric_measures.meta_evaluation.system_comparison import Procedure, Test
+    from rubric_measures.meta_evaluation.run_comparison import Procedure, Test
 
 __all__ = ["check", "refuse_sums", "report"]
 
@@ -167,7 +167,7 @@ def check(
     paths = [run for run in run_list(runs) if not isinstance(run, Run)]
     if not paths:
         raise InputError("ties are looked for in run files; runs in memory are in order already", settings=("checks",))
-    with spool_rows((run.run_id, run.rankings) for run in raw_runs(paths)) as spool:
+    with spool_rows(raw_runs(paths)) as spool:
         if isinstance(known, RecordGrades):
             return known.records.consume(
                 lambda stream: check_leaderboard(board, in_parts(stream), measures, spool, known.on_failed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Sequence
 
 from rubric_measures import api
 from rubric_measures.base.errors import InputError
@@ -20,8 +19,7 @@ from rubric_measures.cli.inputs import (
     keep_inputs_of,
     wanted_of,
 )
-from rubric_measures.meta_evaluation.agreement_tables import agreement_report
-from rubric_measures.meta_evaluation.label_sources import SourceAgreement, passages_of_records
+from rubric_measures.meta_evaluation.label_sources import SourceAgreement, agreement_report, passages_of_records
 from rubric_measures.meta_evaluation.workbench_tables import tables_report, workbench_tables
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -116,15 +114,9 @@ def _say(result: SourceAgreement) -> int:
         if histogram.unused:
             labels = ", ".join(str(label) for label in histogram.unused)
             _LOG.info("%s never uses the label%s %s", name, "s" if len(histogram.unused) > 1 else "", labels)
-    undefined = _undefined(result)
-    for text in undefined:
-        _LOG.warning("%s", text)
+    is_undefined = result.agreement.kappa is None
+    if is_undefined:
+        _LOG.warning("kappa and alpha are undefined: both sources give one and the same label throughout")
     if result.topic_kappa.undefined:
         _LOG.info("kappa is undefined on %d topics (one label throughout)", result.topic_kappa.undefined)
-    return 1 if undefined else 0
-
-
-def _undefined(result: SourceAgreement) -> Sequence[str]:
-    if result.agreement.kappa is None:
-        return ["kappa and alpha are undefined: both sources give one and the same label throughout"]
-    return []
+    return 1 if is_undefined else 0

@@ -1,4 +1,4 @@
-"""`compare`: systems against systems from per-topic scores, with corrected tests and groups of equals."""
+"""`compare`: runs against runs from per-topic scores, with corrected tests and groups of equals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rubric_measures.formats.leaderboards import FORMS, read_leaderboard
 from rubric_measures.leaderboards.scoring import OVERALL
 from rubric_measures.measures.parsing import column_named
 from rubric_measures.meta_evaluation.comparison_tables import comparison_report
-from rubric_measures.meta_evaluation.system_comparison import Comparison, compare_systems
+from rubric_measures.meta_evaluation.run_comparison import Comparison, compare_runs
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     if options.rounds < 1:
         raise InputError("--rounds is 1 or more")
     measure, scores = _scores(options)
-    comparison = compare_systems(
+    comparison = compare_runs(
         scores,
         measure,
         baseline=options.baseline,

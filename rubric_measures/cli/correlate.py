@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import logging
+from collections import Counter
+from collections.abc import Sequence
 
 from rubric_measures import api
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import TABLE_FORMS, render
-from rubric_measures.cli.correlate_notes import say_correlations
 from rubric_measures.cli.inputs import add_grade_options, add_places_option, grade_choices, keep_inputs_of
 from rubric_measures.formats.leaderboards import FORMS
 from rubric_measures.meta_evaluation.correlation import COEFFICIENTS
-from rubric_measures.meta_evaluation.leaderboard_correlation import DEFAULT_COEFFICIENTS
+from rubric_measures.meta_evaluation.leaderboard_correlation import DEFAULT_COEFFICIENTS, LeaderboardCorrelation
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -99,4 +100,35 @@ def run(options: argparse.Namespace) -> int:
     for (path, _), column in zip(found.results, found.columns, strict=True):
         if column.ranks:
             _LOG.info("%s: %s is read as ranks, 1 best", path, column.name)
-    return say_correlations(found.found)
+    return _say(found.found)
+
+
+def _say(results: Sequence[LeaderboardCorrelation]) -> int:
+    """Notes what the numbers leave out, each once; 1 when official runs are missing or a coefficient is undefined."""
+    notes: Counter[str] = Counter()
+    incomplete = False
+    for result in results:
+        lacking: dict[str, list[str]] = {}
+        for names, what in (
+            (result.missing, "official runs are missing and left out"),
+            (result.extra, "runs are not in the official leaderboard and left out"),
+        ):
+            if names:
+                notes[f"{len(names)} {what} ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})"] += 1
+        notes.update(result.notes)
+        for one in result.coefficients:
+            if one.coefficient.value is None:
+                incomplete = True
+                lacking.setdefault(f"undefined: {one.coefficient.reason}", []).append(one.coefficient.name)
+            elif one.interval is not None and one.interval.low is None:
+                lacking.setdefault(f"without an interval: {one.interval.reason}", []).append(one.coefficient.name)
+        incomplete |= bool(result.missing)
+        reasons = sorted(lacking.items(), key=lambda item: item[0].startswith("without"))
+        notes.update(f"{', '.join(names_of)} {what}" for what, names_of in reasons)
+    drops = [result for result in results if result.worst_drop]
+    if drops:
+        worst = max(drops, key=lambda result: result.worst_drop or 0.0)
+        _LOG.info("the largest rank drop is %g, of run %s by %s", worst.worst_drop, worst.worst_run, worst.name)
+    for text, count in notes.items():
+        _LOG.warning("%s%s", text, f" (in {count} leaderboards)" if count > 1 else "")
+    return 1 if incomplete else 0

@@ -8,7 +8,7 @@ from rubric_measures.formats.leaderboard_forms import FORMS
 
 __all__ = ["CORRECTIONS", "add_report_options", "add_test_options", "is_asked_for"]
 
-# As meta_evaluation.system_comparison has them, which loads numpy.
+# As meta_evaluation.run_comparison has them, which loads numpy.
 CORRECTIONS = ("holm", "bh", "none", "tukey", "randomised-tukey", "max-t")
 
 

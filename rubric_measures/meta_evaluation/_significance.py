@@ -1,4 +1,4 @@
-"""Are two systems different: paired tests over topics, corrections for many pairs, effect sizes, groups of equals."""
+"""Are two runs different: paired tests over queries, corrections for many pairs, effect sizes, groups of equals."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PIECE = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class PairedTest:
-    """Two systems compared over the topics that both have.
+    """Two runs compared over the queries that both have.
 
     Attributes:
         mean_difference: mean of a − b, in the measure's unit.
@@ -101,11 +101,11 @@ def paired_tests(
 
     t = mean(d) / (sd(d) / √n), sd with n − 1. The permutation test flips the sign of every topic's difference: it
     asks how often |mean| is at least as large. All pairs see the same flips. Where all differences are equal, t is
-    undefined (None); the permutation test still says p = 1 for identical systems.
+    undefined (None); the permutation test still says p = 1 for identical runs.
 
     Args:
         a: per-topic scores, (topics,) or (topics, pairs).
-        b: the other systems', same shape, same topics in the same order.
+        b: the other runs', same shape, same topics in the same order.
         rounds: drawn flips, when there are more than 13 topics.
         seed: of the flips.
         level: of the t interval.
@@ -284,7 +284,7 @@ def max_t(differences: ArrayLike, *, rounds: int = DEFAULT_ROUNDS, seed: int = D
     p_j = (1 + rounds with max_i |t_i| ≥ |t_j|) / (rounds + 1).
 
     Args:
-        differences: (topics, comparisons), system minus baseline.
+        differences: (topics, comparisons), run minus baseline.
         rounds: drawn flips.
         seed: of the flips.
 

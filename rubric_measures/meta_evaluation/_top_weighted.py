@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -76,15 +74,11 @@ def tau_ap_b_batch(x: FloatArray, y: FloatArray) -> FloatArray:
     return result
 
 
-def _contributions(scores: FloatArray, ties: str) -> FloatArray:
+def _contributions(scores: FloatArray) -> FloatArray:
     """How much of each run is in the ranking down to depth 1 … n: (samples, runs, depths), in [0, 1]."""
-    runs = scores.shape[1]
     first = (scores[:, None, :] > scores[:, :, None]).sum(axis=2)[:, :, None]
     size = (scores[:, None, :] == scores[:, :, None]).sum(axis=2)[:, :, None]
-    depth = np.arange(1, runs + 1)[None, None, :]
-    if ties == "w":
-        entered: FloatArray = (depth > first).astype(np.float64)
-        return entered
+    depth = np.arange(1, scores.shape[1] + 1)[None, None, :]
     share: FloatArray = np.clip((depth - first) / size, 0.0, 1.0)
     return share
 
@@ -110,20 +104,17 @@ def _rbo_without_ties(x: FloatArray, y: FloatArray, p: float) -> FloatArray:
     return result
 
 
-def rbo_batch(x: FloatArray, y: FloatArray, p: float = 0.9, ties: Literal["a", "b", "w"] = "a") -> FloatArray:
+def rbo_batch(x: FloatArray, y: FloatArray, p: float = 0.9) -> FloatArray:
     """Rank-biased overlap, extrapolated, of two rankings of the same runs.
 
     RBO_EXT = (1−p)/p [Σ_{d=1..n} A_d p^d + A_n p^(n+1)/(1−p)], A_d the agreement of the two rankings at depth d. With
-    X_d = Σ_i c_i(d) c'_i(d), c_i(d) the share of run i above depth d: ties "a" (a tie is an unknown order; the mean
-    over all orders) A_d = X_d / d; "b" (the same, corrected for what ties hide) A_d = X_d / (|c(d)| |c'(d)|); "w" (a
-    tie is equality, all of a group enter with its first rank) A_d = 2 X_d / (Σ c + Σ c'). In [0, 1]; with everything
-    tied "b" and "w" say 1 and "a" its chance value; NaN where there is no run.
+    X_d = Σ_i c_i(d) c'_i(d), c_i(d) the share of run i above depth d, A_d = X_d / d: a tie is an unknown order, and the
+    value the mean over all orders (the paper's RBO^a). In [0, 1]; NaN where there is no run.
 
     Args:
         x: scores, (samples, runs), higher is better.
         y: the other leaderboard's.
         p: persistence, between 0 and 1; the higher, the deeper it looks.
-        ties: the variant.
 
     Raises:
         InputError: p is not between 0 and 1.
@@ -142,14 +133,7 @@ def rbo_batch(x: FloatArray, y: FloatArray, p: float = 0.9, ties: Literal["a", "
     rows = np.flatnonzero(tied)
     for part in pieces(len(rows), runs * runs):
         piece = rows[part]
-        left, right = _contributions(x[piece], ties), _contributions(y[piece], ties)
-        overlap = (left * right).sum(axis=1)
-        if ties == "w":
-            agreement = 2.0 * overlap / (left.sum(axis=1) + right.sum(axis=1))
-        elif ties == "a":
-            agreement = overlap / np.arange(1, runs + 1)
-        else:
-            agreement = overlap / np.sqrt((left**2).sum(axis=1) * (right**2).sum(axis=1))
+        agreement = (_contributions(x[piece]) * _contributions(y[piece])).sum(axis=1) / np.arange(1, runs + 1)
         tail = agreement[:, -1] * p ** (runs + 1) / (1.0 - p)
         result[piece] = (1.0 - p) / p * (agreement @ weights + tail)
     return result

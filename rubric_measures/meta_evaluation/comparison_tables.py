@@ -13,7 +13,7 @@ from rubric_measures.leaderboards.output import board_content, board_data, board
 from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks
 from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport
 from rubric_measures.meta_evaluation.prediction_powered import PredictionPowered
-from rubric_measures.meta_evaluation.system_comparison import Comparison, Pair
+from rubric_measures.meta_evaluation.run_comparison import Comparison, Pair
 
 __all__ = ["comparison_report", "report_of"]
 

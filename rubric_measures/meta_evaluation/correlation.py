@@ -1,8 +1,8 @@
 """Rank correlation of two leaderboards: Kendall τ-b, Spearman, Pearson, τ_AP with and without ties, RBO, rank drop.
 
 Every coefficient is one batch function on two arrays of shape (samples, runs), so that a point estimate (one sample)
-and ten thousand bootstrap rounds run the same formula. Scores are always "higher is better"; turn ranks into scores
-with `scores_from_ranks`. A value that does not exist (all runs tied, fewer than two runs) is NaN in a batch and `None`
+and ten thousand bootstrap rounds run the same formula. Scores are always "higher is better"; negate ranks.
+A value that does not exist (all runs tied, fewer than two runs) is NaN in a batch and `None`
 with a reason in a `Coefficient`; it is never 0 and never 1.
 """
 
@@ -27,12 +27,10 @@ __all__ = [
     "CoefficientName",
     "correlate",
     "kendall_batch",
-    "max_rank_drop",
     "parse_coefficient",
     "pearson_batch",
     "rank_drop_batch",
     "ranks",
-    "scores_from_ranks",
     "spearman_batch",
     "top_k",
 ]
@@ -68,15 +66,6 @@ class CoefficientName:
 
     def __str__(self) -> str:
         return self.base if self.k is None else f"{self.base}@{self.k}"
-
-
-def scores_from_ranks(rank_values: ArrayLike) -> FloatArray:
-    """Ranks (1 is best) as scores (higher is better): score = −rank.
-
-    >>> scores_from_ranks([1, 2, 3]).tolist()
-    [-1.0, -2.0, -3.0]
-    """
-    return -np.asarray(rank_values, dtype=np.float64)
 
 
 def ranks(scores: ArrayLike, ties: Literal["average", "min"] = "average") -> FloatArray:
@@ -175,24 +164,6 @@ def rank_drop_batch(x: FloatArray, y: FloatArray) -> FloatArray:
     return drop
 
 
-def max_rank_drop(official: ArrayLike, scores: ArrayLike) -> tuple[float, int]:
-    """The most ranks a run loses from the official leaderboard to the other, and the index of the first such run.
-
-    Average-tie ranks, so a drop may be a half. In [0, n − 1], 0 when no run loses a rank.
-
-    Raises:
-        InputError: there is no run, or the lengths differ.
-
-    It shows the worst case for one system, which a τ near 1 can hide.
-    """
-    x, y = _two_arrays(official, scores)
-    if not len(x):
-        raise InputError("the maximum rank drop needs at least one run")
-    drops = ranks(y) - ranks(x)
-    worst = int(np.argmax(drops))
-    return float(drops[worst]), worst
-
-
 COEFFICIENTS: dict[str, Batch] = {
     "kendall": kendall_batch,
     "spearman": spearman_batch,
@@ -254,7 +225,7 @@ def correlate(
     """One coefficient of two leaderboards over the same runs, with the p-value where scipy gives one.
 
     Args:
-        official: the reference's score of each run, higher is better (`scores_from_ranks` for ranks).
+        official: the reference's score of each run, higher is better (negate ranks).
         scores: the other leaderboard's, same order.
         name: a name of `COEFFICIENTS`, with `@k` for the runs of official rank ≤ k only.
         test: also compute the p-value, which takes most of the time.

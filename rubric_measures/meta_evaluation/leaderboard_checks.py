@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -20,25 +21,11 @@ from rubric_measures.leaderboards.scoring import OVERALL, Leaderboard, needed_de
 
 __all__ = [
     "LeaderboardChecks",
-    "RawRun",
     "RunCheck",
     "TopRun",
     "check_leaderboard",
     "raw_runs",
 ]
-
-
-@dataclass(frozen=True)
-class RawRun:
-    """A run before any tie is broken.
-
-    Attributes:
-        run_id: the run.
-        rankings: query_id -> (doc_id, score), higher is better, in file order.
-    """
-
-    run_id: str
-    rankings: Mapping[str, Sequence[tuple[str, float]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +80,10 @@ class LeaderboardChecks:
     top: tuple[TopRun, ...]
 
 
-def raw_runs(paths: Iterable[str | os.PathLike[str]]) -> Iterator[RawRun]:
-    """TREC run files in file order, one at a time; read twice, the first time to check them.
+def raw_runs(
+    paths: Iterable[str | os.PathLike[str]],
+) -> Iterator[tuple[str, Mapping[str, Sequence[tuple[str, float]]]]]:
+    """TREC run files before any tie is broken: run_id and query_id -> (doc_id, score) in file order, one at a time.
 
     Raises:
         FormatError: a file is no run.
@@ -108,7 +97,7 @@ def raw_runs(paths: Iterable[str | os.PathLike[str]]) -> Iterator[RawRun]:
             columns = columns_of(line)
             if columns:
                 rankings[columns[0]].append((columns[2], float(columns[4])))
-        yield RawRun(name, rankings)
+        yield name, rankings
 
 
 def _rows_of_records(query: RecordQuery) -> dict[str, Sequence[tuple[str, float]]]:
@@ -139,11 +128,6 @@ def _rows_of_files(runs: RowSpool, query: QueryGrades) -> dict[str, Sequence[tup
     }
 
 
-def _in_file_order(rows: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
-    """Score descending; sorting is stable, so equal scores stay in file order."""
-    return sorted(rows, key=lambda row: -row[1])
-
-
 @dataclass
 class _Tally:
     """What is counted of one run, query by query."""
@@ -155,13 +139,12 @@ class _Tally:
 
     def add(self, query: QueryGrades, rows: Sequence[tuple[str, float]], cutoff: int | None) -> list[str]:
         """Counts one ranking, and gives its documents with ties in file order."""
-        ranked = _in_file_order(rows)
+        # Sorting is stable: equal scores stay in file order.
+        ranked = sorted(rows, key=lambda row: -row[1])
         if not ranked:
             return []
         self.ranked.add(query.query_id)
-        counts: dict[float, int] = {}
-        for _, score in ranked:
-            counts[score] = counts.get(score, 0) + 1
+        counts = Counter(score for _, score in ranked)
         head = ranked if cutoff is None else ranked[:cutoff]
         self.inside += len(head)
         self.tied += sum(counts[score] > 1 for _, score in head)

@@ -16,8 +16,8 @@ from rubric_measures.leaderboards.scoring import OVERALL, Leaderboard
 from rubric_measures.meta_evaluation._bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED
 from rubric_measures.meta_evaluation.correlation import (
     CoefficientName,
-    max_rank_drop,
     parse_coefficient,
+    ranks,
     undefined_reason,
 )
 from rubric_measures.meta_evaluation.intervals import (
@@ -195,8 +195,9 @@ def standard_errors(scores: RunScores) -> dict[str, float]:
 def _worst_drop(x: FloatArray, y: FloatArray, runs: Sequence[str]) -> tuple[float | None, str | None]:
     if undefined_reason(CoefficientName("max_rank_drop"), x, y):
         return None, None
-    drop, worst = max_rank_drop(x, y)
-    return drop, runs[worst]
+    drops = ranks(y) - ranks(x)
+    worst = int(np.argmax(drops))
+    return float(drops[worst]), runs[worst]
 
 
 def correlate_leaderboards(

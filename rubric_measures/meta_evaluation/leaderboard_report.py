@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.errors import InputError
 from rubric_measures.formats.leaderboards import LeaderboardTable
 from rubric_measures.leaderboards.scoring import OVERALL, Leaderboard
 from rubric_measures.meta_evaluation._bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED, Interval, bootstrap_means
 from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks
 from rubric_measures.meta_evaluation.prediction_powered import PredictionPowered, prediction_powered_mean
-from rubric_measures.meta_evaluation.system_comparison import Comparison, Procedure, Test, compare_systems
+from rubric_measures.meta_evaluation.run_comparison import Comparison
 
-__all__ = ["LeaderboardReport", "compare_board", "mean_intervals", "powered_means"]
+__all__ = ["LeaderboardReport", "mean_intervals", "powered_means"]
 
 _LOG = logging.getLogger("rubric_measures")
 
@@ -70,44 +70,6 @@ def mean_intervals(
     ):
         result.setdefault(run, {})[measure] = interval
     return result
-
-
-def compare_board(
-    board: Leaderboard,
-    measures: Sequence[str] | None = None,
-    *,
-    baseline: str | None = None,
-    procedure: Procedure = "holm",
-    test: Test = "t",
-    alpha: float = 0.05,
-    rounds: int = DEFAULT_ROUNDS,
-    seed: int = DEFAULT_SEED,
-) -> dict[str, Comparison]:
-    """`compare_systems` for every measure of a leaderboard; see there for the arguments.
-
-    Raises:
-        UnknownNameError: the leaderboard has no such baseline.
-        InputError: there are fewer than two runs, or they share no scored topic.
-    """
-    runs = [run for run in board.values if run != OVERALL]
-    if baseline is not None and baseline not in runs:
-        raise UnknownNameError("run", baseline, runs)
-    return {
-        measure: compare_systems(
-            {
-                run: {topic: value for topic, value in board.values[run][measure].items() if value is not None}
-                for run in runs
-            },
-            measure,
-            baseline=baseline,
-            procedure=procedure,
-            test=test,
-            alpha=alpha,
-            rounds=rounds,
-            seed=seed,
-        )
-        for measure in measures or board.measures
-    }
 
 
 def powered_means(

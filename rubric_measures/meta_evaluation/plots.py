@@ -336,7 +336,7 @@ def plot_critical_difference(
 
     Args:
         means: run -> mean score.
-        groups: as `system_comparison.Comparison.groups` has them.
+        groups: as `run_comparison.Comparison.groups` has them.
         measure: the label of the axis.
         shown: at most so many runs, best first.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,23 +49,18 @@ class PredictionPowered:
     level: float
 
 
-def _error(parts: FloatArray, clusters: Sequence[Hashable] | None) -> float:
-    """The standard error of a sum of influences, one a unit; with clusters, of independent clusters."""
-    if clusters is None:
-        return float(np.sqrt((parts**2).sum()))
-    totals: dict[Hashable, float] = {}
-    for cluster, part in zip(clusters, parts, strict=True):
-        totals[cluster] = totals.get(cluster, 0.0) + float(part)
-    count = len(totals)
-    return float(np.sqrt(sum(total**2 for total in totals.values()) * count / (count - 1)))
-
-
-def _influence(values: FloatArray, clustered: bool) -> FloatArray:
+def _influence(values: FloatArray) -> FloatArray:
     """(v − mean)/n, scaled so that the sum of squares is the variance of the mean with n − 1."""
     size = len(values)
-    scale = 1.0 if clustered else np.sqrt(size / (size - 1))
-    result: FloatArray = (values - values.mean()) / size * scale
+    result: FloatArray = (values - values.mean()) / size * np.sqrt(size / (size - 1))
     return result
+
+
+def _reach(parts: FloatArray, units: int, level: float) -> float:
+    """Half an interval: the t quantile of so many units by the standard error of a sum of influences."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(units - 1, (1.0 + level) / 2.0)) * float(np.sqrt((parts**2).sum()))
 
 
 def prediction_powered_mean(
@@ -76,20 +70,17 @@ def prediction_powered_mean(
     *,
     level: float = 0.95,
     power: float | None = None,
-    topics: Sequence[Hashable] | None = None,
-    topics_unlabelled: Sequence[Hashable] | None = None,
 ) -> PredictionPowered:
     """The mean human label of a population from a few human-graded units and many that only a model graded (PPI++).
 
     θ = mean(Y) + λ (mean(f̃) − mean(f)), Y human labels and f model labels of the same n units, f̃ model labels of N
     other units of the same population. λ minimises the variance: λ = Cov(Y, f) / ((1 + n/N) Var(f, f̃)), cut to [0, 1];
-    so a model that says nothing about people costs nothing. Interval: θ ± t √(Var(Y − λf)/n + λ² Var(f̃)/N), variances
-    with n − 1. The paper's t is the normal quantile; ours is Student's with n − 1 degrees of freedom (of the number of
-    topics, where these are given), because human samples are small: coverage by simulation is in benchmarks/README.md.
+    so a useless model costs nothing. Interval: θ ± t √(Var(Y − λf)/n + λ² Var(f̃)/N), variances with n − 1. The paper's
+    t is the normal quantile; ours is Student's with n − 1 degrees of freedom, because human samples are small: coverage
+    by simulation is in benchmarks/README.md.
     The human-labelled units must be a random sample.
 
-    A unit is a topic (a run's score on it), or a passage. Passages of one topic are not independent: give their topics,
-    and the variance is that of independent topics, with both parts of a topic taken together.
+    A unit is a query (a run's score on it): units are taken to be independent, which passages of one query are not.
 
     Args:
         human: (n,) human labels or scores.
@@ -97,11 +88,9 @@ def prediction_powered_mean(
         model_unlabelled: (N,) the model's for the others.
         level: the nominal coverage.
         power: λ where it is not to be tuned; 1 is classical PPI, 0 uses human labels alone.
-        topics: (n,) the topic of each human-labelled unit, where units are smaller than topics.
-        topics_unlabelled: (N,) the topic of the others.
 
     Raises:
-        InputError: lengths differ, fewer than two units on a side, a value is not finite, or topics for one side only.
+        InputError: lengths differ, fewer than two units on a side, a value is not finite.
 
     Source: Angelopoulos, Duchi and Zrnic, PPI++: Efficient Prediction-Powered Inference (2023), sections 2 and 6;
     Angelopoulos et al., Prediction-Powered Inference (Science 2023).
@@ -110,8 +99,6 @@ def prediction_powered_mean(
     >>> round(result.power, 4), round(result.mean, 4)
     (0.6111, 0.5208)
     """
-    from scipy.special import stdtrit
-
     truth, guess, others = (np.asarray(values, dtype=np.float64) for values in (human, model, model_unlabelled))
     if truth.ndim != 1 or truth.shape != guess.shape or others.ndim != 1:
         raise InputError(f"human labels need the model's for the same units; got shapes {truth.shape}, {guess.shape}")
@@ -121,33 +108,22 @@ def prediction_powered_mean(
         raise InputError("a label is not finite; leave units out where a grade is missing (and say so)")
     if not 0.0 < level < 1.0:
         raise InputError(f"an interval's level is between 0 and 1, not {level}")
-    clustered = topics is not None
-    if clustered != (topics_unlabelled is not None):
-        raise InputError("give the topics of both the human-labelled and the other units, or of neither")
-    if topics is not None and (len(topics) != len(truth) or len(topics_unlabelled or ()) != len(others)):
-        raise InputError("give one topic for each unit")
     amount = _tuned_power(truth, guess, others) if power is None else float(power)
     mean = float(truth.mean() + amount * (others.mean() - guess.mean()))
-    parts = np.concatenate([_influence(truth - amount * guess, clustered), amount * _influence(others, clustered)])
-    all_topics = [*topics, *(topics_unlabelled or ())] if topics is not None else None
+    parts = np.concatenate([_influence(truth - amount * guess), amount * _influence(others)])
     everything = np.concatenate([guess, others])
-    independent = len(truth) if topics is None else len(set(topics))
-    if independent < 2:
-        raise InputError("an interval over topics needs at least two human-graded topics")
-    t = float(stdtrit(independent - 1, (1.0 + level) / 2.0))
-    reach = t * _error(parts, all_topics)
-    human_reach = t * _error(_influence(truth, clustered), topics)
-    whole = len(everything) if all_topics is None else len(set(all_topics))
-    naive_reach = float(stdtrit(whole - 1, (1.0 + level) / 2.0)) * _error(_influence(everything, clustered), all_topics)
-    people, naive = float(truth.mean()), float(everything.mean())
+    reach = _reach(parts, len(truth), level)
+    human_reach = _reach(_influence(truth), len(truth), level)
+    naive_reach = _reach(_influence(everything), len(everything), level)
+    by_assessors, naive = float(truth.mean()), float(everything.mean())
     return PredictionPowered(
         mean,
         mean - reach,
         mean + reach,
         amount,
-        people,
-        people - human_reach,
-        people + human_reach,
+        by_assessors,
+        by_assessors - human_reach,
+        by_assessors + human_reach,
         naive,
         naive - naive_reach,
         naive + naive_reach,

@@ -156,12 +156,10 @@ def agreement_table(passages: Iterable[JudgedPassage], layout: TableLayout, min_
     return AgreementTable(layout, min_answers, tuple(rows), totals)
 
 
-def workbench_tables(
-    passages: Iterable[JudgedPassage], min_answers: Sequence[int] = (1, 2, 5), layouts: Sequence[TableLayout] = TABLES
-) -> list[AgreementTable]:
+def workbench_tables(passages: Iterable[JudgedPassage], min_answers: Sequence[int] = (1, 2, 5)) -> list[AgreementTable]:
     """All tables, for each number of answers every layout."""
     kept = list(passages)
-    return [agreement_table(kept, layout, n) for n in min_answers for layout in layouts]
+    return [agreement_table(kept, layout, n) for n in min_answers for layout in TABLES]
 
 
 def _set_name(labels: tuple[int, ...]) -> str:

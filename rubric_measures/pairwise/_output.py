@@ -92,43 +92,22 @@ def _notes(tournament: Tournament, places: int) -> list[str]:
 
 
 def _content(tournament: Tournament) -> dict[str, object]:
-    bias, table = tournament.bias, tournament.table
-    return {
+    counts = ("standard_error", "elo", "order_noise", "wins", "ties", "losses", "undecided")
+    rates = ("pairs", "consistent", "consistency_rate", "decided", "first", "first_rate")
+    content = {
         "ratings": [
-            {
-                "agent": one.agent,
-                "rating": one.rating,
-                "interval": [one.low, one.high],
-                "standard_error": one.standard_error,
-                "elo": one.elo,
-                "order_noise": one.order_noise,
-                "wins": one.wins,
-                "ties": one.ties,
-                "losses": one.losses,
-                "undecided": one.undecided,
-            }
+            {"agent": one.agent, "rating": one.rating, "interval": [one.low, one.high]}
+            | {name: getattr(one, name) for name in counts}
             for one in tournament.ratings
         ],
-        "groups": [list(group) for group in tournament.groups],
-        "separate": [list(group) for group in tournament.separate],
-        "matrix": {
-            "agents": list(table.agents),
-            "wins": [list(row) for row in table.wins],
-            "ties": [list(row) for row in table.ties],
-            "rates": [list(row) for row in table.rates],
-            "averages": list(table.averages),
-        },
-        "position_bias": {
-            "pairs": bias.pairs,
-            "consistent": bias.consistent,
-            "consistency_rate": bias.consistency_rate,
-            "decided": bias.decided,
-            "first": bias.first,
-            "first_rate": bias.first_rate,
-        },
+        "groups": tournament.groups,
+        "separate": tournament.separate,
+        "matrix": tournament.table,
+        "position_bias": {name: getattr(tournament.bias, name) for name in rates},
         "games": tournament.games,
         "queries": tournament.queries,
-        "undecided": dict(tournament.undecided),
+        "undecided": tournament.undecided,
         "by_people": tournament.by_assessors,
-        "notes": list(tournament.notes),
+        "notes": tournament.notes,
     }
+    return {name: tables.plain(value) for name, value in content.items()}

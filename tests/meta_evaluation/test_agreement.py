@@ -10,8 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.meta_evaluation._krippendorff import krippendorff_alpha
-from rubric_measures.meta_evaluation.agreement import agreement, bland_altman, label_histogram, topic_spread
+from rubric_measures.meta_evaluation.agreement import (
+    agreement,
+    bland_altman,
+    krippendorff_alpha,
+    label_histogram,
+    topic_spread,
+)
 from rubric_measures.meta_evaluation.kappa import (
     binary_agreement,
     confusion,

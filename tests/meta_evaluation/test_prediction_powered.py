@@ -55,21 +55,6 @@ def test_a_useless_model_costs_nothing() -> None:
     assert prediction_powered_mean(truth, 1 - guess, 1 - others).power == 0.0
 
 
-def test_passages_of_a_topic_are_not_independent() -> None:
-    truth, guess, others = sample(human=40, model=80)
-    doubled = prediction_powered_mean(np.repeat(truth, 2), np.repeat(guess, 2), np.repeat(others, 2))
-    topics = [f"a{i // 2}" for i in range(80)]
-    rest = [f"b{i // 2}" for i in range(160)]
-    clustered = prediction_powered_mean(
-        np.repeat(truth, 2), np.repeat(guess, 2), np.repeat(others, 2), topics=topics, topics_unlabelled=rest
-    )
-    plain = prediction_powered_mean(truth, guess, others, power=clustered.power)
-    assert clustered.mean == pytest.approx(plain.mean)
-    # Copies add nothing: the clustered interval is that of the forty topics, the other pretends to have eighty.
-    assert clustered.high - clustered.low == pytest.approx(plain.high - plain.low, rel=0.03)
-    assert doubled.high - doubled.low < 0.75 * (plain.high - plain.low)
-
-
 def test_wrong_input() -> None:
     with pytest.raises(InputError, match="same units"):
         prediction_powered_mean([1, 0], [1], [1, 0])
@@ -77,11 +62,5 @@ def test_wrong_input() -> None:
         prediction_powered_mean([1], [1], [1, 0])
     with pytest.raises(InputError, match="not finite"):
         prediction_powered_mean([1, np.nan], [1, 0], [1, 0])
-    with pytest.raises(InputError, match="both"):
-        prediction_powered_mean([1, 0], [1, 0], [1, 0], topics=["1", "2"])
-    with pytest.raises(InputError, match="one topic for each"):
-        prediction_powered_mean([1, 0], [1, 0], [1, 0], topics=["1"], topics_unlabelled=["3", "4"])
-    with pytest.raises(InputError, match="two human-graded topics"):
-        prediction_powered_mean([1, 0], [1, 0], [1, 0], topics=["1", "1"], topics_unlabelled=["1", "1"])
     with pytest.raises(InputError, match="level"):
         prediction_powered_mean([1, 0], [1, 0], [1, 0], level=1.5)

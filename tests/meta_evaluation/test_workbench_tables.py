@@ -73,7 +73,7 @@ def test_outputs() -> None:
 
 
 def test_undefined_kappa_is_said() -> None:
-    empty = workbench_tables([], (1,), TABLES[3:])
+    empty = [agreement_table([], TABLES[3])]
     assert shown(empty, "text").splitlines()[2].split() == ["4+5", "0", "0", "0", "-"]
     assert r"4+5 & \fbox{\textbf{0}} & \textbf{0} & 0 & - \\" in shown(empty, "latex")
     assert shown(empty, "tsv").splitlines()[1].endswith("\t0\t-")

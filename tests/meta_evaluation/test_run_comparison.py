@@ -5,7 +5,7 @@ import pytest
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.meta_evaluation._significance import adjust, max_t, tukey_hsd
-from rubric_measures.meta_evaluation.system_comparison import CORRECTIONS, compare_systems
+from rubric_measures.meta_evaluation.run_comparison import CORRECTIONS, compare_runs
 
 
 def scores(topics: int = 20):
@@ -16,17 +16,17 @@ def scores(topics: int = 20):
 
 def test_all_pairs_and_groups() -> None:
     given, table = scores()
-    result = compare_systems(given, "m")
+    result = compare_runs(given, "m")
     assert list(result.means) == sorted(given, key=lambda run: -result.means[run])
     assert {(pair.first, pair.second) for pair in result.pairs} == {
         (list(result.means)[i], list(result.means)[j]) for i, j in ((0, 1), (0, 2), (1, 2))
     }
     assert result.groups == (tuple(list(result.means)[:2]),)
     assert [pair.p_adjusted for pair in result.pairs] == adjust([pair.test.p_t for pair in result.pairs])
-    permuted = compare_systems(given, "m", test="permutation", procedure="bh")
+    permuted = compare_runs(given, "m", test="permutation", procedure="bh")
     expected = adjust([pair.test.p_permutation for pair in permuted.pairs], "bh")
     assert [pair.p_adjusted for pair in permuted.pairs] == expected
-    tukey = compare_systems(given, "m", procedure="tukey")
+    tukey = compare_runs(given, "m", procedure="tukey")
     matrix = tukey_hsd(table)
     for pair in tukey.pairs:
         assert pair.p_adjusted == pytest.approx(matrix["abc".index(pair.first), "abc".index(pair.second)])
@@ -34,7 +34,7 @@ def test_all_pairs_and_groups() -> None:
 
 def test_baseline() -> None:
     given, table = scores()
-    result = compare_systems(given, "m", baseline="a", procedure="max-t", rounds=500)
+    result = compare_runs(given, "m", baseline="a", procedure="max-t", rounds=500)
     assert all(pair.second == "a" for pair in result.pairs)
     assert len(result.pairs) == 2
     assert result.groups == ()
@@ -47,7 +47,7 @@ def test_baseline() -> None:
 def test_order_of_runs_and_topics_does_not_matter(procedure) -> None:
     given, _ = scores(8)
     turned = {run: dict(reversed(list(given[run].items()))) for run in reversed(list(given))}
-    assert compare_systems(given, "m", procedure=procedure, rounds=200) == compare_systems(
+    assert compare_runs(given, "m", procedure=procedure, rounds=200) == compare_runs(
         turned, "m", procedure=procedure, rounds=200
     )
 
@@ -55,27 +55,27 @@ def test_order_of_runs_and_topics_does_not_matter(procedure) -> None:
 def test_topics_that_a_run_lacks_are_left_out_and_named() -> None:
     given, _ = scores(5)
     del given["b"]["t2"]
-    result = compare_systems(given, "m")
+    result = compare_runs(given, "m")
     assert result.left_out == ("t2",)
     assert result.pairs[0].test.topics == 4
 
 
 def test_identical_runs_have_no_t_but_share_a_group() -> None:
-    result = compare_systems({"a": {"1": 0.5, "2": 0.4}, "b": {"1": 0.5, "2": 0.4}}, "m")
+    result = compare_runs({"a": {"1": 0.5, "2": 0.4}, "b": {"1": 0.5, "2": 0.4}}, "m")
     assert result.pairs[0].p_adjusted is None
     assert not result.pairs[0].significant
     assert result.groups == (("a", "b"),)
-    tukey = compare_systems({"a": {"1": 0.5, "2": 0.4}, "b": {"1": 0.5, "2": 0.4}}, "m", procedure="tukey")
+    tukey = compare_runs({"a": {"1": 0.5, "2": 0.4}, "b": {"1": 0.5, "2": 0.4}}, "m", procedure="tukey")
     assert tukey.pairs[0].p_adjusted is None
 
 
 def test_wrong_input() -> None:
     given, _ = scores(3)
     with pytest.raises(UnknownNameError, match="unknown run 'z'"):
-        compare_systems(given, "m", baseline="z")
+        compare_runs(given, "m", baseline="z")
     with pytest.raises(InputError, match="needs two"):
-        compare_systems({"a": {"1": 0.5}}, "m")
+        compare_runs({"a": {"1": 0.5}}, "m")
     with pytest.raises(InputError, match="no topic in common"):
-        compare_systems({"a": {"1": 0.5}, "b": {"2": 0.5}}, "m")
+        compare_runs({"a": {"1": 0.5}, "b": {"2": 0.5}}, "m")
     with pytest.raises(InputError, match="unknown correction"):
-        compare_systems(given, "m", procedure="bonferroni")
+        compare_runs(given, "m", procedure="bonferroni")

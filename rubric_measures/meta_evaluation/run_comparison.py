@@ -1,4 +1,4 @@
-"""Systems against systems: paired tests of all pairs or against a baseline, corrected, with groups of equals."""
+"""Runs against runs: paired tests of all pairs or against a baseline, corrected, with groups of equals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rubric_measures.meta_evaluation._significance import (
     tukey_hsd,
 )
 
-__all__ = ["CORRECTIONS", "Comparison", "Pair", "Procedure", "compare_systems"]
+__all__ = ["CORRECTIONS", "Comparison", "Pair", "Procedure", "compare_runs"]
 
 FloatArray = NDArray[np.float64]
 Procedure = Literal["holm", "bh", "none", "tukey", "randomised-tukey", "max-t"]
@@ -31,10 +31,10 @@ CORRECTIONS: tuple[Procedure, ...] = ("holm", "bh", "none", "tukey", "randomised
 
 @dataclass(frozen=True)
 class Pair:
-    """Two systems.
+    """Two runs.
 
     Attributes:
-        first: run id; in a comparison with a baseline the system.
+        first: run id; in a comparison with a baseline the other run.
         second: run id; the baseline.
         test: the paired tests of first − second.
         p_adjusted: the p-value after correction; None where the test is undefined.
@@ -50,7 +50,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Systems compared by one measure.
+    """Runs compared by one measure.
 
     Attributes:
         measure: the measure.
@@ -85,7 +85,7 @@ def _common(scores: Mapping[str, Mapping[str, float]], measure: str) -> tuple[li
     return common, sorted(every - set(common))
 
 
-def compare_systems(
+def compare_runs(
     scores: Mapping[str, Mapping[str, float]],
     measure: str,
     *,
@@ -96,7 +96,7 @@ def compare_systems(
     rounds: int = DEFAULT_ROUNDS,
     seed: int = DEFAULT_SEED,
 ) -> Comparison:
-    """Paired comparisons of systems over the topics that all of them have.
+    """Paired comparisons of runs over the queries that all of them have.
 
     Args:
         scores: run -> topic -> score.
