@@ -102,8 +102,6 @@ class Engine:
         self._done: queue.SimpleQueue[tuple[Request, Reply] | BaseException] = queue.SimpleQueue()
         self._started = threading.Event()
         self._lost = 0
-        self._doubt: tuple[Endpoint, Call, Trouble] | None = None  # the last call that an endpoint rejected of many
-        self._in_flight = 0
         self.sleeping = 0  # calls that wait before their next attempt
         self._thread = threading.Thread(target=self._main, name="rubric_measures-http", daemon=True)
         self._thread.start()
@@ -154,7 +152,8 @@ class Engine:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        self._trusted = asyncio.Event()  # while there is no doubt
+        self._trusted = asyncio.Event()  # cleared while it is in doubt whether an endpoint accepts any call
+        self._trusted.set()
         clients = self._make_clients()
         policy = self._policy
         self._sharing = Sharing([Endpoint(url, client, policy.concurrency, policy.cooldown) for url, client in clients])
@@ -179,14 +178,12 @@ class Engine:
         try:
             while await endpoint.ready():
                 window = await endpoint.gate.enter()
-                call = self._sharing.take(endpoint) if endpoint.up and self._doubt is None else None
-                if call is not None:
+                trusted = self._trusted.is_set()
+                if trusted and endpoint.up and (call := self._sharing.take(endpoint)) is not None:
                     await self._run(endpoint, call, window)
-                    if self._doubt is not None and not self._in_flight:
-                        await self._settle_doubt(*self._doubt)
                     continue
                 endpoint.gate.abandon(window)
-                if self._doubt is not None:
+                if not trusted:
                     await self._trusted.wait()
                 elif endpoint.up:
                     await self._sharing.wait(endpoint)
@@ -197,20 +194,16 @@ class Engine:
         """Tries a call once: it has its reply then, or stands in line again after a pause of its own."""
         policy, gate = self._policy, endpoint.gate
         call.began = call.began or time.monotonic()
-        self._in_flight += 1
         found = await self._attempt(endpoint, call.request)
-        self._in_flight -= 1
         if isinstance(found, Reply):
             gate.leave(window, False)
             endpoint.succeeded()
             self._lost = 0
-            if self._doubt is not None and self._doubt[0] is endpoint:
-                self._trust()
             self._deliver(call, found, endpoint)
             return
         if found.kind in ("final", "hopeless"):
             gate.leave(window, False)
-            self._settle(endpoint, call, found)
+            await self._settle(endpoint, call, found)
             return
         if found.kind == "busy":
             call.rejections += 1
@@ -277,15 +270,14 @@ class Engine:
         self._sharing.release(endpoint)
         return False
 
-    def _settle(self, endpoint: Endpoint, call: Call, trouble: Trouble) -> None:
+    async def _settle(self, endpoint: Endpoint, call: Call, trouble: Trouble) -> None:
         """Trouble that another attempt would not change."""
-        if trouble.kind == "final":
-            if trouble.status != "failed" or not self._rejected(endpoint, call, trouble):
-                self._deliver(call, Reply(None, trouble.status, trouble.error), endpoint)
-            return
-        error = BackendError(f"{endpoint.url}: model {self._name!r} cannot be used: {trouble.error}")
-        if not self._ended(endpoint, trouble, error):
-            self._sharing.add([call], first=True)
+        if trouble.kind == "hopeless":
+            error = BackendError(f"{endpoint.url}: model {self._name!r} cannot be used: {trouble.error}")
+            if not self._ended(endpoint, trouble, error):
+                self._sharing.add([call], first=True)
+        elif trouble.status != "failed" or await self._may_accept_others(endpoint, call, trouble):
+            self._deliver(call, Reply(None, trouble.status, trouble.error), endpoint)
 
     def _ended(self, endpoint: Endpoint, trouble: Trouble, error: BackendError) -> bool:
         """Leaves out an endpoint that takes no call; whether that is the end of the run, as it is the last one."""
@@ -298,45 +290,35 @@ class Engine:
             self._sharing.release(endpoint)
         return False
 
-    def _rejected(self, endpoint: Endpoint, call: Call, trouble: Trouble) -> bool:
-        """Counts what the endpoint does not accept; whether the call is one too many, so that none begins for now.
+    async def _may_accept_others(self, endpoint: Endpoint, call: Call, trouble: Trouble) -> bool:
+        """Counts a call that an endpoint rejects; whether the run goes on.
 
-        Its own reply then comes when the doubt is settled: who has all replies does not wait for it.
+        After too many of them no call begins until those in flight are answered. If none is accepted, the endpoint is
+        asked something harmless in just the same way: a filter may dislike all passages of a query.
         """
-        endpoint.rejected.add((endpoint.answered and call.request.group) or call.request.key)
+        endpoint.rejected.add((call.request.group if endpoint.answered else "") or call.request.key)
         # An option that is wrong for one call is wrong for all, or nearly so.
         enough = 1 if trouble.setting and not endpoint.answered else _DOUBT_AFTER_REJECTED
-        if not self._doubting or len(endpoint.rejected) < enough or self._doubt is not None:
-            return False
-        self._doubt = endpoint, call, trouble
+        if not self._doubting or len(endpoint.rejected) < enough or not self._trusted.is_set():
+            return True
         self._trusted.clear()
-        return True
-
-    def _trust(self) -> None:
-        """Ends the doubt about an endpoint."""
-        if self._doubt is not None:
-            endpoint, call, trouble = self._doubt
-            self._doubt = None
-            self._deliver(call, Reply(None, trouble.status, trouble.error), endpoint)
-        self._trusted.set()
-
-    async def _settle_doubt(self, endpoint: Endpoint, call: Call, trouble: Trouble) -> None:
-        """Finds out whether an endpoint accepts any call, when none is in flight that could still show it.
-
-        A filter may dislike all passages of a query. So it is asked something harmless in just the same way.
-        """
-        harmless = tuple(Message(message.role, _HARMLESS) for message in call.request.messages)
-        found = await self._attempt(endpoint, dataclasses.replace(call.request, messages=harmless))
-        if isinstance(found, Reply):
-            endpoint.succeeded()
-        elif found.kind == "hopeless" or (found.kind, found.status) == ("final", "failed"):
-            more = "any more" if endpoint.answered else "at all"
-            reason = f"{endpoint.url}: no call is accepted {more}: {trouble.error}"
-            if self._ended(endpoint, trouble, RejectedError(reason)):
-                return
+        answered = endpoint.answered
+        while endpoint.gate.in_flight and endpoint.answered == answered:
+            await asyncio.sleep(_STAGGER)
+        if endpoint.answered == answered:
+            harmless = tuple(Message(message.role, _HARMLESS) for message in call.request.messages)
+            found = await self._attempt(endpoint, dataclasses.replace(call.request, messages=harmless))
+            if isinstance(found, Reply):
+                endpoint.succeeded()
+            elif found.kind == "hopeless" or (found.kind, found.status) == ("final", "failed"):
+                more = "any more" if endpoint.answered else "at all"
+                error = RejectedError(f"{endpoint.url}: no call is accepted {more}: {trouble.error}")
+                if self._ended(endpoint, trouble, error):
+                    return False
         # Where it has no time now, the calls to come find out.
         endpoint.rejected.clear()
-        self._trust()
+        self._trusted.set()
+        return True
 
     def _drop(self, endpoint: Endpoint) -> None:
         if any(one.up for one in self._sharing.endpoints if one is not endpoint):

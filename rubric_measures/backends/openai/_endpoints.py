@@ -39,7 +39,7 @@ class Endpoint:
         client: the HTTP client.
         gate: the limit on its calls.
         token_field: what it calls the longest reply.
-        answered: whether it ever gave a reply.
+        answered: how many replies it gave.
         rejected: the groups (before its first reply, the keys) of the calls that it called wrong since it gave a reply.
         closed: why it is out of use for good; empty while it is not.
         resting: whether it asked for so long a wait that nobody counts on it until then.
@@ -52,7 +52,7 @@ class Endpoint:
         self.client = client
         self.gate = Gate(slots, clock)
         self.token_field = "max_tokens"
-        self.answered = False
+        self.answered = 0
         self.rejected: set[str] = set()
         self.closed = ""
         self.resting = False
@@ -68,7 +68,7 @@ class Endpoint:
 
     def succeeded(self) -> None:
         """Notes a reply."""
-        self.answered = True
+        self.answered += 1
         self.rejected.clear()
         self._failures = 0
         self._cooldown = self._first_cooldown
