@@ -14,18 +14,9 @@ class CountingBackend:
     """Counts the requests that would go to a backend; each is answered as failed.
 
     In everything else (name, options, tokenizer, context, what kind of model it is) it is the backend, so that the
-    same requests are made and the cache finds the same replies.
-
-    Args:
-        backend: whose calls are counted.
-        known: keys of requests that are calls already, of other prompts say; those counted here are added. A request
-            that was counted is answered from the cache, or with the one in flight, and is no call again.
-
-    Attributes:
-        calls: requests, each counted once.
-        repeated: requests that were counted before.
-        prompt_tokens: tokens shown in them, by the backend's tokenizer.
-        completion_tokens: tokens that may be written at most; requests without a limit count none.
+    same requests are made and the cache finds the same replies. A request whose key is `known` (of other prompts, say)
+    is answered from the cache, or with the one in flight: it is `repeated`, and no call again. `completion_tokens` is
+    the most that may be written; requests without a limit count none.
     """
 
     def __init__(self, backend: Backend, known: set[str] | None = None) -> None:

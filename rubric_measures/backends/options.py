@@ -39,12 +39,7 @@ def _settings_of(maker: type) -> set[str]:
 
 
 def check_options(model: str, maker: type, given: Iterable[str]) -> None:
-    """Refuses settings that a class of backends does not have.
-
-    Args:
-        model: the model as the user wrote it.
-        maker: the class; see `_settings_of`.
-        given: the names that the user gave.
+    """Refuses settings that a class of backends does not have (see `_settings_of`).
 
     Raises:
         UnknownNameError: one of them is no setting.

@@ -138,14 +138,7 @@ def _never() -> bool:
 
 
 class RunState(Generic[K, T]):
-    """The state of one run, for runners. A backend may pull requests from a thread of its own, hence the lock.
-
-    Args:
-        runner: cache and limits.
-        jobs: the jobs.
-        stats: is filled with counts.
-        hold: whether no further job may begin now.
-    """
+    """The state of one run, for runners. A backend may pull requests from a thread of its own, hence the lock."""
 
     def __init__(
         self,

@@ -89,11 +89,6 @@ def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
 def checked_price(prices: str | os.PathLike[str] | None, backend: Backend, max_cost: float | None) -> Price | None:
     """The price of a model from a price table; None where it is unknown and nothing needs it.
 
-    Args:
-        prices: the file of the table; None for none.
-        backend: the model.
-        max_cost: the limit on the cost, if any.
-
     Raises:
         InputError: the limit is no sum of money, or there is one and the price is unknown.
     """

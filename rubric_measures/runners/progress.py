@@ -66,12 +66,7 @@ def request_bar(
 
 
 def note_limit(stats: RunStats, *, is_kept: bool = True) -> bool:
-    """Says that a limit was reached, and how to go on; whether one was.
-
-    Args:
-        stats: the counts of the run.
-        is_kept: there is a cache that outlives the run.
-    """
+    """Says that a limit was reached, and how to go on (with a cache that is kept, or without); whether one was."""
     if stats.limit:
         again = "raise it and run again" if stats.limit.startswith("the limit") else "run again to go on"
         how = f"{again}: finished calls are in the cache" if is_kept else "name a cache to go on later"

@@ -95,11 +95,7 @@ class RayRunner(LocalRunner):
 
 
 class _Draft:
-    """A block that is being filled; a passage's requests are in one block.
-
-    Args:
-        passages: how many passages it takes.
-    """
+    """A block of so many passages that is being filled; a passage's requests are in one block."""
 
     def __init__(self, passages: int) -> None:
         self.requests: list[Request] = []

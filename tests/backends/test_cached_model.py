@@ -78,7 +78,7 @@ def test_the_records_are_the_same_without_the_model(
     else:
         shutil.rmtree(tmp_path / "model")
     if lost == "library":
-        monkeypatch.setattr("rubric_measures.backends.hf._choosing.find_source", _missing)
+        monkeypatch.setattr("rubric_measures.backends.hf.choosing.find_source", _missing)
     # As on a machine whose `auto` is another device in another dtype.
     monkeypatch.setattr("rubric_measures.backends.hf.loading.choose_dtype", lambda wanted, device: "bfloat16")
     capsys.readouterr()

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 from rubric_measures.backends.base import Reply, Request
-from rubric_measures.backends.hf.loading import one_line
 from rubric_measures.base.errors import BackendError, DeviceLostError
 
-__all__ = ["by_length", "run_batches"]
+__all__ = ["by_length", "one_line", "run_batches"]
 
 
 class _Job(Protocol):
@@ -20,6 +19,12 @@ class _Job(Protocol):
 
 J = TypeVar("J", bound=_Job)
 T = TypeVar("T")
+
+
+def one_line(error: BaseException, limit: int = 300) -> str:
+    """What an exception says, as one line of bounded length."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def by_length(jobs: Iterable[T], length: Callable[[T], int], budget: int) -> Iterator[list[T]]:
@@ -49,18 +54,10 @@ def run_batches(
     look_ahead: int,
     release: Callable[[], None],
 ) -> Iterator[tuple[Request, Reply]]:
-    """Answers every request once.
+    """Answers every request once; `look_ahead` requests are held at a time, and their jobs put into batches by `plan`.
 
-    Args:
-        requests: pulled `look_ahead` at a time.
-        prepare: makes a job of a request, or answers it at once.
-        plan: puts the jobs of one window into batches.
-        execute: answers a batch, in its order.
-        look_ahead: how many requests are held at a time.
-        release: gives memory back after a batch failed.
-
-    A batch that fails, for want of memory or because of one poisoned input, is halved and tried again; a request that
-    fails alone is answered `failed`.
+    A batch that fails, for want of memory or because of one poisoned input, is halved and tried again, after `release`
+    gave memory back; a request that fails alone is answered `failed`.
 
     Raises:
         BackendError: nothing can work (the weights cannot be loaded).

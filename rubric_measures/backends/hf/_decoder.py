@@ -5,16 +5,15 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 from rubric_measures.backends.base import Message, Reply, Request
-from rubric_measures.backends.hf._batching import by_length, run_batches
+from rubric_measures.backends.hf._batching import by_length
 from rubric_measures.backends.hf._decoding import (
     DecoderState,
-    LabelTable,
     Written,
     padded,
     selected_cache,
@@ -22,14 +21,13 @@ from rubric_measures.backends.hf._decoding import (
 )
 from rubric_measures.backends.hf._memory import Memory, memory_of
 from rubric_measures.backends.hf._replies import (
+    WritingModel,
     answered_replies,
     label_reply,
-    least_mass,
-    mode_of,
     token_limit,
     written_reply,
 )
-from rubric_measures.backends.hf.loading import HuggingFaceModel, ModelSource
+from rubric_measures.backends.hf.loading import ModelSource
 from rubric_measures.backends.hf.text import chat_text, final_channel, markers_of, plain_text
 
 __all__ = ["DecoderBackend", "common_prefix"]
@@ -106,7 +104,7 @@ class _Whole:
         return _Whole(self._network, [self._rows[row] for row in rows], self.logits[list(rows)])
 
 
-class DecoderBackend(HuggingFaceModel):
+class DecoderBackend(WritingModel):
     """Llama, Qwen, Mistral, GPT-2 and others of AutoModelForCausalLM.
 
     Messages go through the tokenizer's chat template; without one they are plain text, blank lines between them.
@@ -145,8 +143,8 @@ class DecoderBackend(HuggingFaceModel):
         thinking: bool = False,
         **settings: Any,
     ) -> None:
-        super().__init__(source, **settings)
-        self.mode, self.label_mass, self.thinking = mode_of(mode), least_mass(label_mass), thinking
+        super().__init__(source, mode=mode, label_mass=label_mass, **settings)
+        self.thinking = thinking
 
     @property
     def options(self) -> Mapping[str, object]:
@@ -195,21 +193,6 @@ class DecoderBackend(HuggingFaceModel):
         if self._chat:
             return self.encode(chat_text(self.tokenizer, messages, control, thinking=self.thinking))
         return self.encode(plain_text(messages, control), special=True)
-
-    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
-        """Replies, passage by passage.
-
-        Raises:
-            BackendError: the weights cannot be loaded, or an option is unknown.
-        """
-        return run_batches(
-            requests,
-            self._prepare,
-            self._plan,
-            self._execute,
-            look_ahead=self.look_ahead,
-            release=self.release_memory,
-        )
 
     def _prepare(self, request: Request) -> _Job | Reply:
         self.check_options(request)
@@ -316,22 +299,6 @@ class DecoderBackend(HuggingFaceModel):
     @cached_property
     def _parameters(self) -> frozenset[str]:
         return frozenset(inspect.signature(self.network.forward).parameters)
-
-    def _table(self, request: Request) -> LabelTable | None:
-        if self.mode != "labels" or not request.labels or request.options.get("temperature"):
-            return None
-        table = self._tables(request.labels)
-        return table if table.usable else None
-
-    @cached_property
-    def _tables(self) -> Callable[[tuple[str, ...]], LabelTable]:
-        """The table of some labels; a prompt asks for the same ones again and again."""
-
-        @lru_cache(maxsize=64)
-        def table(labels: tuple[str, ...]) -> LabelTable:
-            return LabelTable(labels, tuple(self._spellings(label) for label in labels))
-
-        return table
 
     def _spellings(self, label: str) -> tuple[tuple[int, ...], ...]:
         """The token sequences that a reply of this label may begin with: at once, or after a blank."""

@@ -97,12 +97,8 @@ def write_replies(
 ) -> list[Written]:
     """Decodes until each row wrote an end token or reached its limit; rows that are done leave the batch.
 
-    Args:
-        state: the rows after their prompts.
-        requests: their options `temperature` (0: the most probable token), `top_p`, and the key that seeds the draws.
-        limits: how many tokens each reply may have.
-        ends: end tokens.
-        stops: further rule, called with row and tokens, for replies that end otherwise.
+    A request says its temperature (0: the most probable token) and `top_p`, and its key seeds the draws. `stops` is
+    called with row and tokens, for replies that end otherwise.
     """
     draws = [_draw_function(request) for request in requests]
     tokens: list[list[int]] = [[] for _ in requests]
@@ -158,12 +154,7 @@ def score_labels(state: DecoderState, tables: Sequence[LabelTable], least_mass: 
 
     First tokens come from the logits at hand. The most probable sequence of each row is then followed to its end; the
     others only in rows where the best label or the mass is not settled by bounds (a sequence is never more probable
-    than its first token).
-
-    Args:
-        state: the rows after their prompts; not changed.
-        tables: the labels of each row.
-        least_mass: the least sum of the labels' probabilities.
+    than its first token). The state is not changed.
     """
     import torch
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rubric_measures.backends.base import Reply, Request
-from rubric_measures.backends.hf._batching import by_length, run_batches
+from rubric_measures.backends.hf._batching import by_length
 from rubric_measures.backends.hf._decoding import padded
 from rubric_measures.backends.hf.loading import HuggingFaceModel, ModelSource
 from rubric_measures.backends.hf.text import with_blanks, without_blanks
@@ -23,13 +23,9 @@ _LEAST_ROOM = 16  # tokens of the passage that a window must have room for
 
 @dataclass(frozen=True)
 class _Window:
-    """Question and a stretch of the passage as the model is shown them.
+    """Question and a stretch of the passage as the model is shown them: tokens and their segments.
 
-    Attributes:
-        ids: the tokens.
-        kinds: the segment of each token.
-        spans: for each token of the passage, where it stands in the text; None for all others.
-        null: the position whose score means "no answer".
+    For each token of the passage `spans` has its place in the text; the score at `null` means "no answer".
     """
 
     ids: tuple[int, ...]
@@ -112,20 +108,8 @@ class ExtractiveBackend(HuggingFaceModel):
         """Unlimited: long passages are seen in windows."""
         return None
 
-    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
-        """Spans, batch by batch.
-
-        Raises:
-            BackendError: the weights cannot be loaded, or an option is unknown.
-        """
-        return run_batches(
-            requests,
-            self._prepare,
-            lambda jobs: by_length(jobs, lambda job: job.tokens, self.batch_tokens),
-            self._execute,
-            look_ahead=self.look_ahead,
-            release=self.release_memory,
-        )
+    def _plan(self, jobs: list[_Job]) -> Iterator[list[_Job]]:
+        return by_length(jobs, lambda job: job.tokens, self.batch_tokens)
 
     def _prepare(self, request: Request) -> _Job | Reply:
         self.check_options(request)

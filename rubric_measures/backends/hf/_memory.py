@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import Any, NamedTuple
 
-from rubric_measures.backends.hf.loading import one_line
+from rubric_measures.backends.hf._batching import one_line
 from rubric_measures.base.errors import BackendError
 
 __all__ = ["Memory", "memory_of"]
@@ -33,11 +33,6 @@ def memory_of(network: Any, parameters: frozenset[str], model: str) -> Memory:
     """How a model's layers look back, by its configuration and by what it keeps of one token.
 
     Prompts are put together only where all layers are known to keep plain keys and values, and positions can be given.
-
-    Args:
-        network: the model.
-        parameters: the arguments of its forward pass.
-        model: its name, for errors.
 
     Raises:
         BackendError: it cannot compute one token.

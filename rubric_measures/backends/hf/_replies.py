@@ -2,38 +2,49 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from rubric_measures.backends.base import Reply, Request
 from rubric_measures.backends.hf._decoding import DecoderState, LabelScores, LabelTable, Written, score_labels
+from rubric_measures.backends.hf.loading import HuggingFaceModel, ModelSource
 from rubric_measures.base.errors import InputError
 
-__all__ = ["answered_replies", "label_reply", "least_mass", "mode_of", "token_limit", "written_reply"]
+__all__ = ["WritingModel", "answered_replies", "label_reply", "token_limit", "written_reply"]
 
 _MODES = ("generate", "labels")
 _DEFAULT_TOKENS = 64
 
 
-def mode_of(mode: str) -> str:
-    """The mode, checked.
+class WritingModel(HuggingFaceModel):
+    """What models that write have in common: the mode, and the labels of a request as tokens.
 
     Raises:
-        InputError: there is no such mode.
+        InputError: there is no such mode, or the mass is no probability.
     """
-    if mode not in _MODES:
-        raise InputError(f"mode {mode!r}: expected {' or '.join(_MODES)}")
-    return mode
 
+    def __init__(self, source: ModelSource, *, mode: str, label_mass: float, **settings: Any) -> None:
+        super().__init__(source, **settings)
+        if mode not in _MODES:
+            raise InputError(f"mode {mode!r}: expected {' or '.join(_MODES)}")
+        if not 0 <= float(label_mass) <= 1:
+            raise InputError(f"label_mass is {label_mass}; expected 0 to 1")
+        self.mode, self.label_mass = mode, float(label_mass)
+        self._tables: dict[tuple[str, ...], LabelTable] = {}
 
-def least_mass(mass: float) -> float:
-    """The option `label_mass`, checked.
+    @abc.abstractmethod
+    def _spellings(self, label: str) -> tuple[tuple[int, ...], ...]:
+        """The token sequences that write a label."""
 
-    Raises:
-        InputError: it is no probability.
-    """
-    if not 0 <= float(mass) <= 1:
-        raise InputError(f"label_mass is {mass}; expected 0 to 1")
-    return float(mass)
+    def _table(self, request: Request) -> LabelTable | None:
+        """The labels of a request, where they are scored; a prompt asks for the same ones again and again."""
+        labels = request.labels
+        if self.mode != "labels" or not labels or request.options.get("temperature"):
+            return None
+        if labels not in self._tables:
+            self._tables[labels] = LabelTable(labels, tuple(self._spellings(label) for label in labels))
+        return self._tables[labels] if self._tables[labels].usable else None
 
 
 def token_limit(request: Request) -> int:
@@ -77,12 +88,7 @@ def answered_replies(
 ) -> list[Reply]:
     """The replies of a batch whose prompts were computed: by label scoring where that decides, else by generation.
 
-    Args:
-        state: the rows after their prompts.
-        tables: the labels of each row; None where the reply is to be generated.
-        least_mass: the least probability of all labels of a row together; below it the reply is generated.
-        by_labels: makes the reply of a row from its scores.
-        by_writing: generates the replies of some rows, given with their state.
+    A row without a table is generated, and so is one whose labels have less than `least_mass` together.
     """
     scored = [(place, table) for place, table in enumerate(tables) if table is not None]
     replies: dict[int, Reply] = {}

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from rubric_measures.backends.base import Message, Reply, Request
-from rubric_measures.backends.hf._batching import by_length, run_batches
+from rubric_measures.backends.hf._batching import by_length
 from rubric_measures.backends.hf._decoding import (
     DecoderState,
-    LabelTable,
     Written,
     padded,
     selected_cache,
     write_replies,
 )
 from rubric_measures.backends.hf._replies import (
+    WritingModel,
     answered_replies,
     label_reply,
-    least_mass,
-    mode_of,
     token_limit,
     written_reply,
 )
-from rubric_measures.backends.hf.loading import HuggingFaceModel, ModelSource
+from rubric_measures.backends.hf.loading import ModelSource
 from rubric_measures.backends.hf.text import plain_text
 
 __all__ = ["Seq2SeqBackend"]
@@ -91,7 +89,7 @@ class _State:
         return new
 
 
-class Seq2SeqBackend(HuggingFaceModel):
+class Seq2SeqBackend(WritingModel):
     """T5, FLAN-T5, BART and others of AutoModelForSeq2SeqLM.
 
     Mode `generate` writes the reply greedily, token by token, as `model.generate(num_beams=1, do_sample=False)` does.
@@ -117,8 +115,7 @@ class Seq2SeqBackend(HuggingFaceModel):
     def __init__(
         self, source: ModelSource, *, mode: str = "generate", label_mass: float = 0.8, **settings: Any
     ) -> None:
-        super().__init__(source, **settings)
-        self.mode, self.label_mass = mode_of(mode), least_mass(label_mass)
+        super().__init__(source, mode=mode, label_mass=label_mass, **settings)
 
     @property
     def options(self) -> Mapping[str, object]:
@@ -144,20 +141,8 @@ class Seq2SeqBackend(HuggingFaceModel):
             found = self.tokenizer.eos_token_id
         return tuple(found) if isinstance(found, list) else (found,)
 
-    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
-        """Replies, batch by batch, prompts of similar lengths together.
-
-        Raises:
-            BackendError: the weights cannot be loaded, or an option is unknown.
-        """
-        return run_batches(
-            requests,
-            self._prepare,
-            lambda jobs: by_length(jobs, lambda job: len(job.ids), self.batch_tokens),
-            self._execute,
-            look_ahead=self.look_ahead,
-            release=self.release_memory,
-        )
+    def _plan(self, jobs: list[_Job]) -> Iterator[list[_Job]]:
+        return by_length(jobs, lambda job: len(job.ids), self.batch_tokens)
 
     def _prepare(self, request: Request) -> _Job | Reply:
         self.check_options(request)
@@ -190,12 +175,8 @@ class Seq2SeqBackend(HuggingFaceModel):
                 lambda places, state: self._write([jobs[place] for place in places], state),
             )
 
-    def _table(self, request: Request) -> LabelTable | None:
-        if self.mode != "labels" or not request.labels or request.options.get("temperature"):
-            return None
-        end = self._ends[:1]
-        table = LabelTable(request.labels, tuple(((*self.encode(label), *end),) for label in request.labels))
-        return table if table.usable else None
+    def _spellings(self, label: str) -> tuple[tuple[int, ...], ...]:
+        return ((*self.encode(label), *self._ends[:1]),)
 
     def _write(self, jobs: Sequence[_Job], state: DecoderState) -> list[Reply]:
         requests, limits = [job.request for job in jobs], [job.limit for job in jobs]

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import hashlib
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rubric_measures.backends.base import Message, Request
-from rubric_measures.backends.hf._note import note_of
+from rubric_measures.backends.base import Message, Reply, Request
+from rubric_measures.backends.hf._batching import one_line, run_batches
 from rubric_measures.backends.hf.text import breaks_of_tokens, shown_length, with_blanks
 from rubric_measures.backends.replies.model_notes import ModelNote
 from rubric_measures.base.errors import BackendError, InputError, MissingExtraError
 from rubric_measures.base.extras import require
 
-__all__ = ["HuggingFaceModel", "ModelSource", "choose_device", "choose_dtype", "find_source", "one_line"]
+__all__ = ["HuggingFaceModel", "ModelSource", "choose_device", "choose_dtype", "find_source"]
 
 _DTYPES = ("auto", "float32", "bfloat16", "float16")
 _OLDEST = (5, 1)
@@ -28,13 +29,14 @@ _WHOLE = 256 << 20  # files up to this size are hashed whole
 _BLOCK = 1 << 20
 _UNLIMITED = 10**9  # tokenizers without a limit say something like 1e30
 _Encoder = Callable[[Sequence[Message]], list[int]]
+# What only some backends say of themselves, and others ask for.
+_SAID = ("deterministic", "reads_prompts", "reply_shares_context")
+_PROBES = (
+    "The epidermis is the outer layer; 3.5 % of it, or 5-6?",
+    " two  blanks\nand\ta tab ",
+    "na\u00efve \u4e2d\u6587 \uff21 </s>",
+)
 GENERATION_OPTIONS = frozenset({"temperature", "max_tokens", "seed", "top_p"})
-
-
-def one_line(error: BaseException, limit: int = 300) -> str:
-    """What an exception says, as one line of bounded length."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ def choose_dtype(wanted: str, device: str) -> str:
     return "bfloat16" if native else "float32"
 
 
-class HuggingFaceModel:
+class HuggingFaceModel(abc.ABC):
     """What the three kinds of models have in common: names, options, tokenizer and weights (loaded when first used).
 
     Args:
@@ -267,6 +269,38 @@ class HuggingFaceModel:
             )
         return _load(source.name, f"model on {self.device}", lambda: network.to(self.device).eval())
 
+    @property
+    @abc.abstractmethod
+    def context_tokens(self) -> int | None:
+        """How many tokens messages and reply may have together."""
+
+    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        """Replies, batch by batch.
+
+        Raises:
+            BackendError: the weights cannot be loaded, or an option is unknown.
+        """
+        return run_batches(
+            requests,
+            self._prepare,
+            self._plan,
+            self._execute,
+            look_ahead=self.look_ahead,
+            release=self.release_memory,
+        )
+
+    @abc.abstractmethod
+    def _prepare(self, request: Request) -> Any:
+        """A job made of a request, or its reply at once."""
+
+    @abc.abstractmethod
+    def _plan(self, jobs: list[Any]) -> Iterator[list[Any]]:
+        """The jobs in batches."""
+
+    @abc.abstractmethod
+    def _execute(self, jobs: Sequence[Any]) -> list[Reply]:
+        """The replies of a batch, in its order."""
+
     def count_tokens(self, text: str) -> int:
         """The number of tokens of a text as it is shown (control tokens in it defused), special tokens left out."""
         return shown_length(text, self.control_tokens, self.control_ids, self.encode, self._control_spans)
@@ -308,12 +342,7 @@ class HuggingFaceModel:
     def prompt_tokens(
         self, messages: Sequence[Message], encoded: Callable[[Sequence[Message]], list[int]]
     ) -> list[int]:
-        """The tokens of messages, in which no content has a control token.
-
-        Args:
-            messages: the messages.
-            encoded: the tokens of messages in the form that the model is shown.
-        """
+        """The tokens of messages in the form that the model is shown (`encoded`); no content has a control token."""
         ids = encoded(messages)
         # A tokenizer may find more in the contents than can be read in them; only then they are looked at one by one.
         if self._controls(ids) == self._frame_controls(tuple(message.role for message in messages), encoded):
@@ -362,8 +391,31 @@ class HuggingFaceModel:
                 raise BackendError(f"{self.model}: {name} is {value!r} here, the request says {asked!r}")
 
     def note(self) -> ModelNote:
-        """What a cache keeps of the model, so that its replies are found without it."""
-        return note_of(self)
+        """What a cache keeps of the model, so that its requests can be made, and its replies found, without it."""
+        shown = self.context_tokens
+        kind = type(self).__module__.rpartition("._")[2]
+        facts = {
+            "control_ids": sorted(self.control_ids),
+            "control_tokens": list(self.control_tokens),
+            "kind": kind,
+            "limit": self.own_limit,
+            "overhead": (self.limit or shown) - shown if shown is not None else 0,
+            "says": {name: getattr(self, name) for name in _SAID if hasattr(self, name)},
+            "unlimited": kind == "extractive",
+        }
+        return ModelNote(self.model, self.options, facts, self._tokenizer_json())
+
+    def _tokenizer_json(self) -> str:
+        """The tokenizer as text, where the text gives the same tokens: some have rules besides it."""
+        own: Any = getattr(self.tokenizer, "backend_tokenizer", None)
+        if not hasattr(own, "to_str"):
+            return ""
+        text: str = own.to_str()
+        again = type(own).from_str(text)
+        again.no_truncation()
+        again.no_padding()
+        same = all(again.encode(probe, add_special_tokens=False).ids == self.encode(probe) for probe in _PROBES)
+        return text if same else ""
 
     def release_memory(self) -> None:
         """Gives memory back to the device after a batch that was too large."""

@@ -85,15 +85,10 @@ def defused(text: str, control: Sequence[str]) -> str:
 
 
 def breaks_of_tokens(text: str, control: Sequence[str], spans: Callable[[str], Sequence[tuple[int, int]]]) -> list[int]:
-    """The places of `breaks`, and those that are needed so that a tokenizer finds no control token.
+    """The places of `breaks`, and those that are needed so that a tokenizer finds no control token (by `spans`).
 
     A tokenizer reads a text as its normaliser leaves it: fullwidth letters become plain ones, invisible characters
     vanish, and control tokens arise that nobody saw.
-
-    Args:
-        text: the text.
-        control: what is broken up in the text itself.
-        spans: where the tokenizer finds control tokens in a text.
 
     Raises:
         ValueError: blanks do not help.
@@ -117,15 +112,7 @@ def shown_length(
     encode: Callable[[str], list[int]],
     spans: Callable[[str], Sequence[tuple[int, int]]],
 ) -> int:
-    """How many tokens a text has as it is shown, without control tokens (see `breaks_of_tokens`).
-
-    Args:
-        text: the text.
-        control: control tokens as texts.
-        control_ids: control tokens as the tokenizer numbers them.
-        encode: the tokens of a text.
-        spans: where the tokenizer finds control tokens in a text.
-    """
+    """How many tokens a text has as it is shown, without control tokens (see `breaks_of_tokens`)."""
     ids = encode(defused(text, control))
     if any(token in control_ids for token in ids):
         ids = encode(with_blanks(text, breaks_of_tokens(text, control, spans)))
@@ -138,11 +125,8 @@ def markers_of(rendered: str) -> frozenset[str]:
 
 
 def final_channel(whole: str, plain: str) -> str:
-    """The answer in a reply of channels, empty where the reply ended before it; `plain` where there is no channel.
-
-    Args:
-        whole: the reply with its control tokens.
-        plain: the reply without them.
+    """The answer in a reply of channels, empty where the reply ended before it; `plain`, without control tokens, where
+    there is no channel.
 
     >>> final_channel("<|channel|>analysis<|message|>Is it 3?<|end|><|start|>assistant<|channel|>final<|message|>4", "")
     '4'

@@ -201,7 +201,7 @@ class OpenAICompatible:
                 # Calls that wait for their next attempt are no work for the endpoint.
                 room = window + min(engine.sleeping, _MOST_ASLEEP)
                 while not exhausted and outstanding < room:
-                    pulled = _pull(iterator, min(_PULLED_AT_ONCE, room - outstanding))
+                    pulled = list(itertools.islice(iterator, min(_PULLED_AT_ONCE, room - outstanding)))
                     exhausted = not pulled
                     engine.submit(pulled)
                     outstanding += len(pulled)
@@ -258,15 +258,6 @@ class OpenAICompatible:
             if reply.text in _PROBE_LABELS and ("+" not in mode or "first_token_logprobs" in reply.raw):
                 obeyed.add(mode)
         return next((mode for mode in modes if mode in obeyed), "off")
-
-
-def _pull(iterator: Iterator[Request], count: int) -> list[Request]:
-    pulled = []
-    for request in iterator:
-        pulled.append(request)
-        if len(pulled) == count:
-            break
-    return pulled
 
 
 def _endpoints(base_url: str | Sequence[str] | None) -> tuple[str, ...]:

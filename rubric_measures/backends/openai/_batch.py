@@ -32,16 +32,6 @@ class BatchRun:
     The state file lists the batches whose replies were not all taken. An entry is written before its batch is made and
     removed when the caller has taken all of its replies (and so has them in the cache): a run killed at any moment
     pays for no batch twice.
-
-    Args:
-        name: the model as the endpoint knows it.
-        client: an `openai.OpenAI`.
-        url: the endpoint, as messages show it.
-        state: the state file.
-        poll: seconds before the second look at a batch; the pauses grow to a minute.
-        most_requests: of one batch.
-        secrets: keys that must not come into messages.
-        on_wire: the request as it is sent.
     """
 
     def __init__(

@@ -47,18 +47,7 @@ _RENAMED = re.compile(
 
 @dataclass(frozen=True)
 class CallPolicy:
-    """When to try again and when to stop.
-
-    Attributes:
-        concurrency: the most calls in flight at one endpoint.
-        timeout: seconds until a call counts as failed.
-        attempts: how often a call is tried that fails (connection, status 5xx, timeout, garbage). Being turned away for
-            lack of capacity (status 429, 503) is no attempt.
-        patience: seconds that a call is turned away before it is given up; an endpoint that asks for a longer wait is
-            left alone until then, and ends the run when there is no other.
-        backoff: seconds before the second attempt; doubled each time, with jitter, at most 30.
-        cooldown: seconds for which an endpoint that keeps failing is left alone, when there is another.
-    """
+    """When to try again and when to stop; the settings of `OpenAICompatible` of the same names."""
 
     concurrency: int = 64
     timeout: float = 300.0
@@ -75,13 +64,8 @@ class CallPolicy:
 class Engine:
     """Runs calls in an event loop of its own thread; `submit` requests, `drain` replies.
 
-    Args:
-        name: the model as the endpoints know it.
-        make_clients: makes (shown URL, client) of each endpoint; called inside of the event loop.
-        policy: when to try again.
-        secrets: keys that must not come into messages.
-        on_wire: the request as it is sent.
-        doubting: whether an endpoint that rejects call after call may accept none at all.
+    `make_clients` gives (shown URL, client) of each endpoint, inside of the loop; `on_wire` the request as it is sent.
+    With `doubting`, an endpoint that rejects call after call may accept none at all.
     """
 
     def __init__(

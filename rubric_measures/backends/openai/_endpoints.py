@@ -109,9 +109,6 @@ class Sharing:
 
     A group belongs to the first endpoint with a free slot that has no group of its own waiting. Only a group with more
     waiting calls than an endpoint has slots is shared, by endpoints that have nothing else to do.
-
-    Args:
-        endpoints: the endpoints.
     """
 
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:

@@ -95,13 +95,10 @@ class Gate:
         self._leave()
 
     def leave(self, window: int, rejected: bool, pause: float = 0.0, *, asked: bool = False) -> None:
-        """Gives a slot back after an answer.
+        """Gives a slot back after an answer; `window` is what `enter` returned.
 
-        Args:
-            window: what `enter` returned.
-            rejected: the endpoint said that it has too much to do (or did not answer in time).
-            pause: for how many seconds nobody should call, if most answers are rejections.
-            asked: the endpoint itself said how long.
+        A rejection says that the endpoint has too much to do (or did not answer in time). If most answers are
+        rejections, nobody calls for `pause` seconds, which the endpoint `asked` for or not.
         """
         if not rejected:
             self._pauses = 0

@@ -82,13 +82,7 @@ class Trouble(NamedTuple):
 
 
 def request_body(request: Request, name: str, *, token_field: str = "max_tokens") -> dict[str, Any]:
-    """The JSON body of a request.
-
-    Args:
-        request: the request; its options become fields of the body, except `api` and `structured`.
-        name: the model as the endpoint knows it.
-        token_field: what the endpoint calls the longest reply.
-    """
+    """The JSON body of a request; its options become fields, except `api` and `structured`."""
     options = request.options
     body: dict[str, Any] = {"model": name}
     if options.get("api") == "completions":
@@ -255,14 +249,7 @@ def _count(value: object) -> int:
 
 
 def trouble_of_status(status: int, body: object, wait: float | None, secrets: tuple[str, ...] = ()) -> Trouble:
-    """What an answer with an error status means.
-
-    Args:
-        status: the HTTP status.
-        body: the answer's body, parsed when it was JSON.
-        wait: seconds that the endpoint asked to wait.
-        secrets: keys that must not be repeated in the message.
-    """
+    """What an answer with an error status means; its body was parsed when it was JSON, `wait` is what it asked for."""
     code, text = _said(body)
     error = without_key(f"HTTP {status}: {text}" if text else f"HTTP {status}", secrets)
     if status == 429 and "insufficient_quota" in code:

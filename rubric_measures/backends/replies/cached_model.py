@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,6 +12,7 @@ from typing import Any
 
 from rubric_measures.backends import make_backend
 from rubric_measures.backends.base import Backend, Reply, Request
+from rubric_measures.backends.hf.choosing import backend_class
 from rubric_measures.backends.hf.text import shown_length
 from rubric_measures.backends.options import check_options
 from rubric_measures.backends.replies.cache import ReplyCache
@@ -23,16 +23,10 @@ from rubric_measures.base.extras import require
 __all__ = ["CachedModel", "make_cached_backend"]
 
 _LOG = logging.getLogger("rubric_measures")
-_KINDS = {"seq2seq": "Seq2SeqBackend", "decoder": "DecoderBackend", "extractive": "ExtractiveBackend"}
 
 
 class CachedModel:
-    """Makes the requests that a model was asked before; it answers none.
-
-    Args:
-        note: the model.
-        context: the setting `context` of the model, where the user gave it.
-    """
+    """Makes the requests that a model was asked before, with its setting `context`; it answers none."""
 
     def __init__(self, note: ModelNote, context: int | None = None) -> None:
         self.note, self._context = note, context
@@ -105,12 +99,8 @@ def make_cached_backend(spec: str, cache: str | os.PathLike[str] | None, **optio
     """The backend for a run that makes no call.
 
     For models of Hugging Face it is the one whose replies the cache has, also where the model itself, its device or
-    the library is not there, or its files are others. All others are made as ever.
-
-    Args:
-        spec: the model as on the command line.
-        cache: the cache.
-        options: settings of the model; of several in the cache, they say which.
+    the library is not there, or its files are others; of several in the cache, `options` say which. All others are
+    made as ever.
 
     Raises:
         InputError: the cache has replies of several such models.
@@ -153,9 +143,7 @@ def _made_here(spec: str, cache: str, noted: list[ModelNote], options: dict[str,
 
 
 def _fits(note: ModelNote, spec: str, options: Mapping[str, object]) -> bool:
-    kind = str(note.facts["kind"])
-    module = importlib.import_module(f"rubric_measures.backends.hf._{kind}")
-    check_options(spec, getattr(module, _KINDS[kind]), options)
+    check_options(spec, backend_class(str(note.facts["kind"])), options)
     wanted = {name: value for name, value in options.items() if name in note.options and value != "auto"}
     return all(note.options[name] == value for name, value in wanted.items())
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from rubric_measures.backends.base import Backend
-from rubric_measures.backends.hf.loading import ModelSource, find_source
+from rubric_measures.backends.hf.loading import HuggingFaceModel, ModelSource, find_source
 from rubric_measures.backends.options import check_options
 from rubric_measures.base.errors import BackendError
 
-__all__ = ["make", "model_kind"]
+__all__ = ["backend_class", "make", "model_kind"]
+
+_KINDS = {"seq2seq": "Seq2SeqBackend", "decoder": "DecoderBackend", "extractive": "ExtractiveBackend"}
 
 
 def make(name: str, **options: Any) -> Backend:
@@ -31,21 +34,18 @@ def make(name: str, **options: Any) -> Backend:
         InputError: an option has a value that makes no sense.
     """
     source = find_source(name)
-    kind = model_kind(source)
-    if kind == "seq2seq":
-        from rubric_measures.backends.hf._seq2seq import Seq2SeqBackend
+    maker = backend_class(model_kind(source))
+    check_options(f"hf:{name}", maker, options)
+    backend: Backend = maker(source, **options)
+    return backend
 
-        check_options(f"hf:{name}", Seq2SeqBackend, options)
-        return Seq2SeqBackend(source, **options)
-    if kind == "extractive":
-        from rubric_measures.backends.hf._extractive import ExtractiveBackend
 
-        check_options(f"hf:{name}", ExtractiveBackend, options)
-        return ExtractiveBackend(source, **options)
-    from rubric_measures.backends.hf._decoder import DecoderBackend
-
-    check_options(f"hf:{name}", DecoderBackend, options)
-    return DecoderBackend(source, **options)
+def backend_class(kind: str) -> type[HuggingFaceModel]:
+    """The backend of `seq2seq`, `decoder` or `extractive` models."""
+    found: type[HuggingFaceModel] = getattr(
+        importlib.import_module(f"rubric_measures.backends.hf._{kind}"), _KINDS[kind]
+    )
+    return found
 
 
 def model_kind(source: ModelSource) -> str:
