@@ -31,12 +31,16 @@ def load_bank(source: File) -> TestBank:
         InputError: the file cannot be opened.
         FormatError: it holds no bank; or it contradicts itself. Names file, line and field.
     """
-    from rubric_measures.conversion.bridges import Options, bridged, targets_of
-    from rubric_measures.formats import FORMATS, bank, detect_format
+    from rubric_measures.formats import bank
 
     with file_path(source) as path:
+        if path == "-" or bank.is_bank(path):
+            return bank.load_bank(path)
+        from rubric_measures.conversion.bridges import Options, bridged, targets_of
+        from rubric_measures.formats import FORMATS, detect_format
+
         try:
-            name = "bank" if path == "-" else detect_format(path)
+            name = detect_format(path)
         except FormatError:
             name = "bank"
         kind, read = FORMATS[name].kind, FORMATS[name].read

@@ -111,11 +111,7 @@ def keep_inputs_of(options: argparse.Namespace, *inputs: str | None) -> None:
 
 def bank_of(options: argparse.Namespace) -> TestBank | None:
     """The test bank that --bank names."""
-    if options.bank is None:
-        return None
-    from rubric_measures.formats.bank import load_bank
-
-    return load_bank(options.bank)
+    return None if options.bank is None else api.load_bank(options.bank)
 
 
 def grade_choices(options: argparse.Namespace) -> dict[str, Any]:

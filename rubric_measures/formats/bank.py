@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from pydantic import TypeAdapter, model_validator
+from pydantic_core import from_json
 
 from rubric_measures.base.entities import Importance, ItemKind, RubricItem, TestBank, make_item_id
 from rubric_measures.base.errors import FormatError
@@ -30,6 +31,7 @@ __all__ = [
     "bank_entries",
     "bank_of_entries",
     "former_items",
+    "is_bank",
     "item_id_of",
     "load_bank",
     "read_bank",
@@ -150,6 +152,15 @@ def _numbered_entries(name: str) -> list[tuple[int, BankEntry]]:
     if numbers:
         _LOG.warning("%s: query ids of %d lines are numbers; read as text", name, numbers)
     return entries
+
+
+def is_bank(path: str | os.PathLike[str]) -> bool:
+    """Whether the first line of a file is an entry of a bank: then no other format need be tried."""
+    try:
+        entry = from_json(next(iter_lines(path), (0, b""))[1])
+    except ValueError:
+        return False
+    return isinstance(entry, dict) and {"query_id", "items"} <= entry.keys()
 
 
 def load_bank(path: str | os.PathLike[str]) -> TestBank:

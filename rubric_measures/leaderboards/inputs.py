@@ -6,17 +6,23 @@ files are called or packed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
+from operator import itemgetter
 
-from rubric_measures.base.signature import content_hash
 from rubric_measures.grades.compiled import QueryGrades
 
 __all__ = ["BoardInputs", "InputsReader", "grades_digest", "ranking_digest"]
 
 
-def _short(value: object) -> str:
-    return content_hash(value)[:12]
+def _digest(parts: Iterable[str]) -> str:
+    """Twelve hex digits of texts in their order; no id holds a NUL."""
+    return blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+
+
+def _digest_of(named: Mapping[str, str]) -> str:
+    return _digest(text for pair in sorted(named.items()) for text in pair)
 
 
 def grades_digest(grades: QueryGrades) -> str:
@@ -25,33 +31,29 @@ def grades_digest(grades: QueryGrades) -> str:
     Grades that failed count as such; grades of items that the bank lacks are not part of it.
     """
     order = sorted(range(len(grades.items)), key=lambda index: grades.items[index].item_id)
-    place = {index: position for position, index in enumerate(order)}
-    in_order = order == list(range(len(order)))
-    seen: dict[int, str] = {}
+    pick = itemgetter(*order) if order else tuple
+    width = len(order)
 
     def canonical(mask: int) -> str:
-        """The mask with its bits in the order of the items' ids."""
-        if mask not in seen:
-            moved = mask if in_order else sum(1 << place[index] for index in place if mask >> index & 1)
-            seen[mask] = f"{moved:x}"
-        return seen[mask]
+        """The mask as a digit an item, in the order of the items' ids."""
+        return "".join(pick(f"{mask:0{width}b}"[::-1]))
 
-    items = [grades.items[index] for index in order]
-    return _short(
-        [
-            [[item.item_id, item.importance, item.weight, item.part] for item in items],
-            [
-                [doc_id, [[grade, canonical(mask)] for grade, mask in sorted(levels.items()) if mask]]
-                for doc_id, levels in sorted(grades.levels.items())
-            ],
-            [[doc_id, canonical(mask)] for doc_id, mask in sorted(grades.failed.items()) if mask],
-        ]
-    )
+    parts = [f"{width} {len(grades.levels)}"]
+    for index in order:
+        item = grades.items[index]
+        parts.append(f"{item.item_id}\0{item.importance}\0{item.weight!r}\0{item.part}")
+    for doc_id, levels in sorted(grades.levels.items()):
+        known = [(grade, canonical(mask)) for grade, mask in levels.items() if mask]
+        parts.append(f"{doc_id}\0{sorted(known)}")
+    for doc_id, mask in sorted(grades.failed.items()):
+        if mask:
+            parts.append(f"{doc_id}\0{canonical(mask)}")
+    return _digest(parts)
 
 
-def ranking_digest(doc_ids: Sequence[str]) -> str:
+def ranking_digest(doc_ids: Iterable[str]) -> str:
     """Twelve hex digits of a ranking's documents in their order."""
-    return _short(list(doc_ids))
+    return _digest(doc_ids)
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class BoardInputs:
 
     def settings(self) -> dict[str, object]:
         """Both in one digest each, for the signature."""
-        return {"scored": _short(dict(self.grades)), "runs": _short(dict(self.runs))}
+        return {"scored": _digest_of(self.grades), "runs": _digest_of(self.runs)}
 
 
 class InputsReader:
@@ -90,5 +92,5 @@ class InputsReader:
         """What was collected."""
         return BoardInputs(
             dict(sorted(self._grades.items())),
-            {run_id: _short(rankings) for run_id, rankings in sorted(self._runs.items())},
+            {run_id: _digest_of(rankings) for run_id, rankings in sorted(self._runs.items())},
         )

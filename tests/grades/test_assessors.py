@@ -124,7 +124,11 @@ def test_streams_and_files_in_any_order_say_the_same(path: Path, tmp_path: Path)
     in_memory = load_records(apart, bank, OVERRIDE)
     rows = in_memory.queries["q1"].rows()
     assert {(row.query_id, row.doc_id, row.iteration, row.relevance) for row in rows} == EXPECTED
-    assert str(boards[0].signature) == str(boards[1].signature)
+    # The second file has a passage more.
+    content = {"scored", "runs"}
+    said, again = ({name: value for name, value in board.signature.settings.items() if name not in content}
+                   for board in boards)  # fmt: skip
+    assert said == again
     assert "human:cleo" in str(boards[0].signature)
 
 
