@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rubric_measures.api._records import PassageRecords
 from rubric_measures.api._sources import File, file_path, is_file
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.files import peek_head
 
 if TYPE_CHECKING:
     from rubric_measures.api._runs import AnyRun, Runs
+    from rubric_measures.base.runs import Run
     from rubric_measures.corpora.answers import Answer
     from rubric_measures.corpora.collections import Collection
     from rubric_measures.formats.topics import Topic
@@ -61,8 +65,12 @@ def pool(
     Raises:
         InputError: a file is wrong, there is nothing to pool, two runs have one name, or documents are missing.
     """
+    from rubric_measures.corpora import pooling
+    from rubric_measures.corpora.collections import load_collection
     from rubric_measures.corpora.overwriting import keep_inputs
-    from rubric_measures.corpora.pooling import pool_sources
+    from rubric_measures.formats.queries import read_queries
+    from rubric_measures.formats.topics import read_topics
+    from rubric_measures.formats.trec import read_qrels
     from rubric_measures.records.files import write_graded
 
     with contextlib.ExitStack() as stack:
@@ -70,25 +78,73 @@ def pool(
         def named(source: Any) -> Any:
             return stack.enter_context(file_path(source)) if source is not None and is_file(source) else source
 
+        def read(source: Any, reader: Callable[[str], Any]) -> Any:
+            return reader(source) if isinstance(source, str) else source
+
         listed = [named(one) for one in _several(runs)]
-        read = [named(source) for source in (queries, judgments, topics)]
-        keep_inputs(output, *listed, *read, collection)
-        groups = pool_sources(
-            listed,
-            collection,
-            depth=depth,
-            queries=read[0],
-            judgments=read[1],
+        queries, judgments, topics = (named(source) for source in (queries, judgments, topics))
+        keep_inputs(output, *listed, queries, judgments, topics, collection)
+        known: Any = load_collection(os.fspath(collection)) if isinstance(collection, str | os.PathLike) else collection
+        pooled, answers = _read(listed)
+        if known is not None and not listed:
+            pooled, answers = list(known.runs.values()), list(known.answers)
+        if not pooled and not answers and not judged:
+            raise InputError("nothing to pool: name runs or reports, or a collection that has some")
+        limits = read(topics, lambda path: {topic.query_id: topic for topic in read_topics(path)})
+        asked = limits if queries is None else read(queries, read_queries)
+        if asked is None and known is not None and known.has_queries():
+            asked = known.query_texts
+        if judgments is None:
+            rows = known.judgments if known is not None else ()
+        else:
+            rows = read(judgments, read_qrels)
+        groups = pooling.pool(
+            pooled,
+            depth,
+            known.docs_store() if known is not None and known.has_docs() else None,
+            answers=answers,
+            judgments=rows,
             judged=judged,
+            queries=asked,
             max_words=max_words,
             track=track,
-            topics=read[2],
+            topics=limits,
             missing=missing,
         )
         if output is None:
             return PassageRecords(groups)
         write_graded(output, groups)
         return PassageRecords(None, path=os.fspath(output))
+
+
+def _read(sources: Sequence[Any]) -> tuple[list[Run], list[Answer]]:
+    """The runs and the answers of files, told apart by content, and of what they hold."""
+    from rubric_measures.base.runs import Run
+    from rubric_measures.formats.reports import Answer, read_answers
+    from rubric_measures.formats.trec import distinct_run_names, read_run
+
+    runs: list[Run] = []
+    names: list[str] = []
+    answers: list[Answer] = []
+    for source in sources:
+        if isinstance(source, Answer):
+            answers.append(source)
+        elif isinstance(source, Run):
+            runs.append(source)
+            names.append(source.run_id)
+        elif _holds_answers(source):
+            answers += read_answers(source)
+        else:
+            runs.append(read_run(source))
+            names.append(source)
+    names = distinct_run_names([run.run_id for run in runs], names)
+    return [replace(run, run_id=name) for run, name in zip(runs, names, strict=True)], answers
+
+
+def _holds_answers(path: str) -> bool:
+    first = peek_head(path).lstrip().partition(b"\n")[0]
+    # JSON, or a table with the three columns query_id, run_id and text; a run has five or six.
+    return first.startswith(b"{") or first.count(b"\t") == 2
 
 
 def _several(runs: Any) -> list[Any]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rubric_measures.base.entities import Grade, TestBank
+from rubric_measures.base.entities import Grade, RubricItem, TestBank
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.conversion._adding import records_of_item_grades
 from rubric_measures.corpora.pooling import pool, texts_of
 from rubric_measures.formats.autojudge import bank_of_nugget_banks, list_banks, nugget_banks
-from rubric_measures.formats.bank import bank_entries, bank_of_entries
+from rubric_measures.formats.bank import BankEntry, bank_entries, bank_of_entries
 from rubric_measures.formats.nugget_sets import bank_of_rubrics, rubric_lines
 from rubric_measures.formats.nuggetizer import AssignmentLine
 from rubric_measures.formats.nuggetizer_records import (
@@ -35,7 +36,7 @@ from rubric_measures.grades.rows import build_grades
 from rubric_measures.records.files import DirectGrade, QueryPassages
 from rubric_measures.records.rankings import runs_of_records
 
-__all__ = ["BRIDGES", "Options", "bridged", "targets_of"]
+__all__ = ["BRIDGES", "Options", "bridged", "losses", "targets_of"]
 
 _LOG = logging.getLogger("rubric_measures")
 
@@ -312,3 +313,43 @@ def bridged(content: Any, kind: str, target: str, options: Options) -> Any:
     for bridge in way:
         content = bridge(content, options)
     return content
+
+
+# What an item has, and how a note calls it.
+_SAID: Mapping[str, str] = {
+    "item_id": "ids",
+    "text": "texts",
+    "kind": "kinds",
+    "gold_answers": "gold answers",
+    "importance": "importance",
+    "weight": "weights",
+}
+
+
+def losses(entries: Sequence[BankEntry], content: Any, kind: str) -> str:
+    """How many items of a bank lost what in another kind of file, in words: "ids of 2 items, weights of 1 items".
+
+    Items are compared in order, query by query; a query whose number of items changed lost the difference.
+
+    Args:
+        entries: the bank.
+        content: what was made of it; read back, as the only way to know what its format holds.
+        kind: the kind of that.
+    """
+    before, after = bank_of_entries(entries), bank_of_entries(bridged(content, kind, "bank", Options()))
+    counts: Counter[str] = Counter()
+    for query_id, items in before.items.items():
+        found = after.items.get(query_id, ())
+        if len(found) != len(items):
+            counts["items"] += abs(len(items) - len(found))
+            continue
+        for old, new in zip(items, found, strict=True):
+            counts.update(_lost(old, new))
+    named = {name: counts[name] for name in ("items", *_SAID.values()) if counts[name]}
+    return ", ".join(
+        f"{name} of {count} items" if name != "items" else f"{count} items" for name, count in named.items()
+    )
+
+
+def _lost(old: RubricItem, new: RubricItem) -> list[str]:
+    return [said for name, said in _SAID.items() if getattr(old, name) != getattr(new, name) and getattr(old, name)]

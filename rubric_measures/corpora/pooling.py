@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.files import peek_head
 from rubric_measures.base.sorting import Gap
 from rubric_measures.corpora.answers import (
     Answer,
     AnswerSegment,
     answer_segments,
     check_answers,
-    read_answers,
     say_answer_check,
 )
-from rubric_measures.formats.queries import read_queries
-from rubric_measures.formats.topics import Topic, read_topics
-from rubric_measures.formats.trec import Run, distinct_run_names, read_qrels, read_run
+from rubric_measures.formats.topics import Topic
+from rubric_measures.formats.trec import Run
 from rubric_measures.formats.trec_ids import as_known, spaced_form, spaced_ids, written_id
 from rubric_measures.records.files import GradedPassage, Judgment, PassageData, QueryPassages, RankingEntry
 
-if TYPE_CHECKING:
-    from rubric_measures.corpora.collections import Collection
-
-__all__ = ["DocStore", "Missing", "pool", "pool_sources", "texts_of"]
+__all__ = ["DocStore", "Missing", "pool", "texts_of"]
 
 _LOG = logging.getLogger("rubric_measures")
 Missing = Literal["error", "skip"]
@@ -286,95 +278,3 @@ def _texts(docs: DocStore | Mapping[str, str], doc_ids: Sequence[str]) -> dict[s
 def _text(document: Any) -> str:
     text = document.default_text() if hasattr(document, "default_text") else document.text
     return str(text)
-
-
-def pool_sources(
-    sources: Sequence[str | os.PathLike[str] | Run | Answer],
-    collection: str | os.PathLike[str] | Collection | None = None,
-    *,
-    depth: int = 20,
-    queries: str | os.PathLike[str] | Iterable[str] | None = None,
-    judgments: str | os.PathLike[str] | Iterable[_Judged] | None = None,
-    judged: bool = False,
-    max_words: int | None = 400,
-    track: str | None = None,
-    topics: str | os.PathLike[str] | Mapping[str, Topic] | None = None,
-    missing: Missing = "error",
-) -> Iterator[QueryPassages]:
-    """`pool` of files and a collection.
-
-    Args:
-        sources: run files, and files of answers (reports, or query_id, run_id and text; told apart by content), or what
-            they hold; empty for the runs and answers of the collection.
-        collection: the collection, or what `load_collection` takes; it also gives queries and judgments. None where
-            there are only answers.
-        depth: see `pool`.
-        queries: a query file, or the queries; None for the collection's queries, or all.
-        judgments: a qrels file, or its rows; None for the collection's judgments.
-        judged: see `pool`.
-        max_words: see `pool`.
-        track: see `pool`.
-        topics: a file of topics whose limits the answers should keep, or the topics; also the queries, where nobody
-            names others.
-        missing: see `pool`.
-
-    Raises:
-        InputError: a file is wrong, or as `pool`.
-    """
-    from rubric_measures.corpora.collections import load_collection
-
-    known = load_collection(os.fspath(collection)) if isinstance(collection, str | os.PathLike) else collection
-    runs: list[Run] = []
-    run_files: list[str | os.PathLike[str]] = []
-    answers: list[Answer] = []
-    for source in sources:
-        if isinstance(source, Answer):
-            answers.append(source)
-        elif isinstance(source, Run):
-            runs.append(source)
-            run_files.append(source.run_id)
-        elif _holds_answers(source):
-            answers += read_answers(source)
-        else:
-            runs.append(read_run(source))
-            run_files.append(source)
-    names = distinct_run_names([run.run_id for run in runs], run_files)
-    runs = [replace(run, run_id=name) for run, name in zip(runs, names, strict=True)]
-    if known is not None and not sources:
-        runs, answers = list(known.runs.values()), list(known.answers)
-    if not runs and not answers and not judged:
-        raise InputError("nothing to pool: name runs or reports, or a collection that has some")
-    asked: Iterable[str] | None = read_queries(queries) if isinstance(queries, str | os.PathLike) else queries
-    limits: Mapping[str, Topic] | None
-    if isinstance(topics, str | os.PathLike):
-        limits = {topic.query_id: topic for topic in read_topics(topics)}
-    else:
-        limits = topics
-    asked = limits if asked is None else asked
-    if asked is None and known is not None and known.has_queries():
-        asked = known.query_texts
-    rows: Iterable[_Judged] = ()
-    if judgments is not None:
-        rows = read_qrels(judgments) if isinstance(judgments, str | os.PathLike) else judgments
-    elif known is not None:
-        rows = known.judgments
-    docs = known.docs_store() if known is not None and known.has_docs() else None
-    return pool(
-        runs,
-        depth,
-        docs,
-        answers=answers,
-        judgments=rows,
-        judged=judged,
-        queries=asked,
-        max_words=max_words,
-        track=track,
-        topics=limits,
-        missing=missing,
-    )
-
-
-def _holds_answers(path: str | os.PathLike[str]) -> bool:
-    first = peek_head(path).lstrip().partition(b"\n")[0]
-    # JSON, or a table with the three columns query_id, run_id and text; a run has five or six.
-    return first.startswith(b"{") or first.count(b"\t") == 2

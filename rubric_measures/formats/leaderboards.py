@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import os
@@ -128,8 +127,6 @@ def read_leaderboard(
     topics: Collection[str] = (),
     runs: Collection[str] = (),
     measures: Collection[str] = (),
-    run_id: str | None = None,
-    measure: str | None = None,
 ) -> LeaderboardTable:
     """Reads a leaderboard in any form of `FORMS`.
 
@@ -137,7 +134,8 @@ def read_leaderboard(
     `topic run measure value` (rag4reports), `measure topic value` (trec_eval; the run is named by its `runid` line, or
     by the file), `topic measure value` (query: what `ir_measures -q` prints), `topic Q0 run rank value measure`
     (ranking), JSON lines {run_id, topic_id, measure, value}. Wide forms: TSV with a header that begins with `run_id`,
-    the Rubric workbench's TSV, a JSON dict run -> rank or score, and the JSON of this package's leaderboards.
+    the Rubric workbench's TSV, a JSON dict run -> rank (all are whole or half, from 1 to the number of runs) or
+    score, and the JSON of this package's leaderboards.
 
     The form is seen from the content: the column that holds `all`, or only known topics, is the topic's; else the one
     form counts in which most columns hold what is known. Measures
@@ -149,9 +147,6 @@ def read_leaderboard(
         topics: known topics, to tell the columns of a file that has no `all`.
         runs: known runs, likewise.
         measures: known measures, likewise.
-        run_id: the run of a file that holds one run; by default the name in the file, or the file's.
-        measure: what a JSON dict holds; by default `rank` when all values are whole or half numbers from 1 to the
-            number of runs, else `score`.
 
     Raises:
         InputError: the file cannot be opened.
@@ -167,13 +162,13 @@ def read_leaderboard(
         return _from_own_json(_json_object(text, name), name)
     rows: Iterable[tuple[int, Score]]
     if form == "dict":
-        rows = _from_dict(_json_object(text, name), name, measure)
+        rows = _from_dict(_json_object(text, name), name)
     elif form == "jsonl":
         rows = _from_json_lines(text, name)
     elif form in {"wide", "workbench"}:
         rows = _from_table(text, name, form)
     else:
-        rows = _from_long(text, name, form, Known(frozenset(topics), frozenset(runs), frozenset(measures)), run_id)
+        rows = _from_long(text, name, form, Known(frozenset(topics), frozenset(runs), frozenset(measures)))
     return _table(rows, name)
 
 
@@ -216,9 +211,7 @@ def _value(token: object, name: str, line: int, where: str = "value") -> float:
     return value
 
 
-def _from_long(
-    text: str, name: str, form: Form | None, known: Known, run_id: str | None
-) -> Iterator[tuple[int, Score]]:
+def _from_long(text: str, name: str, form: Form | None, known: Known) -> Iterator[tuple[int, Score]]:
     lines = [(number, row) for number, line in enumerate(text.split("\n"), 1) if (row := columns_of(line))]
     named = [row[2] for _, row in lines if len(row) == 3 and row[:2] == ["runid", ALL]]
     lines = [(number, row) for number, row in lines if len(row) != 3 or row[:2] != ["runid", ALL]]
@@ -234,7 +227,7 @@ def _from_long(
             problem = f"has {len(row)} columns; expected {len(columns)}: {' '.join(columns)}"
             raise FormatError(problem, path=name, line=number)
     place = {column: columns.index(column) for column in columns}
-    alone = run_id or (named[0] if named else run_name_of(name))
+    alone = named[0] if named else run_name_of(name)
     texts = _text_measures([row for _, row in lines], place["measure"], place["value"])
     left_out = 0
     for number, row in lines:
@@ -268,24 +261,20 @@ def _from_json_lines(text: str, name: str) -> Iterator[tuple[int, Score]]:
 
 
 def _json_object(text: str, name: str, line: int = 0) -> dict[str, Any]:
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        # A ValueError without a place is a number of thousands of digits.
-        where = line or getattr(error, "lineno", 0)
-        what = getattr(error, "msg", "too deep" if isinstance(error, RecursionError) else "a number is too long")
-        raise FormatError(f"is not JSON ({what})", path=name, line=where) from None
+    # Most uses of this package read no JSON leaderboard, and pydantic takes its time.
+    from rubric_measures.base.json_models import parse_json
+
+    content = parse_json(text, path=name, line=line)
     if not isinstance(content, dict):
         raise FormatError("is not a JSON object", path=name, line=line)
     return content
 
 
-def _from_dict(content: Mapping[str, Any], name: str, measure: str | None) -> Iterator[tuple[int, Score]]:
+def _from_dict(content: Mapping[str, Any], name: str) -> Iterator[tuple[int, Score]]:
     values = {run: _value(value, name, 0, run) for run, value in content.items()}
-    if measure is None:
-        # Ranks are whole, or half where runs are tied, and none is beyond the number of runs.
-        ranks = all(1 <= value <= len(values) and (2 * value).is_integer() for value in values.values())
-        measure = "rank" if ranks else "score"
+    # Ranks are whole, or half where runs are tied, and none is beyond the number of runs.
+    ranks = all(1 <= value <= len(values) and (2 * value).is_integer() for value in values.values())
+    measure = "rank" if ranks else "score"
     for run, value in values.items():
         yield 0, Score(run, measure, ALL, value)
 

@@ -55,8 +55,7 @@ def made_banks(entries: Sequence[BankEntry], names: Sequence[str]) -> list[MadeB
         InputError: a format cannot hold the bank, naming the format.
     """
     from rubric_measures.conversion import Options
-    from rubric_measures.conversion.bridges import bridged
-    from rubric_measures.conversion.losses import losses
+    from rubric_measures.conversion.bridges import bridged, losses
     from rubric_measures.formats import FORMATS
 
     known = bank_formats()

