@@ -284,7 +284,7 @@ def _query_texts(queries: File | Mapping[str, str]) -> Mapping[str, str]:
     if isinstance(queries, Mapping):
         return queries
     with file_path(queries) as path:
-        return read_ragelo_queries(path) if _is_csv(path) else read_queries(path)
+        return read_ragelo_queries(path).texts if _is_csv(path) else read_queries(path)
 
 
 def _references(

@@ -1,7 +1,6 @@
 """RAGElo's CSV files with header: queries, documents, answers, retrieval and pairwise evaluations, ranking.
 
-Columns stand in any order, spaces after commas are passed over, further columns are left out and counted by the readers
-of records; `read_rows` and `write_rows` keep them.
+Columns stand in any order, spaces after commas are passed over, further columns are left out and counted.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import csv
 import io
 import logging
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -41,14 +39,12 @@ __all__ = [
     "read_ragelo_games",
     "read_ragelo_queries",
     "read_ragelo_ranking",
-    "read_rows",
     "write_ragelo_answers",
     "write_ragelo_documents",
     "write_ragelo_evaluations",
     "write_ragelo_games",
     "write_ragelo_queries",
     "write_ragelo_ranking",
-    "write_rows",
 ]
 
 _LOG = logging.getLogger("rubric_measures")
@@ -89,11 +85,10 @@ def detect_kind(header: str) -> Kind | None:
     return max(found)[1] if found else None
 
 
-def read_rows(path: str | os.PathLike[str], kind: Kind) -> list[Row]:
-    """All rows of a file with all their columns.
+def _read_rows(path: PathName, kind: Kind) -> list[Row]:
+    """The rows of a file; ids are checked, and what columns it has besides is said.
 
     Raises:
-        InputError: the file cannot be opened.
         FormatError: it is no CSV, a column is missing, a row has too many or too few fields, or there are no rows.
     """
     name = path_name(path)
@@ -120,41 +115,33 @@ def read_rows(path: str | os.PathLike[str], kind: Kind) -> list[Row]:
         csv.field_size_limit(before)
     if not rows:
         raise FormatError("holds no rows", path=name)
-    return rows
-
-
-def write_rows(path: str | os.PathLike[str], kind: Kind, rows: Iterable[Mapping[str, str]]) -> None:
-    """Writes rows with the columns of the kind first, then further ones in the order of their first appearance.
-
-    Raises:
-        InputError: the file cannot be written, or there are no rows.
-    """
-    listed = list(rows)
-    if not listed:
-        raise InputError(f"{path_name(path)}: there are no {kind} to write")
-    columns = dict.fromkeys([*COLUMNS[kind], *(column for row in listed for column in row)])
-    with atomic_writer(path) as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        quoting = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_ALL)
-        writer.writerow(columns)
-        for row in listed:
-            # A reader passes over spaces after a comma, so a value that begins with one is quoted.
-            values = [row.get(column, "") for column in columns]
-            (quoting if any(value[:1].isspace() for value in values) else writer).writerow(values)
-
-
-def _records(path: str | os.PathLike[str], kind: Kind) -> list[Row]:
-    """The rows, with ids checked and other columns said."""
-    rows = read_rows(path, kind)
-    name = path_name(path)
     for row in rows:
         for column in ("qid", "did", "agent", "agent_a", "agent_b"):
             if column in COLUMNS[kind] and not row.fields[column].strip():
                 raise FormatError("is empty", path=name, line=row.line, field=column)
-    others = sorted(set(rows[0].fields).difference(COLUMNS[kind]))
+    others = sorted(set(header).difference(COLUMNS[kind]))
     if others:
         _LOG.warning("%s: %d further columns left out: %s", name, len(others), ", ".join(others))
     return rows
+
+
+def _write_rows(path: PathName, kind: Kind, rows: Iterable[tuple[str, ...]]) -> None:
+    """Writes rows, whose values stand in the order of the kind's columns.
+
+    Raises:
+        InputError: the file cannot be written, or there are no rows.
+    """
+    empty = True
+    with atomic_writer(path) as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        quoting = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_ALL)
+        writer.writerow(COLUMNS[kind])
+        for values in rows:
+            empty = False
+            # A reader passes over spaces after a comma, so a value that begins with one is quoted.
+            (quoting if any(value[:1].isspace() for value in values) else writer).writerow(values)
+        if empty:
+            raise InputError(f"{path_name(path)}: there are no {kind} to write")
 
 
 def _once(rows: Sequence[Row], key: Callable[[Row], tuple[str, ...]], name: str, what: str) -> None:
@@ -166,31 +153,32 @@ def _once(rows: Sequence[Row], key: Callable[[Row], tuple[str, ...]], name: str,
             raise FormatError(problem, path=name, line=row.line)
 
 
-def read_ragelo_queries(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Query id -> text.
+def read_ragelo_queries(path: PathName) -> QueryFile:
+    """The queries, without facets.
 
     Raises:
         InputError: the file cannot be opened.
-        FormatError: see `read_rows`; also when a query comes twice.
+        FormatError: its rows are wrong; also when a query comes twice.
     """
-    rows = _records(path, "queries")
+    rows = _read_rows(path, "queries")
     _once(rows, lambda row: (row.fields["qid"],), path_name(path), "query")
-    return {row.fields["qid"]: row.fields["query"] for row in rows}
+    return QueryFile({row.fields["qid"]: row.fields["query"] for row in rows})
 
 
-def write_ragelo_queries(path: str | os.PathLike[str], queries: Mapping[str, str]) -> None:
-    """Writes `qid,query`."""
-    write_rows(path, "queries", ({"qid": query_id, "query": text} for query_id, text in queries.items()))
+def write_ragelo_queries(path: PathName, queries: QueryFile) -> None:
+    """Writes `qid,query`; what else is known of queries has no place in it, which is said."""
+    _write_rows(path, "queries", queries.texts.items())
+    say_lost_fields(queries, path_name(path))
 
 
-def read_ragelo_documents(path: str | os.PathLike[str]) -> list[QueryPassages]:
+def read_ragelo_documents(path: PathName) -> list[QueryPassages]:
     """The documents as passages to grade, by query.
 
     Raises:
         InputError: the file cannot be opened.
-        FormatError: see `read_rows`; also when a document comes twice for a query.
+        FormatError: its rows are wrong; also when a document comes twice for a query.
     """
-    rows = _records(path, "documents")
+    rows = _read_rows(path, "documents")
     _once(rows, lambda row: (row.fields["qid"], row.fields["did"]), path_name(path), "document")
     groups: dict[str, list[GradedPassage]] = {}
     for row in rows:
@@ -203,43 +191,39 @@ def read_ragelo_documents(path: str | os.PathLike[str]) -> list[QueryPassages]:
     return [QueryPassages(query_id, passages) for query_id, passages in groups.items()]
 
 
-def write_ragelo_documents(path: str | os.PathLike[str], groups: Iterable[QueryPassages]) -> None:
+def write_ragelo_documents(path: PathName, groups: Iterable[QueryPassages]) -> None:
     """Writes `qid,did,document`; grades, judgments and rankings have no place in it."""
-    rows = (
-        {"qid": group.query_id, "did": passage.doc_id, "document": passage.text}
-        for group in groups
-        for passage in group.passages
-    )
-    write_rows(path, "documents", rows)
+    rows = ((group.query_id, one.doc_id, one.text) for group in groups for one in group.passages)
+    _write_rows(path, "documents", rows)
 
 
-def read_ragelo_answers(path: str | os.PathLike[str]) -> list[Answer]:
+def read_ragelo_answers(path: PathName) -> list[Answer]:
     """The answers of the agents, which are runs.
 
     Raises:
         InputError: the file cannot be opened.
-        FormatError: see `read_rows`; also when an agent answers a query twice.
+        FormatError: its rows are wrong; also when an agent answers a query twice.
     """
-    rows = _records(path, "answers")
+    rows = _read_rows(path, "answers")
     _once(rows, lambda row: (row.fields["agent"], row.fields["qid"]), path_name(path), "the answer of")
     return [Answer(row.fields["qid"], row.fields["agent"], row.fields["answer"]) for row in rows]
 
 
-def write_ragelo_answers(path: str | os.PathLike[str], answers: Iterable[tuple[object, ...]]) -> None:
-    """Writes `qid,agent,answer` of answers (query_id, run_id, text, …); citations have no place in it."""
-    rows = ({"qid": str(one[0]), "agent": str(one[1]), "answer": str(one[2])} for one in answers)
-    write_rows(path, "answers", rows)
+def write_ragelo_answers(path: PathName, answers: Sequence[Answer]) -> None:
+    """Writes `qid,agent,answer`; citations have no place in it, which is said."""
+    _write_rows(path, "answers", (answer[:3] for answer in answers))
+    say_lost_citations(answers)
 
 
-def read_ragelo_evaluations(path: str | os.PathLike[str]) -> list[Grade]:
+def read_ragelo_evaluations(path: PathName) -> list[Grade]:
     """Relevance labels with the model's replies (`raw_answer`); a row without a label is `unparsed`.
 
     Raises:
         InputError: the file cannot be opened.
-        FormatError: see `read_rows`; also when a label is no whole number, or a document is evaluated twice.
+        FormatError: its rows are wrong; also when a label is no whole number, or a document is evaluated twice.
     """
     name = path_name(path)
-    rows = _records(path, "evaluations")
+    rows = _read_rows(path, "evaluations")
     _once(rows, lambda row: (row.fields["qid"], row.fields["did"]), name, "the evaluation of")
     grades = []
     for row in rows:
@@ -254,29 +238,24 @@ def read_ragelo_evaluations(path: str | os.PathLike[str]) -> list[Grade]:
     return grades
 
 
-def write_ragelo_evaluations(path: str | os.PathLike[str], grades: Iterable[tuple[object, ...]]) -> None:
+def write_ragelo_evaluations(path: PathName, grades: Iterable[tuple[object, ...]]) -> None:
     """Writes `qid,did,raw_answer,answer` of labels: `Grade` records, or judgments (query_id, doc_id, relevance, …)."""
     rows = (
-        {
-            "qid": str(one[0]),
-            "did": str(one[1]),
-            "raw_answer": one.answer if isinstance(one, Grade) else "",
-            "answer": "" if one[2] is None else str(one[2]),
-        }
+        (str(one[0]), str(one[1]), one.answer if isinstance(one, Grade) else "", "" if one[2] is None else str(one[2]))
         for one in grades
     )
-    write_rows(path, "evaluations", rows)
+    _write_rows(path, "evaluations", rows)
 
 
-def read_ragelo_games(path: str | os.PathLike[str]) -> list[Preference]:
+def read_ragelo_games(path: PathName) -> list[Preference]:
     """Games with the model's replies; a row without verdict is `unparsed`, never a tie.
 
     Raises:
         InputError: the file cannot be opened.
-        FormatError: see `read_rows`; also another verdict than A, B, C, a game with itself, or one that comes twice.
+        FormatError: its rows are wrong; also another verdict than A, B, C, a game with itself, or one that comes twice.
     """
     name = path_name(path)
-    rows = _records(path, "games")
+    rows = _read_rows(path, "games")
     games = []
     for row in rows:
         letter = row.fields["answer"].strip().upper()
@@ -289,23 +268,13 @@ def read_ragelo_games(path: str | os.PathLike[str]) -> list[Preference]:
     return games
 
 
-def write_ragelo_games(path: str | os.PathLike[str], games: Iterable[Preference]) -> None:
+def write_ragelo_games(path: PathName, games: Iterable[Preference]) -> None:
     """Writes `qid,agent_a,agent_b,raw_answer,answer`; a game without verdict has an empty answer.
 
     What has no place there (graders, notes, why a verdict is missing) is left out and counted.
     """
     listed = list(games)
-    rows = (
-        {
-            "qid": game.query_id,
-            "agent_a": game.agent_a,
-            "agent_b": game.agent_b,
-            "raw_answer": game.answer,
-            "answer": _VERDICTS[game.verdict],
-        }
-        for game in listed
-    )
-    write_rows(path, "games", rows)
+    _write_rows(path, "games", ((*game[:3], game.answer, _VERDICTS[game.verdict]) for game in listed))
     graders = sum(bool(game.grader) for game in listed)
     reasons = sum(bool(game.note) or game.status not in ("graded", "unparsed") for game in listed)
     if graders or reasons:
@@ -313,15 +282,15 @@ def write_ragelo_games(path: str | os.PathLike[str], games: Iterable[Preference]
         _LOG.warning("%s: left out, as RAGElo's files have no place for them: %s", path_name(path), lost)
 
 
-def read_ragelo_ranking(path: str | os.PathLike[str]) -> LeaderboardTable:
+def read_ragelo_ranking(path: PathName) -> LeaderboardTable:
     """Agents and their scores as a leaderboard with the measure `score`.
 
     Raises:
         InputError: the file cannot be opened.
-        FormatError: see `read_rows`; also when a score is no number, or an agent comes twice.
+        FormatError: its rows are wrong; also when a score is no number, or an agent comes twice.
     """
     name = path_name(path)
-    rows = _records(path, "ranking")
+    rows = _read_rows(path, "ranking")
     _once(rows, lambda row: (row.fields["agent"],), name, "agent")
     scores = []
     for row in rows:
@@ -336,7 +305,7 @@ def read_ragelo_ranking(path: str | os.PathLike[str]) -> LeaderboardTable:
     return LeaderboardTable(tuple(scores))
 
 
-def write_ragelo_ranking(path: str | os.PathLike[str], table: LeaderboardTable) -> None:
+def write_ragelo_ranking(path: PathName, table: LeaderboardTable) -> None:
     """Writes `agent,score` of the only measure, the measure `score`, or else `Elo`, best agent first.
 
     Raises:
@@ -347,32 +316,18 @@ def write_ragelo_ranking(path: str | os.PathLike[str], table: LeaderboardTable) 
     if chosen is None or (len(measures) > 1 and chosen not in ("score", "Elo")):
         raise InputError(f"a ranking holds one measure; the leaderboard has {', '.join(sorted(measures)) or 'none'}")
     column = sorted(table.column(chosen).items(), key=lambda pair: (-pair[1], pair[0]))
-    write_rows(path, "ranking", ({"agent": agent, "score": repr(value)} for agent, value in column))
-
-
-def _read_query_file(path: PathName) -> QueryFile:
-    return QueryFile(read_ragelo_queries(path))
-
-
-def _write_query_file(path: PathName, queries: QueryFile) -> None:
-    write_ragelo_queries(path, queries.texts)
-    say_lost_fields(queries, path_name(path))
-
-
-def _write_answers(path: PathName, answers: Sequence[Answer]) -> None:
-    write_ragelo_answers(path, answers)
-    say_lost_citations(answers)
+    _write_rows(path, "ranking", ((agent, repr(value)) for agent, value in column))
 
 
 def _is(kind: Kind) -> Callable[[Head], bool]:
     return lambda head: not head.is_json and detect_kind(head.line) == kind
 
 
-QUERIES = Format("queries", "RAGElo's CSV of queries", _read_query_file, _write_query_file, _is("queries"))
+QUERIES = Format("queries", "RAGElo's CSV of queries", read_ragelo_queries, write_ragelo_queries, _is("queries"))
 DOCUMENTS = Format(
     "records", "RAGElo's CSV of documents", read_ragelo_documents, write_ragelo_documents, _is("documents")
 )
-ANSWERS = Format("answers", "RAGElo's CSV of answers", read_ragelo_answers, _write_answers, _is("answers"))
+ANSWERS = Format("answers", "RAGElo's CSV of answers", read_ragelo_answers, write_ragelo_answers, _is("answers"))
 EVALUATIONS = Format(
     "evaluations",
     "RAGElo's CSV of document labels",

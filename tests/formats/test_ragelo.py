@@ -12,6 +12,7 @@ from rubric_measures.base.entities import Grade, Preference
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.cli import main
 from rubric_measures.formats.leaderboards import LeaderboardTable, Score
+from rubric_measures.formats.queries import QueryFile
 from rubric_measures.formats.ragelo import (
     detect_kind,
     read_ragelo_answers,
@@ -20,14 +21,12 @@ from rubric_measures.formats.ragelo import (
     read_ragelo_games,
     read_ragelo_queries,
     read_ragelo_ranking,
-    read_rows,
     write_ragelo_answers,
     write_ragelo_documents,
     write_ragelo_evaluations,
     write_ragelo_games,
     write_ragelo_queries,
     write_ragelo_ranking,
-    write_rows,
 )
 from rubric_measures.formats.reports import Answer
 
@@ -41,7 +40,7 @@ def write(path: Path, text: str) -> Path:
 
 def test_files_with_spaces_bom_and_windows_lines(tmp_path: Path) -> None:
     path = write(tmp_path / "q.csv", '\ufeffqid, query\r\n1, What is a leap year?\r\n2, "Why, then?"\r\n')
-    assert read_ragelo_queries(path) == {"1": "What is a leap year?", "2": "Why, then?"}
+    assert read_ragelo_queries(path).texts == {"1": "What is a leap year?", "2": "Why, then?"}
     path = write(tmp_path / "g.csv", "qid,agent_a,agent_b,raw_answer,answer\n1, x, y, long [[A]], A\n1,y,x,none,\n")
     assert read_ragelo_games(path) == [
         Preference("1", "x", "y", "a", answer="long [[A]]"),
@@ -52,8 +51,8 @@ def test_files_with_spaces_bom_and_windows_lines(tmp_path: Path) -> None:
 def test_what_is_written_is_read_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "x.csv.gz"
     queries = {"q1": "a, b", "q2": ' "quoted"\n'}
-    write_ragelo_queries(path, queries)
-    assert read_ragelo_queries(path) == queries
+    write_ragelo_queries(path, QueryFile(queries))
+    assert read_ragelo_queries(path).texts == queries
     answers = [Answer("q1", "x", LONG), Answer("q1", "y", "")]
     write_ragelo_answers(path, answers)
     assert read_ragelo_answers(path) == answers
@@ -80,12 +79,9 @@ def test_documents_are_passages_to_grade(tmp_path: Path) -> None:
     assert read_ragelo_documents(tmp_path / "again.csv") == groups
 
 
-def test_further_columns_are_kept_in_rows_and_said_by_readers(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_further_columns_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = write(tmp_path / "q.csv", "qid,lang,query\n1,en,What?\n")
-    rows = [row.fields for row in read_rows(path, "queries")]
-    write_rows(path, "queries", rows)
-    assert [row.fields for row in read_rows(path, "queries")] == rows
-    assert read_ragelo_queries(path) == {"1": "What?"}
+    assert read_ragelo_queries(path).texts == {"1": "What?"}
     assert caplog.messages == [f"{path}: 1 further columns left out: lang"]
 
 
