@@ -16,9 +16,9 @@ from rubric_measures.review._impact_screen import impact, post_impact
 from rubric_measures.review._marking import mark_words
 from rubric_measures.review._stale_items import words_of
 from rubric_measures.review.export import Exported, export_review, inside, static_page
-from rubric_measures.review.queues import ORDERS, Order, QueueEntry
+from rubric_measures.review.queues import ORDERS, CellQueue, Order, QueueChoice, QueueEntry
 from rubric_measures.review.requests import Asked, ScreenAnswer, checked_assessor, local_path, page
-from rubric_measures.review.session import Queue, QueueChoice, Review
+from rubric_measures.review.session import Review
 
 __all__ = [
     "Asked",
@@ -75,19 +75,18 @@ def _check_url(choice: QueueChoice, cell: CellKey) -> str:
     return "/check?" + urlencode(fields)
 
 
-def _next_open(review: Review, asked: Asked, queue: Queue, after: int) -> CellKey | None:
+def _next_open(review: Review, asked: Asked, queue: CellQueue, after: int) -> CellKey | None:
     """The next grade that the assessor has not given, from the place `after` on and then from the start."""
     grades = review.store.snapshot().grades
     before = review.material.graded_by.get(asked.assessor, frozenset())
-    entries = queue.entries
-    for step in range(len(entries)):
-        cell = entries[(after + step) % len(entries)].cell
+    for step in range(len(queue)):
+        cell = queue[(after + step) % len(queue)].cell
         if asked.assessor not in grades.get(cell, {}) and cell not in before:
             return cell
     return None
 
 
-def _after(queue: Queue, cell: CellKey) -> int:
+def _after(queue: CellQueue, cell: CellKey) -> int:
     """The place behind a grade; the first one where the grade is not in the queue."""
     place = queue.place(cell)
     return 0 if place is None else place + 1
@@ -100,7 +99,7 @@ def queue(review: Review, asked: Asked) -> ScreenAnswer:
     found = review.queue(choice, snapshot)
     before = review.material.graded_by.get(asked.assessor, frozenset())
     number = max(asked.number("page", 1), 1)
-    shown = found.entries[(number - 1) * _PAGE : number * _PAGE]
+    shown = found[(number - 1) * _PAGE : number * _PAGE]
     rows = []
     for entry in shown:
         row = review.material.grade(entry.cell)
@@ -122,12 +121,13 @@ def queue(review: Review, asked: Asked) -> ScreenAnswer:
         asked,
         title="Queue",
         rows=rows,
-        total=len(found.entries),
+        total=len(found),
         done=sum(
-            map(found.has, before.union(cell for cell, said in snapshot.grades.items() if asked.assessor in said))
+            found.place(cell) is not None
+            for cell in before.union(cell for cell, said in snapshot.grades.items() if asked.assessor in said)
         ),
         number=number,
-        pages=max(1, -(-len(found.entries) // _PAGE)),
+        pages=max(1, -(-len(found) // _PAGE)),
         choice=choice,
         orders=_ORDER_NAMES,
         blind=review.blind,
@@ -176,8 +176,7 @@ def check(review: Review, asked: Asked) -> ScreenAnswer:
     following = _next_open(review, asked, found, _after(found, cell))
     neighbours: list[CellKey | None] = [None, None]
     if place is not None:
-        entries = found.entries
-        neighbours = [entries[at].cell if 0 <= at < len(entries) else None for at in (place - 1, place + 1)]
+        neighbours = [found[at].cell if 0 <= at < len(found) else None for at in (place - 1, place + 1)]
     others = query.others(cell.doc_id, cell.item_id) if shown else {}
     assessors = snapshot.grades.get(cell, {}) if shown else {}
     return page(
@@ -198,7 +197,7 @@ def check(review: Review, asked: Asked) -> ScreenAnswer:
         others={name: grade for name, grade in others.items() if name != review.material.grader},
         assessors={name: one for name, one in assessors.items() if name != asked.assessor},
         place=place,
-        total=len(found.entries),
+        total=len(found),
         fields={**_choice_fields(choice), "q": cell.query_id, "d": cell.doc_id, "i": cell.item_id},
         previous_url=_check_url(choice, neighbours[0]) if neighbours[0] else "",
         next_url=_check_url(choice, neighbours[1]) if neighbours[1] else "",
@@ -323,7 +322,7 @@ def queue_file(review: Review, asked: Asked) -> ScreenAnswer:
     """A queue as one file that works without this server."""
     choice = _choice(review, asked)
     snapshot = review.store.snapshot()
-    entries = review.queue(choice, snapshot).entries[: choice.size]
+    entries = review.queue(choice, snapshot)[: choice.size]
     title = f"{_ORDER_NAMES[choice.order]}{': ' + choice.query_id if choice.query_id else ''}"
     cells = [entry.cell for entry in entries]
     content = static_page(review.material, snapshot, cells, title, by_influence=choice.order == "influence")

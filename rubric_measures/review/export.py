@@ -375,21 +375,13 @@ def write_queue(
         UnknownNameError: the bank lacks the query.
         InputError: there is no grade to check.
     """
-    from rubric_measures.review.queues import make_queue
+    from rubric_measures.review.queues import QueueChoice
 
     material = review.material
     if query_id and query_id not in material.bank.items:
         raise UnknownNameError("query", query_id, material.bank.items)
     snapshot = review.store.snapshot()
-    entries = make_queue(
-        material,
-        order,
-        query_id=query_id,
-        seed=seed,
-        size=size,
-        assessors=snapshot.grades,
-        left=review.left(snapshot),
-    )[:size]
+    entries = review.queue(QueueChoice(order, query_id, seed, size), snapshot)[:size]
     if not entries:
         raise InputError(f"the queue by {order} is empty; choose another order", settings=("order",))
     cells = [entry.cell for entry in entries]

@@ -3,76 +3,39 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 
+import numpy as np
 from ir_measures.measures.base import Measure
+from numpy.typing import NDArray
 
 from rubric_measures.base.errors import RubricMeasuresError
 from rubric_measures.review._agreement import agreement_rows
 from rubric_measures.review._bank_formats import bank_formats
-from rubric_measures.review._events import AssessorGrade, CellKey, Snapshot
+from rubric_measures.review._events import Snapshot
 from rubric_measures.review._impact import Impact, Scores, impact_of
 from rubric_measures.review._impact_items import ItemImpacts, ItemScores
 from rubric_measures.review._pages import load_templates
 from rubric_measures.review._stale_items import left_items
 from rubric_measures.review.queues import (
     ORDERS,
-    AmendedQueue,
     CellQueue,
-    Order,
+    QueueChoice,
     QueueEntry,
     by_influence,
-    by_score,
+    kept_cells,
     make_queue,
-    spread_of,
-    without,
 )
 from rubric_measures.review.review_data import Material
 from rubric_measures.review.store import ReviewStore
 
-__all__ = ["Queue", "QueueChoice", "Review"]
+__all__ = ["Review"]
 
 _KEPT = 24
-
-
-@dataclass(frozen=True)
-class QueueChoice:
-    """Which queue: its order, the query (all where it is empty) and the seed of the audit sample."""
-
-    order: Order = "disagreement"
-    query_id: str = ""
-    seed: int = 0
-    size: int = 100
-
-
-@dataclass(frozen=True)
-class Queue:
-    """A queue, and how to find the place of a grade in it.
-
-    Attributes:
-        entries: the grades to check.
-        place: the place of a grade; None where it is not in the queue.
-        last_id: the last event that it knows of.
-        said: what assessors then had said.
-        moved: the grades whose entries assessors changed, with the present ones; None where they left the queue.
-        base: the queue before anybody said anything; None where this is it.
-    """
-
-    entries: Sequence[QueueEntry]
-    place: Callable[[CellKey], int | None]
-    last_id: int
-    said: Mapping[CellKey, Mapping[str, AssessorGrade]]
-    moved: Mapping[CellKey, QueueEntry | None]
-    base: Queue | None
-
-    def has(self, cell: CellKey) -> bool:
-        """Whether a grade is in the queue; quicker than its place."""
-        if cell in self.moved:
-            return self.moved[cell] is not None
-        return (self.base or self).place(cell) is not None
 
 
 @dataclass
@@ -99,10 +62,11 @@ class Review:
     # Two locks: nobody who wants a queue waits for a leaderboard.
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _queue_lock: threading.RLock = field(default_factory=threading.RLock)
-    _queues: dict[QueueChoice, Queue] = field(default_factory=dict)
+    # By choice, each with the event that it knows of.
+    _queues: dict[QueueChoice, tuple[int, CellQueue]] = field(default_factory=dict)
     # What became of items that count no more, at which event; the queues kept are without them.
     _left: tuple[int, Mapping[tuple[str, str], str]] = -1, MappingProxyType({})
-    _influence: list[QueueEntry] | None = None
+    _kept_cells: NDArray[np.bool_] | None = None
     _scores: Scores | None = None
     _items: ItemScores | None = None
     _impact: tuple[int, list[Impact]] | None = None
@@ -118,19 +82,24 @@ class Review:
         agreement_rows(self.material, self.store.snapshot())
         load_templates()
 
-    def queue(self, choice: QueueChoice, snapshot: Snapshot) -> Queue:
-        """The queue of a choice, without items that count no more; disagreement takes assessors into account."""
+    @cached_property
+    def _influence(self) -> list[QueueEntry]:
+        return by_influence(self.material)
+
+    def queue(self, choice: QueueChoice, snapshot: Snapshot) -> CellQueue:
+        """The queue of a choice, without items that count no more."""
         with self._queue_lock:
             self.left(snapshot)
-            made = self._queues.get(choice) or self._of_graders(choice)
-            if choice.order == "disagreement" and made.last_id != snapshot.last_id:
-                made = self._with_assessors(choice, made, snapshot)
+            known = self._queues.pop(choice, None)
+            if known is None or (choice.order == "disagreement" and known[0] != snapshot.last_id):
+                influence = self._influence if choice.order == "influence" else None
+                made = make_queue(self.material, choice, snapshot.grades, kept=self._kept_cells, influence=influence)
+                known = snapshot.last_id, made
             # The one asked for last stands last, and the one that nobody asked for the longest time goes.
-            self._queues.pop(choice, None)
-            self._queues[choice] = made
+            self._queues[choice] = known
             if len(self._queues) > _KEPT:
                 del self._queues[next(iter(self._queues))]
-            return made
+            return known[1]
 
     def left(self, snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
         """(query_id, item_id) -> what was done to it, of items whose grades count no more, or wait."""
@@ -139,62 +108,9 @@ class Review:
                 left = left_items(snapshot)
                 if left.keys() != self._left[1].keys():
                     self._queues.clear()
+                    self._kept_cells = kept_cells(self.material, left)
                 self._left = snapshot.last_id, left
             return self._left[1]
-
-    def _of_graders(self, choice: QueueChoice) -> Queue:
-        _, left = self._left
-        entries: Sequence[QueueEntry]
-        if choice.order == "influence" and not choice.query_id:
-            # What takes longest: an edit of the bank takes entries out, and moves none.
-            self._influence = by_influence(self.material) if self._influence is None else self._influence
-            entries = without(self._influence, left)
-        else:
-            entries = make_queue(
-                self.material,
-                choice.order,
-                query_id=choice.query_id,
-                seed=choice.seed,
-                size=choice.size,
-                left=left,
-            )
-        if isinstance(entries, CellQueue):
-            return Queue(entries, entries.place, 0, {}, {}, None)
-        places = {entry.cell: place for place, entry in enumerate(entries)}
-        return Queue(entries, places.get, 0, {}, {}, None)
-
-    def _with_assessors(self, choice: QueueChoice, known: Queue, snapshot: Snapshot) -> Queue:
-        """A queue as it was before, with the few grades that assessors moved since put where they now belong.
-
-        It is neither sorted again nor copied: with hundreds of thousands of grades, that takes longer than a screen
-        may (a new list of that length also keeps the garbage collector busy).
-        """
-        base = known.base or known
-        moved = dict(known.moved)
-        # What assessors said and took back has to be put back as well.
-        for cell in known.said.keys() | snapshot.grades.keys():
-            # What nobody touched since is the very same object in both.
-            if known.said.get(cell) is snapshot.grades.get(cell) or choice.query_id not in ("", cell.query_id):
-                continue
-            if (cell.query_id, cell.item_id) in self._left[1]:
-                continue
-            at = base.place(cell)
-            first = base.entries[at] if at is not None else None
-            new = spread_of(self.material, cell, snapshot.grades.get(cell, {}))
-            if new == first:
-                moved.pop(cell, None)
-            else:
-                moved[cell] = new
-        entries = AmendedQueue(base.entries, base.place, moved, by_score(self.material))
-
-        def place(cell: CellKey) -> int | None:
-            if cell in moved:
-                entry = moved[cell]
-                return entries.place_of(entry) if entry is not None else None
-            at = base.place(cell)
-            return entries.place_of(base.entries[at]) if at is not None else None
-
-        return Queue(entries, place, snapshot.last_id, snapshot.grades, moved, base)
 
     def impact(self, snapshot: Snapshot) -> list[Impact]:
         """The leaderboards before and after what assessors did."""

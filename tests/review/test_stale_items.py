@@ -16,10 +16,10 @@ from rubric_measures.cli import main
 from rubric_measures.review import _screens as screens
 from rubric_measures.review._events import CellKey
 from rubric_measures.review.export import export_review, import_grades
-from rubric_measures.review.queues import ORDERS, make_queue
+from rubric_measures.review.queues import ORDERS, QueueChoice, kept_cells, make_queue
 from rubric_measures.review.requests import Asked
 from rubric_measures.review.review_data import load_material
-from rubric_measures.review.session import QueueChoice, Review
+from rubric_measures.review.session import Review
 from rubric_measures.review.store import ReviewStore
 from tests.example_records import BANK, grade_set, passage, write_lines
 
@@ -49,12 +49,14 @@ def review(tmp_path: Path) -> Iterator[Review]:
 
 
 def listed(review: Review, order: Any, size: int = 100) -> list[str]:
-    """The item of each entry; the queue that is kept and the one that is made for a file are the same."""
+    """The item of each entry; the queue that is kept and one that is made anew are the same."""
     snapshot = review.store.snapshot()
-    queue = review.queue(QueueChoice(order, size=size), snapshot)
-    entries = list(queue.entries)
+    choice = QueueChoice(order, size=size)
+    queue = review.queue(choice, snapshot)
+    entries = list(queue)
     assert [queue.place(entry.cell) for entry in entries] == list(range(len(entries)))
-    made = make_queue(review.material, order, size=size, assessors=snapshot.grades, left=review.left(snapshot))
+    kept = kept_cells(review.material, review.left(snapshot))
+    made = make_queue(review.material, choice, snapshot.grades, kept=kept)
     assert entries == list(made)
     return sorted(entry.cell.item_id for entry in entries)
 

@@ -40,18 +40,14 @@ from rubric_measures.review.export import (
 )
 from rubric_measures.review.queues import (
     ORDERS,
-    AmendedQueue,
-    CellQueue,
+    QueueChoice,
     QueueEntry,
-    audit_sample,
-    by_disagreement,
     by_influence,
     make_queue,
-    spread_of,
 )
 from rubric_measures.review.review_data import Material, load_material
 from rubric_measures.review.safety import Access, check_bind, host_name, is_loopback
-from rubric_measures.review.session import QueueChoice, Review
+from rubric_measures.review.session import Review
 from rubric_measures.review.store import ConflictError, ReviewStore
 from tests.example_records import BANK, grade_set, passage, write_lines
 
@@ -463,7 +459,7 @@ def test_what_is_undone_was_never_done(steps: list[tuple[str, str, int]]) -> Non
 
 
 def test_queues(material: Material, store: ReviewStore) -> None:
-    entries = by_disagreement(material)
+    entries = make_queue(material, QueueChoice(), {})
     assert [(entry.cell, entry.score) for entry in entries] == [(A, 2)]
     # An assessor who says 5 for b of d1, where both graders say 1, makes it a disagreement as far as the other (4 and 3
     # apart, both 3 or more); one who says 3 makes it a smaller one.
@@ -472,12 +468,15 @@ def test_queues(material: Material, store: ReviewStore) -> None:
         store.grade("ada", about, grade, material.grade(about).grade)
         store.decide("ada", about, "override", grade, "clear")
     assessors = store.snapshot().grades
-    found = make_queue(material, "disagreement", assessors=assessors)
+    found = make_queue(material, QueueChoice(), assessors)
     assert [(entry.cell, entry.score) for entry in found] == [(A, 2), (B, 2), (cell, 1)]
-    first, more = audit_sample(material, 7, 3), audit_sample(material, 7, 5)
-    assert first == more[:3] and audit_sample(material, 8, 7) != audit_sample(material, 7, 7)
-    assert {entry.cell for entry in audit_sample(material, 1, 100)} == set(material.cells)
-    assert {entry.cell.query_id for entry in make_queue(material, "query", query_id="q2")} == {"q2"}
+
+    def sample(seed: int, size: int) -> list[QueueEntry]:
+        return list(make_queue(material, QueueChoice("audit", seed=seed, size=size), {}))
+
+    assert sample(7, 3) == sample(7, 5)[:3] and sample(8, 7) != sample(7, 7)
+    assert {entry.cell for entry in sample(1, 100)} == set(material.cells)
+    assert {entry.cell.query_id for entry in make_queue(material, QueueChoice("query", "q2"), {})} == {"q2"}
 
 
 def test_the_queue_of_a_query_is_the_part_of_the_whole_queue(tmp_path: Path) -> None:
@@ -509,17 +508,14 @@ def test_the_queue_of_a_query_is_the_part_of_the_whole_queue(tmp_path: Path) -> 
     write_lines(tmp_path / "b.jsonl", bank)
     material = load_material(tmp_path / "g.jsonl", tmp_path / "b.jsonl")
     for order in ORDERS:
-        whole = make_queue(material, order, size=1000)
+        whole = make_queue(material, QueueChoice(order, size=1000), {})
         assert whole and [whole[at] for at in range(-len(whole), 0)] == list(whole) == whole[:]
         for query_id in material.queries:
-            part = make_queue(material, order, query_id=query_id, size=1000)
+            part = make_queue(material, QueueChoice(order, query_id, size=1000), {})
             assert list(part) == [entry for entry in whole if entry.cell.query_id == query_id]
-            if isinstance(part, CellQueue):
-                assert [part.place(entry.cell) for entry in part] == list(range(len(part)))
-                assert all(
-                    part.place(cell) is None for cell in material.cells if cell not in {one.cell for one in part}
-                )
-        assert list(make_queue(material, order, query_id="q9")) == []
+            assert [part.place(entry.cell) for entry in part] == list(range(len(part)))
+            assert all(part.place(cell) is None for cell in material.cells if cell not in {one.cell for one in part})
+        assert list(make_queue(material, QueueChoice(order, "q9"), {})) == []
 
 
 def test_influence_counts_pairs_of_runs_that_a_grade_moves(material: Material) -> None:
@@ -1064,31 +1060,6 @@ def test_a_closed_state_is_an_error_for_every_thread(store: ReviewStore) -> None
         assert len(failed) == number
 
 
-@given(
-    st.lists(st.integers(0, 5), max_size=30),
-    st.dictionaries(st.integers(0, 29), st.one_of(st.none(), st.integers(1, 5)), max_size=12),
-)
-def test_an_amended_queue_is_the_sorted_one(scores: list[int], moves: dict[int, int | None]) -> None:
-    """A view of a queue with moved entries equals what sorting everything again gives, at every place."""
-    cells = [CellKey("q", "d", str(number)) for number in range(30)]
-    number = {cell: place for place, cell in enumerate(cells)}
-
-    def order(entry: QueueEntry) -> tuple[float, int]:
-        return -entry.score, number[entry.cell]
-
-    first = {cell: QueueEntry(cell, score, "") for cell, score in zip(cells, scores, strict=False) if score}
-    base = sorted(first.values(), key=order)
-    places = {entry.cell: place for place, entry in enumerate(base)}
-    moved = {cells[at]: QueueEntry(cells[at], score, "new") if score else None for at, score in moves.items()}
-    expected = sorted((entry for entry in {**first, **moved}.values() if entry is not None), key=order)
-    found = AmendedQueue(base, places.get, moved, order)
-    assert list(found) == expected and found[2:9] == expected[2:9] and found[::-1] == expected[::-1]
-    assert [found.place_of(entry) for entry in expected] == list(range(len(expected)))
-    for wrong in (len(expected), -len(expected) - 1):
-        with pytest.raises(IndexError):
-            found[wrong]
-
-
 def test_queues_of_a_review_follow_what_assessors_say_and_take_back(
     folder: Path, material: Material, store: ReviewStore
 ) -> None:
@@ -1097,12 +1068,17 @@ def test_queues_of_a_review_follow_what_assessors_say_and_take_back(
     def shown(query_id: str = "") -> list[QueueEntry]:
         choice = QueueChoice(query_id=query_id)
         queue = review.queue(choice, store.snapshot())
-        entries = list(queue.entries)
+        entries = list(queue)
         assert [queue.place(entry.cell) for entry in entries] == list(range(len(entries)))
         assessors = store.snapshot().grades
-        assert entries == list(make_queue(material, "disagreement", query_id=query_id, assessors=assessors))
-        spreads = {cell: spread_of(material, cell, assessors.get(cell, {})) for cell in material.cells}
-        expected = [entry for cell, entry in spreads.items() if entry and query_id in ("", cell.query_id)]
+        assert entries == list(make_queue(material, choice, assessors))
+        expected = []
+        for cell in material.cells:
+            grades = list(material.queries[cell.query_id].others(cell.doc_id, cell.item_id).values())
+            grades += [one.final for one in assessors.get(cell, {}).values() if one.final is not None]
+            spread = max(grades, default=0) - min(grades, default=0)
+            if spread and query_id in ("", cell.query_id):
+                expected.append(QueueEntry(cell, 1 + (spread >= 3), f"{len(grades)} grades differ by {spread}"))
         assert entries == sorted(expected, key=lambda entry: -entry.score)
         return entries
 

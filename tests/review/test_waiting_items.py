@@ -20,9 +20,9 @@ from rubric_measures.review._impact import Scores, impact_of
 from rubric_measures.review._impact_items import ItemScores
 from rubric_measures.review._stale_items import left_items
 from rubric_measures.review.export import export_review
-from rubric_measures.review.queues import ORDERS
+from rubric_measures.review.queues import ORDERS, QueueChoice
 from rubric_measures.review.review_data import Material, load_material
-from rubric_measures.review.session import QueueChoice, Review
+from rubric_measures.review.session import Review
 from rubric_measures.review.store import ReviewStore
 from tests.example_records import passage, write_lines
 
@@ -135,7 +135,7 @@ def test_an_item_that_was_not_graded_anew_waits_in_the_next_review(graded: Path)
         assert left_items(store.snapshot()) == {("q1", "q1/alpha"): CHANGED}
         for order in ORDERS:
             queue = review.queue(QueueChoice(order), store.snapshot())
-            assert {entry.cell.item_id for entry in queue.entries} <= {"q1/beta"}
+            assert {entry.cell.item_id for entry in queue} <= {"q1/beta"}
         scores = Scores(material, measures)
         (impact,) = impact_of(scores, store.snapshot())
         assert list(impact.waiting) == ["q1/alpha"] and (impact.items_before, impact.items_after) == (2, 1)
