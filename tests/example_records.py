@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+from rubric_measures.grades.grade_sets import GradeFilter
+from rubric_measures.records.streaming import PassageGroup
+from rubric_measures.verification.grader_statistics import GraderCounter, GraderReport
 
 Grades = dict[str, int]
 
@@ -93,6 +98,14 @@ RUNS = {
     "alpha": "q1 Q0 d1 1 9.5 alpha\nq1 Q0 d2 2 9 alpha\nq2 Q0 d9 1 3 alpha\nq2 Q0 d3 2 2 alpha\n",
     "beta": "q1 Q0 d2 1 1.5 beta\n",
 }
+
+
+def counted(groups: Iterable[PassageGroup], wanted: GradeFilter | None = None, most: int | None = None) -> GraderReport:
+    """What the counter of graders says about records."""
+    counter = GraderCounter(wanted, most)
+    for group in counter.watch(groups):
+        list(group.passages)
+    return counter.report()
 
 
 def write_lines(path: Path, lines: list[Any]) -> Path:

@@ -18,7 +18,7 @@ from rubric_measures.verification.bank_stability import (
     mean_scores,
     query_coverage,
 )
-from rubric_measures.verification.item_statistics import ItemStatistics, influence_of, item_counts
+from rubric_measures.verification.item_statistics import ItemStatistics, item_counts
 
 __all__ = ["MIN_RATING", "ItemImpact", "ItemImpacts", "ItemScores"]
 
@@ -80,10 +80,7 @@ class _Side:
         return cls(coverage, table, mean_scores(table))
 
     def with_influence(self, row: ItemStatistics | None) -> ItemStatistics | None:
-        if row is None:
-            return None
-        by_run, flips = influence_of(row.query_id, row.item_id, self.coverage, self.table, self.full)
-        return row._replace(by_run=by_run, flips=flips)
+        return row.with_influence(self.coverage, self.table, self.full) if row is not None else None
 
 
 @dataclass

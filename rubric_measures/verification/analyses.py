@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rubric_measures.base.entities import TestBank
+from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.grades.grade_sets import GradeSetSelector, grades_of_entry
 from rubric_measures.records.files import DirectGrade, GradedPassage, ItemGradeSet
 from rubric_measures.records.streaming import PassageGroup
@@ -137,53 +137,48 @@ def check_records(
     for group in groups:
         where = f"{selector.source}:{group.line}"
         items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id, where)}
-        texts = {item_id: item.text for item_id, item in (items or {}).items()}
         # What is shown of a passage is a small part of its record, which need not be kept.
-        shown = [_shown(group.query_id, passage, selector.choose(passage, items)) for passage in group.passages]
-        if bank is None:
-            texts = dict.fromkeys(sorted({item_id for one in shown for item_id in one.grades}), "")
-        passages = [_passage(group.query_id, one, texts) for one in shown]
+        passages = [
+            _passage(group.query_id, passage, selector.choose(passage, items), items) for passage in group.passages
+        ]
+        if items is None:
+            texts = dict.fromkeys(sorted({item_id for one in passages for item_id in one.grades}), "")
+        else:
+            texts = {item_id: item.text for item_id, item in items.items()}
         text = bank.query_texts.get(group.query_id, "") if bank is not None else ""
         query_id = group.query_id
-        del group, shown
+        del group
         yield CheckedQuery(query_id, text, texts, passages)
         del passages
     selector.note_counts()
 
 
-class _Shown(NamedTuple):
-    """Of one passage: item_id -> (grade, status), and item_id -> answer."""
-
-    doc_id: str
-    text: str
-    judgment: int | None
-    grades: Mapping[str, tuple[int | None, str]]
-    answers: Mapping[str, str]
-
-
-def _shown(query_id: str, passage: GradedPassage, entry: ItemGradeSet | DirectGrade | None) -> _Shown:
+def _passage(
+    query_id: str,
+    passage: GradedPassage,
+    entry: ItemGradeSet | DirectGrade | None,
+    items: Mapping[str, RubricItem] | None,
+) -> CheckedPassage:
     label = passage.judged(query_id)
-    return _Shown(passage.doc_id, passage.text, label, _grades(entry), _answers(passage, entry))
-
-
-def _grades(entry: ItemGradeSet | DirectGrade | None) -> dict[str, tuple[int | None, str]]:
-    """item_id -> (grade, status)."""
-    if entry is None:
-        return {}
-    grades, statuses = grades_of_entry(entry)
-    return {item_id: (grades.get(item_id), statuses.get(item_id, "graded")) for item_id in {**grades, **statuses}}
-
-
-def _passage(query_id: str, shown: _Shown, texts: Mapping[str, str]) -> CheckedPassage:
-    doc_id, passage_text, judgment, grades, answers = shown
+    grades, statuses = grades_of_entry(entry) if entry is not None else ({}, {})
+    answers = _answers(passage, entry)
+    graded = grades.keys() | statuses.keys()
     rows = {
         item_id: CheckedGrade(
-            query_id, item_id, text, doc_id, *grades[item_id], answers.get(item_id, ""), judgment, passage_text
+            query_id,
+            item_id,
+            items[item_id].text if items is not None else "",
+            passage.doc_id,
+            grades.get(item_id),
+            statuses.get(item_id, "graded"),
+            answers.get(item_id, ""),
+            label,
+            passage.text,
         )
-        for item_id, text in texts.items()
-        if item_id in grades
+        for item_id in (sorted(graded) if items is None else items)
+        if item_id in graded
     }
-    return CheckedPassage(doc_id, passage_text, judgment, rows)
+    return CheckedPassage(passage.doc_id, passage.text, label, rows)
 
 
 def _answers(passage: GradedPassage, entry: ItemGradeSet | DirectGrade | None) -> dict[str, str]:

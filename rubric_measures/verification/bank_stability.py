@@ -33,7 +33,6 @@ __all__ = [
     "plot_stability",
     "query_coverage",
     "ranked_by_files",
-    "run_coverage",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -94,7 +93,13 @@ class QueryCoverage(NamedTuple):
 
 
 def query_coverage(query: RecordQuery, min_rating: int = 4, cutoff: int = 20) -> QueryCoverage:
-    """What each run covers of one query; see `run_coverage`."""
+    """What each run covers of one query with its first passages, as Rubric-Cover counts it.
+
+    Args:
+        query: the selected grades.
+        min_rating: the least grade that covers an item.
+        cutoff: how many passages of a ranking count.
+    """
     covering = query.grades.at_least(min_rating)
     runs: dict[str, tuple[int, int]] = {}
     for run_id, ranking in query.rankings.items():
@@ -106,22 +111,12 @@ def query_coverage(query: RecordQuery, min_rating: int = 4, cutoff: int = 20) ->
     return QueryCoverage(query.query_id, tuple(item.item_id for item in query.grades.items), runs)
 
 
-def run_coverage(queries: Iterable[RecordQuery], min_rating: int = 4, cutoff: int = 20) -> RunCoverage:
-    """Collects what each run covers with its first passages, as Rubric-Cover counts it.
+def joined_coverage(queries: Iterable[QueryCoverage]) -> RunCoverage:
+    """The coverage of all queries together.
 
     A run that does not rank a query covers none of its items; an item whose grade failed, and that no other passage of
     the run covers, leaves that run's denominator.
-
-    Args:
-        queries: the selected grades; consumed once, and not kept.
-        min_rating: the least grade that covers an item.
-        cutoff: how many passages of a ranking count.
     """
-    return joined_coverage(query_coverage(query, min_rating, cutoff) for query in queries)
-
-
-def joined_coverage(queries: Iterable[QueryCoverage]) -> RunCoverage:
-    """The coverage of all queries together; see `run_coverage`."""
     ranked = sorted((query for query in queries if query.runs and query.item_ids), key=lambda one: one.query_id)
     runs = tuple(sorted({run_id for query in ranked for run_id in query.runs}))
     items: dict[str, tuple[str, ...]] = {}

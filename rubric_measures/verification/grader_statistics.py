@@ -21,7 +21,6 @@ __all__ = [
     "GraderPair",
     "GraderReport",
     "GraderStatistics",
-    "grader_statistics",
 ]
 
 
@@ -95,7 +94,7 @@ class Disagreement(NamedTuple):
 
 @dataclass(frozen=True)
 class GraderReport:
-    """All that `grader_statistics` finds.
+    """All that a `GraderCounter` finds.
 
     Attributes:
         graders: grader -> its counts, sorted.
@@ -110,33 +109,16 @@ class GraderReport:
     disagreed: int
 
 
-def grader_statistics(
-    groups: Iterable[PassageGroup], wanted: GradeFilter | None = None, most: int | None = None
-) -> GraderReport:
-    """Counts what each grader of the records did, and compares every two on what both graded.
+class GraderCounter:
+    """Counts what each grader of the records did, and compares every two on what both graded, passage by passage.
 
     Grade sets without ratings and without verdicts (extracted texts) grade nothing and are left out. Of several sets of
     one grader over one item of a passage the later grade counts, as in the measures. Ratings and verdicts (0, 1) are
-    different scales and are not compared.
+    different scales and are not compared. Memory is that of the counts and the disagreements kept.
 
     Args:
-        groups: graded records; consumed once.
         wanted: which graders; None takes all.
         most: how many disagreements are kept, those with the largest differences; None keeps all.
-    """
-    counter = GraderCounter(wanted, most)
-    for group in groups:
-        for passage in group.passages:
-            counter.add(group.query_id, passage)
-    return counter.report()
-
-
-class GraderCounter:
-    """Gathers `grader_statistics` passage by passage: memory is that of the counts and the disagreements kept.
-
-    Args:
-        wanted: which graders; None takes all.
-        most: how many disagreements are kept; None keeps all.
     """
 
     def __init__(self, wanted: GradeFilter | None = None, most: int | None = None) -> None:

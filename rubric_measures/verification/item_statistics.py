@@ -30,11 +30,9 @@ __all__ = [
     "ItemReport",
     "ItemStatistics",
     "duplicate_items",
-    "duplicates_among",
     "influence_of",
     "item_counts",
     "item_report",
-    "item_statistics",
 ]
 
 
@@ -95,6 +93,11 @@ class ItemStatistics(NamedTuple):
         """Coverage by passages judged not relevant, 0 to 1; None where none is graded."""
         return self.other_covering / self.other if self.other else None
 
+    def with_influence(self, coverage: RunCoverage, table: FloatArray, full: FloatArray) -> ItemStatistics:
+        """The same with what only the whole leaderboard can tell; see `influence_of`."""
+        by_run, flips = influence_of(self.query_id, self.item_id, coverage, table, full)
+        return self._replace(by_run=by_run, flips=flips)
+
 
 class DuplicateItems(NamedTuple):
     """Two items of one query that say nearly the same.
@@ -150,53 +153,23 @@ def item_report(queries: Iterable[RecordQuery], min_judgment: int = 1, min_ratin
         items.append(query.grades.items)
         del query
     coverage = joined_coverage(covered)
+    table = coverage.table()
+    full = mean_scores(table)
     return ItemReport(
-        _with_influence(rows, coverage),
-        duplicates_among(items),
+        [row.with_influence(coverage, table, full) for row in rows],
+        duplicate_items(items),
         coverage,
         [one.query_id for one in covered],
         [one.query_id for one in covered if not one.item_ids],
     )
 
 
-def item_statistics(
-    queries: Iterable[RecordQuery], coverage: RunCoverage, min_judgment: int = 1, min_rating: int = 4
-) -> list[ItemStatistics]:
-    """The statistics of every item, in bank order.
-
-    Args:
-        queries: the selected grades.
-        coverage: what the runs of the same queries cover.
-        min_judgment: the least judgment that is relevant.
-        min_rating: the least grade that covers an item.
-    """
-    return _with_influence([row for one in queries for row in item_counts(one, min_judgment, min_rating)], coverage)
-
-
 def item_counts(query: RecordQuery, min_judgment: int, min_rating: int) -> Iterator[ItemStatistics]:
-    """The rows of one query, without what only the whole leaderboard can tell (`by_run`, `flips`).
-
-    Args:
-        query: the selected grades.
-        min_judgment: the least judgment that is relevant.
-        min_rating: the least grade that covers an item.
-    """
+    """The rows of one query, without what only the whole leaderboard can tell (`by_run`, `flips`)."""
     grades = _grades(query)
     for bit, item in enumerate(query.grades.items):
         failed = sum(mask >> bit & 1 for mask in query.grades.failed.values())
         yield _row(query, item, grades[item.item_id], failed, min_judgment, min_rating)
-
-
-def _with_influence(rows: Iterable[ItemStatistics], coverage: RunCoverage) -> list[ItemStatistics]:
-    table = coverage.table()
-    influence: dict[str, dict[str, tuple[Discrimination, int | None]]] = {}
-    found = []
-    for row in rows:
-        if row.query_id not in influence:
-            influence[row.query_id] = _influence(row.query_id, coverage, table)
-        by_run, flips = influence[row.query_id].get(row.item_id, (row.by_run, row.flips))
-        found.append(row._replace(by_run=by_run, flips=flips))
-    return found
 
 
 def _grades(query: RecordQuery) -> dict[str, dict[str, int]]:
@@ -252,14 +225,6 @@ def point_biserial(hits: Sequence[bool], values: Sequence[float] | FloatArray, w
     return Discrimination(value, "" if value is not None else f"all {what} have the same value")
 
 
-def _influence(query_id: str, coverage: RunCoverage, table: FloatArray) -> dict[str, tuple[Discrimination, int | None]]:
-    """item_id -> see `influence_of`."""
-    full = mean_scores(table)
-    return {
-        item_id: influence_of(query_id, item_id, coverage, table, full) for item_id in coverage.items.get(query_id, ())
-    }
-
-
 def influence_of(
     query_id: str, item_id: str, coverage: RunCoverage, table: FloatArray, full: FloatArray
 ) -> tuple[Discrimination, int | None]:
@@ -295,24 +260,19 @@ def _flips(before: FloatArray, after: FloatArray) -> int:
 _WORD = re.compile(r"\w+")
 
 
-def duplicate_items(queries: Iterable[RecordQuery], min_overlap: float = 0.7) -> list[DuplicateItems]:
+def duplicate_items(banks: Iterable[Sequence[RubricItem]], min_overlap: float = 0.7) -> list[DuplicateItems]:
     """Pairs of items of one query that are the same after normalisation, or share most tokens; most alike first.
 
     Normalised is NFKC, case-folded, words only. overlap = |A ∩ B| / |A ∪ B| over the sets of words. Items without
     text (no bank was given) cannot be compared: they are left out, and counted in a note.
 
     Args:
-        queries: the queries with their items.
+        banks: the items of each query.
         min_overlap: the least overlap, above 0 and at most 1.
 
     Raises:
         InputError: the overlap is out of range.
     """
-    return duplicates_among([query.grades.items for query in queries], min_overlap)
-
-
-def duplicates_among(banks: Iterable[Sequence[RubricItem]], min_overlap: float = 0.7) -> list[DuplicateItems]:
-    """The near-duplicates inside each of several lists of items; see `duplicate_items`."""
     if not 0 < min_overlap <= 1:
         raise InputError(f"the least overlap of near-duplicates lies above 0 and at most at 1, not at {min_overlap}")
     found: list[DuplicateItems] = []

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from rubric_measures.base.tables import Cell, Undefined
 from rubric_measures.grades.grade_set_keys import options_of, prompt_cells
 from rubric_measures.verification._line_plot import PlotPoint, line_plot
-from rubric_measures.verification.bank_stability import RunCoverage, StabilityPoint, bank_stability
+from rubric_measures.verification.bank_stability import RunCoverage, StabilityPoint
 from rubric_measures.verification.canaries import CanaryReport
 from rubric_measures.verification.grader_statistics import GraderReport
-from rubric_measures.verification.item_statistics import Discrimination, ItemReport
+from rubric_measures.verification.item_statistics import ItemReport
 from rubric_measures.verification.sections import Section
 
 __all__ = ["canary_sections", "grader_sections", "item_sections", "stability_section"]
@@ -18,10 +18,6 @@ __all__ = ["canary_sections", "grader_sections", "item_sections", "stability_sec
 
 def _said(value: float | None, reason: str) -> Cell:
     return Undefined(reason) if value is None else value
-
-
-def _discrimination(one: Discrimination) -> Cell:
-    return _said(one.value, one.reason)
 
 
 def item_sections(report: ItemReport, min_judgment: int, min_rating: int) -> Iterator[Section]:
@@ -37,7 +33,7 @@ def item_sections(report: ItemReport, min_judgment: int, min_rating: int) -> Ite
                 row.query_id, row.graded, row.failed, row.covering,
                 _said(row.relevant_share, "no relevant passage"),
                 _said(row.other_share, "no passage judged not relevant"),
-                _discrimination(row.by_judgment), _discrimination(row.by_run), row.always or None,
+                _said(*row.by_judgment), _said(*row.by_run), row.always or None,
                 _said(row.flips, "fewer than two runs"), row.item_id, row.item_text,
             ]
             for row in report.statistics
@@ -57,10 +53,9 @@ def item_sections(report: ItemReport, min_judgment: int, min_rating: int) -> Ite
     )  # fmt: skip
 
 
-def stability_section(coverage: RunCoverage, points: Sequence[StabilityPoint] | None = None) -> Section:
+def stability_section(coverage: RunCoverage, points: Sequence[StabilityPoint]) -> Section:
     """Bank size against leaderboard stability, with its drawing."""
     reason = "fewer than two runs, or all of them tied"
-    points = bank_stability(coverage) if points is None else points
     drawn = [
         PlotPoint(one.size, one.mean, one.low, one.high)
         for one in points

@@ -21,8 +21,7 @@ from rubric_measures.records.files import ItemGradeSet, grader_hash, load_graded
 from rubric_measures.records.merging import merge_records
 from rubric_measures.review.review_data import load_material
 from rubric_measures.test_bank.documents import related_segments
-from rubric_measures.verification.grader_statistics import grader_statistics
-from tests.example_records import grade_set, passage, write_lines
+from tests.example_records import counted, grade_set, passage, write_lines
 
 PROMPT = "QuestionSelfRatedUnanswerablePromptWithChoices"
 OWN = 'name = "Coverage"\ntarget = "question"\nparser = "rating"\nscale = [0, 5]\n'
@@ -226,7 +225,7 @@ def test_grades_of_several_settings_are_listed_and_counted_apart(tmp_path: Path)
     keys = [GradeSetKey("model", PROMPT, "question", name) for name in ("aaaa00000001", "bbbb00000002")]
     assert grade_sets(groups) == {keys[0]: 1, keys[1]: 1}
     assert grade_sets(groups, GradeFilter(grade_set="bb")) == {keys[1]: 1}
-    report = grader_statistics(groups)
+    report = counted(groups)
     assert {key: dict(one.grades) for key, one in report.graders.items()} == {keys[0]: {5: 1, 1: 1}, keys[1]: {0: 2}}
     assert [(row.first, row.second, row.common, row.equal) for row in report.pairs] == [(*keys, 2, 0)]
     assert choices_of(keys).count("--grade-set") == 2 and "--grade-set" not in choices_of(keys[:1])

@@ -21,8 +21,7 @@ from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import load_records
 from rubric_measures.grades.rows import build_grades
 from rubric_measures.records.files import load_graded
-from rubric_measures.verification.grader_statistics import grader_statistics
-from tests.example_records import BANK, grade_set, passage, write_all, write_lines
+from tests.example_records import BANK, counted, grade_set, passage, write_all, write_lines
 
 ROWS = [Qrel("q", "d1", 5, "a"), Qrel("q", "d1", 0, "b"), Qrel("q", "d2", 0, "a"), Qrel("q", "d2", 1, "b")]
 RUN = [ScoredDoc("q", "d2", 2.0), ScoredDoc("q", "d1", 1.0)]
@@ -61,7 +60,7 @@ def test_errors_of_calls_in_foreign_records_are_failures(tmp_path: Path) -> None
         assert ([item.item_id for item in query.items], query.failed) == (["q/a", "q/b"], {"d": 0b10})
         # The workbench's program takes no notice of them.
         assert load_records(path, wanted=GradeFilter(first=True)).queries["q"].failed == {}
-        (grader,) = grader_statistics(load_graded(path)).graders.values()
+        (grader,) = counted(load_graded(path)).graders.values()
         assert (grader.statuses, grader.grades.total()) == ({"graded": 1, "failed": 1}, 1)
     # Nor does an entry that stands beside another of the same grader make a 0 of them.
     second = {**listed, "correctAnswered": ["q/c"], "wrongAnswered": [], "llm_response_errors": {}}

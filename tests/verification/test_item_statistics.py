@@ -12,9 +12,9 @@ from rubric_measures.cli import main
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.grades.loading import RecordQuery, read_records
-from rubric_measures.verification.bank_stability import bank_stability, mean_scores, plot_stability, run_coverage
+from rubric_measures.verification.bank_stability import bank_stability, mean_scores, plot_stability
 from rubric_measures.verification.html_report import render_html
-from rubric_measures.verification.item_statistics import Discrimination, duplicate_items, item_report, item_statistics
+from rubric_measures.verification.item_statistics import Discrimination, duplicate_items, item_report
 from rubric_measures.verification.statistics_sections import stability_section
 from tests.example_records import BANK, RECORDS, grade_set, passage, write_lines
 
@@ -26,7 +26,7 @@ def queries_of(tmp_path: Path, lines: list[object]) -> list[RecordQuery]:
 def test_coverage_and_discrimination_by_hand(tmp_path: Path) -> None:
     # From grade 4: d1 (judged 2) covers q1/a, d2 (judged 0) covers q1/b, nothing covers q1/c, d3 covers q2/a.
     queries = queries_of(tmp_path, list(RECORDS))
-    rows = {row.item_id: row for row in item_statistics(queries, run_coverage(queries))}
+    rows = {row.item_id: row for row in item_report(queries).statistics}
     assert list(rows) == ["q1/a", "q1/b", "q1/c", "q2/a"]
     a, b, c, single = rows.values()
     assert (a.graded, a.covering, a.relevant_share, a.other_share) == (2, 1, 1.0, 0.0)
@@ -44,16 +44,6 @@ def test_coverage_and_discrimination_by_hand(tmp_path: Path) -> None:
     assert [row.flips for row in rows.values()] == [0, 0, 0, 0]
 
 
-def test_the_report_of_a_stream_is_that_of_its_parts(tmp_path: Path) -> None:
-    queries = queries_of(tmp_path, list(RECORDS))
-    report = item_report(iter(queries), min_judgment=2, min_rating=1)
-    coverage = run_coverage(queries, 1)
-    assert report.statistics == item_statistics(queries, coverage, 2, 1)
-    assert report.duplicates == duplicate_items(queries)
-    assert report.queries == ["q1", "q2"]
-    assert report.coverage.runs == coverage.runs and report.coverage.table().tolist() == coverage.table().tolist()
-
-
 FLIPPING: list[object] = [
     ["q1", [passage("q1", "d1", [grade_set({"q1/a": 5, "q1/b": 0})], {"x": 1})]],
     ["q2", [passage("q2", "d2", [grade_set({"q2/c": 5, "q2/d": 0, "q2/e": 0, "q2/f": 0})], {"y": 1})]],
@@ -62,17 +52,17 @@ FLIPPING: list[object] = [
 
 def test_an_item_that_flips_two_runs(tmp_path: Path) -> None:
     queries = queries_of(tmp_path, FLIPPING)
-    coverage = run_coverage(queries)
+    coverage = item_report(queries).coverage
     # x: (1/2 + 0) / 2 = 0.25, y: (0 + 1/4) / 2 = 0.125; without a x has 0, and y is first.
     assert coverage.table().tolist() == [[0.5, 0.0], [0.0, 0.25]]
-    flips = {row.item_id: row.flips for row in item_statistics(queries, coverage)}
+    flips = {row.item_id: row.flips for row in item_report(queries).statistics}
     assert flips == {"q1/a": 1, "q1/b": 0, "q2/c": 0, "q2/d": 0, "q2/e": 0, "q2/f": 0}
 
 
 def test_without_runs_nothing_is_made_up(tmp_path: Path) -> None:
     queries = queries_of(tmp_path, [["q1", [passage("q1", "d1", [grade_set({"q1/a": 5})])]]])
-    coverage = run_coverage(queries)
-    (row,) = item_statistics(queries, coverage)
+    coverage = item_report(queries).coverage
+    (row,) = item_report(queries).statistics
     assert (row.flips, row.by_run) == (None, Discrimination(None, "no run ranks the query"))
     assert bank_stability(coverage) == []
     with pytest.raises(InputError, match="nothing to plot"):
@@ -91,19 +81,19 @@ def test_a_failed_grade_leaves_the_denominator_of_the_run(tmp_path: Path) -> Non
     ]
     queries = queries_of(tmp_path, lines)
     # x: a of a alone; y: a of a and b.
-    assert run_coverage(queries).table().tolist() == [[1.0, 0.5]]
-    assert [row.failed for row in item_statistics(queries, run_coverage(queries))] == [0, 1]
+    assert item_report(queries).coverage.table().tolist() == [[1.0, 0.5]]
+    assert [row.failed for row in item_report(queries).statistics] == [0, 1]
 
 
 def test_the_full_bank_agrees_with_itself_and_samples_repeat(tmp_path: Path) -> None:
     queries = queries_of(tmp_path, FLIPPING)
-    coverage = run_coverage(queries)
+    coverage = item_report(queries).coverage
     points = bank_stability(coverage, rounds=20, seed=7)
     assert [one.size for one in points] == [1, 2, 3, 4]
     assert points[-1][1:] == (20, 0, 1.0, 1.0, 1.0)
     # With one item a query, a sample that keeps neither a nor c ties the runs: said, not counted as 0.
     assert 0 < points[0].undefined < 20
-    assert bank_stability(run_coverage(queries[::-1]), rounds=20, seed=7) == points
+    assert bank_stability(item_report(queries[::-1]).coverage, rounds=20, seed=7) == points
     with pytest.raises(InputError, match="one round"):
         bank_stability(coverage, rounds=0)
 
@@ -124,15 +114,15 @@ def test_near_duplicates(tmp_path: Path) -> None:
     )
     queries = list(read_records(graded, load_bank(write_lines(tmp_path / "bank.jsonl", bank))))
     # {what is a leap year} and {what is a leap month}: 4 of 6 words.
-    found = duplicate_items(queries, 0.6)
+    found = duplicate_items([query.grades.items for query in queries], 0.6)
     assert [(row.first.item_id, row.second.item_id, row.same_text, round(row.overlap, 4)) for row in found] == [
         ("q1/a", "q1/b", True, 1.0),
         ("q1/a", "q1/c", False, 0.6667),
         ("q1/b", "q1/c", False, 0.6667),
     ]
-    assert len(duplicate_items(queries)) == 1
+    assert len(item_report(queries).duplicates) == 1
     with pytest.raises(InputError, match="overlap"):
-        duplicate_items(queries, 0.0)
+        duplicate_items([], 0.0)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -165,7 +155,7 @@ def test_the_full_bank_is_the_leaderboard_that_the_measures_make(
     assert main(["leaderboard", graded, "--bank", bank, "-m", "RubricCover(rel=4)@20", "--no-overall"]) == 0
     board = tmp_path / "board.tsv"
     board.write_text(capsys.readouterr().out, encoding="utf-8")
-    coverage = run_coverage(list(read_records(graded, load_bank(bank))))
+    coverage = item_report(list(read_records(graded, load_bank(bank)))).coverage
     scores = mean_scores(coverage.table()).round(4).tolist()
     assert dict(zip(coverage.runs, scores, strict=True)) == read_leaderboard(str(board)).column("RubricCover(rel=4)@20")
 
@@ -222,10 +212,10 @@ def test_a_figure_that_cannot_be_drawn_is_refused_first(
 
 
 def test_the_report_draws_the_size_of_the_bank_without_matplotlib(tmp_path: Path) -> None:
-    coverage = run_coverage(queries_of(tmp_path, FLIPPING))
+    coverage = item_report(queries_of(tmp_path, FLIPPING)).coverage
     section = stability_section(coverage, bank_stability(coverage, rounds=20, seed=7))
     page = "".join(render_html([section]))
     # A dot a size with a defined τ; the numbers of the table are the tooltips.
     assert page.count("<circle") == sum(isinstance(row[3], float) for row in section.rows) == 4
     assert "<title>4: 1.0000 (1.0000 to 1.0000)</title>" in page and 'role="img"' in page
-    assert stability_section(run_coverage([])).figure == ""
+    assert stability_section(item_report([]).coverage, []).figure == ""
