@@ -30,7 +30,7 @@ from rubric_measures.review._agreement import progress_rows
 from rubric_measures.review._events import CellKey
 from rubric_measures.review._impact import Impact, Scores, changed_cells, impact_of
 from rubric_measures.review.export import export_review
-from rubric_measures.review.queues import by_disagreement, spread_of
+from rubric_measures.review.queues import QueueChoice, make_queue
 from rubric_measures.review.requests import Asked
 from rubric_measures.review.review_data import load_material
 from rubric_measures.review.session import Review
@@ -270,10 +270,10 @@ def test_a_second_review_counts_the_grades_of_the_first(path: Path, tmp_path: Pa
         graded, bank = map(Path, export_review(store, material, str(bank), tmp_path / "last").paths[:2])
         assert sides(impact)[1] == scores_of(graded, bank)
         # Who differs from people of the records stands in the queue, and a person has one grade there.
-        (entry,) = [one for one in by_disagreement(material) if one.cell == cells[2]]
+        (entry,) = [one for one in make_queue(material, QueueChoice(), {}) if one.cell == cells[2]]
         assert entry.why == "4 grades differ by 5"
-        after = spread_of(material, cells[2], store.snapshot().grades[cells[2]])
-        assert after is not None and after.why == "4 grades differ by 5"
+        now = make_queue(material, QueueChoice(), store.snapshot().grades)
+        assert [one.why for one in now if one.cell == cells[2]] == ["4 grades differ by 5"]
         rows = {row.assessor: row for row in progress_rows(store.snapshot(), material.graded_by)}
         assert {person: (row.graded, row.earlier) for person, row in rows.items()} == {
             "ada": (1, 3),
