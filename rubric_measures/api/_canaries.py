@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from rubric_measures.base.entities import TestBank
 
 if TYPE_CHECKING:
     from rubric_measures.grading import GradingPlan
     from rubric_measures.records.streaming import PassageGroup
+    from rubric_measures.runners.models import CallOptions
     from rubric_measures.runners.progress import Progress
     from rubric_measures.verification.sections import Section
 
@@ -42,39 +42,29 @@ def run_canaries(
     bank: TestBank,
     *,
     model: str,
-    base_url: str | Sequence[str] | None = None,
-    model_option: Mapping[str, Any] | None = None,
     prompt: Sequence[str] = (),
-    cache: str | os.PathLike[str] | None = None,
     cases: int = 3,
     seed: int = 0,
     min_rating: int = 4,
     dry_run: bool = False,
-    prices: str | os.PathLike[str] | None = None,
-    max_calls: int | None = None,
-    max_cost: float | None = None,
     source: str = "",
     progress: Progress = False,
+    **options: Unpack[CallOptions],
 ) -> CanaryRun:
     """Builds the canaries of passages, grades them and reports.
 
     Args:
         groups: passages by query, to make cases of.
         bank: the items.
-        model: see `grade`, as for `base_url`, `model_option`, `prompt`, `prices`, `max_calls` and `max_cost`.
-        base_url: see `grade`.
-        model_option: see `grade`.
+        model: see `grade`.
         prompt: see `grade`.
-        cache: the file of the reply cache; None keeps no replies.
         cases: cases of each kind a query, where several can be made.
         seed: of the choice of cases.
         min_rating: the least grade that covers an item.
         dry_run: make no call; `plan` of the result says what would be called.
-        prices: see `grade`.
-        max_calls: see `grade`.
-        max_cost: see `grade`.
         source: where the passages are from, for errors.
         progress: True shows a bar on standard error; a function is told the counts (`RunStats`).
+        options: how the model is asked and what that may take; see `CallOptions`.
 
     Raises:
         InputError: a setting is wrong, or no case can be made.
@@ -88,9 +78,7 @@ def run_canaries(
     from rubric_measures.verification.statistics_sections import canary_sections
 
     built = build_canaries(groups, bank, seed, cases, source)
-    calls = CallSettings(
-        model, model_option or {}, base_url, cache, prices=prices, max_calls=max_calls, max_cost=max_cost
-    )
+    calls = CallSettings(model, **options)
     asked = calls.make()
     # An empty passage is one of the cases: what the model makes of it is to be seen.
     grader = Grader(asked.runner(), tuple(prompt), GradingSettings(empty_texts="ask"))

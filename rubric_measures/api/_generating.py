@@ -9,7 +9,7 @@ import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import GradingError, InputError
@@ -17,7 +17,7 @@ from rubric_measures.base.errors import GradingError, InputError
 if TYPE_CHECKING:
     from rubric_measures.prompts import Prompt
     from rubric_measures.records.files import QueryPassages
-    from rubric_measures.runners.models import CallSettings, Model
+    from rubric_measures.runners.models import CallOptions, CallSettings, Model
     from rubric_measures.runners.progress import Progress
     from rubric_measures.test_bank.calls import Caller, Failure
     from rubric_measures.test_bank.generation import BankQuery
@@ -99,19 +99,13 @@ def generate(
     sample_passages: int | None = None,
     quota: Mapping[str, int] | None = None,
     seed: int = 0,
-    base_url: str | Sequence[str] | None = None,
-    model_option: Mapping[str, Any] | None = None,
     temperature: float = 0.0,
     max_tokens: int = 2048,
     option: Mapping[str, Any] | None = None,
-    cache: _File | None = None,
-    cache_only: bool = False,
-    prices: _File | None = None,
-    max_calls: int | None = None,
-    max_cost: float | None = None,
     retries: int = 1,
     dry_run: bool = False,
     progress: Progress = False,
+    **calls: Unpack[CallOptions],
 ) -> Generated:
     """Lets a model write a test bank for queries, or synthetic queries for passages.
 
@@ -144,19 +138,14 @@ def generate(
         sample_passages: ask about so many long passages, drawn by `seed`.
         quota: model -> the queries of it to keep.
         seed: of the samples.
-        base_url: the endpoint of an `openai:` model; several are replicas.
-        model_option: settings of the model's backend.
         temperature: 0 takes the most probable reply.
         max_tokens: the longest reply.
         option: further generation options.
-        cache: the file of the reply cache; by default `OUTPUT.cache.sqlite`; without an output replies are not kept.
-        cache_only: make no call.
-        prices: the file of a price table; see `grade`.
-        max_calls: make so many calls at most.
-        max_cost: make no call that costs more in all; needs `prices`.
         retries: further draws of a reply that cannot be read.
         dry_run: make no call and write nothing; `plan` of the result says what would be asked.
         progress: True shows a bar on standard error; a function is told the counts (`RunStats`).
+        calls: how the model is asked and what that may take (`base_url`, `cache`, `max_cost`, …): see `CallOptions`.
+            The cache is `OUTPUT.cache.sqlite` by default; without an output replies are not kept.
 
     Raises:
         InputError: a setting is missing, wrong or without effect, or an input cannot be read.
@@ -166,23 +155,23 @@ def generate(
     from rubric_measures.runners.progress import note_limit
 
     specs = list(dict.fromkeys([model] if isinstance(model, str) else model))
-    path = cache or (f"{os.fspath(output)}.cache.sqlite" if output and os.fspath(output) != "-" else None)
+    calls["cache"] = path = calls.get("cache") or (
+        f"{os.fspath(output)}.cache.sqlite" if output and os.fspath(output) != "-" else None
+    )
     what = _What(
         target, queries, limit, style, from_documents, by, qrels, level, llm, prompt_class, grade_set, max_documents,
         max_nuggets, keep, over_generate, passages, examples, passage_tokens, max_questions, sample_passages,
         quota or {}, seed,
     )  # fmt: skip
     what.check(specs)
-    if cache_only and path is None:
+    if calls.get("cache_only") and path is None:
         text = "a run that makes no call needs a cache, or an output file beside which it lies"
         raise InputError(text, settings=("cache_only", "cache"))
+    max_calls = calls.get("max_calls")
     if retries < 0 or (max_calls is not None and max_calls < 1):
         raise InputError("retries must not be negative, and calls at least 1", settings=("retries", "max_calls"))
-    _keep_files(output, path, specs, (queries, from_documents, passages, examples, qrels, prices))
-    settings = [
-        CallSettings(spec, model_option or {}, base_url, path, cache_only, prices, max_calls, max_cost)
-        for spec in specs
-    ]
+    _keep_files(output, path, specs, (queries, from_documents, passages, examples, qrels, calls.get("prices")))
+    settings = [CallSettings(spec, **calls) for spec in specs]
     how = {"max_tokens": max_tokens, "temperature": temperature, **(option or {})}
     with _callers(settings, how, retries, dry_run, progress) as asked:
         callers = [caller for _, caller in asked]

@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from rubric_measures.api._banks import Bank, bank_of
 from rubric_measures.api._records import GradedRecords, PassageRecords, Passages, open_passages
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rubric_measures.grading import BankChange, Grader, GradingReport
     from rubric_measures.records.files import QueryPassages
     from rubric_measures.records.streaming import GradedFile
-    from rubric_measures.runners.models import Model
+    from rubric_measures.runners.models import Model, RunnerOptions
     from rubric_measures.runners.progress import Progress
 
 __all__ = ["grade"]
@@ -33,8 +33,6 @@ def grade(
     bank: Bank | None = None,
     *,
     model: str,
-    base_url: str | Sequence[str] | None = None,
-    model_option: Mapping[str, Any] | None = None,
     query_texts: File | Mapping[str, str] | None = None,
     prompt: str | Sequence[str] = (),
     prompt_field: Mapping[str, object] | None = None,
@@ -57,20 +55,11 @@ def grade(
     long_passages: Literal["chunk", "truncate", "refuse"] = "chunk",
     only_changed: bool = False,
     old_bank: Bank | None = None,
-    cache: _File | None = None,
-    cache_only: bool = False,
     dry_run: bool = False,
-    prices: _File | None = None,
-    max_calls: int | None = None,
-    max_cost: float | None = None,
     queries: Iterable[str] | None = None,
     limit: int | None = None,
-    runner: Literal["local", "ray"] = "local",
-    ray_address: str | None = None,
-    actors: int | None = None,
-    gpus_per_actor: float | None = None,
-    batch_size: int | None = None,
     progress: Progress = False,
+    **calls: Unpack[RunnerOptions],
 ) -> GradedRecords:
     """Grades passages against a test bank.
 
@@ -82,8 +71,6 @@ def grade(
         passages: records (what `pool` gives), graded or not, or their file. Grades that they have stay.
         bank: the test bank; not needed for direct labels and aspects of answers.
         model: `lexical`, `scripted:FILE`, `hf:NAME` or `openai:NAME`.
-        base_url: the endpoint of an `openai:` model; several are replicas.
-        model_option: settings of the model's backend.
         query_texts: texts of the queries where the bank has none: query -> text, or a file.
         prompt: the name of a prompt or a .toml file, or several; by default those that fit the bank.
         prompt_field: settings of the prompt (`domain`).
@@ -107,20 +94,12 @@ def grade(
         long_passages: what does not fit: `chunk` (the best grade counts), `truncate` or `refuse`.
         only_changed: the passages have grades: grade only the items that edits of the bank touched.
         old_bank: the bank before edits that were not made in the review page.
-        cache: the file of the reply cache; by default `OUTPUT.cache.sqlite`; without an output replies are not kept.
-        cache_only: make no call: what is not in the cache fails.
         dry_run: make no call and write nothing; `plan` of the result says what would be called and what it would cost.
-        prices: the file of a price table, JSON: `{"gpt-4o": {"input": 2.5, "output": 10}}`, for a million tokens.
-        max_calls: make so many calls at most; the other grades are failed.
-        max_cost: make no call that costs more in all; needs `prices`.
         queries: grade only these queries; the others are left out.
         limit: grade only the first so many passages of each query.
-        runner: `local`, this process, or `ray`, actors of Ray.
-        ray_address: the Ray cluster, `HOST:PORT` or `auto`; by default a Ray on this machine.
-        actors: how many actors, each with a model.
-        gpus_per_actor: GPUs of an actor, or the share of one.
-        batch_size: passages that an actor gets at once.
         progress: True shows a bar on standard error; a function is told the counts (`RunStats`).
+        calls: how and where the model is asked and what that may take (`base_url`, `cache`, `max_cost`, `runner`, …):
+            see `RunnerOptions`. The cache is `OUTPUT.cache.sqlite` by default; without an output replies are not kept.
 
     Raises:
         InputError: passages, bank or a setting is wrong; an output would replace what is read.
@@ -139,35 +118,15 @@ def grade(
     if manifest and (Path(manifest).is_dir() or not Path(manifest).parent.is_dir()):
         text = f"the manifest {os.fspath(manifest)} cannot be written; name a file in a folder that exists"
         raise InputError(text, settings=("manifest",))
-    manifest, cache = _beside(output, manifest, ".manifest.json"), _beside(output, cache, ".cache.sqlite")
+    manifest = _beside(output, manifest, ".manifest.json")
+    calls["cache"] = cache = _beside(output, calls.get("cache"), ".cache.sqlite")
     scripted = model.removeprefix("scripted:") if model.startswith("scripted:") else None
-    read = [
-        bank,
-        old_bank,
-        query_texts,
-        documents,
-        prices,
-        scripted,
-        *(name for name in prompts if name.endswith(".toml")),
-    ]
+    prompt_files = (name for name in prompts if name.endswith(".toml"))
+    read = [bank, old_bank, query_texts, documents, calls.get("prices"), scripted, *prompt_files]
     _keep_files(output, manifest, cache, passages, chosen, read)
     made = _bank(bank, query_texts, prompts)
     change = _change(bank, made, old_bank, only_changed)
-    asked = CallSettings(
-        model,
-        model_option or {},
-        base_url,
-        cache,
-        cache_only,
-        prices,
-        max_calls,
-        max_cost,
-        runner,
-        ray_address,
-        actors,
-        gpus_per_actor,
-        batch_size,
-    ).make()
+    asked = CallSettings(model, **calls).make()
     if replicates > 1 and temperature == 0 and shuffle_seed is None:
         raise InputError(
             "replicates at temperature 0 are all the same reply; give a temperature (or a seed of shuffles)",
@@ -197,8 +156,8 @@ def grade(
         _note_unwritten(output, manifest, asked)
         grader = Grader(asked.runner(), prompts, settings, change)
         pairs = grader.check(chosen.of(source, made, _LOG.warning), made)
-        with asked.asking(progress, pairs if change is None else None) as calls:
-            grader = dataclasses.replace(grader, runner=calls)
+        with asked.asking(progress, pairs if change is None else None) as runner:
+            grader = dataclasses.replace(grader, runner=runner)
             named = {"passages": passages, "bank": bank or "", "output": output or ""}
             return _graded(grader, chosen.of(source, made), made, output, manifest, named, asked)
 
@@ -212,8 +171,7 @@ def _graded(
     files: Mapping[str, object],
     asked: Model,
 ) -> GradedRecords:
-    from rubric_measures.grading import GradingReport, make_manifest, write_manifest
-    from rubric_measures.grading.report_notes import note_amended, note_report
+    from rubric_measures.grading import GradingReport, make_manifest, note_amended, note_report, write_manifest
     from rubric_measures.records.files import write_graded
 
     report = GradingReport()

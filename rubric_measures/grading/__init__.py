@@ -1,10 +1,10 @@
 """Grading: prompts put to a model, replies read, grades with a status added to passage records."""
 
-from rubric_measures.grading._grader import Grader, GradingReport, GradingTask, default_prompts
+from rubric_measures.grading._grader import Grader, GradingReport
 from rubric_measures.grading._manifest import make_manifest, write_manifest
+from rubric_measures.grading._report import note_amended, note_report
 from rubric_measures.grading._reproducing import Shown, shown_for_grade
 from rubric_measures.grading._settings import GradingSettings
-from rubric_measures.grading._spec import load_grader
 from rubric_measures.grading.estimate import Estimate, GradingPlan, estimate
 from rubric_measures.grading.regrading import BankChange
 
@@ -15,12 +15,11 @@ __all__ = [
     "GradingPlan",
     "GradingReport",
     "GradingSettings",
-    "GradingTask",
     "Shown",
-    "default_prompts",
     "estimate",
-    "load_grader",
     "make_manifest",
+    "note_amended",
+    "note_report",
     "shown_for_grade",
     "write_manifest",
 ]

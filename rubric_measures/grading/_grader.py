@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from rubric_measures.backends import Backend
-from rubric_measures.base.entities import Grade, RubricItem, TestBank
+from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.signature import bank_content
 from rubric_measures.grading._outcomes import Outcome, Unit
@@ -27,21 +26,11 @@ from rubric_measures.prompts import looks_like_instruction
 from rubric_measures.records.files import GradedPassage, QueryPassages
 from rubric_measures.runners import Job, LocalRunner
 
-__all__ = ["Grader", "GradingReport", "GradingTask", "default_prompts"]
+__all__ = ["Grader", "GradingReport", "default_prompts"]
 
 _LOG = logging.getLogger("rubric_measures")
 _AHEAD = 20_000  # results that wait for an earlier query: two or more a passage, each of all items that it was asked
 _Jobs = Iterator[tuple["_Place", Job[list[Outcome]]]]
-
-
-class GradingTask(NamedTuple):
-    """One (passage, item) to grade; without an item it is a (passage, query) for a direct relevance label."""
-
-    query_id: str
-    doc_id: str
-    text: str
-    item: RubricItem | None = None
-    query_text: str = ""
 
 
 def default_prompts(model: str, bank: TestBank) -> tuple[str, ...]:
@@ -332,25 +321,6 @@ class Grader:
             return group.source
         return described(group.source._replace(passages=passages), makers, group.query_text)
 
-    def grade(self, tasks: Sequence[GradingTask]) -> list[Grade]:
-        """Grades single (passage, item) pairs with one prompt; one grade a task, in order, failures as statuses.
-
-        Raises:
-            InputError: the grader does not have exactly one prompt, or it cannot show a task's item.
-        """
-        if len(self.prompts) != 1:
-            raise InputError("grading single tasks needs a grader with exactly one prompt")
-        backend = self.runner.backend
-        style = make_style(backend, self.prompts[0], self.settings)
-        jobs = []
-        for number, task in enumerate(tasks):
-            items = (task.item,) if task.item is not None else ()
-            if bool(items) == style.direct or (items and not style.items_of(items)):
-                raise InputError(f"task {number}: prompt {self.prompts[0]} cannot grade it (see the item's kind)")
-            jobs.append((number, style.job(Unit(task.query_id, task.query_text, task.doc_id, task.text, items))))
-        results = dict(self.runner.run(iter(jobs)))
-        return [_grade(task, results[number][0], backend) for number, task in enumerate(tasks)]
-
 
 def _amending(makers: Iterable[EntryMaker]) -> list[AmendingMaker]:
     return [maker for maker in makers if isinstance(maker, AmendingMaker)]
@@ -378,17 +348,3 @@ def _put(entries: list[Any], old: Any, new: Any) -> None:
             entries[place] = new
             return
     entries.append(new)
-
-
-def _grade(task: GradingTask, outcome: Outcome, backend: Backend) -> Grade:
-    item_id = task.item.item_id if task.item is not None else "0"
-    return Grade(
-        task.query_id,
-        task.doc_id,
-        outcome.grade,
-        item_id,
-        outcome.status,
-        outcome.answer,
-        backend.model,
-        outcome.note,
-    )

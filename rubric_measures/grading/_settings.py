@@ -71,8 +71,7 @@ class GradingSettings:
             if value is not None and not low <= value <= high:
                 raise InputError(f"{name} is {value}; expected {low} to {high}")
         if own := sorted({"temperature", "max_tokens"} & set(self.options)):
-            flag = own[0].replace("_", "-")
-            raise InputError(f"{own[0]} is a setting of its own (--{flag}), no further generation option")
+            raise InputError(f"{own[0]} is a setting of its own, no further generation option", settings=own)
         for name, known in (
             ("combine", ("median", "majority")),
             ("unparsed", ("", "exampp", "workbench")),

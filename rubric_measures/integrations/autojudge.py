@@ -28,6 +28,7 @@ from rubric_measures.grades.compiled import Grades, Label
 from rubric_measures.grades.failed_grades import OnFailed, check_on_failed
 from rubric_measures.records.files import QueryPassages, grade_of_items, write_graded
 from rubric_measures.records.rankings import runs_of_records
+from rubric_measures.runners.models import CallSettings, Model
 
 __all__ = ["JudgeSettings", "RubricJudge"]
 
@@ -145,7 +146,7 @@ class RubricJudge:
     ) -> Any:
         """Nugget banks for the topics: those given, those of the file `bank`, or generated from the topics' texts.
 
-        Reports are not looked at: a bank must not depend on the systems that it scores.
+        Reports are not looked at: a bank must not depend on the runs that it scores.
 
         Raises:
             InputError: a setting is wrong, or no bank could be made for a topic.
@@ -153,7 +154,7 @@ class RubricJudge:
         if nugget_banks is not None:
             return nugget_banks
         chosen = JudgeSettings.of(settings)
-        bank = _bank_of_file(chosen.bank) if chosen.bank else _generated(rag_topics, chosen, llm_config, settings)
+        bank = _bank_of_file(chosen.bank) if chosen.bank else _generated(rag_topics, chosen, llm_config)
         return _their_banks(_for_topics(bank, rag_topics))
 
     def create_qrels(
@@ -246,13 +247,13 @@ def _topic_text(topic: Any) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _generated(topics: Sequence[Any], chosen: JudgeSettings, llm_config: Any, settings: Mapping[str, Any]) -> TestBank:
+def _generated(topics: Sequence[Any], chosen: JudgeSettings, llm_config: Any) -> TestBank:
     from rubric_measures.test_bank.calls import Caller
     from rubric_measures.test_bank.generation import BankQuery, generate_bank
 
     kind: ItemKind = "nugget" if chosen.target == "nuggets" else "question"
     asked = [BankQuery(topic.request_id, _topic_text(topic)) for topic in topics]
-    with _runner(chosen, llm_config, settings) as runner:
+    with _model(chosen, llm_config).asking() as runner:
         made = generate_bank(asked, Caller(runner, {"max_tokens": 2048, "temperature": 0.0}), kind=kind)
     if made.failures:
         first = made.failures[0]
@@ -260,24 +261,15 @@ def _generated(topics: Sequence[Any], chosen: JudgeSettings, llm_config: Any, se
     return made.bank
 
 
-@contextlib.contextmanager
-def _runner(chosen: JudgeSettings, llm_config: Any, settings: Mapping[str, Any]) -> Iterator[Any]:
-    """The model behind its cache."""
-    from rubric_measures.backends import make_backend
-    from rubric_measures.backends.replies.cache import ReplyCache
-    from rubric_measures.runners import LocalRunner
-
-    options = dict(chosen.model_options)
-    name = chosen.model
-    if not name:
-        name = f"openai:{llm_config.model}"
-        if getattr(llm_config, "base_url", None):
-            options.setdefault("base_url", llm_config.base_url)
-    backend = make_backend(name, **options)
+def _model(chosen: JudgeSettings, llm_config: Any) -> Model:
+    """The model with its cache."""
+    url = None
+    if not chosen.model and "base_url" not in chosen.model_options:
+        url = getattr(llm_config, "base_url", None) or None
     folder = getattr(llm_config, "cache_dir", None)
-    path = chosen.cache or (str(Path(folder) / "rubric_measures.cache.sqlite") if folder else ":memory:")
-    with ReplyCache(path) as cache:
-        yield LocalRunner(backend, cache)
+    cache = chosen.cache or (Path(folder) / "rubric_measures.cache.sqlite" if folder else None)
+    name = chosen.model or f"openai:{llm_config.model}"
+    return CallSettings(name, base_url=url, model_option=chosen.model_options, cache=cache).make()
 
 
 def _our_bank(banks: Any) -> TestBank:
@@ -328,7 +320,7 @@ def _judge(
     except TypeError as error:
         raise InputError(f"setting grading: {str(error).split('() ')[-1]}") from None
     prompts = (chosen.prompt,) if chosen.prompt else ()
-    with _runner(chosen, llm_config, settings) as runner:
+    with _model(chosen, llm_config).asking() as runner:
         records = list(Grader(runner, prompts, grading).grade_records(groups, bank))
     with _output(settings) as path:
         write_graded(path, records)
@@ -338,7 +330,7 @@ def _judge(
 
 @contextlib.contextmanager
 def _output(settings: Mapping[str, Any]) -> Iterator[Path]:
-    """Where the graded records go: `FILEBASE.graded.jsonl.gz` in the output folder, which people may want to see."""
+    """Where the graded records go: `FILEBASE.graded.jsonl.gz` in the output folder, which one may want to see."""
     name = f"{Path(str(settings.get('filebase') or 'rubric')).name}.graded.jsonl.gz"
     if settings.get("outdir"):
         folder = Path(settings["outdir"])

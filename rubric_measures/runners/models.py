@@ -7,9 +7,9 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from rubric_measures.backends import Backend, make_backend
 from rubric_measures.base.errors import InputError, UnknownNameError
@@ -17,24 +17,38 @@ from rubric_measures.runners._local import LocalRunner
 from rubric_measures.runners.prices import Price, checked_price
 from rubric_measures.runners.progress import Interrupts, Progress, request_bar
 
-__all__ = ["CallSettings", "Model"]
+__all__ = ["CallOptions", "CallSettings", "Model", "RunnerOptions"]
 
 IN_MEMORY = ":memory:"
 
 
-@dataclass(frozen=True)
-class CallSettings:
-    """Which model is asked, where its calls are made, and what they may take.
+class CallOptions(TypedDict, total=False):
+    """How a model is asked and what its calls may take, as functions that ask one take it.
 
     Attributes:
-        model: `lexical`, `scripted:FILE`, `hf:NAME` or `openai:NAME`.
-        model_option: settings of the model's backend.
         base_url: the endpoint of an `openai:` model; several are replicas.
-        cache: the file of the reply cache; None keeps replies in memory, as long as the run takes.
+        model_option: settings of the model's backend.
+        cache: the file of the reply cache; without one, replies are held in memory, as long as the run takes.
         cache_only: make no call; what is not in the cache fails.
-        prices: the file of a price table, needed for `max_cost` and for what a dry run says about the cost.
-        max_calls: make so many calls at most.
-        max_cost: make no call that costs more in all.
+        prices: the file of a price table, needed for `max_cost` and for what a dry run says about the cost; JSON:
+            `{"gpt-4o": {"input": 2.5, "output": 10}}`, for a million tokens.
+        max_calls: make so many calls at most; the others fail.
+        max_cost: make no call that costs more in all; needs `prices`.
+    """
+
+    base_url: str | Sequence[str] | None
+    model_option: Mapping[str, Any] | None
+    cache: str | os.PathLike[str] | None
+    cache_only: bool
+    prices: str | os.PathLike[str] | None
+    max_calls: int | None
+    max_cost: float | None
+
+
+class RunnerOptions(CallOptions, total=False):
+    """The same, and where the calls are made.
+
+    Attributes:
         runner: `local`, this process, or `ray`, actors of Ray.
         ray_address: the Ray cluster, `HOST:PORT` or `auto`; None starts a Ray of its own on this machine.
         actors: how many actors, each with a model; None goes by GPUs, else four processors each.
@@ -42,8 +56,19 @@ class CallSettings:
         batch_size: passages that an actor gets at once; None goes by the model.
     """
 
+    runner: Literal["local", "ray"]
+    ray_address: str | None
+    actors: int | None
+    gpus_per_actor: float | None
+    batch_size: int | None
+
+
+@dataclass(frozen=True)
+class CallSettings:
+    """Which model is asked (`lexical`, `scripted:FILE`, `hf:NAME` or `openai:NAME`), and how: see `RunnerOptions`."""
+
     model: str
-    model_option: Mapping[str, Any] = field(default_factory=dict)
+    model_option: Mapping[str, Any] | None = None
     base_url: str | Sequence[str] | None = None
     cache: str | os.PathLike[str] | None = None
     cache_only: bool = False
@@ -76,7 +101,7 @@ class CallSettings:
         return Model(self, backend, checked_price(self.prices, backend, self.max_cost), make_runner)
 
     def _options(self) -> dict[str, Any]:
-        options = dict(self.model_option)
+        options = dict(self.model_option or {})
         urls = [self.base_url] if isinstance(self.base_url, str) else list(self.base_url or ())
         if urls:
             options["base_url"] = urls if len(urls) > 1 else urls[0]
