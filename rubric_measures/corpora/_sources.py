@@ -49,7 +49,7 @@ class CollectionSource:
         return [GenericQrel(row.query_id, row.doc_id, row.relevance) for row in rows]
 
     def judgment_rows(self) -> list[GenericQrel]:
-        """What people said."""
+        """What assessors said."""
         return [GenericQrel(row.query_id, row.doc_id, row.relevance) for row in self.judgments]
 
     def run(self, name: str | None) -> Run:
@@ -152,7 +152,7 @@ class RecordsSource(CollectionSource):
 
     @cached_property
     def judgments(self) -> Sequence[Qrel]:  # type: ignore[override]
-        """What people said, inside the records or the dataset."""
+        """What assessors said, inside the records or the dataset."""
         judged = (
             (group.query_id, passage.doc_id, passage.judged(group.query_id))
             for group in self.groups
@@ -162,7 +162,7 @@ class RecordsSource(CollectionSource):
 
     @cached_property
     def runs(self) -> Mapping[str, Run]:  # type: ignore[override]
-        """The rankings inside the records, by system."""
+        """The rankings inside the records, by run."""
         return {run.run_id: run for run in runs_of_records(self.groups, str(self.path))}
 
     @cached_property
@@ -172,14 +172,14 @@ class RecordsSource(CollectionSource):
 
 
 class DatasetSource(CollectionSource):
-    """An ir_datasets id of somebody else."""
+    """Another package's ir_datasets id."""
 
     def __init__(self, dataset: Any) -> None:
         self.dataset = dataset
 
     @cached_property
     def judgments(self) -> Sequence[Qrel]:  # type: ignore[override]
-        """What people said, inside the records or the dataset."""
+        """What assessors said, inside the records or the dataset."""
         if not self.dataset.has_qrels():
             return ()
         return [Qrel(row.query_id, row.doc_id, row.relevance) for row in self.dataset.qrels_iter()]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 from unicodedata import category
 
@@ -16,13 +14,10 @@ from rubric_measures.formats.topics import Topic, length_of, limit_for
 
 __all__ = [
     "Answer",
-    "AnswerCheck",
     "AnswerSegment",
-    "TooLong",
     "answer_segments",
     "check_answers",
     "read_answers",
-    "say_answer_check",
     "split_answer",
 ]
 
@@ -217,45 +212,14 @@ def _sentence_groups(answer: Answer, max_words: int | None) -> list[_Piece]:
     return pieces
 
 
-class TooLong(NamedTuple):
-    """An answer that is longer than its limit, with both in the limit's unit (`words` or `characters`)."""
-
-    query_id: str
-    run_id: str
-    length: int
-    most: int
-    unit: str
-
-
-@dataclass(frozen=True)
-class AnswerCheck:
-    """What is wrong with the answers of runs.
-
-    Attributes:
-        answers: how many answers there are.
-        empty: (run, query) of answers without words; they score 0.
-        missing: (run, query) without an answer; they score 0.
-        unknown: (run, query) of answers to queries that nobody asked.
-        too_long: answers over the limit.
-        silent: runs without any answer with words.
-    """
-
-    answers: int
-    empty: tuple[tuple[str, str], ...] = ()
-    missing: tuple[tuple[str, str], ...] = ()
-    unknown: tuple[tuple[str, str], ...] = ()
-    too_long: tuple[TooLong, ...] = ()
-    silent: tuple[str, ...] = ()
-
-
 def check_answers(
     answers: Sequence[Answer],
     queries: Collection[str] | None = None,
     *,
     track: str | None = None,
     topics: Mapping[str, Topic] | None = None,
-) -> AnswerCheck:
-    """Counts the answers that are empty, missing, to unknown queries, or longer than the track allows.
+) -> list[str]:
+    """Says once how many answers are empty, missing, or longer than the track allows, each with an example.
 
     Args:
         answers: the answers of all runs.
@@ -264,56 +228,43 @@ def check_answers(
             NFKC, per topic); None checks the limits of topics only.
         topics: query id -> topic, whose own limit goes before that of the track.
 
+    Returns:
+        The runs without any answer with words.
+
     Raises:
         UnknownNameError: nobody knows the track.
     """
     limit_for(track)
     asked = list(dict.fromkeys(queries if queries is not None else (answer.query_id for answer in answers)))
-    known = set(asked)
     answered: dict[str, set[str]] = {}
-    too_long = []
-    speaking = {answer.run_id for answer in answers if answer.words}
+    too_long: list[tuple[float, str]] = []
+    long_runs: set[str] = set()
     for answer in answers:
         answered.setdefault(answer.run_id, set()).add(answer.query_id)
         limit = limit_for(track, (topics or {}).get(answer.query_id))
         if limit is not None and (length := length_of(answer.text, limit.unit)) > limit.most:
-            too_long.append(TooLong(answer.query_id, answer.run_id, length, limit.most, limit.unit))
-    return AnswerCheck(
-        answers=len(answers),
-        empty=tuple((answer.run_id, answer.query_id) for answer in answers if not answer.words),
-        missing=tuple(
-            (run_id, query_id) for run_id, found in answered.items() for query_id in asked if query_id not in found
-        ),
-        unknown=tuple((answer.run_id, answer.query_id) for answer in answers if answer.query_id not in known),
-        too_long=tuple(too_long),
-        silent=tuple(run_id for run_id in answered if run_id not in speaking),
-    )
-
-
-def say_answer_check(check: AnswerCheck) -> None:
-    """Says once how many answers are empty, missing and too long, each with an example."""
-    for pairs, what in (
-        (check.empty, "%d answers are empty and score 0 (such as that of run %s to query %s)"),
-        (check.missing, "%d answers are missing and score 0 (such as that of run %s to query %s)"),
-    ):
+            where = f"run {answer.run_id} has {length} of {limit.most} {limit.unit} for query {answer.query_id}"
+            too_long.append((length / limit.most, where))
+            long_runs.add(answer.run_id)
+    speaking = {answer.run_id for answer in answers if answer.words}
+    silent = [run_id for run_id in answered if run_id not in speaking]
+    empty = [(answer.run_id, answer.query_id) for answer in answers if not answer.words]
+    missing = [(run_id, query_id) for run_id, found in answered.items() for query_id in asked if query_id not in found]
+    for pairs, what in ((empty, "empty"), (missing, "missing")):
         if pairs:
-            _LOG.warning(what, len(pairs), *pairs[0])
-    if check.silent:
+            text = "%d answers are %s and score 0 (such as that of run %s to query %s)"
+            _LOG.warning(text, len(pairs), what, *pairs[0])
+    if silent:
         _LOG.warning(
             "%d runs have no answer with words: they are kept with empty passages, and score 0: %s",
-            len(check.silent),
-            ", ".join(check.silent),
+            len(silent),
+            ", ".join(silent),
         )
-    if check.too_long:
-        worst = max(check.too_long, key=lambda one: one.length / one.most)
-        runs = Counter(one.run_id for one in check.too_long)
+    if too_long:
         _LOG.warning(
-            "%d answers of %d runs are longer than allowed (run %s has %d of %d %s for query %s); they are kept whole",
-            len(check.too_long),
-            len(runs),
-            worst.run_id,
-            worst.length,
-            worst.most,
-            worst.unit,
-            worst.query_id,
+            "%d answers of %d runs are longer than allowed (%s); they are kept whole",
+            len(too_long),
+            len(long_runs),
+            max(too_long, key=lambda one: one[0])[1],
         )
+    return silent

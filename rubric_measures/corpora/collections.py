@@ -3,7 +3,7 @@
 Importing this module registers `rubric-measures/example` and a pattern for folders and files (`rubric-measures/PATH`)
 with ir_datasets, so that `ir_datasets.load` and `ir_datasets export` know them. Behind any of them may stand a view:
 `/items` (qrels of rubric items), `/nuggets` and `/questions` (the grades over that bank; `/nuggets/items` too),
-`/judgments` (qrels of people), `/runs/NAME` (scoreddocs of that run). The export command of ir_datasets with these ids:
+`/judgments` (qrels of assessors), `/runs/NAME` (scoreddocs of that run). ir_datasets' export command with these ids:
 `python -m rubric_measures.corpora.collections export ID docs|queries|qrels|scoreddocs`.
 
 A folder holds any of: `docs.jsonl` ({"doc_id", "text", "title"?}), `queries.tsv` (or .json, .jsonl), `qrels.txt`,
@@ -56,16 +56,12 @@ class Collection(ir_datasets.Dataset):  # type: ignore[misc]
     """An ir_datasets Dataset with rubric items and grades.
 
     As a Dataset it has docs_iter, docs_store, queries_iter, qrels_iter and scoreddocs_iter, as far as its source goes.
-    qrels_iter gives one label a passage: the maximum grade (Rubric-Qrels) where passages are graded, else what people
-    said; `unit="item"` gives one row an item, `iteration` being the item id, and `unit="judgment"` what
-    people said. scoreddocs_iter gives one run.
+    qrels_iter gives one label a passage: the maximum grade (Rubric-Qrels) where passages are graded, else what
+    assessors said; `unit="item"` gives one row an item, `iteration` being the item id, and `unit="judgment"` what
+    assessors said. scoreddocs_iter gives one run.
 
     Attributes:
         source: the folder, file or id.
-        judgments: what people said about passages.
-        banks: name (`questions`, `nuggets`) -> test bank.
-        runs: run_id -> retrieval run (also those inside records).
-        answers: generated answers.
     """
 
     def __init__(self, source: str, parts: CollectionSource, *constituents: object) -> None:
@@ -80,7 +76,7 @@ class Collection(ir_datasets.Dataset):  # type: ignore[misc]
 
     @property
     def judgments(self) -> Sequence[Qrel]:
-        """What people said: one row a (query, document), or more in diversity qrels."""
+        """What assessors said: one row a (query, document), or more in diversity qrels."""
         return self._parts.judgments
 
     @property
@@ -123,7 +119,7 @@ def load_collection(
         bank: the test bank of a records file.
         wanted: which grades count where there are several sets.
         unit: the rows of qrels_iter: `passage` (labels), `item` (one row a rubric item, for item measures) or
-            `judgment` (what people said, also where passages are graded).
+            `judgment` (what assessors said, also where passages are graded).
         run: the run of scoreddocs_iter; the first by name if None.
 
     Raises:
@@ -244,7 +240,7 @@ def _path_and_views(name: str) -> tuple[Path | None, list[str]]:
 
 
 def files_of(source: str | Path) -> list[Path]:
-    """The files that a collection is read from: those of a folder, or the file; none of other people's ids."""
+    """The files that a collection is read from: those of a folder, or the file; none of other packages' ids."""
     path: Path | None = Path(source)
     if path is not None and not path.exists():
         prefix, _, name = str(source).partition("/")

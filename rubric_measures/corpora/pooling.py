@@ -13,10 +13,9 @@ from rubric_measures.corpora.answers import (
     AnswerSegment,
     answer_segments,
     check_answers,
-    say_answer_check,
 )
 from rubric_measures.formats.topics import Topic
-from rubric_measures.formats.trec import Run
+from rubric_measures.formats.trec import Qrel, Run
 from rubric_measures.formats.trec_ids import as_known, spaced_form, spaced_ids, written_id
 from rubric_measures.records.files import GradedPassage, Judgment, PassageData, QueryPassages, RankingEntry
 
@@ -31,15 +30,6 @@ class DocStore(Protocol):
 
     def get_many(self, doc_ids: Iterable[str]) -> Mapping[str, Any]:
         """doc_id -> document, for those that exist."""
-
-
-class _Judged(Protocol):
-    @property
-    def query_id(self) -> str: ...
-    @property
-    def doc_id(self) -> str: ...
-    @property
-    def relevance(self) -> int: ...
 
 
 class _Member(NamedTuple):
@@ -60,7 +50,7 @@ def pool(
     docs: DocStore | Mapping[str, str] | None = None,
     *,
     answers: Iterable[Answer] = (),
-    judgments: Iterable[_Judged] = (),
+    judgments: Iterable[Qrel] = (),
     judged: bool = False,
     queries: Iterable[str] | None = None,
     max_words: int | None = 400,
@@ -81,7 +71,7 @@ def pool(
         depth: documents of each ranking, at least 1; answers are always taken whole.
         docs: doc_id -> text, or a document store. Needed when there are runs.
         answers: generated answers.
-        judgments: what people said; kept for the passages in the pool.
+        judgments: what assessors said; kept for the passages in the pool.
         judged: judged documents are in the pool too, whether or not a run found them.
         queries: the queries to pool, in the order of the result; others in the runs are left out and counted. None
             takes all, sorted. Where it is a mapping to their texts, these are the titles beside judgments.
@@ -102,14 +92,10 @@ def pool(
         {one: text for one, text in queries.items() if isinstance(text, str)} if isinstance(queries, Mapping) else {}
     )
     queries = None if queries is None else list(queries)
-    check = check_answers(answers, queries, track=track, topics=topics)
-    if answers:
-        say_answer_check(check)
+    silent = check_answers(answers, queries, track=track, topics=topics)
     segments = sorted(answer_segments(answers, max_words), key=lambda segment: (segment.run_id, segment.rank))
     # A run is on a leaderboard when a record ranks something of it, so the empty answers of such a run are kept.
-    segments += [
-        AnswerSegment(answer.query_id, answer.run_id, 1, "") for answer in answers if answer.run_id in check.silent
-    ]
+    segments += [AnswerSegment(answer.query_id, answer.run_id, 1, "") for answer in answers if answer.run_id in silent]
     _check_names([run.run_id for run in runs], {segment.run_id for segment in segments})
     spaced = spaced_ids({answer.query_id for answer in answers} if queries is None else set(queries))
     labels: dict[str, dict[str, int]] = {}

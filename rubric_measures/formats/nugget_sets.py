@@ -15,8 +15,8 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name, read_text
 from rubric_measures.base.json_lines import JsonLines, TextId
 from rubric_measures.base.json_models import validate_line
-from rubric_measures.formats.bank import BankEntry, bank_entries
-from rubric_measures.formats.base import Format, Head, PathName
+from rubric_measures.formats.bank import bank_entries
+from rubric_measures.formats.base import Format, Head
 from rubric_measures.records.models import Record
 
 __all__ = [
@@ -26,7 +26,6 @@ __all__ = [
     "Preload",
     "RubricLine",
     "bank_of_items",
-    "bank_of_preload",
     "bank_of_rubrics",
     "facet_ids",
     "read_preload",
@@ -164,11 +163,11 @@ def rubric_lines(bank: TestBank) -> list[RubricLine]:
     return lines
 
 
-def read_preload(path: str | os.PathLike[str]) -> Preload:
-    """The content of a preload file (one JSON object, one query).
+def read_preload(path: str | os.PathLike[str]) -> TestBank:
+    """The bank of a preload file (one JSON object, one query): questions with gold answers, groups as facets.
 
     Raises:
-        InputError: the file cannot be opened.
+        InputError: the file cannot be opened, or its name does not say the query (`…_300.preload.json`).
         FormatError: naming file and field.
     """
     name = path_name(path)
@@ -177,24 +176,9 @@ def read_preload(path: str | os.PathLike[str]) -> Preload:
         if question not in preload.nugget_dict:
             problem = f"{question!r} is no question of nugget_dict"
             raise FormatError(problem, path=name, field="group_assignment")
-    return preload
-
-
-def bank_of_preload(preload: Preload, path: str | os.PathLike[str]) -> TestBank:
-    """The bank of a preload: questions, their answers as gold answers, groups as facets.
-
-    Args:
-        preload: the content.
-        path: the file, whose name says the query (`…_300.preload.json`).
-
-    Raises:
-        InputError: the name does not say the query.
-    """
-    match = _PRELOAD_NAME.search(path_name(path))
+    match = _PRELOAD_NAME.search(name)
     if not match:
-        raise InputError(
-            f"{path_name(path)}: the name does not say which query it is; expected FILE_QUERY.preload.json"
-        )
+        raise InputError(f"{name}: the name does not say which query it is; expected FILE_QUERY.preload.json")
     query_id = match[1]
     facets = facet_ids(preload.group_assignment.values())
     items = []
@@ -204,10 +188,6 @@ def bank_of_preload(preload: Preload, path: str | os.PathLike[str]) -> TestBank:
         items.append(RubricItem(item_id, query_id, question.strip(), "question", facet_id, tuple(answers)))
     texts = {(query_id, facet_id): text for text, facet_id in facets.items()}
     return bank_of_items({query_id: items}, None, texts)
-
-
-def _read_preload_entries(path: PathName) -> list[BankEntry]:
-    return bank_entries(bank_of_preload(read_preload(path), path))
 
 
 def _is_preload(head: Head) -> bool:
@@ -224,6 +204,6 @@ RUBRICS = Format(
 PRELOAD = Format(
     "bank",
     "nuggets preloaded in TREC RAGTIME, FILE_<topic>.preload.json",
-    _read_preload_entries,
+    lambda path: bank_entries(read_preload(path)),
     recognise=_is_preload,
 )

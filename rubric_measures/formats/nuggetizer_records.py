@@ -96,7 +96,7 @@ def nugget_lines(bank: TestBank) -> list[NuggetLine]:
         fields: dict[str, Any] = {"qid": query_id}
         if query_id in bank.query_texts:
             fields["query"] = bank.query_texts[query_id]
-        lines.append(NuggetLine(**fields, nuggets=[_nugget(bank, item) for item in items]))
+        lines.append(NuggetLine(**fields, nuggets=[Nugget(**_nugget_fields(bank, item)) for item in items]))
     return lines
 
 
@@ -107,10 +107,6 @@ def _refuse_penalties(bank: TestBank) -> None:
                 f"query {item.query_id!r}: {item.text!r} is a penalty (weight {item.weight:g}), and a nugget counts "
                 "for an answer that has it; take penalties out of the bank first"
             )
-
-
-def _nugget(bank: TestBank, item: RubricItem) -> Nugget:
-    return Nugget(**_nugget_fields(bank, item))
 
 
 def _nugget_fields(bank: TestBank, item: RubricItem) -> dict[str, Any]:

@@ -219,7 +219,7 @@ class Report(Record):
             raise InputError(f"{where}: evaldata.nugget_grades is not {{item id: {{grade, reasoning}}}}") from None
 
 
-_REPORTS = JsonLines(TypeAdapter(Report), "reports")
+_REPORTS = JsonLines(TypeAdapter(Report), "reports", lambda report: (report.run_name, report.query_id))
 write_reports = _REPORTS.write
 _ITEM_GRADES: TypeAdapter[dict[str, ItemGrade]] = TypeAdapter(dict[str, ItemGrade])
 
@@ -231,26 +231,14 @@ def read_reports(path: str | os.PathLike[str]) -> list[Report]:
         InputError: the file cannot be opened.
         FormatError: naming file, line and field; also when a run answers a topic twice.
     """
-    name = path_name(path)
-    rows = _REPORTS.numbered(path)
-    _check_reports(rows, name)
-    return [report for _, report in rows]
+    reports = _REPORTS.read(path)
+    _say_lost_positions(reports, path_name(path))
+    return reports
 
 
-def _check_reports(rows: Iterable[tuple[int, Report]], name: str) -> None:
-    seen: dict[tuple[str, str], int] = {}
-    lost = 0
-    for line, report in rows:
-        _once(seen, report.query_id, report.run_name, name, line)
-        lost += report.lost_citations
-    if lost:
+def _say_lost_positions(reports: Iterable[Report], name: str) -> None:
+    if lost := sum(report.lost_citations for report in reports):
         _LOG.warning("%s: %d citations point to positions that references does not have", name, lost)
-
-
-def _once(seen: dict[tuple[str, str], int], query_id: str, run_id: str, name: str, line: int) -> None:
-    before = seen.setdefault((query_id, run_id), line)
-    if before != line:
-        raise FormatError(f"run {run_id!r} has answered query {query_id!r} in line {before}", path=name, line=line)
 
 
 def answer_of_report(report: Report) -> Answer:
@@ -281,7 +269,7 @@ def read_answers(path: str | os.PathLike[str]) -> list[Answer]:
     """
     name = path_name(path)
     answers: list[Answer] = []
-    reports: list[tuple[int, Report]] = []
+    reports: list[Report] = []
     seen: dict[tuple[str, str], int] = {}
     for line, data in iter_lines(name):
         if not data.lstrip().startswith(b"{"):
@@ -292,16 +280,18 @@ def read_answers(path: str | os.PathLike[str]) -> list[Answer]:
             content = parse_json(data, path=name, line=line)
             if any(isinstance(content.get(key), list) for key in ("answer", "responses")) or "metadata" in content:
                 report = validate_line(_REPORTS.adapter, data, path=name, line=line)
-                reports.append((line, report))
+                reports.append(report)
                 answer = answer_of_report(report)
             else:
                 plain = validate_line(_PLAIN, data, path=name, line=line)
                 answer = Answer(plain.query_id, plain.run_id, plain.text)
-        _once(seen, answer.query_id, answer.run_id, name, line)
+        if (before := seen.setdefault(answer[:2], line)) != line:
+            problem = f"run {answer.run_id!r} has answered query {answer.query_id!r} in line {before}"
+            raise FormatError(problem, path=name, line=line)
         answers.append(answer)
     if not answers:
         raise FormatError("is empty; expected reports, or lines (query_id, run_id, text)", path=name)
-    _check_reports(reports, name)
+    _say_lost_positions(reports, name)
     return answers
 
 

@@ -14,8 +14,8 @@ from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import path_name, read_text
 from rubric_measures.base.json_models import validate_line
-from rubric_measures.formats.bank import BankEntry, bank_entries
-from rubric_measures.formats.base import Format, Head, PathName
+from rubric_measures.formats.bank import bank_entries
+from rubric_measures.formats.base import Format, Head
 from rubric_measures.records.models import Record
 
 __all__ = ["TQA", "read_tqa"]
@@ -90,10 +90,6 @@ def read_tqa(path: str | os.PathLike[str]) -> TestBank:
     return TestBank(items, texts)
 
 
-def _read_entries(path: PathName) -> list[BankEntry]:
-    return bank_entries(read_tqa(path), test_collection="tqa2")
-
-
 def _is_tqa(head: Head) -> bool:
     if head.goes_on:
         return '"globalID"' in head.line + head.rest
@@ -101,4 +97,9 @@ def _is_tqa(head: Head) -> bool:
     return bool(lessons) and isinstance(lessons[0], dict) and "globalID" in lessons[0]
 
 
-TQA = Format("bank", "TQA lessons with answer keys", _read_entries, recognise=_is_tqa)
+TQA = Format(
+    "bank",
+    "TQA lessons with answer keys",
+    lambda path: bank_entries(read_tqa(path), test_collection="tqa2"),
+    recognise=_is_tqa,
+)

@@ -294,4 +294,4 @@ QRELS = Format(
     lambda head: _is_qrels(head) and not _is_item_qrels(head),
 )
 ITEM_QRELS = Format("item qrels", "one grade an item (diversity qrels)", read_qrels, write_qrels, _is_item_qrels)
-JUDGMENTS = Format("judgments", "of records, what people said, as qrels", write=write_qrels)
+JUDGMENTS = Format("judgments", "of records, what assessors said, as qrels", write=write_qrels)

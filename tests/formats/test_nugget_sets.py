@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.formats.nugget_sets import (
-    bank_of_preload,
     bank_of_rubrics,
     facet_ids,
     read_preload,
@@ -69,14 +68,13 @@ def test_a_preload_is_a_bank(tmp_path: Path) -> None:
     }
     path = tmp_path / "nuggets_300.preload.json"
     path.write_text(json.dumps(content))
-    preload = read_preload(path)
-    bank = bank_of_preload(preload, path)
+    bank = read_preload(path)
     assert [(item.query_id, item.text, item.facet_id, item.gold_answers) for item in bank] == [
         ("300", "Who?", "uk", ("Ada", "Lovelace")),
         ("300", "When?", None, ()),
     ]
     with pytest.raises(InputError, match="does not say which query it is"):
-        bank_of_preload(preload, tmp_path / "nuggets.json")
+        read_preload(path.rename(tmp_path / "nuggets.json"))
 
 
 def test_bad_files_are_refused(tmp_path: Path) -> None:
@@ -105,5 +103,4 @@ def test_real_files() -> None:
     # Penalties: 34 of −3, 25 of −5, 19 of −4, 16 of −2, 3 of −1.
     assert sum((item.weight or 0) < 0 for item in bank) == 97
     preload = SHARED / "ragtime" / "ragtime-nuggets_300.preload.json"
-    assert read_preload(preload).model_dump(exclude_unset=True) == json.loads(preload.read_text())
-    assert len(bank_of_preload(read_preload(preload), path=preload).for_query("300")) == 6
+    assert len(read_preload(preload).for_query("300")) == 6
