@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rubric_measures.meta_evaluation._bootstrap import (
+    Draws,
     bca_interval,
     bootstrap_counts,
     bootstrap_means,
@@ -75,7 +76,7 @@ def mean_coverage(simulations: int = 2000) -> None:
     for topics in (10, 25, 54, 100):
         for name, a, b in (("symmetric, Beta(2, 2)", 2.0, 2.0), ("skewed, Beta(0.5, 2)", 0.5, 2.0)):
             table = generator.beta(a, b, size=(topics, simulations))
-            intervals = bootstrap_means(table, rounds=1000, seed=7)
+            intervals = bootstrap_means(table, draws=Draws(1000, 7))
             hits = [covers(one.low, one.high, a / (a + b)) for one in intervals]  # type: ignore[arg-type]
             print(f"| {topics} | {name} | {np.mean(hits):.3f} |", flush=True)
 

@@ -73,6 +73,7 @@ def agreement(
     Raises:
         InputError: fewer than two sources, nothing in common, or arguments that do nothing.
     """
+    from rubric_measures.meta_evaluation.intervals import Draws
     from rubric_measures.meta_evaluation.label_sources import compare_sources
 
     if rounds < 0:
@@ -81,12 +82,10 @@ def agreement(
         raise InputError("a scale is the lowest grade, then the highest", settings=("scale",))
     second = {"llm": llm_b, "prompt_class": prompt_class_b, "grade_set": grade_set_b}
     return compare_sources(
-        _sources(list(sources), bank_of(bank), chosen, second, items, label, rel),
+        _sources(list(sources), bank_of(bank), chosen, second, {"items": items, "label": label, "rel": rel}),
         list(cutoff),
         scale=None if scale is None else range(scale[0], scale[1] + 1),
-        rounds=rounds,
-        seed=seed,
-        level=level,
+        draws=Draws(rounds, seed, level),
     )
 
 
@@ -95,9 +94,7 @@ def _sources(
     bank: TestBank | None,
     chosen: dict[str, Any],
     second: dict[str, str | None],
-    items: bool,
-    label: Label,
-    rel: int,
+    labels: dict[str, Any],
 ) -> Sequence[LabelSource]:
     if len(sources) == 1:
         if not _is_records(sources[0]) or sources[0] == "-":
@@ -120,7 +117,7 @@ def _sources(
             other["grade_set"] = None
         wanted[1] = other
     return [
-        _source(source, f"source {place}", bank, filters, items, label, rel)
+        _source(source, f"source {place}", bank, filters, labels)
         for place, (source, filters) in enumerate(zip(sources, wanted, strict=True), 1)
     ]
 
@@ -133,25 +130,24 @@ def _is_records(source: Gradable) -> bool:
 
 
 def _source(
-    source: Gradable, name: str, bank: TestBank | None, chosen: dict[str, Any], items: bool, label: Label, rel: int
+    source: Gradable, name: str, bank: TestBank | None, chosen: dict[str, Any], labels: dict[str, Any]
 ) -> LabelSource:
     from rubric_measures.meta_evaluation import label_sources
 
     if isinstance(source, str) and source.startswith(_JUDGMENTS):
-        if items:
+        if labels["items"]:
             raise InputError("judgments have no items; compare labels", settings=("items",))
         return label_sources.judgments_of_records(source.removeprefix(_JUDGMENTS))
     if is_file(source):
         with file_path(source) as path:
             if content_of(path) == "records":
-                wanted = grade_filter(**chosen)
-                return label_sources.labels_of_records(path, bank, wanted, items=items, label=label, rel=rel)
+                return label_sources.labels_of_records(path, bank, grade_filter(**chosen), **labels)
             if content_of(path) == "judgments":
-                return label_sources.labels_of_qrels(path, items=items, label=label, rel=rel)
+                return label_sources.labels_of_qrels(path, **labels)
             grades = load(path)
             grades.queries  # noqa: B018 - read while the copy of an open file is there
     else:
         grades = load(source)
     if isinstance(grades, RecordGrades):
         name = grades.records.name
-    return label_sources.labels_of_grades(grades, name, items=items, label=label, rel=rel)
+    return label_sources.labels_of_grades(grades, name, **labels)

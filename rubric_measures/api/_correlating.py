@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rubric_measures.api._banks import Bank, bank_of
@@ -216,6 +216,7 @@ def correlate(
         InputError: there is nothing to correlate with, or several official columns and no choice.
         UnknownNameError: there is no such column or coefficient.
     """
+    from rubric_measures.meta_evaluation.intervals import Draws
     from rubric_measures.meta_evaluation.leaderboard_correlation import (
         DEFAULT_COEFFICIENTS,
         correlate_leaderboards,
@@ -232,7 +233,7 @@ def correlate(
     wanted = [measures] if isinstance(measures, str) else measures
     names = tuple(coefficients or DEFAULT_COEFFICIENTS)
     column, errors = _official(official, official_measure, wanted, official_form, official_ranks)
-    drawn: dict[str, Any] = {"rounds": rounds, "seed": seed, "level": level}
+    draws = Draws(rounds, seed, level)
     results: list[tuple[str, LeaderboardCorrelation]] = []
     columns: list[RunScores] = []
     spreads = {f"official {column.name}": errors}
@@ -250,16 +251,18 @@ def correlate(
                 bank=known.bank if known else bank_of(bank),
                 wanted=known.wanted if known else grade_filter(**chosen),
                 on_failed=other.on_failed if isinstance(other, RecordGrades) else on_failed,
-                **drawn,
+                draws=draws,
             )
             continue
         for scores, spread in _columns(other, wanted, form, column):
             label = scores.name if len(others) == 1 else f"{_name(other)}: {scores.name}"
             columns.append(scores)
             spreads[label] = {**standard_errors(scores), **spread}
-            found = correlate_leaderboards(column, scores, names, strict=compat is not None, **drawn)
+            found = correlate_leaderboards(column, scores, names, draws, strict=compat is not None)
             results.append((_name(other), found))
-    return Correlations(column, _name(official), results, grid, columns, spreads, names, drawn, len(others) == 1)
+    return Correlations(
+        column, _name(official), results, grid, columns, spreads, names, asdict(draws), len(others) == 1
+    )
 
 
 def _name(scores: Scores) -> str:

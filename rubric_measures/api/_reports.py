@@ -66,6 +66,7 @@ def report(
         UnknownNameError: there is no such baseline.
     """
     from rubric_measures.leaderboards.summary import LENGTH
+    from rubric_measures.meta_evaluation.intervals import Draws
     from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport, mean_intervals, powered_means
 
     if rounds < 1:
@@ -84,7 +85,7 @@ def report(
     )
     return LeaderboardReport(
         board,
-        mean_intervals(board, level=level, rounds=rounds, seed=seed) if intervals else {},
+        mean_intervals(board, Draws(rounds, seed, level)) if intervals else {},
         dict(compared),
         checks,
         {}

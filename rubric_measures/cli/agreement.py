@@ -25,6 +25,10 @@ from rubric_measures.meta_evaluation.workbench_tables import tables_report, work
 __all__ = ["HELP", "add_arguments", "run"]
 
 HELP = "agreement of label sources: confusion, kappa, alpha, cutoffs"
+_PASSED = (
+    *("items", "label", "rel", "scale", "rounds", "seed", "level", "bank"),
+    *("llm_b", "prompt_class_b", "grade_set_b"),
+)
 _LOG = logging.getLogger("rubric_measures")
 
 
@@ -68,18 +72,8 @@ def run(options: argparse.Namespace) -> int:
         return _tables(options)
     result = api.agreement(
         *options.sources,
-        items=options.items,
-        label=options.label,
-        rel=options.rel,
+        **{name: getattr(options, name) for name in _PASSED},
         cutoff=[(a, b) for a, b in options.cutoff],
-        scale=options.scale,
-        rounds=options.rounds,
-        seed=options.seed,
-        level=options.level,
-        bank=options.bank,
-        llm_b=options.llm_b,
-        prompt_class_b=options.prompt_class_b,
-        grade_set_b=options.grade_set_b,
         **grade_choices(options),
     )
     if options.plot is not None:

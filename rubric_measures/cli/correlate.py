@@ -18,6 +18,10 @@ from rubric_measures.meta_evaluation.leaderboard_correlation import DEFAULT_COEF
 __all__ = ["HELP", "add_arguments", "run"]
 
 HELP = "rank correlation of leaderboards with the official one"
+_PASSED = (
+    *("measures", "official_measure", "coefficients", "form", "official_form", "official_ranks", "rel", "compat"),
+    *("rounds", "seed", "level", "bank", "on_failed"),
+)
 _LOG = logging.getLogger("rubric_measures")
 
 
@@ -75,19 +79,7 @@ def run(options: argparse.Namespace) -> int:
     found = api.correlate(
         options.official,
         *options.others,
-        measures=options.measures,
-        official_measure=options.official_measure,
-        coefficients=options.coefficients,
-        form=options.form,
-        official_form=options.official_form,
-        official_ranks=options.official_ranks,
-        rel=options.rel,
-        compat=options.compat,
-        rounds=options.rounds,
-        seed=options.seed,
-        level=options.level,
-        bank=options.bank,
-        on_failed=options.on_failed,
+        **{name: getattr(options, name) for name in _PASSED},
         **grade_choices(options),
     )
     report = found.report(options.best_by, options.places)

@@ -20,6 +20,8 @@ from rubric_measures.base.seeds import seeded
 __all__ = [
     "DEFAULT_ROUNDS",
     "DEFAULT_SEED",
+    "USUAL_DRAWS",
+    "Draws",
     "Interval",
     "bca_interval",
     "bca_intervals",
@@ -39,6 +41,24 @@ DEFAULT_SEED = 42
 
 # Bootstrap means are compared with each other (ranks, ties); later decimals hold only the order of summation.
 _DECIMALS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """How a bootstrap draws.
+
+    Attributes:
+        rounds: the number of samples; 0 for no intervals, where these may be left out.
+        seed: see `bootstrap_counts`.
+        level: the nominal coverage of intervals, in (0, 1).
+    """
+
+    rounds: int = DEFAULT_ROUNDS
+    seed: int = DEFAULT_SEED
+    level: float = 0.95
+
+
+USUAL_DRAWS = Draws()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +89,7 @@ class Interval:
 def bootstrap_counts(units: int, rounds: int = DEFAULT_ROUNDS, seed: int = DEFAULT_SEED) -> FloatArray:
     """How often each unit is drawn in each round: (rounds, units); each row sums to the number of units.
 
-    Args:
-        units: the number of topics (or runs), at least 1.
-        rounds: the number of bootstrap samples.
-        seed: of numpy's PCG64 generator.
+    Numpy's PCG64 generator draws them.
 
     Raises:
         InputError: units or rounds is below 1.
@@ -97,13 +114,8 @@ def weighted_means(counts: FloatArray, scores: ArrayLike) -> FloatArray:
     """The mean of every column under every row of counts; NaN scores are missing and take no part.
 
     mean_b,j = Σ_t c_bt s_tj / Σ_t c_bt [s_tj present]. Rounded to 12 decimals, so that equal means stay equal.
-
-    Args:
-        counts: (rounds, topics).
-        scores: (topics, columns).
-
-    Returns:
-        (rounds, columns); NaN where no drawn topic has a score.
+    Counts are (rounds, topics), scores (topics, columns); the result is (rounds, columns), NaN where no drawn topic has
+    a score.
     """
     values = np.asarray(scores, dtype=np.float64)
     present = ~np.isnan(values)
@@ -127,15 +139,8 @@ def bca_intervals(
     mean of the leave-one-out values minus each of them: the ends are the replicates' quantiles at
     Φ(z_0 + (z_0 + z) / (1 − a (z_0 + z))) for z = Φ⁻¹((1 ∓ level) / 2), linearly interpolated.
 
-    Args:
-        estimates: the statistics of the data, (columns,).
-        replicates: (rounds, columns); NaN rounds are left out.
-        jackknife: (units, columns), the leave-one-out values; NaN ones are left out.
-        level: between 0 and 1.
-
-    Returns:
-        low, high (NaN where the estimate, or every replicate, is NaN) and the number of NaN replicates, (columns,)
-        each. Constant replicates give an interval of width 0.
+    Replicates are (rounds, columns), leave-one-out values (units, columns); NaN ones are left out. The result is low,
+    high (NaN where the estimate, or every replicate, is NaN) and the number of NaN replicates, (columns,) each.
 
     Raises:
         InputError: the level is not between 0 and 1.
@@ -228,13 +233,6 @@ def symmetric_interval(
     estimate is 1. The symmetric one takes the distance that resampling causes for the distance of the truth, to either
     side. Its coverage is in benchmarks/README.md.
 
-    Args:
-        estimate: the statistic of the data, or NaN.
-        replicates: (rounds,); NaN rounds are left out.
-        level: between 0 and 1.
-        units: how many units were resampled.
-        bounds: the range of the statistic.
-
     Raises:
         InputError: the level is not between 0 and 1.
 
@@ -261,10 +259,8 @@ def symmetric_interval(
 def bootstrap_statistic(
     statistic: Callable[[FloatArray], FloatArray],
     units: int,
+    draws: Draws = USUAL_DRAWS,
     *,
-    rounds: int = DEFAULT_ROUNDS,
-    seed: int = DEFAULT_SEED,
-    level: float = 0.95,
     method: Method = "bca",
     bounds: tuple[float, float] = (-np.inf, np.inf),
 ) -> Interval:
@@ -272,16 +268,12 @@ def bootstrap_statistic(
 
     Args:
         statistic: counts (samples, units) -> values (samples,), NaN where undefined.
-        units: the number of topics (or runs).
-        rounds: bootstrap samples.
-        seed: see `bootstrap_counts`.
-        level: the nominal coverage.
+        units: the number of topics (or runs); with fewer than two there is no interval.
+        draws: rounds, seed and level.
         method: `bca`, or `symmetric` for statistics that noise biases (correlations).
         bounds: the range of the statistic, for `symmetric`.
-
-    Returns:
-        the interval; with fewer than two units the estimate without one, and the reason.
     """
+    level = draws.level
     if units < 1:
         return Interval(None, None, None, level, units, 0, "there is nothing to resample")
     estimate = float(statistic(np.ones((1, units)))[0])
@@ -289,22 +281,18 @@ def bootstrap_statistic(
         return Interval(None, None, None, level, units, 0, "the statistic is undefined")
     if units < 2:
         return Interval(estimate, None, None, level, units, 0, "one unit only; an interval needs two")
-    replicates = statistic(bootstrap_counts(units, rounds, seed))
+    replicates = statistic(bootstrap_counts(units, draws.rounds, draws.seed))
     if method == "symmetric":
         return symmetric_interval(estimate, replicates, level, units, bounds)
     return bca_interval(estimate, replicates, statistic(jackknife_counts(units)), level, units)
 
 
-def bootstrap_means(
-    scores: ArrayLike, *, rounds: int = DEFAULT_ROUNDS, seed: int = DEFAULT_SEED, level: float = 0.95
-) -> list[Interval]:
+def bootstrap_means(scores: ArrayLike, draws: Draws = USUAL_DRAWS) -> list[Interval]:
     """The mean of every column (a run, or a run and measure) with its BCa interval over topics.
 
     Args:
         scores: (topics, columns), one row a topic; NaN is a missing score and takes no part in the column's mean.
-        rounds: bootstrap samples.
-        seed: see `bootstrap_counts`; all columns see the same resampled topics.
-        level: the nominal coverage.
+        draws: rounds, seed and level; all columns see the same resampled topics.
 
     Returns:
         one interval a column, in the scores' unit; `units` is the number of topics that have a score. A column with
@@ -313,7 +301,7 @@ def bootstrap_means(
     Raises:
         InputError: scores is not a table, or a score is infinite.
 
-    >>> result = bootstrap_means([[0.0], [1.0], [1.0], [0.0]], rounds=2000)
+    >>> result = bootstrap_means([[0.0], [1.0], [1.0], [0.0]], Draws(2000))
     >>> result[0].estimate, result[0].low, result[0].high
     (0.5, 0.0, 1.0)
     """
@@ -323,13 +311,14 @@ def bootstrap_means(
     if np.isinf(table).any():
         raise InputError("a score is infinite; leave it out or correct it")
     topics, columns = table.shape
+    level = draws.level
     if topics == 0:
         return [Interval(None, None, None, level, 0, 0, "there is no topic")] * columns
     estimates = weighted_means(np.ones((1, topics)), table)[0]
-    counts, left_out = bootstrap_counts(topics, rounds, seed), jackknife_counts(topics)
+    counts, left_out = bootstrap_counts(topics, draws.rounds, draws.seed), jackknife_counts(topics)
     result: list[Interval] = []
     # Column by column in pieces: sorting needs a copy of all replicates.
-    step = max(1, 20_000_000 // rounds)
+    step = max(1, 20_000_000 // draws.rounds)
     for start in range(0, columns, step):
         piece = slice(start, start + step)
         low, high, undefined = bca_intervals(

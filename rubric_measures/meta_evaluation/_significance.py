@@ -103,12 +103,7 @@ def paired_tests(
     asks how often |mean| is at least as large. All pairs see the same flips. Where all differences are equal, t is
     undefined (None); the permutation test still says p = 1 for identical runs.
 
-    Args:
-        a: per-topic scores, (topics,) or (topics, pairs).
-        b: the other runs', same shape, same topics in the same order.
-        rounds: drawn flips, when there are more than 13 topics.
-        seed: of the flips.
-        level: of the t interval.
+    Both are per-topic scores, (topics,) or (topics, pairs); flips are drawn where there are more than 13 topics.
 
     Raises:
         InputError: shapes differ, there is no topic, or a score is not finite.
@@ -215,9 +210,6 @@ def tukey_hsd(scores: ArrayLike) -> FloatArray:
     q = |x̄_i − x̄_j| / (s / √n) against the studentised range of k runs with (n−1)(k−1) degrees of freedom. The diagonal
     is 1. NaN where the residual variance is 0.
 
-    Args:
-        scores: (topics, runs), complete.
-
     Raises:
         InputError: a score is missing, or there are fewer than two topics or runs.
 
@@ -247,10 +239,7 @@ def randomised_tukey_hsd(scores: ArrayLike, *, rounds: int = DEFAULT_ROUNDS, see
     In each round the runs' scores are shuffled within every topic; p_ij is the share of rounds, this one included,
     whose largest minus smallest mean is at least |x̄_i − x̄_j|. The diagonal is 1.
 
-    Args:
-        scores: (topics, runs), complete. Order of the runs changes the draws: pass them in order of their ids.
-        rounds: number of shuffles.
-        seed: of the shuffles.
+    The order of the runs changes the draws: pass them in order of their ids.
 
     Raises:
         InputError: a score is missing, or there are fewer than two topics or runs.
@@ -283,13 +272,8 @@ def max_t(differences: ArrayLike, *, rounds: int = DEFAULT_ROUNDS, seed: int = D
     The same signs flip all comparisons of a topic, so their correlation is kept, which Holm has to assume away.
     p_j = (1 + rounds with max_i |t_i| ≥ |t_j|) / (rounds + 1).
 
-    Args:
-        differences: (topics, comparisons), run minus baseline.
-        rounds: drawn flips.
-        seed: of the flips.
-
-    Returns:
-        one p-value a comparison; None where all differences are equal (t is undefined), which then takes no part.
+    Differences are (topics, comparisons), run minus baseline. One where all are equal (t is undefined) has None, and
+    takes no part.
 
     Raises:
         InputError: there are fewer than two topics, or a difference is not finite.
@@ -330,14 +314,8 @@ def max_t(differences: ArrayLike, *, rounds: int = DEFAULT_ROUNDS, seed: int = D
 def groups_of_equals(means: Sequence[float], p_values: ArrayLike, alpha: float = 0.05) -> list[tuple[int, ...]]:
     """The groups of runs that cannot be told apart: maximal stretches of the ranking without a significant pair inside.
 
-    Args:
-        means: a score a run; the ranking is by score, descending, then by index.
-        p_values: (runs, runs), adjusted; NaN (undefined) counts as not different.
-        alpha: a pair is different when p < alpha.
-
-    Returns:
-        groups of at least two run indices, each in order of the ranking, best group first. A run may be in several
-        groups, or in none (it differs from both neighbours).
+    The ranking is by mean, descending, then by index; a pair is different when its adjusted p < alpha, NaN is not. A
+    group has at least two runs, in order of the ranking, best group first; a run may be in several groups, or in none.
 
     >>> groups_of_equals([3.0, 2.0, 1.0], [[1, 0.5, 0.01], [0.5, 1, 0.3], [0.01, 0.3, 1]])
     [(0, 1), (1, 2)]

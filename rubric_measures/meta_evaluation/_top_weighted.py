@@ -111,10 +111,7 @@ def rbo_batch(x: FloatArray, y: FloatArray, p: float = 0.9) -> FloatArray:
     X_d = Σ_i c_i(d) c'_i(d), c_i(d) the share of run i above depth d, A_d = X_d / d: a tie is an unknown order, and the
     value the mean over all orders (the paper's RBO^a). In [0, 1]; NaN where there is no run.
 
-    Args:
-        x: scores, (samples, runs), higher is better.
-        y: the other leaderboard's.
-        p: persistence, between 0 and 1; the higher, the deeper it looks.
+    The persistence p is between 0 and 1; the higher, the deeper it looks.
 
     Raises:
         InputError: p is not between 0 and 1.

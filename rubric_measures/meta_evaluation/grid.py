@@ -17,7 +17,7 @@ from rubric_measures.grades.grade_sets import GradeFilter, grade_sets
 from rubric_measures.grades.loading import RecordQuery, consume_records
 from rubric_measures.leaderboards.scoring import Leaderboard, score_records
 from rubric_measures.leaderboards.workbench import score_workbench, workbench_filter
-from rubric_measures.meta_evaluation._bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED
+from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws
 from rubric_measures.meta_evaluation.leaderboard_correlation import (
     DEFAULT_COEFFICIENTS,
     GridCell,
@@ -79,9 +79,7 @@ def correlate_grid(
     wanted: GradeFilter | None = None,
     coefficients: Sequence[str] = DEFAULT_COEFFICIENTS,
     on_failed: OnFailed = "exclude",
-    rounds: int = DEFAULT_ROUNDS,
-    seed: int = DEFAULT_SEED,
-    level: float = 0.95,
+    draws: Draws = USUAL_DRAWS,
     compat: Literal["workbench"] | None = None,
 ) -> list[GridCell]:
     """Scores the rankings inside graded records with every measure and grade set, and correlates each leaderboard.
@@ -95,9 +93,7 @@ def correlate_grid(
         wanted: restricts the grade sets.
         coefficients: see `correlate_leaderboards`.
         on_failed: see `graded.Grades`.
-        rounds: bootstrap samples; 0 for no intervals.
-        seed: of the bootstrap.
-        level: nominal coverage.
+        draws: rounds (0 for no intervals), seed and level.
         compat: `workbench` scores and joins as that program does.
 
     Returns:
@@ -131,9 +127,7 @@ def correlate_grid(
                     official,
                     column(board, str(measure)),
                     coefficients,
-                    rounds=rounds,
-                    seed=seed,
-                    level=level,
+                    draws,
                     strict=compat is not None,
                     details=False,
                 )

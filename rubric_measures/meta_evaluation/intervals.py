@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from rubric_measures.base.errors import InputError
 from rubric_measures.meta_evaluation._batches import PIECE, FloatArray
 from rubric_measures.meta_evaluation._bootstrap import (
-    DEFAULT_ROUNDS,
-    DEFAULT_SEED,
+    USUAL_DRAWS,
+    Draws,
     Interval,
     bca_interval,
     bootstrap_counts,
@@ -32,7 +32,15 @@ from rubric_measures.meta_evaluation.correlation import (
     top_k,
 )
 
-__all__ = ["CoefficientInterval", "TopicTau", "correlate_over_runs", "correlate_over_topics", "pooled_tau", "topic_tau"]
+__all__ = [
+    "CoefficientInterval",
+    "Draws",
+    "TopicTau",
+    "correlate_over_runs",
+    "correlate_over_topics",
+    "pooled_tau",
+    "topic_tau",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +125,7 @@ def correlate_over_topics(
     official: ArrayLike,
     scores: ArrayLike,
     name: str | CoefficientName = "kendall",
-    *,
-    rounds: int = DEFAULT_ROUNDS,
-    seed: int = DEFAULT_SEED,
-    level: float = 0.95,
+    draws: Draws = USUAL_DRAWS,
 ) -> list[CoefficientInterval]:
     """One coefficient of the official leaderboard with many measures, with symmetric bootstrap intervals over topics.
 
@@ -133,9 +138,7 @@ def correlate_over_topics(
         official: (runs,) or (topics, runs), higher is better; NaN in a table is a missing score.
         scores: (topics, runs) or (topics, runs, measures).
         name: the coefficient.
-        rounds: bootstrap samples; 0 for none.
-        seed: see `bootstrap_counts`.
-        level: the nominal coverage.
+        draws: rounds (0 for no interval), seed and level.
 
     Returns:
         one result a measure.
@@ -161,20 +164,22 @@ def correlate_over_topics(
     points = [
         replace(correlate(x_mean, means[:, measure], base), name=str(wanted)) for measure in range(table.shape[2])
     ]
-    if rounds == 0:
+    if draws.rounds == 0:
         return [CoefficientInterval(point, None, "topic") for point in points]
     fixed = x if x.ndim == 1 else None
     if topics >= 2:
-        drawn = _replicates(wanted.base, x, table, bootstrap_counts(topics, rounds, seed), fixed)
+        replicates = _replicates(wanted.base, x, table, bootstrap_counts(topics, draws.rounds, draws.seed), fixed)
     result = []
     for measure, point in enumerate(points):
         if point.value is None:
-            interval = Interval(None, None, None, level, topics, 0, point.reason)
+            interval = Interval(None, None, None, draws.level, topics, 0, point.reason)
         elif topics < 2:
-            interval = Interval(point.value, None, None, level, topics, 0, "one topic only; an interval needs two")
+            interval = Interval(
+                point.value, None, None, draws.level, topics, 0, "one topic only; an interval needs two"
+            )
         else:
             interval = symmetric_interval(
-                point.value, drawn[:, measure], level, topics, _bounds(wanted.base, len(x_mean))
+                point.value, replicates[:, measure], draws.level, topics, _bounds(wanted.base, len(x_mean))
             )
         result.append(CoefficientInterval(point, interval, "topic"))
     return result
@@ -184,10 +189,7 @@ def correlate_over_runs(
     official: Sequence[float] | FloatArray,
     scores: Sequence[float] | FloatArray,
     name: str | CoefficientName = "kendall",
-    *,
-    rounds: int = DEFAULT_ROUNDS,
-    seed: int = DEFAULT_SEED,
-    level: float = 0.95,
+    draws: Draws = USUAL_DRAWS,
 ) -> CoefficientInterval:
     """One coefficient of two leaderboards that have no per-topic scores, with a BCa interval over runs.
 
@@ -199,17 +201,15 @@ def correlate_over_runs(
             depend on the order.
         scores: the other leaderboard's.
         name: the coefficient.
-        rounds: bootstrap samples; 0 for none.
-        seed: see `bootstrap_counts`.
-        level: the nominal coverage.
+        draws: rounds (0 for no interval), seed and level.
     """
     wanted = parse_coefficient(name) if isinstance(name, str) else name
     point = correlate(official, scores, wanted)
     x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
-    if rounds == 0:
+    if draws.rounds == 0:
         return CoefficientInterval(point, None, "run")
     if point.value is None:
-        return CoefficientInterval(point, Interval(None, None, None, level, len(x), 0, point.reason), "run")
+        return CoefficientInterval(point, Interval(None, None, None, draws.level, len(x), 0, point.reason), "run")
     if wanted.k is not None:
         chosen = top_k(x, wanted.k)
         x, y = x[chosen], y[chosen]
@@ -220,12 +220,12 @@ def correlate_over_runs(
             if wanted.base == "tau_ap"
             else f"{runs} runs only; an interval needs three"
         )
-        return CoefficientInterval(point, Interval(point.value, None, None, level, runs, 0, reason), "run")
+        return CoefficientInterval(point, Interval(point.value, None, None, draws.level, runs, 0, reason), "run")
     batch = COEFFICIENTS[wanted.base]
-    counts = bootstrap_counts(runs, rounds, seed).astype(np.intp)
-    drawn = np.repeat(np.tile(np.arange(runs), rounds), counts.ravel()).reshape(rounds, runs)
+    counts = bootstrap_counts(runs, draws.rounds, draws.seed).astype(np.intp)
+    drawn = np.repeat(np.tile(np.arange(runs), draws.rounds), counts.ravel()).reshape(-1, runs)
     others = np.array([[j for j in range(runs) if j != i] for i in range(runs)])
-    interval = bca_interval(point.value, batch(x[drawn], y[drawn]), batch(x[others], y[others]), level, runs)
+    interval = bca_interval(point.value, batch(x[drawn], y[drawn]), batch(x[others], y[others]), draws.level, runs)
     return CoefficientInterval(point, interval, "run")
 
 
@@ -239,10 +239,7 @@ def _two_tables(official: ArrayLike, scores: ArrayLike) -> tuple[FloatArray, Flo
 def topic_tau(
     official: ArrayLike,
     scores: ArrayLike,
-    *,
-    rounds: int = DEFAULT_ROUNDS,
-    seed: int = DEFAULT_SEED,
-    level: float = 0.95,
+    draws: Draws = USUAL_DRAWS,
 ) -> TopicTau:
     """Kendall's τ-b of the runs per topic, averaged over topics.
 
@@ -252,9 +249,7 @@ def topic_tau(
     Args:
         official: (topics, runs), higher is better.
         scores: (topics, runs).
-        rounds: bootstrap samples over topics; 0 for none.
-        seed: see `bootstrap_counts`.
-        level: the nominal coverage.
+        draws: rounds (0 for no interval), seed and level.
 
     Source: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), the τ "averaged over topics" of its score figures.
     """
@@ -267,16 +262,14 @@ def topic_tau(
     topics = len(taus) - undefined
     defined = taus[~np.isnan(taus)]
     if not topics:
-        nothing = Interval(None, None, None, level, 0, 0, "τ is undefined on every topic")
+        nothing = Interval(None, None, None, draws.level, 0, 0, "τ is undefined on every topic")
         return TopicTau(nothing, 0, undefined)
-    if rounds == 0:
-        return TopicTau(Interval(float(defined.mean()), None, None, level, topics), topics, undefined)
+    if draws.rounds == 0:
+        return TopicTau(Interval(float(defined.mean()), None, None, draws.level, topics), topics, undefined)
     interval = bootstrap_statistic(
         lambda counts: weighted_means(counts, defined[:, None])[:, 0],
         topics,
-        rounds=rounds,
-        seed=seed,
-        level=level,
+        draws,
     )
     return TopicTau(interval, topics, undefined)
 
@@ -284,10 +277,7 @@ def topic_tau(
 def pooled_tau(
     official: ArrayLike,
     scores: ArrayLike,
-    *,
-    rounds: int = DEFAULT_ROUNDS,
-    seed: int = DEFAULT_SEED,
-    level: float = 0.95,
+    draws: Draws = USUAL_DRAWS,
 ) -> TopicTau:
     """Kendall's τ-b over all topic/run pairs, with an interval over topics.
 
@@ -298,9 +288,7 @@ def pooled_tau(
     Args:
         official: (topics, runs), higher is better; NaN is missing and the topic/run pair left out.
         scores: (topics, runs).
-        rounds: bootstrap samples over topics; 0 for none.
-        seed: see `bootstrap_counts`.
-        level: the nominal coverage.
+        draws: rounds (0 for no interval), seed and level.
 
     Source: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), the τ over all topic/run pairs.
     """
@@ -328,13 +316,13 @@ def pooled_tau(
         return result
 
     counted = int((~missing).any(axis=1).sum())
-    if rounds == 0 and topics:
+    if draws.rounds == 0 and topics:
         value = float(statistic(np.ones((1, topics)))[0])
         reason = "all pairs are tied on a side" if np.isnan(value) else ""
         return TopicTau(
-            Interval(None if reason else value, None, None, level, counted, 0, reason), counted, topics - counted
+            Interval(None if reason else value, None, None, draws.level, counted, 0, reason), counted, topics - counted
         )
     interval = bootstrap_statistic(
-        statistic, topics, rounds=max(rounds, 1), seed=seed, level=level, method="symmetric", bounds=(-1.0, 1.0)
+        statistic, topics, replace(draws, rounds=max(draws.rounds, 1)), method="symmetric", bounds=(-1.0, 1.0)
     )
     return TopicTau(interval, counted, topics - counted)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.meta_evaluation._bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED, Interval, bootstrap_statistic
+from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws, Interval, bootstrap_statistic
 
 __all__ = [
     "BinaryAgreement",
@@ -135,10 +135,7 @@ def kappa_interval(
     b: ArrayLike,
     topics: Sequence[Hashable],
     weights: Weights = "none",
-    *,
-    rounds: int = DEFAULT_ROUNDS,
-    seed: int = DEFAULT_SEED,
-    level: float = 0.95,
+    draws: Draws = USUAL_DRAWS,
 ) -> Interval:
     """Cohen's κ with its BCa interval over topics: labels inside a topic are not independent, topics are.
 
@@ -147,9 +144,7 @@ def kappa_interval(
         b: the other source's.
         topics: the topic of each document; topics are resampled in sorted order, so the order of the rows is no matter.
         weights: see `kappa_of_confusion`.
-        rounds: bootstrap samples.
-        seed: see `bootstrap_counts`.
-        level: the nominal coverage.
+        draws: rounds, seed and level.
     """
     left, right = paired_labels(a, b)
     if len(topics) != len(left):
@@ -167,7 +162,7 @@ def kappa_interval(
     def statistic(counts: FloatArray) -> FloatArray:
         return _kappas((counts @ columns).reshape(-1, size, size), loss)
 
-    return bootstrap_statistic(statistic, len(names), rounds=rounds, seed=seed, level=level)
+    return bootstrap_statistic(statistic, len(names), draws)
 
 
 @dataclass(frozen=True, slots=True)

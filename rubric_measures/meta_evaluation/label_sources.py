@@ -19,7 +19,7 @@ from rubric_measures.grades.compiled import BANK_DOC, Grades, Label
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import load_records
 from rubric_measures.grades.rows import build_grades
-from rubric_measures.meta_evaluation._bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED, Interval
+from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws, Interval
 from rubric_measures.meta_evaluation.agreement import (
     Agreement,
     Histogram,
@@ -241,9 +241,7 @@ def compare_sources(
     cutoffs: Sequence[tuple[int, int]] = (),
     *,
     scale: Sequence[int] | None = None,
-    rounds: int = DEFAULT_ROUNDS,
-    seed: int = DEFAULT_SEED,
-    level: float = 0.95,
+    draws: Draws = USUAL_DRAWS,
 ) -> SourceAgreement:
     """Everything that label sources say about each other.
 
@@ -251,9 +249,7 @@ def compare_sources(
         sources: two or more; pairwise statistics are of the first two, α is of all.
         cutoffs: (cutoff of the first, of the second), inclusive.
         scale: the labels that a source may use; by default from the smallest (or 0) to the largest that any uses.
-        rounds: bootstrap samples of κ's intervals over topics; 0 for none.
-        seed: of the bootstrap.
-        level: nominal coverage.
+        draws: of κ's intervals over queries; 0 rounds for none.
 
     Raises:
         InputError: fewer than two sources, or the first two have no document in common.
@@ -276,9 +272,9 @@ def compare_sources(
     labels = tuple(scale) if scale is not None else tuple(range(min(0, *used), max(used) + 1))
     ratings = np.array([[source.labels.get(key, np.nan) for key in every] for source in sources], dtype=np.float64)
     kappa = quadratic = None
-    if rounds:
-        kappa = kappa_interval(a, b, topics, rounds=rounds, seed=seed, level=level)
-        quadratic = kappa_interval(a, b, topics, "quadratic", rounds=rounds, seed=seed, level=level)
+    if draws.rounds:
+        kappa = kappa_interval(a, b, topics, draws=draws)
+        quadratic = kappa_interval(a, b, topics, "quadratic", draws)
     return SourceAgreement(
         tuple(source.name for source in sources),
         tuple(sum(1 for key in source.labels if counts[key] == 1) for source in sources),

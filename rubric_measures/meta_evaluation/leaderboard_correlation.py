@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.leaderboards import LeaderboardTable
 from rubric_measures.leaderboards.scoring import OVERALL, Leaderboard
-from rubric_measures.meta_evaluation._bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED
+from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws
 from rubric_measures.meta_evaluation.correlation import (
     CoefficientName,
     parse_coefficient,
@@ -204,10 +204,8 @@ def correlate_leaderboards(
     official: RunScores,
     other: RunScores,
     coefficients: Sequence[str | CoefficientName] = DEFAULT_COEFFICIENTS,
+    draws: Draws = USUAL_DRAWS,
     *,
-    rounds: int = DEFAULT_ROUNDS,
-    seed: int = DEFAULT_SEED,
-    level: float = 0.95,
     strict: bool = False,
     details: bool = True,
 ) -> LeaderboardCorrelation:
@@ -220,9 +218,7 @@ def correlate_leaderboards(
         official: the reference.
         other: the leaderboard that is judged.
         coefficients: names, `@k` for the official top k.
-        rounds: bootstrap samples; 0 for no intervals.
-        seed: of the bootstrap.
-        level: nominal coverage of the intervals.
+        draws: rounds (0 for no intervals), seed and level.
         strict: a run of the official leaderboard that the other lacks is an error (the Rubric workbench's rule).
         details: also compute τ per topic, τ over all pairs and the significantly different pairs.
 
@@ -258,14 +254,14 @@ def correlate_leaderboards(
     for name in wanted:
         if scored is not None:
             given = reference[0] if both and reference is not None else x
-            results += correlate_over_topics(given, scored[0], name, rounds=rounds, seed=seed, level=level)
+            results += correlate_over_topics(given, scored[0], name, draws)
         else:
-            results.append(correlate_over_runs(x, y, name, rounds=rounds, seed=seed, level=level))
+            results.append(correlate_over_runs(x, y, name, draws))
     drop, worst = _worst_drop(x, y, runs)
     topic = pooled = pairs = None
     if details and both and scored is not None and reference is not None:
-        topic = topic_tau(reference[0], scored[0], rounds=rounds, seed=seed, level=level)
-        pooled = pooled_tau(reference[0], scored[0], rounds=rounds, seed=seed, level=level)
+        topic = topic_tau(reference[0], scored[0], draws)
+        pooled = pooled_tau(reference[0], scored[0], draws)
         complete = np.isfinite(reference[0]).all() and np.isfinite(scored[0]).all()
         if complete and len(runs) > 1 and len(scored[1]) > 1:
             pairs = significant_pair_agreement(reference[0], scored[0])

@@ -11,7 +11,7 @@ import numpy as np
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.leaderboards import LeaderboardTable
 from rubric_measures.leaderboards.scoring import OVERALL, Leaderboard
-from rubric_measures.meta_evaluation._bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED, Interval, bootstrap_means
+from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws, Interval, bootstrap_means
 from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks
 from rubric_measures.meta_evaluation.prediction_powered import PredictionPowered, prediction_powered_mean
 from rubric_measures.meta_evaluation.run_comparison import Comparison
@@ -42,16 +42,12 @@ class LeaderboardReport:
     settings: Mapping[str, object] = field(default_factory=dict)
 
 
-def mean_intervals(
-    board: Leaderboard, *, rounds: int = DEFAULT_ROUNDS, seed: int = DEFAULT_SEED, level: float = 0.95
-) -> dict[str, dict[str, Interval]]:
+def mean_intervals(board: Leaderboard, draws: Draws = USUAL_DRAWS) -> dict[str, dict[str, Interval]]:
     """The BCa interval of every run's mean by every measure; topics are resampled, the same ones for all.
 
     Args:
         board: the leaderboard; queries that could not be scored take no part in a mean.
-        rounds: bootstrap samples.
-        seed: see `bootstrap.bootstrap_counts`.
-        level: the nominal coverage.
+        draws: rounds, seed and level.
 
     Returns:
         run -> measure -> interval; `units` is the number of topics in the mean.
@@ -65,9 +61,7 @@ def mean_intervals(
             if value is not None:
                 table[place[topic], column] = value
     result: dict[str, dict[str, Interval]] = {}
-    for (run, measure), interval in zip(
-        names, bootstrap_means(table, rounds=rounds, seed=seed, level=level), strict=True
-    ):
+    for (run, measure), interval in zip(names, bootstrap_means(table, draws), strict=True):
         result.setdefault(run, {})[measure] = interval
     return result
 

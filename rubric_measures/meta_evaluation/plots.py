@@ -20,7 +20,7 @@ from rubric_measures.base.extras import require
 from rubric_measures.base.files import followed
 from rubric_measures.meta_evaluation.agreement import bland_altman
 from rubric_measures.meta_evaluation.correlation import correlate
-from rubric_measures.meta_evaluation.intervals import pooled_tau, topic_tau
+from rubric_measures.meta_evaluation.intervals import Draws, pooled_tau, topic_tau
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -209,8 +209,8 @@ def plot_manual_automatic(
     axes.scatter(x_runs, y_runs, s=34, color=_COLOURS[1], marker="D", edgecolors="black", linewidths=0.5, label="run")
     taus = (
         ("τ of runs", correlate(x_runs, y_runs, "kendall").value),
-        ("τ per topic, averaged", topic_tau(x, y, rounds=0).interval.estimate),
-        ("τ of all pairs", pooled_tau(x, y, rounds=0).interval.estimate),
+        ("τ per topic, averaged", topic_tau(x, y, Draws(0)).interval.estimate),
+        ("τ of all pairs", pooled_tau(x, y, Draws(0)).interval.estimate),
     )
     text = "\n".join(f"{name}: {'undefined' if value is None else f'{value:.3f}'}" for name, value in taus)
     box = {"facecolor": "white", "edgecolor": "0.6", "boxstyle": "round,pad=0.4", "linewidth": 0.6}

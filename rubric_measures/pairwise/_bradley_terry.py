@@ -93,12 +93,9 @@ def _logistic(x: FloatArray) -> FloatArray:
 def resampled_points(games: Games, rounds: int, seed: int, unit: str = "queries") -> Iterator[FloatArray]:
     """Points of resampled games, some samples at a time: (samples, agents, agents) each, `rounds` samples in all.
 
-    Args:
-        games: the games.
-        rounds: the number of bootstrap samples.
-        seed: of numpy's PCG64 generator; the samples do not depend on how many come at a time.
-        unit: `queries`: all games of a drawn query come together, as verdicts about one query hang together; `games`:
-            each game is drawn alone, which is too sure of itself when queries differ.
+    With the unit `queries` all games of a drawn query come together, as verdicts about one query hang together; with
+    `games` each game is drawn alone, which is too sure of itself when queries differ. Samples do not depend on how many
+    come at a time.
 
     Raises:
         InputError: rounds is below 1, or the unit is unknown.
@@ -128,13 +125,9 @@ def resampled_points(games: Games, rounds: int, seed: int, unit: str = "queries"
 def components(points: FloatArray) -> tuple[list[list[int]], list[list[int]]]:
     """The agents that can be compared at all, and those whose distance the games fix.
 
-    Args:
-        points: (agents, agents), points of the row against the column.
-
-    Returns:
-        First the groups that games connect, in whichever way: agents of different groups never met, not even through
-        others. Second the groups in which each agent took points from each other one, directly or through others,
-        best first: between such groups, one never took a point from the other, and only a prior holds them together.
+    First the groups that games connect, in whichever way: agents of different groups never met, not even through
+    others. Second the groups in which each agent took points from each other one, directly or through others, best
+    first: between such groups, one never took a point from the other, and only a prior holds them together.
     """
     met = (points + points.T) > 0
     return _strong_pieces(met), _strong_pieces(points > 0)

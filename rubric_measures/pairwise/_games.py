@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rubric_measures.base.entities import Preference
-from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,30 +73,24 @@ class Games:
         return wins, ties + ties.T
 
 
-def gather_games(preferences: Iterable[Preference], agents: Sequence[str] | None = None) -> Games:
+def gather_games(preferences: Iterable[Preference]) -> Games:
     """Checks games and counts those that have a verdict.
 
     Both answer orders of a pair are two games; so are verdicts of several graders.
 
-    Args:
-        preferences: the games; their order does not matter.
-        agents: the agents that may play; None takes those of the games.
-
     Raises:
         InputError: an agent plays against itself; a game comes twice (same query, order and grader); verdict and
             status contradict each other; no game has a verdict.
-        UnknownNameError: an agent of a game is not among `agents`.
     """
     import numpy as np
 
     played: list[tuple[str, str, str, str, str]] = []
     undecided: Counter[str] = Counter()
     lost: Counter[str] = Counter()
-    known = set(agents) if agents is not None else None
     seen: set[tuple[str, str, str, str]] = set()
     found: set[str] = set()
     for game in preferences:
-        _check(game, known, seen)
+        _check(game, seen)
         found |= {game.agent_a, game.agent_b}
         if game.verdict is None:
             undecided[game.status] += 1
@@ -106,7 +100,7 @@ def gather_games(preferences: Iterable[Preference], agents: Sequence[str] | None
     if not played:
         raise InputError(f"no game has a verdict ({undecided.total()} games without)" if undecided else "no games")
     played.sort()
-    names = tuple(sorted(found if agents is None else known or ()))
+    names = tuple(sorted(found))
     query_ids = tuple(sorted({row[0] for row in played}))
     agent_of = {name: place for place, name in enumerate(names)}
     query_of = {query_id: place for place, query_id in enumerate(query_ids)}
@@ -118,14 +112,10 @@ def gather_games(preferences: Iterable[Preference], agents: Sequence[str] | None
     return Games(names, query_ids, rows, dict(sorted(undecided.items())), dict(lost), by_assessors)
 
 
-def _check(game: Preference, known: set[str] | None, seen: set[tuple[str, str, str, str]]) -> None:
+def _check(game: Preference, seen: set[tuple[str, str, str, str]]) -> None:
     where = f"query {game.query_id!r}"
     if game.agent_a == game.agent_b:
         raise InputError(f"{where}: agent {game.agent_a!r} plays against itself; remove the game")
-    if known is not None:
-        for agent in (game.agent_a, game.agent_b):
-            if agent not in known:
-                raise UnknownNameError("agent", agent, known, hint=f"(it plays a game of {where})")
     if (game.verdict is None) == (game.status == "graded") or (game.verdict or "tie") not in _POINTS:
         raise InputError(f"{where}: a game of status {game.status!r} cannot have the verdict {game.verdict!r}")
     key = (game.query_id, game.agent_a, game.agent_b, game.grader)
@@ -220,14 +210,12 @@ def win_table(games: Games, order: Sequence[str] | None = None) -> WinTable:
     wins, ties = games.outcomes()
     beaten = [[int(wins[row, column]) for column in places] for row in places]
     tied = [[int(ties[row, column]) for column in places] for row in places]
-    rates: list[tuple[float | None, ...]] = []
-    averages: list[float | None] = []
-    for row in range(len(names)):
-        line: list[float | None] = []
-        for column in range(len(names)):
-            met = beaten[row][column] + beaten[column][row] + tied[row][column]
-            line.append(beaten[row][column] / met if met else None)
-        rates.append(tuple(line))
-        present = [rate for rate in line if rate is not None]
-        averages.append(sum(present) / len(present) if present else None)
-    return WinTable(names, tuple(map(tuple, beaten)), tuple(map(tuple, tied)), tuple(rates), tuple(averages))
+
+    def rate(row: int, column: int) -> float | None:
+        met = beaten[row][column] + beaten[column][row] + tied[row][column]
+        return beaten[row][column] / met if met else None
+
+    rates = [tuple(rate(row, column) for column in range(len(names))) for row in range(len(names))]
+    met = [[one for one in line if one is not None] for line in rates]
+    averages = tuple(sum(line) / len(line) if line else None for line in met)
+    return WinTable(names, tuple(map(tuple, beaten)), tuple(map(tuple, tied)), tuple(rates), averages)

@@ -181,11 +181,7 @@ class Tournament:
         return Leaderboard(MEASURES, values, cells, self.signature)
 
 
-def rate_games(
-    preferences: Iterable[Preference],
-    settings: TournamentSettings | None = None,
-    agents: Sequence[str] | None = None,
-) -> Tournament:
+def rate_games(preferences: Iterable[Preference], settings: TournamentSettings | None = None) -> Tournament:
     """Rates agents by their games.
 
     Games without a verdict count for nobody. The result depends on the games and the settings, not on their order.
@@ -193,17 +189,15 @@ def rate_games(
     Args:
         preferences: the games.
         settings: how.
-        agents: the agents that may play; None takes those of the games.
 
     Raises:
         InputError: the games are wrong (see `gather_games`), or, without a prior, ratings do not exist.
-        UnknownNameError: an agent of a game is not among `agents`.
 
     Source: Rackauckas, Câmara & Zavrel, LLM4Eval 2024 (Elo, win rates); Bradley & Terry 1952 (strengths).
     """
     settings = settings or TournamentSettings()
     listed = list(preferences)
-    games = gather_games(listed, agents)
+    games = gather_games(listed)
     total = games.points().sum(axis=0)
     separate, pieces = components(total)
     strengths = fit_strengths(total, settings.prior)
@@ -214,24 +208,23 @@ def rate_games(
     groups = [group for piece in ranked for group in _groups(piece, spread.apart)] if spread else []
     wins, ties = games.outcomes()
     open_below, open_above = _open_ends(total, pieces)
-    ratings = []
-    for place in order:
-        ratings.append(
-            Rating(
-                games.agents[place],
-                _MIDDLE + _SCALE * float(strengths[place]),
-                _MIDDLE + _SCALE * float(spread.low[place]) if spread and place not in open_below else None,
-                _MIDDLE + _SCALE * float(spread.high[place]) if spread and place not in open_above else None,
-                _SCALE * float(spread.error[place]) if spread else None,
-                float(elo[place]),
-                float(noise[place]),
-                int(wins[place].sum()),
-                int(ties[place].sum()),
-                int(wins[:, place].sum()),
-                games.lost.get(games.agents[place], 0),
-                tuple(number for number, group in enumerate(groups) if place in group),
-            )
+    ratings = [
+        Rating(
+            games.agents[place],
+            _MIDDLE + _SCALE * float(strengths[place]),
+            _MIDDLE + _SCALE * float(spread.low[place]) if spread and place not in open_below else None,
+            _MIDDLE + _SCALE * float(spread.high[place]) if spread and place not in open_above else None,
+            _SCALE * float(spread.error[place]) if spread else None,
+            float(elo[place]),
+            float(noise[place]),
+            int(wins[place].sum()),
+            int(ties[place].sum()),
+            int(wins[:, place].sum()),
+            games.lost.get(games.agents[place], 0),
+            tuple(number for number, group in enumerate(groups) if place in group),
         )
+        for place in order
+    ]
     names = games.agents
     return Tournament(
         tuple(ratings),

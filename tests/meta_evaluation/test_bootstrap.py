@@ -8,6 +8,7 @@ from scipy import stats
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.meta_evaluation._bootstrap import (
+    Draws,
     Interval,
     bca_interval,
     bca_intervals,
@@ -50,17 +51,17 @@ def test_mean_interval_by_hand() -> None:
 
 def test_columns_do_not_depend_on_their_order_or_company() -> None:
     scores = np.random.default_rng(2).random((12, 5))
-    together = bootstrap_means(scores, rounds=500)
+    together = bootstrap_means(scores, draws=Draws(500))
     order = [3, 0, 4, 1, 2]
-    shuffled = bootstrap_means(scores[:, order], rounds=500)
+    shuffled = bootstrap_means(scores[:, order], draws=Draws(500))
     assert [shuffled[order.index(column)] for column in range(5)] == together
-    assert bootstrap_means(scores[:, 2:3], rounds=500)[0] == together[2]
-    assert bootstrap_means(scores, rounds=500, seed=7) != together
+    assert bootstrap_means(scores[:, 2:3], draws=Draws(500))[0] == together[2]
+    assert bootstrap_means(scores, draws=Draws(500, 7)) != together
 
 
 def test_missing_scores_take_no_part() -> None:
     scores = np.array([[0.0, np.nan, np.nan], [1.0, 0.25, np.nan], [0.5, 0.75, np.nan]])
-    full, partial, empty = bootstrap_means(scores, rounds=200)
+    full, partial, empty = bootstrap_means(scores, draws=Draws(200))
     assert (full.estimate, full.units) == (0.5, 3)
     assert (partial.estimate, partial.units) == (0.5, 2)
     assert empty == Interval(None, None, None, 0.95, 0, 0, "no topic has a score")
@@ -69,7 +70,7 @@ def test_missing_scores_take_no_part() -> None:
 
 
 def test_one_topic_has_no_interval() -> None:
-    (result,) = bootstrap_means([[0.4]], rounds=10)
+    (result,) = bootstrap_means([[0.4]], draws=Draws(10))
     assert (result.estimate, result.low, result.high) == (0.4, None, None)
     assert "needs two" in result.reason
     assert bootstrap_means(np.zeros((0, 2)))[1].reason == "there is no topic"
@@ -78,7 +79,7 @@ def test_one_topic_has_no_interval() -> None:
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=12))
 def test_intervals_of_means_are_ordered_and_inside_the_scores(scores) -> None:
-    (result,) = bootstrap_means([[score] for score in scores], rounds=200)
+    (result,) = bootstrap_means([[score] for score in scores], draws=Draws(200))
     assert result.low is not None and result.high is not None
     assert min(scores) - 1e-9 <= result.low <= result.high <= max(scores) + 1e-9
 
@@ -88,7 +89,7 @@ def test_constant_and_undefined_statistics() -> None:
     assert (low[0], high[0]) == (0.5, 0.5)
     assert np.isnan(low[1]) and np.isnan(high[1])
     assert undefined.tolist() == [0, 1]
-    nothing = bootstrap_statistic(lambda counts: np.full(len(counts), np.nan), 4, rounds=10)
+    nothing = bootstrap_statistic(lambda counts: np.full(len(counts), np.nan), 4, draws=Draws(10))
     assert (nothing.estimate, nothing.reason) == (None, "the statistic is undefined")
     never = bca_interval(0.5, [np.nan, np.nan], [0.5, 0.5], units=2)
     assert (never.low, never.undefined, never.reason) == (None, 2, "undefined in every bootstrap round")
@@ -112,4 +113,4 @@ def test_wrong_input() -> None:
     with pytest.raises(InputError, match="infinite"):
         bootstrap_means([[np.inf], [1.0]])
     with pytest.raises(InputError, match="between 0 and 1"):
-        bootstrap_means([[0.5], [1.0]], level=95)
+        bootstrap_means([[0.5], [1.0]], Draws(level=95))

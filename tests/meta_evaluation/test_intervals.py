@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.meta_evaluation._bootstrap import bootstrap_counts
+from rubric_measures.meta_evaluation._bootstrap import Draws, bootstrap_counts
 from rubric_measures.meta_evaluation.correlation import COEFFICIENTS, correlate
 from rubric_measures.meta_evaluation.intervals import (
     correlate_over_runs,
@@ -26,7 +26,7 @@ def tables(topics: int = 12, runs: int = 8, seed: int = 0):
 @pytest.mark.parametrize("name", [*COEFFICIENTS, "kendall@4"])
 def test_point_values_are_those_of_the_means_and_intervals_hold_them(name) -> None:
     x, y = tables()
-    (result,) = correlate_over_topics(x, y, name, rounds=200)
+    (result,) = correlate_over_topics(x, y, name, draws=Draws(200))
     assert result.coefficient == correlate(np.round(x.mean(0), 12), np.round(y.mean(0), 12), name)
     interval = result.interval
     assert interval is not None and interval.low is not None and interval.high is not None
@@ -36,7 +36,7 @@ def test_point_values_are_those_of_the_means_and_intervals_hold_them(name) -> No
 
 def test_replicates_are_those_of_resampled_topics() -> None:
     x, y = tables()
-    (result,) = correlate_over_topics(x, y, "kendall", rounds=50, seed=9)
+    (result,) = correlate_over_topics(x, y, "kendall", draws=Draws(50, 9))
     taus = []
     for counts in bootstrap_counts(12, 50, seed=9).astype(int):
         drawn = np.repeat(np.arange(12), counts)
@@ -50,24 +50,24 @@ def test_replicates_are_those_of_resampled_topics() -> None:
 def test_order_of_runs_and_company_of_measures_do_not_matter() -> None:
     x, y = tables()
     z = tables(seed=5)[1]
-    both = correlate_over_topics(x.mean(0), np.stack([y, z], axis=2), "kendall", rounds=200)
-    assert correlate_over_topics(x.mean(0), y, "kendall", rounds=200) == both[:1]
+    both = correlate_over_topics(x.mean(0), np.stack([y, z], axis=2), "kendall", draws=Draws(200))
+    assert correlate_over_topics(x.mean(0), y, "kendall", draws=Draws(200)) == both[:1]
     order = np.random.default_rng(1).permutation(8)
-    assert correlate_over_topics(x.mean(0)[order], y[:, order], "kendall", rounds=200) == both[:1]
+    assert correlate_over_topics(x.mean(0)[order], y[:, order], "kendall", draws=Draws(200)) == both[:1]
     # Another seed, another interval (of r, which is not discrete).
-    one, other = (correlate_over_topics(x, y, "pearson", rounds=200, seed=seed)[0].interval for seed in (0, 1))
+    one, other = (correlate_over_topics(x, y, "pearson", draws=Draws(200, seed))[0].interval for seed in (0, 1))
     assert one.estimate == other.estimate
     assert one.low != other.low
 
 
 def test_one_topic_or_no_rounds() -> None:
     x, y = tables()
-    (single,) = correlate_over_topics(x[:1], y[:1], "kendall", rounds=100)
+    (single,) = correlate_over_topics(x[:1], y[:1], "kendall", draws=Draws(100))
     assert single.interval.low is None
     assert "needs two" in single.interval.reason
-    (bare,) = correlate_over_topics(x, y, "kendall", rounds=0)
+    (bare,) = correlate_over_topics(x, y, "kendall", draws=Draws(0))
     assert bare.interval is None
-    (tied,) = correlate_over_topics(x, np.zeros_like(y), "kendall", rounds=100)
+    (tied,) = correlate_over_topics(x, np.zeros_like(y), "kendall", draws=Draws(100))
     assert tied.coefficient.value is None
     assert tied.interval.reason == "all runs are tied in the second leaderboard"
     with pytest.raises(InputError, match="do not fit"):
@@ -78,14 +78,14 @@ def test_one_topic_or_no_rounds() -> None:
 
 def test_over_runs() -> None:
     x, y = tables(runs=15)
-    result = correlate_over_runs(x.mean(0), y.mean(0), "kendall", rounds=300)
+    result = correlate_over_runs(x.mean(0), y.mean(0), "kendall", draws=Draws(300))
     assert result.unit == "run"
     assert result.interval.low < result.coefficient.value < result.interval.high
-    assert result == correlate_over_runs(x.mean(0), y.mean(0), "kendall", rounds=300)
-    assert "tau_ap_b" in correlate_over_runs(np.arange(15.0), y.mean(0), "tau_ap", rounds=10).interval.reason
-    assert "needs three" in correlate_over_runs([1.0, 2.0], [1.0, 2.0], "kendall", rounds=10).interval.reason
-    assert correlate_over_runs([1.0, 2.0], [1.0, 1.0], rounds=10).interval.estimate is None
-    assert correlate_over_runs([1.0, 2.0, 3.0], [1.0, 3.0, 2.0], rounds=0).interval is None
+    assert result == correlate_over_runs(x.mean(0), y.mean(0), "kendall", draws=Draws(300))
+    assert "tau_ap_b" in correlate_over_runs(np.arange(15.0), y.mean(0), "tau_ap", draws=Draws(10)).interval.reason
+    assert "needs three" in correlate_over_runs([1.0, 2.0], [1.0, 2.0], "kendall", draws=Draws(10)).interval.reason
+    assert correlate_over_runs([1.0, 2.0], [1.0, 1.0], draws=Draws(10)).interval.estimate is None
+    assert correlate_over_runs([1.0, 2.0, 3.0], [1.0, 3.0, 2.0], draws=Draws(0)).interval is None
 
 
 def test_topic_tau_is_the_mean_of_scipys() -> None:
@@ -95,10 +95,10 @@ def test_topic_tau_is_the_mean_of_scipys() -> None:
     for topic in range(12):
         present = ~np.isnan(y[topic])
         taus.append(stats.kendalltau(x[topic][present], y[topic][present]).statistic)
-    result = topic_tau(x, y, rounds=100)
+    result = topic_tau(x, y, draws=Draws(100))
     assert result.interval.estimate == pytest.approx(np.nanmean(taus))
     assert (result.topics, result.undefined) == (11, 1)
-    assert topic_tau(x, y, rounds=0).interval.estimate == pytest.approx(np.nanmean(taus))
+    assert topic_tau(x, y, draws=Draws(0)).interval.estimate == pytest.approx(np.nanmean(taus))
     nothing = topic_tau(np.zeros_like(x), y)
     assert (nothing.interval.estimate, nothing.undefined) == (None, 12)
 
@@ -108,11 +108,11 @@ def test_pooled_tau_is_scipys_over_all_pairs_and_rounds_repeat_topics() -> None:
     y[0, 0] = np.nan
     present = ~np.isnan(y).ravel()
     expected = stats.kendalltau(x.ravel()[present], y.ravel()[present]).statistic
-    result = pooled_tau(x, y, rounds=100)
+    result = pooled_tau(x, y, draws=Draws(100))
     assert result.interval.estimate == pytest.approx(expected)
-    assert pooled_tau(x, y, rounds=0).interval.estimate == pytest.approx(expected)
+    assert pooled_tau(x, y, draws=Draws(0)).interval.estimate == pytest.approx(expected)
     assert result.interval.low < expected < result.interval.high
-    tied = pooled_tau(np.zeros_like(x), y, rounds=0)
+    tied = pooled_tau(np.zeros_like(x), y, draws=Draws(0))
     assert tied.interval.estimate is None
     assert tied.interval.reason
     with pytest.raises(InputError, match="two tables"):
@@ -126,7 +126,7 @@ def test_rounds_without_any_score_of_a_run_say_nothing(name) -> None:
     # An official ranking without ties, so that τ_AP is defined; the last run has a score on the first topic only.
     official = np.array([4.0, 3.0, 2.0, 1.0])
     y[1:, 3] = np.nan
-    (result,) = correlate_over_topics(official, y, name, rounds=40, seed=1)
+    (result,) = correlate_over_topics(official, y, name, draws=Draws(40, 1))
     without = int((bootstrap_counts(4, 40, 1)[:, 0] == 0).sum())
     assert 0 < without < 40
     assert result.interval is not None and result.interval.undefined == without

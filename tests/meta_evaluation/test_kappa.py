@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rubric_measures.meta_evaluation._bootstrap import Draws
 from rubric_measures.meta_evaluation.agreement import agreement
 from rubric_measures.meta_evaluation.kappa import binary_agreement, binary_at_all_cutoffs, confusion, kappa_interval
 
@@ -52,9 +53,9 @@ def test_kappa_interval_resamples_topics() -> None:
     a = generator.integers(0, 3, 200)
     b = np.where(generator.random(200) < 0.6, a, generator.integers(0, 3, 200))
     topics = [f"t{i % 10}" for i in range(200)]
-    interval = kappa_interval(a, b, topics, rounds=500)
+    interval = kappa_interval(a, b, topics, draws=Draws(500))
     assert interval.estimate == pytest.approx(agreement(a, b).kappa)
     assert interval.low < interval.estimate < interval.high
     order = generator.permutation(200)
-    assert kappa_interval(a[order], b[order], [topics[i] for i in order], rounds=500) == interval
+    assert kappa_interval(a[order], b[order], [topics[i] for i in order], draws=Draws(500)) == interval
     assert kappa_interval([1, 1], [1, 1], ["1", "2"]).estimate is None

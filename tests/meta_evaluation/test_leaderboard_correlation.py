@@ -11,6 +11,7 @@ from scipy import stats
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.leaderboards.scoring import OVERALL
+from rubric_measures.meta_evaluation._bootstrap import Draws
 from rubric_measures.meta_evaluation.grid import correlate_grid, expand_measures
 from rubric_measures.meta_evaluation.leaderboard_correlation import (
     GridCell,
@@ -34,7 +35,9 @@ def per_topic(seed: int = 0, topics: int = 6) -> RunScores:
 
 
 def test_runs_are_joined_and_the_missing_named() -> None:
-    result = correlate_leaderboards(OFFICIAL, RunScores("m", {"a": 0.9, "c": 0.7, "b": 0.8, "new": 1.0}), rounds=50)
+    result = correlate_leaderboards(
+        OFFICIAL, RunScores("m", {"a": 0.9, "c": 0.7, "b": 0.8, "new": 1.0}), draws=Draws(50)
+    )
     assert (result.runs, result.missing, result.extra) == (("a", "b", "c"), ("d", "lost"), ("new",))
     assert result.value("kendall") == 1.0
     assert {one.unit for one in result.coefficients} == {"run"}
@@ -46,10 +49,10 @@ def test_runs_are_joined_and_the_missing_named() -> None:
 
 def test_intervals_are_over_topics_where_there_are_any() -> None:
     other = per_topic()
-    result = correlate_leaderboards(OFFICIAL, other, ["kendall"], rounds=100)
+    result = correlate_leaderboards(OFFICIAL, other, ["kendall"], draws=Draws(100))
     assert result.coefficients[0].unit == "topic"
     assert result.topic_kendall is None
-    both = correlate_leaderboards(per_topic(1), other, ["kendall"], rounds=100)
+    both = correlate_leaderboards(per_topic(1), other, ["kendall"], draws=Draws(100))
     assert both.topic_kendall is not None and both.topic_kendall.topics == 6
     assert both.pooled_kendall is not None and both.pairs is not None
     x = [value for run in "abcd" for _, value in sorted(per_topic(1).topics[run].items())]
@@ -60,18 +63,18 @@ def test_intervals_are_over_topics_where_there_are_any() -> None:
 def test_means_that_are_not_those_of_the_topics_fall_back_to_runs() -> None:
     other = per_topic()
     moved = RunScores("m", {run: value + 0.1 for run, value in other.means.items()}, other.topics)
-    result = correlate_leaderboards(OFFICIAL, moved, ["kendall"], rounds=50)
+    result = correlate_leaderboards(OFFICIAL, moved, ["kendall"], draws=Draws(50))
     assert result.coefficients[0].unit == "run"
     assert "intervals over runs" in result.notes[0]
     fewer = {run: dict(list(values.items())[:3]) for run, values in per_topic(1).topics.items()}
     means = {run: float(np.mean(list(values.values()))) for run, values in fewer.items()}
-    different = correlate_leaderboards(RunScores("o", means, fewer), other, ["kendall"], rounds=50)
+    different = correlate_leaderboards(RunScores("o", means, fewer), other, ["kendall"], draws=Draws(50))
     assert "different topics" in different.notes[0]
     assert different.topic_kendall is None
 
 
 def test_maximum_rank_drop_names_the_run() -> None:
-    result = correlate_leaderboards(OFFICIAL, RunScores("m", {"a": 0.1, "b": 0.9, "c": 0.8, "d": 0.7}), rounds=0)
+    result = correlate_leaderboards(OFFICIAL, RunScores("m", {"a": 0.1, "b": 0.9, "c": 0.8, "d": 0.7}), draws=Draws(0))
     assert (result.worst_run, result.worst_drop, result.value("max_rank_drop")) == ("a", 3.0, 3.0)
 
 
@@ -91,7 +94,7 @@ def test_best_cells() -> None:
     def cell(value):
         if value is None:
             return GridCell("m", "p", "question", "x", None, "no")
-        return GridCell("m", "p", "question", "x", correlate_leaderboards(OFFICIAL, value, rounds=0))
+        return GridCell("m", "p", "question", "x", correlate_leaderboards(OFFICIAL, value, draws=Draws(0)))
 
     good = RunScores("m", {"a": 4.0, "b": 3.0, "c": 2.0})
     bad = RunScores("m", {"a": 1.0, "b": 3.0, "c": 2.0})
@@ -112,7 +115,7 @@ def test_the_workbenchs_correlations() -> None:
         official,
         expand_measures([RubricCover @ 20, nRubricCover @ 20]),
         coefficients=["kendall", "spearman"],
-        rounds=0,
+        draws=Draws(0),
         compat="workbench",
     )
     golden = json.loads((GOLDEN / "precise-cover-correlations.json").read_text())

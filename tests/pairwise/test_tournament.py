@@ -421,11 +421,6 @@ def test_wrong_games_are_one_line(name: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_an_unknown_agent_is_named_with_near_ones() -> None:
-    with pytest.raises(UnknownNameError, match="unknown agent 'B': known: A, C"):
-        rate_games(CHAIN, agents=["A", "C"])
-
-
 def test_settings_are_checked() -> None:
     with pytest.raises(InputError, match="prior"):
         rate_games(CHAIN, TournamentSettings(prior=-1))
