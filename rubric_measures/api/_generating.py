@@ -249,19 +249,19 @@ class _What:
             text = "the lexical grader cannot write: choose a model that can (hf:, openai:, scripted:)"
             raise InputError(text, settings=("model",))
 
-    def topics(self) -> list[BankQuery]:
+    def asked(self) -> list[BankQuery]:
         """The queries, with their facets."""
-        from rubric_measures.test_bank.files import read_topics
+        from rubric_measures.test_bank.files import read_bank_queries
         from rubric_measures.test_bank.generation import BankQuery
 
         if isinstance(self.queries, Mapping):
-            topics = [BankQuery(query_id, text) for query_id, text in self.queries.items()]
+            queries = [BankQuery(query_id, text) for query_id, text in self.queries.items()]
         else:
-            topics = read_topics(os.fspath(self.queries or ""))
+            queries = read_bank_queries(os.fspath(self.queries or ""))
         if self.limit is None:
-            return topics
-        kept = set(list(dict.fromkeys(topic.query_id for topic in topics))[: self.limit])
-        return [topic for topic in topics if topic.query_id in kept]
+            return queries
+        kept = set(list(dict.fromkeys(query.query_id for query in queries))[: self.limit])
+        return [query for query in queries if query.query_id in kept]
 
 
 def _keep_files(output: _File | None, cache: _File | None, specs: Sequence[str], read: Sequence[object]) -> None:
@@ -321,11 +321,11 @@ def _make_bank(what: _What, caller: Caller, dry_run: bool, output: _File | None,
     from rubric_measures.test_bank.generation import generate_bank, generation_prompt
 
     kind: Literal["nugget", "question"] = "nugget" if what.target == "nuggets" else "question"
-    topics = what.topics()
-    made = generate_bank(topics, caller, kind=kind, style=what.style)
+    queries = what.asked()
+    made = generate_bank(queries, caller, kind=kind, style=what.style)
     if dry_run:
         return Generated(made.bank)
-    prompts = [generation_prompt(kind, topic, what.style) for topic in topics]
+    prompts = [generation_prompt(kind, query, what.style) for query in queries]
     _finish_bank(caller, made.bank, made.failures, prompts, output, collection)
     return Generated(made.bank, failures=tuple(made.failures))
 
@@ -337,7 +337,7 @@ def _make_nuggets(what: _What, caller: Caller, dry_run: bool, output: _File | No
     from rubric_measures.test_bank.documents import related_segments
     from rubric_measures.test_bank.nuggetization import nuggetize, published_calls
 
-    texts = {topic.query_id: topic.text for topic in what.topics()}
+    texts = {query.query_id: query.text for query in what.asked()}
     groups = [group for group in _documents(what, texts) if group.query_id in texts]
     segments = related_segments(
         groups,

@@ -54,7 +54,7 @@ def pool(
         collection: the texts: a folder, a file of documents or records, an id of ir_datasets, or a collection.
         depth: documents of each ranking; answers are always taken whole.
         queries: pool these queries: ids, query -> text, or a query file; None takes the collection's, else all.
-        judgments: what people said: rows or a qrels file; None takes the collection's.
+        judgments: what assessors said: rows or a qrels file; None takes the collection's.
         judged: add all judged documents to the pool.
         max_words: the longest passage of an answer; None leaves answers whole.
         track: say which answers are longer than this track allows (`rag24`, `rag25`, …).

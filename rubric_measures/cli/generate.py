@@ -55,7 +55,7 @@ def _add_document_arguments(parser: argparse.ArgumentParser) -> None:
     add("--max-documents", type=int, metavar="N", help="at most the first N related passages of a query")
     add("--max-nuggets", type=int, default=30, help="the longest list that is carried on (default 30)")
     add("--keep", type=int, default=20, help="nuggets that stay, vital ones first (default 20)")
-    add("--over-generate", action="store_true", help="for people to edit: all nuggets, no importance")
+    add("--over-generate", action="store_true", help="for assessors to edit: all nuggets, no importance")
 
 
 def _add_passage_arguments(parser: argparse.ArgumentParser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
 import re
 from collections.abc import Callable
@@ -149,11 +150,4 @@ def _longest_prefix(text: str, start: int, room: int, count: Callable[[str], int
 
 def _bisect(size: int, holds: Callable[[int], bool]) -> int:
     """How many of the first places hold, for a condition that holds up to some place."""
-    low, high = 0, size
-    while low < high:
-        middle = (low + high) // 2
-        if holds(middle):
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return bisect.bisect_left(range(size), True, key=lambda place: not holds(place))

@@ -236,7 +236,7 @@ class Style:
 
 
 def _text_outcome(item_id: str, answers: Sequence[ReadReply], details: dict[str, object]) -> Outcome:
-    """The outcome of an extraction: a text for people, and no grade."""
+    """The outcome of an extraction: a text for assessors, and no grade."""
     first = answers[0]
     if len(answers) > 1:
         details["replicates"] = [[None, answer.text] for answer in answers]

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 from rubric_measures.backends.base import Message
 from rubric_measures.base.entities import Preference
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.base.files import iter_lines
+from rubric_measures.base.files import peek_head
 from rubric_measures.grades.grade_sets import DirectLabels, GradeFilter
 from rubric_measures.grading._asking import Ask, Asker
+from rubric_measures.grading._messages import NO_DOCUMENTS
 from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.grading.pairing import Game
 from rubric_measures.prompts import Prompt, load_prompt
@@ -57,7 +58,7 @@ def references_of_records(
     """The relevant documents of each query with their annotations, best label first, then by id.
 
     The label is a model's direct label, its reply being the annotation; where a passage has none, the highest judgment
-    of people. Documents without any are left out.
+    of assessors. Documents without any are left out.
 
     Args:
         groups: graded records.
@@ -139,7 +140,7 @@ def load_references(
     Raises:
         InputError: the source cannot be read, or no document has such a label.
     """
-    if Path(source).is_file() and _begins_with(source, b"["):
+    if Path(source).is_file() and peek_head(source).lstrip().startswith(b"["):
         found = references_of_records(load_graded(source), level, prompt_class=prompt_class, grade_set=grade_set)
     else:
         found = references_of_collection(source, level)
@@ -148,10 +149,6 @@ def load_references(
     if not any(found.values()):
         raise InputError(f"{source}: no document has a label of {level} or more")
     return found
-
-
-def _begins_with(path: str | Path, mark: bytes) -> bool:
-    return next((line.lstrip() for _, line in iter_lines(path)), b"").startswith(mark)
 
 
 @dataclass(frozen=True)
@@ -269,7 +266,7 @@ class PairwiseGrader:
 def documents_text(references: Sequence[Reference]) -> str:
     """Documents as prompts show them: `[id] text`, and the reason of the label on a line of its own."""
     if not references:
-        return "(no documents are shown)"
+        return NO_DOCUMENTS
     return "\n\n".join(
         f"[{one.doc_id}] {one.text}" + (f"\nRelevance: {one.annotation.strip()}" if one.annotation.strip() else "")
         for one in references

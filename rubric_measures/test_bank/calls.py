@@ -15,10 +15,10 @@ from rubric_measures.runners import Job, LocalRunner, RunStats
 
 __all__ = [
     "BankCall",
-    "BankReply",
     "Caller",
     "Failure",
     "ask_all",
+    "ask_each",
     "normalised",
     "run_jobs",
     "without_duplicates",
@@ -88,24 +88,15 @@ class BankCall(Generic[T]):
     read: Callable[[str], Parsed[T]]
 
 
-@dataclass(frozen=True)
-class BankReply(Generic[T]):
-    """What came of one question: a value, or None and the reason; and the draws that it took."""
-
-    value: T | None
-    reason: str = ""
-    draws: int = 1
-
-
 def ask_all(
     caller: Caller, asks: Sequence[BankCall[T]]
-) -> Generator[Sequence[Request], Sequence[Reply], list[BankReply[T]]]:
+) -> Generator[Sequence[Request], Sequence[Reply], list[Parsed[T]]]:
     """A step of a job that asks some questions together; the outcomes are in their order."""
-    outcomes: dict[int, BankReply[T]] = {}
+    outcomes: dict[int, Parsed[T]] = {}
     waiting = []
     for place, ask in enumerate(asks):
         if problem := caller.why_too_long(ask.messages):
-            outcomes[place] = BankReply(None, problem, 0)
+            outcomes[place] = Parsed(None, problem)
         else:
             waiting.append(place)
     for draw in range(caller.retries + 1):
@@ -114,10 +105,9 @@ def ask_all(
         replies = yield [caller.request(asks[place].messages, draw) for place in waiting]
         again = []
         for place, reply in zip(waiting, replies, strict=True):
-            parsed = _read(asks[place], reply)
-            outcomes[place] = BankReply(parsed.value, parsed.reason, draw + 1)
+            outcomes[place] = _read(asks[place], reply)
             # A reply that was cut for its length would be cut again.
-            if parsed.value is None and reply.status != "truncated":
+            if outcomes[place].value is None and reply.status != "truncated":
                 again.append(place)
         waiting = again
     return [outcomes[place] for place in range(len(asks))]
@@ -132,6 +122,12 @@ def _read(ask: BankCall[T], reply: Reply) -> Parsed[T]:
 def run_jobs(caller: Caller, jobs: Iterable[tuple[K, Job[T]]]) -> dict[K, T]:
     """Runs all jobs; name -> result. The order is that in which they were done: look results up by name."""
     return dict(caller.runner.run(jobs, caller.stats))
+
+
+def ask_each(caller: Caller, asks: Sequence[BankCall[T]]) -> list[Parsed[T]]:
+    """Asks questions that do not wait for each other; the outcomes are in their order."""
+    found = run_jobs(caller, ((place, ask_all(caller, [ask])) for place, ask in enumerate(asks)))
+    return [found[place][0] for place in range(len(asks))]
 
 
 _PUNCTUATION = re.compile(r"[.,;:!?'\"()\[\]{}…«»“”‘’`*_/–—]|-(?!\d)")

@@ -1,4 +1,4 @@
-"""Which documents nuggets are made from: those judged related by people, by a direct grader, or all that are listed."""
+"""Which documents nuggets are made from: those that assessors or a direct grader judged related, or all."""
 
 from __future__ import annotations
 

@@ -19,16 +19,16 @@ from rubric_measures.test_bank.generation import BankQuery
 from rubric_measures.test_bank.nuggetization import SourceSegment
 from rubric_measures.test_bank.synthetic_queries import SyntheticQuery
 
-__all__ = ["made_entries", "read_passages", "read_topics", "write_synthetic"]
+__all__ = ["made_entries", "read_bank_queries", "read_passages", "write_synthetic"]
 
 _ID_FIELDS = ("doc_id", "docid", "did", "id", "paragraph_id")
 _TEXT_FIELDS = ("text", "segment", "contents", "document", "body")
 
 
-def read_topics(name: str) -> list[BankQuery]:
-    """The topics of a query file (JSON, JSON lines, TSV), or of an ir_datasets id where there is no such file.
+def read_bank_queries(name: str) -> list[BankQuery]:
+    """The queries of a query file (JSON, JSON lines, TSV), or of an ir_datasets id where there is no such file.
 
-    A query with facets gives one topic a facet, one without gives one topic.
+    A query with facets comes once a facet.
 
     Raises:
         InputError: no such file and no such id, or an id without queries.
@@ -43,12 +43,12 @@ def read_topics(name: str) -> list[BankQuery]:
     facets: dict[str, list[tuple[str, str]]] = {}
     for (query_id, facet_id), text in found.facets.items():
         facets.setdefault(query_id, []).append((facet_id, text))
-    topics: list[BankQuery] = []
+    queries: list[BankQuery] = []
     for query_id, text in found.texts.items():
-        topics += [BankQuery(query_id, text, *facet) for facet in facets.get(query_id, [])] or [
+        queries += [BankQuery(query_id, text, *facet) for facet in facets.get(query_id, [])] or [
             BankQuery(query_id, text)
         ]
-    return topics
+    return queries
 
 
 def read_passages(name: str) -> Iterator[SourceSegment]:

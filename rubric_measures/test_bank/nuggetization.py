@@ -41,22 +41,20 @@ class MadeNuggets:
         sources: item id -> ids of the segments that were shown when the nugget first appeared.
         failures: calls that led to nothing; `step` is "create 2/5" or "importance 1/3". A failed creation call left the
             list as it was, a failed importance call left its nuggets without importance.
-        calls: how many replies were asked for (cached ones included), retries among them.
     """
 
     bank: TestBank
     sources: Mapping[str, tuple[str, ...]]
     failures: tuple[Failure, ...] = ()
-    calls: int = 0
 
 
-def published_calls(segments: int, nuggets: int, *, batch: int = BATCH) -> tuple[int, int]:
+def published_calls(segments: int, nuggets: int) -> tuple[int, int]:
     """How many creation and importance calls one query takes when none is retried: ⌈segments/10⌉ and ⌈nuggets/10⌉.
 
     >>> published_calls(25, 30)
     (3, 3)
     """
-    return -(-segments // batch), -(-nuggets // batch)
+    return -(-segments // BATCH), -(-nuggets // BATCH)
 
 
 class _Nugget(NamedTuple):
@@ -66,18 +64,16 @@ class _Nugget(NamedTuple):
 
 
 class _Made(NamedTuple):
-    """What the steps of one query lead to: its list, what failed, and the replies asked for."""
+    """What the steps of one query lead to: its list, and what failed."""
 
     nuggets: tuple[_Nugget, ...]
     failures: tuple[Failure, ...]
-    calls: int
 
 
 class _Plan(NamedTuple):
     max_nuggets: int
     keep: int
     over_generate: bool
-    batch: int
 
 
 _Steps = Generator[Sequence[Request], Sequence[Reply], T]
@@ -91,7 +87,6 @@ def nuggetize(
     max_nuggets: int = MAX_NUGGETS,
     keep: int = KEPT,
     over_generate: bool = False,
-    batch: int = BATCH,
 ) -> MadeNuggets:
     """Builds each query's nuggets from its related documents.
 
@@ -105,16 +100,15 @@ def nuggetize(
         caller: the model.
         max_nuggets: the longest list that creation carries on.
         keep: how many nuggets stay after the trim.
-        over_generate: for people to edit: all `max_nuggets` nuggets, no importance, no trim.
-        batch: segments, and nuggets, a call.
+        over_generate: for assessors to edit: all `max_nuggets` nuggets, no importance, no trim.
 
     Raises:
-        InputError: no queries, a repeated query, or a size below one.
+        InputError: no queries, or a size below one.
 
     Source: Pradeep et al., TREC 2024 RAG, AutoNuggetizer report, section 3, Figures 3 and 4.
     """
-    _check(queries, max_nuggets, keep, batch)
-    plan = _Plan(max_nuggets, keep, over_generate, batch)
+    _check(queries, max_nuggets, keep)
+    plan = _Plan(max_nuggets, keep, over_generate)
     jobs = ((query.query_id, _make(query, segments.get(query.query_id, ()), caller, plan)) for query in queries)
     found = run_jobs(caller, jobs)
     made_of = {query.query_id: found[query.query_id] for query in queries}
@@ -132,7 +126,7 @@ def nuggetize(
         _LOGGER.warning("%d nuggets are longer than the 12 words that the prompt asks for; they were kept", long)
     bank = TestBank(MappingProxyType(items), MappingProxyType({query.query_id: query.text for query in queries}))
     failures = tuple(failure for steps in made_of.values() for failure in steps.failures)
-    return MadeNuggets(bank, MappingProxyType(sources), failures, sum(steps.calls for steps in made_of.values()))
+    return MadeNuggets(bank, MappingProxyType(sources), failures)
 
 
 def trim(nuggets: Sequence[_Nugget], keep: int = KEPT) -> tuple[_Nugget, ...]:
@@ -147,36 +141,30 @@ def _check(queries: Sequence[Query], *sizes: int) -> None:
     if not queries:
         raise InputError("there are no queries to make nuggets for")
     if min(sizes) < 1:
-        raise InputError("the number of nuggets and the size of a batch must be at least 1")
-    ids = [query.query_id for query in queries]
-    repeated = sorted({query_id for query_id in ids if ids.count(query_id) > 1}) if len(set(ids)) < len(ids) else []
-    if repeated:
-        raise InputError(f"query {repeated[0]!r} comes twice; leave one out")
+        raise InputError("the numbers of nuggets must be at least 1", settings=("max_nuggets", "keep"))
 
 
-def _windows(count: int, batch: int) -> list[slice]:
-    return [slice(start, min(start + batch, count)) for start in range(0, count, batch)]
+def _windows(count: int) -> list[slice]:
+    return [slice(start, min(start + BATCH, count)) for start in range(0, count, BATCH)]
 
 
 def _make(query: Query, segments: Sequence[SourceSegment], caller: Caller, plan: _Plan) -> _Steps[_Made]:
     """The job of one query: all creation calls one after the other, then all importance calls together."""
     nuggets: tuple[_Nugget, ...] = ()
     failures: list[Failure] = []
-    calls = 0
-    windows = _windows(len(segments), plan.batch)
+    windows = _windows(len(segments))
     for number, window in enumerate(windows, 1):
         shown = segments[window]
         (outcome,) = yield from ask_all(caller, [_creation(query, shown, nuggets, plan.max_nuggets)])
-        calls += outcome.draws
         if outcome.value is None:
             reason = f"{outcome.reason}; the list stays as it was"
             failures.append(Failure(query.query_id, f"create {number}/{len(windows)}", reason))
         else:
             nuggets = _updated(nuggets, outcome.value[: plan.max_nuggets], shown)
     if plan.over_generate:
-        return _Made(nuggets, tuple(failures), calls)
-    labelled = yield from _label(query, nuggets, caller, plan.batch)
-    return _Made(trim(labelled.nuggets, plan.keep), (*failures, *labelled.failures), calls + labelled.calls)
+        return _Made(nuggets, tuple(failures))
+    labelled = yield from _label(query, nuggets, caller)
+    return _Made(trim(labelled.nuggets, plan.keep), (*failures, *labelled.failures))
 
 
 def _creation(
@@ -215,10 +203,10 @@ def _updated(before: Sequence[_Nugget], texts: Sequence[str], shown: Sequence[So
     return tuple(_Nugget(text, known.get(normalised(text), sources)) for text in texts)
 
 
-def _label(query: Query, nuggets: Sequence[_Nugget], caller: Caller, batch: int) -> _Steps[_Made]:
+def _label(query: Query, nuggets: Sequence[_Nugget], caller: Caller) -> _Steps[_Made]:
     """Asks for the importance of all nuggets, a batch a call, the calls together."""
     prompt = load_prompt("nuggets.importance")
-    windows = _windows(len(nuggets), batch)
+    windows = _windows(len(nuggets))
     asks = []
     for window in windows:
         texts = [nugget.text for nugget in nuggets[window]]
@@ -237,4 +225,4 @@ def _label(query: Query, nuggets: Sequence[_Nugget], caller: Caller, batch: int)
                 nugget._replace(importance="vital" if label == "vital" else "okay")
                 for nugget, label in zip(nuggets[window], outcome.value, strict=True)
             ]
-    return _Made(tuple(labelled), tuple(failures), sum(outcome.draws for outcome in outcomes))
+    return _Made(tuple(labelled), tuple(failures))

@@ -7,13 +7,12 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.prompts import load_prompt
 from rubric_measures.prompts.parsers import parse_items
-from rubric_measures.test_bank.calls import BankCall, Caller, Failure, ask_all, normalised, run_jobs
+from rubric_measures.test_bank.calls import BankCall, Caller, Failure, ask_each, normalised
 from rubric_measures.test_bank.nuggetization import SourceSegment
 
 __all__ = [
@@ -55,21 +54,16 @@ class SyntheticQuery(NamedTuple):
     model: str
 
 
-@dataclass(frozen=True)
-class SyntheticQueries:
+class SyntheticQueries(NamedTuple):
     """The queries of all models and what happened on the way.
 
     Attributes:
         queries: by model in the order given, then by passage, then in the order of the reply.
         failures: calls that led to nothing; `query_id` is the document, `step` the model and the first passage.
-        calls: how many replies were asked for (cached ones included), retries among them.
-        duplicates: how many questions were left out because the same text was there already (of any model).
     """
 
     queries: tuple[SyntheticQuery, ...]
-    failures: tuple[Failure, ...] = ()
-    calls: int = 0
-    duplicates: int = 0
+    failures: tuple[Failure, ...]
 
 
 def document_of(doc_id: str) -> str:
@@ -86,7 +80,6 @@ def long_passages(
     count_tokens: Callable[[str], int],
     *,
     max_tokens: int = PASSAGE_TOKENS,
-    document: Callable[[str], str] = document_of,
 ) -> Iterator[LongPassage]:
     """Joins consecutive passages of a document up to about `max_tokens` tokens.
 
@@ -97,7 +90,6 @@ def long_passages(
         passages: in collection order.
         count_tokens: the length of a text (a backend's own count, or an estimate).
         max_tokens: the longest join.
-        document: passage id -> document id.
 
     Raises:
         InputError: `max_tokens` is below one.
@@ -110,18 +102,18 @@ def long_passages(
         if not passage.text.strip():
             continue
         tokens = count_tokens(passage.text)
-        if members and (document(members[0].doc_id) != document(passage.doc_id) or length + tokens > max_tokens):
-            yield _joined(members, document)
+        if members and (document_of(members[0].doc_id) != document_of(passage.doc_id) or length + tokens > max_tokens):
+            yield _joined(members)
             members, length = [], 0
         members.append(passage)
         length += tokens
     if members:
-        yield _joined(members, document)
+        yield _joined(members)
 
 
-def _joined(members: Sequence[SourceSegment], document: Callable[[str], str]) -> LongPassage:
+def _joined(members: Sequence[SourceSegment]) -> LongPassage:
     return LongPassage(
-        document(members[0].doc_id),
+        document_of(members[0].doc_id),
         tuple(member.doc_id for member in members),
         "\n".join(member.text.strip() for member in members),
     )
@@ -171,16 +163,13 @@ def generate_queries(
     seen: set[str] = set()
     queries: list[SyntheticQuery] = []
     failures: list[Failure] = []
-    calls = duplicates = surplus = copied = 0
+    duplicates = surplus = copied = 0
     for caller in callers:
         asks = [
             BankCall(prompt.render(passage=p.text, examples=shown, max_questions=max_questions), parse_items)
             for p in passages
         ]
-        found = run_jobs(caller, ((n, ask_all(caller, [ask])) for n, ask in enumerate(asks)))
-        for n, passage in enumerate(passages):
-            outcome = found[n][0]
-            calls += outcome.draws
+        for passage, outcome in zip(passages, ask_each(caller, asks), strict=True):
             if outcome.value is None:
                 step = f"{caller.model}, passage {passage.doc_ids[0]}"
                 failures.append(Failure(passage.document_id, step, outcome.reason))
@@ -203,7 +192,7 @@ def generate_queries(
         _LOGGER.warning("%d questions left out: they repeat an example", copied)
     if duplicates:
         _LOGGER.warning("%d questions left out: the same text was there already", duplicates)
-    return SyntheticQueries(tuple(queries), tuple(failures), calls, duplicates)
+    return SyntheticQueries(tuple(queries), tuple(failures))
 
 
 def _query_id(text: str) -> str:

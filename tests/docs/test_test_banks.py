@@ -10,7 +10,7 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.formats.bank import load_bank
-from rubric_measures.test_bank.files import read_topics
+from rubric_measures.test_bank.files import read_bank_queries
 from rubric_measures.test_bank.generation import BankQuery
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "test-banks.md").read_text(encoding="utf-8")
@@ -49,4 +49,4 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_query_file_with_facets(tmp_path: Path) -> None:
     path = tmp_path / "queries.json"
     path.write_text(blocks("json")[0], encoding="utf-8")
-    assert read_topics(str(path))[1] == BankQuery("tqa2:L_0002", "Earth science", "T_0011", "what scientists do")
+    assert read_bank_queries(str(path))[1] == BankQuery("tqa2:L_0002", "Earth science", "T_0011", "what scientists do")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rubric_measures.backends.base import Message, Reply, Request
 from rubric_measures.backends.counting import CountingBackend
-from rubric_measures.prompts.parsers import parse_rating
+from rubric_measures.prompts.parsers import Parsed, parse_rating
 from rubric_measures.runners import LocalRunner
-from rubric_measures.test_bank.calls import BankCall, BankReply, Caller, ask_all, run_jobs, without_duplicates
+from rubric_measures.test_bank.calls import BankCall, Caller, ask_all, run_jobs, without_duplicates
 from tests.function_backend import FunctionBackend, caller_of
 
 
@@ -29,11 +29,11 @@ def test_retries_are_further_draws() -> None:
     )
     assert found == {
         "all": [
-            BankReply(4, "", 1),
-            BankReply(4, "", 2),
-            BankReply(None, "failed: connection lost", 3),
-            BankReply(4, "", 1),
-            BankReply(None, "truncated: cut after 2 tokens", 1),
+            Parsed(4),
+            Parsed(4),
+            Parsed(None, "failed: connection lost"),
+            Parsed(4),
+            Parsed(None, "truncated: cut after 2 tokens"),
         ]
     }
     backend = caller.runner.backend
@@ -50,8 +50,8 @@ def test_a_prompt_that_does_not_fit_is_not_asked() -> None:
     found = run_jobs(caller, [(1, ask_all(caller, [ask("two words"), ask("these are three")]))])
     # 2 + 8 tokens fit ten, 3 + 8 do not.
     assert found[1] == [
-        BankReply(4, "", 1),
-        BankReply(None, "3 tokens and a reply of 8 do not fit the model's 10", 0),
+        Parsed(4),
+        Parsed(None, "3 tokens and a reply of 8 do not fit the model's 10"),
     ]
     assert len(backend.seen) == 1
 

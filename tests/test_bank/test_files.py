@@ -11,7 +11,7 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.formats.bank import load_bank, read_bank, write_bank
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.records.files import GradedPassage, QueryPassages, write_graded
-from rubric_measures.test_bank.files import made_entries, read_passages, read_topics, write_synthetic
+from rubric_measures.test_bank.files import made_entries, read_bank_queries, read_passages, write_synthetic
 from rubric_measures.test_bank.generation import BankQuery
 from rubric_measures.test_bank.nuggetization import SourceSegment
 from rubric_measures.test_bank.synthetic_queries import SyntheticQuery
@@ -22,13 +22,13 @@ def test_topics_of_a_query_file(tmp_path: Path) -> None:
     path.write_text(
         '{"q1": "tea", "q2": {"title": "skin", "facets": {"f1": "layers", "f2": "care"}}}', encoding="utf-8"
     )
-    assert read_topics(str(path)) == [
+    assert read_bank_queries(str(path)) == [
         BankQuery("q1", "tea"),
         BankQuery("q2", "skin", "f1", "layers"),
         BankQuery("q2", "skin", "f2", "care"),
     ]
     with pytest.raises(InputError, match="no such file, and no such ir_datasets id"):
-        read_topics(str(tmp_path / "none.tsv"))
+        read_bank_queries(str(tmp_path / "none.tsv"))
 
 
 def test_passages_of_every_form(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from rubric_measures.backends.base import Reply, Request
 from rubric_measures.base.entities import RubricItem, make_item_id
 from rubric_measures.base.errors import InputError
 from rubric_measures.test_bank.calls import Failure
-from rubric_measures.test_bank.generation import BankQuery, generate_bank, topic_messages
+from rubric_measures.test_bank.generation import BankQuery, generate_bank, query_messages
 from tests.function_backend import FunctionBackend, caller_of
 
 
@@ -27,8 +27,8 @@ def scripted(replies: dict[str, str]) -> Callable[[Request], str | Reply]:
 def test_questions_of_queries_and_nuggets_of_facets() -> None:
     dl = BankQuery("q1", "how is tea made")
     car = BankQuery("tqa2:L_0002", "Earth science", "T_0010", "Branches")
-    assert "Break the query 'how is tea made' into concise questions" in topic_messages("question", dl)[0].content
-    text = topic_messages("nugget", car)[0].content
+    assert "Break the query 'how is tea made' into concise questions" in query_messages("question", dl)[0].content
+    text = query_messages("nugget", car)[0].content
     assert text.startswith(
         "Explore the connection between 'Earth science' with a specific focus on the subtopic 'Branches'"
     )
@@ -51,7 +51,6 @@ def test_questions_of_queries_and_nuggets_of_facets() -> None:
     assert made.bank.query_texts == {"q1": "how is tea made", "q2": "frost", "tqa2:L_0002": "Earth science"}
     assert made.bank.facet_texts == {("tqa2:L_0002", "T_0010"): "Branches"}
     assert made.failures == (Failure("q2", "query", "refused: no text"),)
-    assert (made.calls, made.duplicates) == (4, 1)  # q1, tqa2, q2 and its retry
 
 
 def test_a_reply_that_was_cut_off_is_asked_again_then_reported() -> None:
