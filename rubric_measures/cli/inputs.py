@@ -52,11 +52,10 @@ def add_grade_options(parser: argparse.ArgumentParser, scores: bool = True) -> N
         "between them count as one set",
     )
     group.add_argument(
-        "--people",
-        dest="assessors",
+        "--assessors",
         choices=["override"],
-        help="override: grades by people (human:NAME, from a review) stand in the grader's place where there are any; "
-        "where people differ, the median, of two the lower (default: each person is a grader to choose)",
+        help="override: grades by assessors (human:NAME, from a review) stand in the grader's place where there are "
+        "any; where assessors differ, the median, of two the lower (default: each assessor is a grader to choose)",
     )
     if not scores:
         return

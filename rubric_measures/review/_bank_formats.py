@@ -36,15 +36,9 @@ def bank_formats() -> dict[str, str]:
     return {
         name: one.description
         for name, one in FORMATS.items()
-        if one.write is not None and one.kind != "bank" and _holds_items(one.kind) and targets_of("bank", [one.kind])
+        # Queries are made of a bank, too, but no bank comes back from them.
+        if one.write and one.kind != "bank" and targets_of(one.kind, ["bank"]) and targets_of("bank", [one.kind])
     }
-
-
-def _holds_items(kind: str) -> bool:
-    """Whether a bank comes back from the kind; queries are made of a bank, but hold none of its items."""
-    from rubric_measures.conversion.bridges import targets_of
-
-    return bool(targets_of(kind, ["bank"]))
 
 
 def made_banks(entries: Sequence[BankEntry], names: Sequence[str]) -> list[MadeBank]:
@@ -73,14 +67,11 @@ def made_banks(entries: Sequence[BankEntry], names: Sequence[str]) -> list[MadeB
     return made
 
 
-def write_banks(folder: Path, banks: Sequence[MadeBank]) -> list[Path]:
-    """Writes the banks into a folder; returns the files."""
+def write_banks(folder: Path, banks: Sequence[MadeBank]) -> None:
+    """Writes the banks into a folder."""
     from rubric_measures.formats import FORMATS
 
-    paths = []
     for bank in banks:
         write = FORMATS[bank.name].write
         assert write is not None
-        paths.append(folder / bank.file_name)
-        write(paths[-1], bank.content)
-    return paths
+        write(folder / bank.file_name, bank.content)

@@ -19,6 +19,8 @@ from rubric_measures.review.review_data import Material, QueryMaterial
 __all__ = ["Impact", "ImpactRow", "Scores", "changed_cells", "impact_of"]
 
 Values = Mapping[str, Mapping[str, float | None]]
+# Assessors' grades of a query by (doc_id, item_id), and its items that are in the bank.
+_Stamp = tuple[Mapping[tuple[str, str], int], Sequence[ItemState]]
 
 
 class ImpactRow(NamedTuple):
@@ -74,9 +76,25 @@ class Impact:
 class _Known:
     """What a touched query scored, and what assessors' grades and items were then."""
 
-    stamp: tuple[Mapping[tuple[str, str], int], Sequence[ItemState]]
+    stamp: _Stamp
     grades: QueryGrades
     values: Mapping[str, Mapping[str, float | None]]
+    waiting: Sequence[str]
+    changed: int
+    changed_before: int
+
+
+class After(NamedTuple):
+    """What the records score with what assessors did.
+
+    Attributes:
+        values: measure -> run -> query -> value.
+        waiting: the ids of items that wait for grades.
+        changed: grades of which assessors say another thing than the grader.
+        changed_before: of these, those of which the records say so.
+    """
+
+    values: Mapping[str, Values]
     waiting: Sequence[str]
     changed: int
     changed_before: int
@@ -118,15 +136,9 @@ class Scores:
         }
         if not queries or not self.run_ids:
             return result
+        rankings = {query_id: query.record.rankings for query_id, query in self.material.queries.items()}
         runs = (
-            (
-                run,
-                {
-                    query_id: self.material.queries[query_id].record.rankings.get(run, ())
-                    for query_id in queries
-                    if query_id in self.material.queries
-                },
-            )
+            (run, {query_id: rankings[query_id].get(run, ()) for query_id in queries if query_id in rankings})
             for run in self.run_ids
         )
         board = score_runs(Grades(queries), runs, self.measures, overall=False)
@@ -135,35 +147,14 @@ class Scores:
                 result[name][run] = dict(values)
         return result
 
-    def after(
-        self, snapshot: Snapshot
-    ) -> tuple[dict[str, dict[str, dict[str, float | None]]], list[str], tuple[int, int]]:
-        """(measure -> run -> query -> value; items that wait for grades; grades changed, and changed before).
-
-        Grades of items that do not count are not among those that changed.
-        """
-        finals: dict[str, dict[tuple[str, str], int]] = {}
-        for cell in snapshot.grades:
-            if snapshot.final(cell) is None:
-                continue
-            of_query = finals.setdefault(cell.query_id, dict(self._earlier.get(cell.query_id, {})))
-            final = snapshot.final(cell, self.material.earlier(cell))
-            if final is not None:
-                of_query[cell.doc_id, cell.item_id] = final
-        edited = {state.item.query_id for state in snapshot.items.values() if state.version or state.regrade}
-        live: dict[str, list[ItemState]] = {query_id: [] for query_id in finals.keys() | edited}
-        for state in snapshot.items.values():
-            if state.item.query_id in live and not state.retired:
-                live[state.item.query_id].append(state)
-        touched = {
-            query_id: (finals.get(query_id, self._earlier.get(query_id, {})), states)
-            for query_id, states in live.items()
+    def after(self, snapshot: Snapshot) -> After:
+        """What the records score with what assessors did. Grades of items that do not count are no changed ones."""
+        touched = self._touched(snapshot)
+        stale = {
+            query_id: self._query(query_id, *stamp)
+            for query_id, stamp in sorted(touched.items())
+            if query_id not in self._known or self._known[query_id].stamp != stamp
         }
-        stale = {}
-        for query_id, stamp in sorted(touched.items()):
-            known = self._known.get(query_id)
-            if known is None or known.stamp != stamp:
-                stale[query_id] = self._query(query_id, *stamp)
         scored = self._score({query_id: grades for query_id, (grades, *_) in stale.items() if grades.items})
         for query_id, (grades, waits, *differ) in stale.items():
             values = {
@@ -171,22 +162,42 @@ class Scores:
                 for name in self.names
             }
             self._known[query_id] = _Known(touched[query_id], grades, values, waits, *differ)
-        self._known = {query_id: one for query_id, one in self._known.items() if query_id in touched}
-        known_now = {query_id: self._known[query_id] for query_id in sorted(touched)}
-        merged = {name: {run: self._merged(name, run, known_now) for run in self.run_ids} for name in self.names}
-        waiting = [item_id for one in known_now.values() for item_id in one.waiting]
-        untouched = sum(count for query_id, count in self._differ.items() if query_id not in known_now)
-        changed = untouched + sum(one.changed for one in known_now.values())
-        return merged, waiting, (changed, untouched + sum(one.changed_before for one in known_now.values()))
+        self._known = {query_id: self._known[query_id] for query_id in sorted(touched)}
+        known = self._known.values()
+        untouched = sum(count for query_id, count in self._differ.items() if query_id not in self._known)
+        return After(
+            {name: {run: self._merged(name, run) for run in self.run_ids} for name in self.names},
+            [item_id for one in known for item_id in one.waiting],
+            untouched + sum(one.changed for one in known),
+            untouched + sum(one.changed_before for one in known),
+        )
+
+    def _touched(self, snapshot: Snapshot) -> dict[str, _Stamp]:
+        """query_id -> assessors' final grades, and the items in the bank, of the queries that assessors touched."""
+        finals: dict[str, dict[tuple[str, str], int]] = {}
+        for cell in snapshot.grades:
+            final = snapshot.final(cell, self.material.earlier(cell))
+            if final is not None and snapshot.final(cell) is not None:
+                of_query = finals.setdefault(cell.query_id, dict(self._earlier.get(cell.query_id, {})))
+                of_query[cell.doc_id, cell.item_id] = final
+        edited = {state.item.query_id for state in snapshot.items.values() if state.version or state.regrade}
+        live: dict[str, list[ItemState]] = {query_id: [] for query_id in finals.keys() | edited}
+        for state in snapshot.items.values():
+            if state.item.query_id in live and not state.retired:
+                live[state.item.query_id].append(state)
+        return {
+            query_id: (finals.get(query_id, self._earlier.get(query_id, {})), states)
+            for query_id, states in live.items()
+        }
 
     def grades_after(self) -> dict[str, QueryGrades]:
         """The queries that assessors touched, with their grades and items as they were when `after` was last asked."""
         return {query_id: one.grades for query_id, one in self._known.items()}
 
-    def _merged(self, name: str, run: str, known: Mapping[str, _Known]) -> dict[str, float | None]:
+    def _merged(self, name: str, run: str) -> dict[str, float | None]:
         """The values of one run: a query that was touched has its new value, and none where it has no items left."""
-        values = {query: value for query, value in self.before[name][run].items() if query not in known}
-        for query_id, one in known.items():
+        values = {query: value for query, value in self.before[name][run].items() if query not in self._known}
+        for query_id, one in self._known.items():
             if run in one.values[name]:
                 values[query_id] = one.values[name][run]
         return values
@@ -234,11 +245,11 @@ class Scores:
 
 def impact_of(scores: Scores, snapshot: Snapshot) -> list[Impact]:
     """One comparison for each measure; empty where the records hold no rankings."""
-    after, waiting, (changed, changed_before) = scores.after(snapshot)
+    after = scores.after(snapshot)
     if not scores.run_ids:
         return []
     items_before = len(scores.material.bank)
-    left_out = set(waiting)
+    left_out = set(after.waiting)
     counted = [
         state.item for state in snapshot.items.values() if not state.retired and state.item.item_id not in left_out
     ]
@@ -246,9 +257,19 @@ def impact_of(scores: Scores, snapshot: Snapshot) -> list[Impact]:
     without = len(queries - {item.query_id for item in counted})
     found = []
     for measure, name in zip(scores.measures, scores.names, strict=True):
-        rows = _rows(measure, scores.before[name], after[name])
+        rows = _rows(measure, scores.before[name], after.values[name])
         found.append(
-            Impact(name, rows, changed, items_before, len(counted), waiting, _tau(rows), changed_before, without)
+            Impact(
+                name,
+                rows,
+                after.changed,
+                items_before,
+                len(counted),
+                after.waiting,
+                _tau(rows),
+                after.changed_before,
+                without,
+            )
         )
     return found
 

@@ -327,7 +327,7 @@ def test_evaluate_refuses_a_provider_that_knows_no_items(folder: Path) -> None:
         ["--prompt-class", "p"],
         ["--question-set", "tqa"],
         ["--grade-set", "a"],
-        ["--people", "override"],
+        ["--assessors", "override"],
     ],
 )
 def test_options_that_would_do_nothing_are_refused(

@@ -135,7 +135,7 @@ def test_streams_and_files_in_any_order_say_the_same(path: Path, tmp_path: Path)
 def test_every_command_that_scores(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = tmp_path / "one.run"
     run.write_text("q1 Q0 d1 1 2 one\nq1 Q0 d2 2 1 one\n")
-    common = ["--bank", str(path.with_name("bank.jsonl")), "--people", "override"]
+    common = ["--bank", str(path.with_name("bank.jsonl")), "--assessors", "override"]
     assert main(["evaluate", str(path), str(run), "RubricCover(rel=4)@1", "-q", *common]) == 0
     out = capsys.readouterr()
     assert "q1\tRubricCover(rel=4)@1\t0.5000" in out.out and "4 grades by people stand" in out.err
@@ -153,7 +153,7 @@ def test_every_command_that_scores(path: Path, tmp_path: Path, capsys: pytest.Ca
     assert out.err.count("stand in the grader's place") == 1
     # Without the option each person is a grader, and the error says what there is.
     assert main(["qrels", str(path), *common[:2]]) == 2
-    assert "--llm human:ada" in (said := capsys.readouterr().err) and "(--people)" in said
+    assert "--llm human:ada" in (said := capsys.readouterr().err) and "(--assessors)" in said
     assert main(["qrels", str(path), *common, "--llm", "human:ada"]) == 2
     assert "name the grader, not the person" in capsys.readouterr().err
 
@@ -210,7 +210,7 @@ def test_a_review_and_its_export_score_alike(path: Path, tmp_path: Path) -> None
 
 
 def scores_of(graded: Path | str, bank: Path | str) -> dict[str, float]:
-    """What `leaderboard --people override` says, to twelve digits."""
+    """What `leaderboard --assessors override` says, to twelve digits."""
     measure = RubricCover(rel=4) @ 1
     board = consume_records(
         lambda stream: score_records(stream, [measure], overall=False), graded, load_bank(bank), OVERRIDE
@@ -557,7 +557,7 @@ def test_a_grid_of_correlations_with_people_in_the_graders_place(
     found = {}
     for name, command in {
         "grader": [path, "--llm", "model"],
-        "people": [path, "--people", "override"],
+        "people": [path, "--assessors", "override"],
         "replaced": [replaced],
     }.items():
         assert main(["correlate", str(official), *command, *asked]) == 0
@@ -571,7 +571,7 @@ def test_a_grid_of_correlations_with_people_in_the_graders_place(
     assert found["people"] == found["replaced"]
     board = tmp_path / "board.json"
     board.write_text('{"r1": 0.9, "r2": 0.5, "r3": 0.2}')
-    assert main(["correlate", str(official), str(board), "--people", "override"]) == 2
+    assert main(["correlate", str(official), str(board), "--assessors", "override"]) == 2
     assert "board.json: holds scores of runs, no grade sets to choose from" in capsys.readouterr().err
     # Without the option each person is a grader with a leaderboard.
     assert main(["correlate", str(official), path, *asked]) in (0, 1)
@@ -585,7 +585,7 @@ def test_agreement_with_people_in_the_graders_place(tmp_path: Path, capsys: pyte
     found = {}
     for name, command in {
         "grader": [path, "--llm", "model"],
-        "people": [path, "--people", "override"],
+        "people": [path, "--assessors", "override"],
         "replaced": [replaced],
     }.items():
         assert main(["agreement", *command, *asked]) == 0
@@ -600,7 +600,7 @@ def test_agreement_with_people_in_the_graders_place(tmp_path: Path, capsys: pyte
         assert tuple(cutoff[part] for part in ("both", "only_a", "only_b", "neither")) == cells
     assert {**found["people"], "sources": None} == {**found["replaced"], "sources": None}
     tables = []
-    for command in ([path, "--people", "override"], [replaced]):
+    for command in ([path, "--assessors", "override"], [replaced]):
         assert main(["agreement", *command, "--tables", "-o", "json"]) == 0
         tables.append(json.loads(capsys.readouterr().out))
     assert tables[0] == tables[1]
@@ -609,7 +609,7 @@ def test_agreement_with_people_in_the_graders_place(tmp_path: Path, capsys: pyte
     assert main(["agreement", path, path, *pair, *asked[3:]]) == 0
     result = json.loads(capsys.readouterr().out)["agreement"]
     assert (result["pairs"], result["exact_match"], result["mean_difference"]) == (2, 0.0, 0.0)
-    assert main(["agreement", path, path, *pair, "--people", "override"]) == 2
+    assert main(["agreement", path, path, *pair, "--assessors", "override"]) == 2
     assert "name the grader, not the person" in capsys.readouterr().err
 
 
@@ -623,7 +623,7 @@ def test_conversion_with_people_in_the_graders_place(
         ("qrels", {("q1", "d1", "0", 4), ("q1", "d2", "0", 4)}),
     ):
         output = tmp_path / to
-        assert main(["convert", str(path), "--to", to, "-o", str(output), *bank, "--people", "override"]) == 0
+        assert main(["convert", str(path), "--to", to, "-o", str(output), *bank, "--assessors", "override"]) == 0
         rows = {(row.query_id, row.doc_id, row.iteration, row.relevance) for row in read_qrels(output)}
         assert {row for row in rows if row[1] != "*"} == expected
         assert capsys.readouterr().err.count("4 grades by people stand in the grader's place") == 1
@@ -631,8 +631,8 @@ def test_conversion_with_people_in_the_graders_place(
     output = tmp_path / "none"
     for to in ("records", "run", "judgments"):
         # These keep all grade sets, or none: the option would do nothing.
-        assert main(["convert", str(path), "--to", to, "-o", str(output), "--people", "override"]) == 2
+        assert main(["convert", str(path), "--to", to, "-o", str(output), "--assessors", "override"]) == 2
         assert f"{to} keeps all grade sets or has none, so leave it out" in capsys.readouterr().err
     assert main(["convert", str(path), "--to", "qrels", "-o", str(output), *bank]) == 2
-    assert "(--people)" in capsys.readouterr().err
+    assert "(--assessors)" in capsys.readouterr().err
     assert not output.exists()

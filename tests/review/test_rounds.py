@@ -31,7 +31,7 @@ Sides = dict[str, dict[str, float | None]]
 
 
 def scores_of(graded: Path, bank: TestBank) -> Sides:
-    """measure -> run -> what `leaderboard --people override` says, to twelve digits."""
+    """measure -> run -> what `leaderboard --assessors override` says, to twelve digits."""
     wanted = GradeFilter("model", people="override")
     board = consume_records(lambda stream: score_records(stream, MEASURES, overall=False), graded, bank, wanted)
     means = {str(measure): {run: row[str(measure)].mean for run, row in board.cells.items()} for measure in MEASURES}

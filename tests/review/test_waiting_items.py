@@ -243,7 +243,7 @@ def test_grades_that_a_later_one_or_a_assessor_replaces_are_not_among_the_old_on
             one.exam_grades.append(ItemGradeSet.build({"q1/alpha": 3}, answers=(), llm="human:ada"))
     write_graded(first[0], groups)
     assert "2 grades are older" in scored(*first, capsys, "--llm", "lexical:1")
-    assert "1 grades are older" in scored(*first, capsys, "--llm", "lexical:1", "--people", "override")
+    assert "1 grades are older" in scored(*first, capsys, "--llm", "lexical:1", "--assessors", "override")
     for one in groups[0].passages:
         assert one.exam_grades is not None
         extra = (one.exam_grades[0].model_extra or {})["provenance"]

@@ -181,7 +181,7 @@
         return said[key(cell)] !== undefined;
       })
       .map(function (cell) {
-        const ids = { person: person, query_id: cell.query_id, doc_id: cell.doc_id, item_id: cell.item_id };
+        const ids = { person: assessor, query_id: cell.query_id, doc_id: cell.doc_id, item_id: cell.item_id };
         return JSON.stringify(Object.assign(ids, said[key(cell)])) + "\n";
       });
     const link = document.createElement("a");
