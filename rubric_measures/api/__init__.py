@@ -4,7 +4,6 @@ One module a topic. What takes time to import is imported inside functions, so t
 """
 
 from rubric_measures.api._agreeing import agreement
-from rubric_measures.api._banks import load_bank
 from rubric_measures.api._board import Board, Comparisons
 from rubric_measures.api._canaries import run_canaries
 from rubric_measures.api._checking import KeptBoard, read_board
@@ -18,6 +17,7 @@ from rubric_measures.api._pooling import pool
 from rubric_measures.api._qrels import write_qrels
 from rubric_measures.api._reports import check, refuse_sums, report
 from rubric_measures.api._scoring import DEFAULT_MEASURES, score
+from rubric_measures.api._sources import load_bank
 from rubric_measures.api._tournaments import tournament
 
 __all__ = [

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rubric_measures.api._banks import Bank, bank_of
 from rubric_measures.api._grades import (
     Gradable,
     RecordGrades,
@@ -15,7 +14,7 @@ from rubric_measures.api._grades import (
     load,
     refuse_filters,
 )
-from rubric_measures.api._sources import file_path, is_file
+from rubric_measures.api._sources import Bank, bank_of, file_path, is_file
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
 

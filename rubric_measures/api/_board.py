@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from rubric_measures.grades.notes import note_queries, note_without_items
@@ -28,11 +28,6 @@ class Board(Leaderboard):
     Attributes: see `Leaderboard`: `measures`, `values` (run -> measure -> query -> value), `cells` (run -> measure ->
     mean, standard error, coverage), `signature`, ….
     """
-
-    @classmethod
-    def of(cls, board: Leaderboard) -> Board:
-        """The board with the content of a leaderboard."""
-        return cls(**{field.name: getattr(board, field.name) for field in fields(Leaderboard)})
 
     def __repr__(self) -> str:
         runs = [run for run in self.cells if run != OVERALL]

@@ -13,7 +13,7 @@ from rubric_measures.api._scoring import score
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import path_name, read_text
 from rubric_measures.base.signature import canonical_json
-from rubric_measures.grades.failed_grades import OnFailed
+from rubric_measures.grades.compiled import OnFailed
 
 __all__ = ["KeptBoard", "read_board"]
 

@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from rubric_measures.api._banks import Bank, bank_of
 from rubric_measures.api._grades import RecordGrades, content_of, grade_filter, refuse_filters
-from rubric_measures.api._sources import File, file_path
+from rubric_measures.api._sources import Bank, File, bank_of, file_path
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
-from rubric_measures.grades.failed_grades import OnFailed
+from rubric_measures.grades.compiled import OnFailed
 from rubric_measures.leaderboards.board import Leaderboard
-from rubric_measures.measures.parsing import column_named, note_labels, parse_measures, rubric_measures_of
+from rubric_measures.measures.scoring import column_named, note_labels, parse_measures, rubric_measures_of
 
 if TYPE_CHECKING:
     import pandas

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from ir_measures.measures.base import Measure
 from ir_measures.util import Metric, ScoredDoc
 
-from rubric_measures.api._banks import Bank, bank_of
 from rubric_measures.api._grades import (
     RecordGrades,
     are_items,
@@ -23,18 +22,18 @@ from rubric_measures.api._grades import (
     refuse_filters,
 )
 from rubric_measures.api._runs import read_run_of
+from rubric_measures.api._sources import Bank, bank_of
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import open_binary, read_text
 from rubric_measures.formats.trec import Run, read_run
 from rubric_measures.formats.trec_ids import as_known, spaced_ids
-from rubric_measures.grades.compiled import BANK_DOC, Grades, QueryGrades, faceted
-from rubric_measures.grades.failed_grades import OnFailed
+from rubric_measures.grades.compiled import BANK_DOC, Grades, OnFailed, QueryGrades, faceted
 from rubric_measures.grades.notes import note_queries, note_without_items
 from rubric_measures.measures import RubricMeasure, is_supported
 from rubric_measures.measures.delegated import compute
 from rubric_measures.measures.intent_aware import INTENT_AWARE
-from rubric_measures.measures.parsing import Measures, note_labels, parse_measures, rubric_measures_of
 from rubric_measures.measures.provider import RubricProvider
+from rubric_measures.measures.scoring import Measures, note_labels, parse_measures, rubric_measures_of
 
 if TYPE_CHECKING:
     from rubric_measures.grades.loading import RecordQuery

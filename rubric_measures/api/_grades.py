@@ -9,16 +9,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
-from rubric_measures.api._banks import Bank, bank_of
 from rubric_measures.api._records import PassageRecords
-from rubric_measures.api._sources import File, file_path, is_file
+from rubric_measures.api._sources import Bank, File, bank_of, file_path, is_file
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import open_binary, peek_head
 from rubric_measures.base.signature import describe
 from rubric_measures.formats import added_format
-from rubric_measures.grades.compiled import BANK_DOC, Grades, ItemRows, QueryGrades
-from rubric_measures.grades.failed_grades import OnFailed, check_on_failed
+from rubric_measures.grades.compiled import BANK_DOC, Grades, ItemRows, OnFailed, QueryGrades, check_on_failed
 from rubric_measures.grades.rows import build_grades, read_grades
 
 if TYPE_CHECKING:

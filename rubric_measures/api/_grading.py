@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from rubric_measures.api._banks import Bank, bank_of
 from rubric_measures.api._records import GradedRecords, PassageRecords, Passages, open_passages
-from rubric_measures.api._sources import File, file_path
+from rubric_measures.api._sources import Bank, File, bank_of, file_path
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ def grade(
         GradingError: the model cannot be used; finished calls are in the cache.
         KeyboardInterrupt: Ctrl-C; calls in flight were finished, and are in the cache.
     """
-    from rubric_measures.base.garbage_collector import fewer_collections
+    from rubric_measures.base.files import fewer_collections
     from rubric_measures.grading import Grader, GradingReport, GradingSettings, estimate
     from rubric_measures.runners.models import CallSettings
 

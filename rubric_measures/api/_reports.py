@@ -15,7 +15,7 @@ from rubric_measures.api._sources import File, file_path
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.runs import Run
 from rubric_measures.leaderboards.board import is_summed
-from rubric_measures.measures.parsing import Measures, parse_measures, rubric_measures_of
+from rubric_measures.measures.scoring import Measures, parse_measures, rubric_measures_of
 
 if TYPE_CHECKING:
     from rubric_measures.formats.leaderboard_forms import Form

@@ -12,12 +12,12 @@ from rubric_measures.api._board import Board
 from rubric_measures.api._grades import AnswerGrades, Gradable, RecordGrades, loaded
 from rubric_measures.api._runs import Runs, rankings_for, run_list
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.garbage_collector import paused_collector
+from rubric_measures.base.files import paused_collector
 from rubric_measures.base.signature import bank_hash
 from rubric_measures.grades.compiled import Grades, faceted
 from rubric_measures.leaderboards.board import OVERALL, Leaderboard
 from rubric_measures.leaderboards.scoring import needed_depth, score_records, score_run_files, score_runs
-from rubric_measures.measures.parsing import Measures, note_labels, parse_measures, rubric_measures_of
+from rubric_measures.measures.scoring import Measures, note_labels, parse_measures, rubric_measures_of
 
 if TYPE_CHECKING:
     from rubric_measures.grades.loading import RecordQuery
@@ -112,7 +112,7 @@ def score(
         from rubric_measures.leaderboards.summary import with_summary
 
         board = with_summary(board)
-    made = Board.of(board)
+    made = Board(**vars(board))
     if notes:
         made.log_notes()
         note_labels(asked)

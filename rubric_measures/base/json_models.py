@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from rubric_measures.base.errors import FormatError
-from rubric_measures.base.garbage_collector import paused_collector
+from rubric_measures.base.files import paused_collector
 
 __all__ = ["check_keys", "field_path", "first_problem", "parse_json", "validate_line"]
 

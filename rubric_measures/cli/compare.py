@@ -8,11 +8,10 @@ import logging
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import TABLE_FORMS, render
-from rubric_measures.cli.inputs import add_places_option, keep_inputs_of
-from rubric_measures.cli.report_options import add_test_options
+from rubric_measures.cli.inputs import add_places_option, add_test_options, keep_inputs_of
 from rubric_measures.formats.leaderboards import FORMS, read_leaderboard
 from rubric_measures.leaderboards.scoring import OVERALL
-from rubric_measures.measures.parsing import column_named
+from rubric_measures.measures.scoring import column_named
 from rubric_measures.meta_evaluation.comparison_tables import comparison_report
 from rubric_measures.meta_evaluation.run_comparison import Comparison, compare_runs
 

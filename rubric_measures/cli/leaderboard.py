@@ -12,14 +12,15 @@ from rubric_measures.base.tables import FORMS, render
 from rubric_measures.cli.inputs import (
     add_grade_options,
     add_places_option,
+    add_report_options,
     chosen_places,
+    is_asked_for,
     keep_inputs_of,
     loaded_grades,
     progress,
 )
-from rubric_measures.cli.report_options import add_report_options, is_asked_for
 from rubric_measures.leaderboards.output import board_report
-from rubric_measures.measures.parsing import note_labels, parse_measures
+from rubric_measures.measures.scoring import note_labels, parse_measures
 
 __all__ = ["HELP", "add_arguments", "run"]
 

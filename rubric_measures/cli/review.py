@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
-    from rubric_measures.base.garbage_collector import keep_for_good, paused_collector
+    from rubric_measures.base.files import keep_for_good, paused_collector
     from rubric_measures.grades.grade_sets import GradeFilter
     from rubric_measures.review.opening import open_review, state_path
     from rubric_measures.review.safety import check_bind

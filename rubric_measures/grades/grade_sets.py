@@ -228,7 +228,8 @@ class GradeSetSelector:
             )
         if self.wanted.people is not None:
             self.people_count.note(self.source)
-        note_stale(self.source, self.stale)
+        if self.stale:
+            note_stale(self.source, self.stale)
 
     def choose(
         self, passage: GradedPassage, items: Mapping[str, RubricItem] | None

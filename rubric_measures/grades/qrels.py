@@ -12,8 +12,7 @@ from typing import IO, Literal
 from ir_measures.util import Qrel
 
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.grades.compiled import BANK_DOC, Grades, Label, QueryGrades, faceted
-from rubric_measures.grades.failed_grades import OnFailed
+from rubric_measures.grades.compiled import BANK_DOC, Grades, Label, OnFailed, QueryGrades, faceted
 
 __all__ = ["UNITS", "QrelsSpool", "Unit", "qrels_of"]
 

@@ -24,8 +24,7 @@ from rubric_measures.formats.autojudge import ListBank, NuggetBank, bank_of_nugg
 from rubric_measures.formats.nuggetizer import NuggetLine
 from rubric_measures.formats.nuggetizer_records import bank_of_nuggets
 from rubric_measures.formats.reports import answer_doc_id
-from rubric_measures.grades.compiled import Grades, Label
-from rubric_measures.grades.failed_grades import OnFailed, check_on_failed
+from rubric_measures.grades.compiled import Grades, Label, OnFailed, check_on_failed
 from rubric_measures.records.files import QueryPassages, grade_of_items, write_graded
 from rubric_measures.records.rankings import runs_of_records
 from rubric_measures.runners.models import CallSettings, Model
@@ -210,7 +209,7 @@ class RubricJudge:
         """
         base = require("autojudge_base", "autojudge")
         from rubric_measures.leaderboards.scoring import score_runs
-        from rubric_measures.measures.parsing import note_labels, parse_measures, rubric_measures_of
+        from rubric_measures.measures.scoring import note_labels, parse_measures, rubric_measures_of
 
         chosen = JudgeSettings.of(settings)
         reports = list(rag_responses)

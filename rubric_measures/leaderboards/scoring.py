@@ -17,8 +17,17 @@ from rubric_measures.formats.trec import Ranking, distinct_run_names, map_run
 from rubric_measures.formats.trec_ids import as_known, spaced_ids, written_id
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades
 from rubric_measures.grades.notes import note_lost_penalties
-from rubric_measures.leaderboards.board import OVERALL, Cell, Leaderboard, Tally, cell_of, collect_cells, make_cell
-from rubric_measures.leaderboards.inputs import InputsReader, ranking_digest
+from rubric_measures.leaderboards.board import (
+    OVERALL,
+    Cell,
+    InputsReader,
+    Leaderboard,
+    Tally,
+    cell_of,
+    collect_cells,
+    make_cell,
+    ranking_digest,
+)
 from rubric_measures.measures.scoring import Plan, QueryScorer, Scored
 
 if TYPE_CHECKING:

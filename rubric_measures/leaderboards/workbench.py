@@ -18,7 +18,7 @@ from rubric_measures.base.signature import Signature, made_by
 from rubric_measures.grades.compiled import QueryGrades
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import RankedPassage, RecordQuery
-from rubric_measures.leaderboards.inputs import InputsReader, ranking_digest
+from rubric_measures.leaderboards.board import InputsReader, ranking_digest
 from rubric_measures.leaderboards.scoring import OVERALL, Leaderboard, collect_cells
 
 __all__ = ["DEFAULT_RANK", "score_workbench", "workbench_filter"]

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from rubric_measures.base.errors import FormatError
-from rubric_measures.base.garbage_collector import paused_collector
+from rubric_measures.base.files import paused_collector
 from rubric_measures.base.json_models import field_path, first_problem
 from rubric_measures.records.models import GradedPassage
 

@@ -14,8 +14,7 @@ from typing import NamedTuple, TypeVar
 from pydantic import TypeAdapter
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import atomic_writer, iter_lines, path_name
-from rubric_measures.base.garbage_collector import paused_collector
+from rubric_measures.base.files import atomic_writer, iter_lines, path_name, paused_collector
 from rubric_measures.records._lines import Lines, batches
 from rubric_measures.records.models import (
     ITEM_CONTENTS,

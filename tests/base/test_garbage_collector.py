@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from rubric_measures.base.garbage_collector import paused_collector
+from rubric_measures.base.files import paused_collector
 
 
 def in_generation(generation: int, wanted: object) -> bool:

@@ -530,10 +530,10 @@ def test_people_and_model_together(scored, tmp_path, capsys) -> None:
 
 
 def test_corrections_of_the_options_are_those_of_the_library() -> None:
-    from rubric_measures.cli import report_options
+    from rubric_measures.cli import inputs
     from rubric_measures.meta_evaluation import run_comparison
 
-    assert report_options.CORRECTIONS == run_comparison.CORRECTIONS
+    assert inputs.CORRECTIONS == run_comparison.CORRECTIONS
 
 
 def test_grid_with_a_bank(tmp_path, capsys) -> None:

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from rubric_measures import NuggetA, RubricCover, RubricItem
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from rubric_measures.grades.compiled import Grades, build_query
-from rubric_measures.grades.failed_grades import OnFailed, check_on_failed, levels_with_failed
+from rubric_measures.grades.compiled import Grades, OnFailed, build_query, check_on_failed, levels_with_failed
 from rubric_measures.grades.loading import load_records
 from rubric_measures.grades.qrels import qrels_of
 from rubric_measures.grades.rows import build_grades

@@ -12,7 +12,7 @@ import pytest
 from rubric_measures import Grade, RubricCover, RubricMeasure, register
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.cli import main
-from rubric_measures.grades.failed_grades import OnFailed
+from rubric_measures.grades.compiled import OnFailed
 from rubric_measures.grades.rows import build_grades
 from rubric_measures.leaderboards.scoring import score_runs
 from rubric_measures.measures import CUTOFF, CoverageMeasure, QueryContext, RankedDocs, RankingScorer, min_grade
