@@ -12,21 +12,9 @@ from typing import Any
 
 from rubric_measures.backends.base import Message, Reply, Request
 from rubric_measures.backends.hf._batching import by_length
-from rubric_measures.backends.hf._decoding import (
-    DecoderState,
-    Written,
-    padded,
-    selected_cache,
-    write_replies,
-)
+from rubric_measures.backends.hf._decoding import DecoderState, Written, padded, selected_cache
 from rubric_measures.backends.hf._memory import Memory, memory_of
-from rubric_measures.backends.hf._replies import (
-    WritingModel,
-    answered_replies,
-    label_reply,
-    token_limit,
-    written_reply,
-)
+from rubric_measures.backends.hf._replies import WritingJob, WritingModel, token_limit, written_reply
 from rubric_measures.backends.hf.loading import ModelSource
 from rubric_measures.backends.hf.text import chat_text, final_channel, markers_of, plain_text
 
@@ -36,10 +24,7 @@ _LEAST_SHARED = 16  # shorter prefixes are cheaper computed twice than kept
 
 
 @dataclass(frozen=True)
-class _Job:
-    request: Request
-    ids: tuple[int, ...]
-    limit: int
+class _Job(WritingJob):
     shared: int = 0
 
     @property
@@ -258,13 +243,7 @@ class DecoderBackend(WritingModel):
         import torch
 
         with torch.inference_mode():
-            return answered_replies(
-                self._begin(jobs),
-                [self._table(job.request) for job in jobs],
-                self.label_mass,
-                lambda place, scores: label_reply(scores, len(jobs[place].ids)),
-                lambda places, state: self._write([jobs[place] for place in places], state),
-            )
+            return self._replies(jobs, self._begin(jobs))
 
     def _begin(self, jobs: Sequence[_Job]) -> DecoderState:
         """The state after the prompts; a prefix that several jobs share is computed once."""
@@ -313,15 +292,8 @@ class DecoderBackend(WritingModel):
         # A sequence that begins with another one of the same label is contained in it.
         return tuple(sorted(ids for ids in found if not any(ids[:size] in found for size in range(1, len(ids)))))
 
-    def _write(self, jobs: Sequence[_Job], state: DecoderState) -> list[Reply]:
-        def stops(row: int, tokens: Sequence[int]) -> bool:
-            if self._chat or not jobs[row].request.labels:
-                return False
-            return "\n" in self._text(tokens).lstrip()
-
-        requests, limits = [job.request for job in jobs], [job.limit for job in jobs]
-        found = write_replies(state, requests, limits, self._ends, stops)
-        return [self._reply(job, written) for job, written in zip(jobs, found, strict=True)]
+    def _is_over(self, job: _Job, tokens: Sequence[int]) -> bool:
+        return not self._chat and bool(job.request.labels) and "\n" in self._text(tokens).lstrip()
 
     def _reply(self, job: _Job, written: Written) -> Reply:
         text = self._text(written.tokens)

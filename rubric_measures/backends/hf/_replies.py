@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rubric_measures.backends.base import Reply, Request
-from rubric_measures.backends.hf._decoding import DecoderState, LabelScores, LabelTable, Written, score_labels
+from rubric_measures.backends.hf._decoding import (
+    DecoderState,
+    LabelScores,
+    LabelTable,
+    Written,
+    score_labels,
+    write_replies,
+)
 from rubric_measures.backends.hf.loading import HuggingFaceModel, ModelSource
 from rubric_measures.base.errors import InputError
 
-__all__ = ["WritingModel", "answered_replies", "label_reply", "token_limit", "written_reply"]
+__all__ = ["WritingJob", "WritingModel", "token_limit", "written_reply"]
 
 _MODES = ("generate", "labels")
 _DEFAULT_TOKENS = 64
+
+
+@dataclass(frozen=True)
+class WritingJob:
+    """A request as tokens, and how many its reply may have."""
+
+    request: Request
+    ids: tuple[int, ...]
+    limit: int
 
 
 class WritingModel(HuggingFaceModel):
@@ -23,6 +40,9 @@ class WritingModel(HuggingFaceModel):
     Raises:
         InputError: there is no such mode, or the mass is no probability.
     """
+
+    # Whether a label is scored as a whole reply, with its end.
+    labels_are_whole = False
 
     def __init__(self, source: ModelSource, *, mode: str, label_mass: float, **settings: Any) -> None:
         super().__init__(source, **settings)
@@ -46,6 +66,53 @@ class WritingModel(HuggingFaceModel):
             self._tables[labels] = LabelTable(labels, tuple(self._spellings(label) for label in labels))
         return self._tables[labels] if self._tables[labels].usable else None
 
+    @property
+    @abc.abstractmethod
+    def _ends(self) -> Collection[int]:
+        """The end tokens."""
+
+    @abc.abstractmethod
+    def _reply(self, job: Any, written: Written) -> Reply:
+        """The reply of generation."""
+
+    def _is_over(self, job: Any, tokens: Sequence[int]) -> bool:
+        """Whether a reply ends without an end token."""
+        return False
+
+    def _replies(self, jobs: Sequence[WritingJob], state: DecoderState) -> list[Reply]:
+        """The replies of a batch whose prompts were computed: by label scoring where that decides, else by writing."""
+        tables = [self._table(job.request) for job in jobs]
+        scored = [(place, table) for place, table in enumerate(tables) if table is not None]
+        replies: dict[int, Reply] = {}
+        if scored:
+            chosen = state if len(scored) == len(tables) else state.select([place for place, _ in scored])
+            found = score_labels(chosen, [table for _, table in scored], self.label_mass)
+            for (place, _), scores in zip(scored, found, strict=True):
+                if scores is not None:
+                    replies[place] = self._label_reply(jobs[place], scores)
+        rest = [place for place in range(len(tables)) if place not in replies]
+        if rest:
+            state = state if len(rest) == len(tables) else state.select(rest)
+            replies.update(zip(rest, self._written([jobs[place] for place in rest], state), strict=True))
+        return [replies[place] for place in range(len(tables))]
+
+    def _label_reply(self, job: WritingJob, scores: LabelScores) -> Reply:
+        """The best label; the probabilities that were computed are in `raw`."""
+        raw: dict[str, object] = {
+            "mode": "labels",
+            "label_probabilities": {label: float(f"{value:.6g}") for label, value in scores.probabilities.items()},
+        }
+        if self.labels_are_whole:
+            raw["equals_greedy"] = scores.is_greedy
+        return Reply(scores.best, prompt_tokens=len(job.ids), completion_tokens=1, raw=raw)
+
+    def _written(self, jobs: Sequence[WritingJob], state: DecoderState) -> list[Reply]:
+        requests, limits = [job.request for job in jobs], [job.limit for job in jobs]
+        found = write_replies(
+            state, requests, limits, frozenset(self._ends), lambda row, tokens: self._is_over(jobs[row], tokens)
+        )
+        return [self._reply(job, written) for job, written in zip(jobs, found, strict=True)]
+
 
 def token_limit(request: Request) -> int:
     """How many tokens the reply may have: the option `max_tokens`, 64 without it.
@@ -59,17 +126,6 @@ def token_limit(request: Request) -> int:
     return limit
 
 
-def label_reply(scores: LabelScores, prompt_tokens: int, *, greedy: bool | None = None) -> Reply:
-    """The reply of label scoring: the best label; the probabilities that were computed are in `raw`."""
-    raw: dict[str, object] = {
-        "mode": "labels",
-        "label_probabilities": {label: float(f"{value:.6g}") for label, value in scores.probabilities.items()},
-    }
-    if greedy is not None:
-        raw["equals_greedy"] = greedy
-    return Reply(scores.best, prompt_tokens=prompt_tokens, completion_tokens=1, raw=raw)
-
-
 def written_reply(text: str, written: Written, prompt_tokens: int) -> Reply:
     """The reply of generation; without an end before the limit it is `truncated`."""
     count = len(written.tokens) + written.ended
@@ -77,29 +133,3 @@ def written_reply(text: str, written: Written, prompt_tokens: int) -> Reply:
         return Reply(text, prompt_tokens=prompt_tokens, completion_tokens=count, raw={"mode": "generate"})
     reason = f"the reply was cut after {count} tokens"
     return Reply(text, "truncated", reason, prompt_tokens, count, {"mode": "generate"})
-
-
-def answered_replies(
-    state: DecoderState,
-    tables: Sequence[LabelTable | None],
-    least_mass: float,
-    by_labels: Callable[[int, LabelScores], Reply],
-    by_writing: Callable[[Sequence[int], DecoderState], Sequence[Reply]],
-) -> list[Reply]:
-    """The replies of a batch whose prompts were computed: by label scoring where that decides, else by generation.
-
-    A row without a table is generated, and so is one whose labels have less than `least_mass` together.
-    """
-    scored = [(place, table) for place, table in enumerate(tables) if table is not None]
-    replies: dict[int, Reply] = {}
-    if scored:
-        chosen = state if len(scored) == len(tables) else state.select([place for place, _ in scored])
-        found = score_labels(chosen, [table for _, table in scored], least_mass)
-        for (place, _), scores in zip(scored, found, strict=True):
-            if scores is not None:
-                replies[place] = by_labels(place, scores)
-    rest = [place for place in range(len(tables)) if place not in replies]
-    if rest:
-        state = state if len(rest) == len(tables) else state.select(rest)
-        replies.update(zip(rest, by_writing(rest, state), strict=True))
-    return [replies[place] for place in range(len(tables))]

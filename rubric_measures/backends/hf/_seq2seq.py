@@ -4,26 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from rubric_measures.backends.base import Message, Reply, Request
 from rubric_measures.backends.hf._batching import by_length
-from rubric_measures.backends.hf._decoding import (
-    DecoderState,
-    Written,
-    padded,
-    selected_cache,
-    write_replies,
-)
-from rubric_measures.backends.hf._replies import (
-    WritingModel,
-    answered_replies,
-    label_reply,
-    token_limit,
-    written_reply,
-)
+from rubric_measures.backends.hf._decoding import Written, padded, selected_cache
+from rubric_measures.backends.hf._replies import WritingJob, WritingModel, token_limit, written_reply
 from rubric_measures.backends.hf.loading import ModelSource
 from rubric_measures.backends.hf.text import plain_text
 
@@ -45,13 +32,6 @@ _NEUTRAL: Mapping[str, tuple[object, ...]] = {
     "bad_words_ids": (None, []),
     "sequence_bias": (None, {}),
 }
-
-
-@dataclass(frozen=True)
-class _Job:
-    request: Request
-    ids: tuple[int, ...]
-    limit: int
 
 
 class _State:
@@ -111,6 +91,7 @@ class Seq2SeqBackend(WritingModel):
     auto_class = "AutoModelForSeq2SeqLM"
     # The reply has a context of its own: the decoder's.
     reply_shares_context = False
+    labels_are_whole = True
 
     def __init__(
         self, source: ModelSource, *, mode: str = "generate", label_mass: float = 0.8, **settings: Any
@@ -141,20 +122,20 @@ class Seq2SeqBackend(WritingModel):
             found = self.tokenizer.eos_token_id
         return tuple(found) if isinstance(found, list) else (found,)
 
-    def _plan(self, jobs: list[_Job]) -> Iterator[list[_Job]]:
+    def _plan(self, jobs: list[WritingJob]) -> Iterator[list[WritingJob]]:
         return by_length(jobs, lambda job: len(job.ids), self.batch_tokens)
 
-    def _prepare(self, request: Request) -> _Job | Reply:
+    def _prepare(self, request: Request) -> WritingJob | Reply:
         self.check_options(request)
         ids = self.prompt_tokens(request.messages, self._encoded)
         if self.limit is not None and len(ids) > self.limit:
             return Reply(None, "failed", f"the prompt has {len(ids)} tokens, the model takes {self.limit}")
-        return _Job(request, tuple(ids), token_limit(request))
+        return WritingJob(request, tuple(ids), token_limit(request))
 
     def _encoded(self, messages: Sequence[Message]) -> list[int]:
         return self.encode(plain_text(messages, self.control_tokens), special=True)
 
-    def _execute(self, jobs: Sequence[_Job]) -> list[Reply]:
+    def _execute(self, jobs: Sequence[WritingJob]) -> list[Reply]:
         import torch
 
         with torch.inference_mode():
@@ -166,24 +147,12 @@ class Seq2SeqBackend(WritingModel):
             start = network.generation_config.decoder_start_token_id
             if start is None:
                 start = network.config.decoder_start_token_id
-            state = _State(network, encoded, mask, start)
-            return answered_replies(
-                state,
-                [self._table(job.request) for job in jobs],
-                self.label_mass,
-                lambda place, scores: label_reply(scores, len(jobs[place].ids), greedy=scores.is_greedy),
-                lambda places, state: self._write([jobs[place] for place in places], state),
-            )
+            return self._replies(jobs, _State(network, encoded, mask, start))
 
     def _spellings(self, label: str) -> tuple[tuple[int, ...], ...]:
         return ((*self.encode(label), *self._ends[:1]),)
 
-    def _write(self, jobs: Sequence[_Job], state: DecoderState) -> list[Reply]:
-        requests, limits = [job.request for job in jobs], [job.limit for job in jobs]
-        found = write_replies(state, requests, limits, frozenset(self._ends))
-        return [self._reply(job, written) for job, written in zip(jobs, found, strict=True)]
-
-    def _by_library(self, job: _Job) -> Reply:
+    def _by_library(self, job: WritingJob) -> Reply:
         """The reply by the library's `generate`, for models whose generation config has rules of its own (BART)."""
         import torch
 
@@ -201,6 +170,6 @@ class Seq2SeqBackend(WritingModel):
         cut = next((place for place, token in enumerate(row) if token in self._ends and place), len(row))
         return self._reply(job, Written(tuple(row[:cut]), cut < len(row)))
 
-    def _reply(self, job: _Job, written: Written) -> Reply:
+    def _reply(self, job: WritingJob, written: Written) -> Reply:
         text = self.tokenizer.decode(written.tokens, skip_special_tokens=True).strip()
         return written_reply(text, written, len(job.ids))
