@@ -56,10 +56,6 @@ def refuse_settings(backend: Backend, given: Collection[str]) -> None:
     A request's option of such a name would stand in its key and in the record, and change nothing: the backend computes
     as it was made, and endpoints ignore in silence what they do not know. Names like no known one are let through.
 
-    Args:
-        backend: the backend, or a stand-in that holds it as `backend`.
-        given: the names of the generation options.
-
     Raises:
         InputError: one of them is a setting, or no name.
         UnknownNameError: one of them is almost the name of another one.

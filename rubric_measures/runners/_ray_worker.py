@@ -82,13 +82,8 @@ class _Notes(logging.Handler):
 class Worker:
     """An actor: makes its backend from the spec and answers blocks with it.
 
-    Args:
-        spec: the backend.
-        expected: the backend's name and options as the driver has them; those of the actor must be the same, as they
-            are in the key of every reply.
-        version: the version of this package that the driver runs.
-        folder: the driver's working folder; file names in the spec are relative to it.
-        desk: the desk.
+    Name, options and version must be those that the driver has, as they are in the key of every reply. File names in
+    the spec are relative to `folder`, where the driver works.
     """
 
     def __init__(self, spec: BackendSpec, expected: Mapping[str, object], version: str, folder: str, desk: Any) -> None:

@@ -66,11 +66,7 @@ class RayPool:
 
     Blocks come back in any order, each exactly once. An actor whose process dies is replaced by Ray, and its block
     redone; blocks of a node that left are given to others; a stream that breaks is begun anew with the open blocks.
-
-    Args:
-        spec: the backend of each actor.
-        expected: the backend's name and options as the driver has them.
-        settings: the size of the pool.
+    The backend of an actor must have the name and options that the driver `expected`.
     """
 
     def __init__(self, spec: BackendSpec, expected: Mapping[str, object], settings: RaySettings) -> None:

@@ -70,17 +70,10 @@ class LabelTable:
 
 @dataclass(frozen=True)
 class LabelScores:
-    """The outcome of label scoring for one row.
-
-    Attributes:
-        best: the most probable label.
-        probabilities: label -> probability, of those that had to be computed to know the best one.
-        mass: the sum of these.
-    """
+    """The most probable label of a row; the probabilities are those that had to be computed to know it."""
 
     best: str
     probabilities: Mapping[str, float]
-    mass: float
 
     @property
     def is_greedy(self) -> bool:
@@ -236,10 +229,9 @@ class _Row:
 
     def outcome(self) -> LabelScores | None:
         found = self.probabilities()
-        mass = sum(found.values())
-        if self.hopeless or mass < self.least_mass:
+        if self.hopeless or sum(found.values()) < self.least_mass:
             return None
-        return LabelScores(max(found, key=lambda label: found[label]), found, mass)
+        return LabelScores(max(found, key=lambda label: found[label]), found)
 
 
 def selected_cache(cache: Any, rows: Any) -> Any:

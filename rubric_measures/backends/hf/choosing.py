@@ -16,16 +16,10 @@ _KINDS = {"seq2seq": "Seq2SeqBackend", "decoder": "DecoderBackend", "extractive"
 
 
 def make(name: str, **options: Any) -> Backend:
-    """The backend of a model of the hub (or of a folder), by its architecture.
+    """The backend of a model of the hub (or of a folder), by its architecture; see its class for the options.
 
     Only the configuration is read here; tokenizer and weights are loaded when they are first used, so a run that is
     answered from the cache needs no weights.
-
-    Args:
-        name: `google/flan-t5-large`, `google/flan-t5-large@REVISION`, or a folder.
-        options: `device`, `dtype`, `context`, `batch_tokens`, `look_ahead` for all (see `HuggingFaceModel`); `mode`
-            and `label_mass` for models that write text; `thinking` for chat models; `window`, `stride` and
-            `no_answer_margin` for extractive question answering.
 
     Raises:
         MissingExtraError: transformers or torch is not installed.

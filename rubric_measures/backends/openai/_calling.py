@@ -85,6 +85,9 @@ class Engine:
         self._doubting = doubting
         self._done: queue.SimpleQueue[tuple[Request, Reply] | BaseException] = queue.SimpleQueue()
         self._started = threading.Event()
+        self._stop = asyncio.Event()
+        self._trusted = asyncio.Event()  # cleared while it is in doubt whether an endpoint accepts any call
+        self._trusted.set()
         self._lost = 0
         self.sleeping = 0  # calls that wait before their next attempt
         self._thread = threading.Thread(target=self._main, name="rubric_measures-http", daemon=True)
@@ -93,10 +96,13 @@ class Engine:
 
     def submit(self, requests: Sequence[Request]) -> None:
         """Puts requests in line."""
+        self._tell(lambda: self._sharing.add([Call(request) for request in requests]))
+
+    def _tell(self, action: Callable[[], object]) -> None:
         # After a fatal error the loop is gone, and `drain` says why.
         with contextlib.suppress(RuntimeError):
             if self._thread.is_alive():
-                self._loop.call_soon_threadsafe(self._sharing.add, [Call(request) for request in requests])
+                self._loop.call_soon_threadsafe(action)
 
     def drain(self) -> list[tuple[Request, Reply]]:
         """Waits for a reply, and returns it with all others that are there.
@@ -120,9 +126,7 @@ class Engine:
 
     def close(self) -> None:
         """Ends the thread; calls in flight are dropped."""
-        with contextlib.suppress(RuntimeError):
-            if self._thread.is_alive():
-                self._loop.call_soon_threadsafe(self._stop.set)
+        self._tell(self._stop.set)
         self._thread.join()
 
     def _main(self) -> None:
@@ -135,9 +139,6 @@ class Engine:
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._stop = asyncio.Event()
-        self._trusted = asyncio.Event()  # cleared while it is in doubt whether an endpoint accepts any call
-        self._trusted.set()
         clients = self._make_clients()
         policy = self._policy
         self._sharing = Sharing([Endpoint(url, client, policy.concurrency, policy.cooldown) for url, client in clients])

@@ -96,7 +96,7 @@ class Endpoint:
             left = self._back_at - self._clock()
             if left > 0:
                 await asyncio.sleep(left)
-            elif self._back_at:
+            else:
                 self._back_at = 0.0
                 self.resting = False
                 self._failures = _DROP_AFTER - 1

@@ -30,10 +30,6 @@ class Gate:
       answer in between is twice as long, up to 64 times.
 
     A rejected call waits by itself, and is no reason for the others to wait. Used from one event loop only.
-
-    Args:
-        ceiling: the most calls in flight, at least 1.
-        clock: seconds, for tests.
     """
 
     def __init__(self, ceiling: int, clock: Callable[[], float] = time.monotonic) -> None:
