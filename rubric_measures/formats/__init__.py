@@ -9,6 +9,7 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import open_binary, path_name
 from rubric_measures.base.plugins import PlugIn, Registry, usable
 from rubric_measures.formats.base import KINDS, Format, Head, PathName
+from rubric_measures.formats.leaderboard_forms import FORMS
 
 __all__ = ["FORMATS", "Format", "Head", "added_format", "detect_format"]
 
@@ -43,17 +44,7 @@ FORMATS: Registry[Format] = Registry(
         "nuggets": f"{_HERE}.nuggetizer:NUGGETS",
         "games": f"{_HERE}.preferences:GAMES",
         "leaderboard": f"{_HERE}.leaderboard_writers:LEADERBOARD",
-        "leaderboard:ir_measures": f"{_HERE}.leaderboard_writers:IR_MEASURES",
-        "leaderboard:tot": f"{_HERE}.leaderboard_writers:TOT",
-        "leaderboard:rag4reports": f"{_HERE}.leaderboard_writers:RAG4REPORTS",
-        "leaderboard:trec_eval": f"{_HERE}.leaderboard_writers:TREC_EVAL",
-        "leaderboard:query": f"{_HERE}.leaderboard_writers:QUERY",
-        "leaderboard:ranking": f"{_HERE}.leaderboard_writers:RANKING",
-        "leaderboard:jsonl": f"{_HERE}.leaderboard_writers:JSONL",
-        "leaderboard:wide": f"{_HERE}.leaderboard_writers:WIDE",
-        "leaderboard:workbench": f"{_HERE}.leaderboard_writers:WORKBENCH",
-        "leaderboard:dict": f"{_HERE}.leaderboard_writers:DICT",
-        "leaderboard:json": f"{_HERE}.leaderboard_writers:JSON",
+        **{f"leaderboard:{form}": f"{_HERE}.leaderboard_writers:OF_FORM.{form}" for form in FORMS},
         "answers": f"{_HERE}.reports:ANSWERS",
         "bank": f"{_HERE}.bank:BANK",
         "preload": f"{_HERE}.nugget_sets:PRELOAD",

@@ -10,7 +10,7 @@ from pathlib import Path
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.runs import Qrel, Ranking, count_disagreements, put_in_order
 
-__all__ = ["checked_qrels", "checked_rankings", "columns_of", "is_rank", "is_relevance", "run_name_of"]
+__all__ = ["checked_qrels", "checked_rankings", "columns_of", "is_number", "is_rank", "is_relevance", "run_name_of"]
 
 _LOG = logging.getLogger("rubric_measures")
 _SPACE = re.compile("[ \t\v\f\r]+")
@@ -40,7 +40,7 @@ def checked_rankings(text: str, name: str) -> tuple[str, dict[str, tuple[Ranking
         columns = len(row)
         query_id, _, doc_id, rank, score = row[:5]
         tags.update(row[5:])
-        if not _is_number(score) or not math.isfinite(float(score)):
+        if not is_number(score) or not math.isfinite(float(score)):
             raise FormatError(f"{score[:40]!r} is not a finite number", path=name, line=number, field="score")
         if not is_rank(rank):
             problem = f"{rank[:40]!r} is not an integer from 0 of at most {_DIGITS} digits"
@@ -134,7 +134,8 @@ def _wrong_columns(found: int, expected: str) -> str:
     return f"has {found} columns; expected {len(expected.split())}: {expected} (ids cannot hold spaces)"
 
 
-def _is_number(token: str) -> bool:
+def is_number(token: str) -> bool:
+    """Whether a text is a number."""
     try:
         float(token)
     except ValueError:

@@ -19,7 +19,6 @@ __all__ = [
     "form_of_columns",
     "form_of_header",
     "form_of_text",
-    "is_number",
 ]
 
 # The topic of a line that holds the aggregate over the topics.
@@ -53,15 +52,6 @@ class Known(NamedTuple):
 
 
 _NOTHING = Known()
-
-
-def is_number(token: str) -> bool:
-    """Whether a text is a number."""
-    try:
-        float(token)
-    except ValueError:
-        return False
-    return True
 
 
 def form_of_text(text: str, name: str) -> Form | None:

@@ -6,30 +6,17 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.files import atomic_writer, path_name
+from rubric_measures.formats._trec_checked import is_number
 from rubric_measures.formats.base import Format, Head
-from rubric_measures.formats.leaderboard_forms import ALL, COLUMNS, FORMS, OWN_FORMAT, Form, form_of_header, is_number
+from rubric_measures.formats.leaderboard_forms import ALL, COLUMNS, FORMS, OWN_FORMAT, Form, form_of_header
 from rubric_measures.formats.leaderboards import LeaderboardTable, read_leaderboard
 from rubric_measures.formats.trec import IdCleaner
 
-__all__ = [
-    "DICT",
-    "IR_MEASURES",
-    "JSON",
-    "JSONL",
-    "LEADERBOARD",
-    "QUERY",
-    "RAG4REPORTS",
-    "RANKING",
-    "TOT",
-    "TREC_EVAL",
-    "WIDE",
-    "WORKBENCH",
-    "write_leaderboard",
-]
+__all__ = ["LEADERBOARD", "OF_FORM", "write_leaderboard"]
 
 _LOG = logging.getLogger("rubric_measures")
 
@@ -234,14 +221,5 @@ LEADERBOARD = Format(
     write_leaderboard,
     _is_leaderboard,
 )
-IR_MEASURES = _format("ir_measures")
-TOT = _format("tot")
-RAG4REPORTS = _format("rag4reports")
-TREC_EVAL = _format("trec_eval")
-QUERY = _format("query")
-RANKING = _format("ranking")
-JSONL = _format("jsonl")
-WIDE = _format("wide")
-WORKBENCH = _format("workbench")
-DICT = _format("dict")
-JSON = _format("json")
+# One for each form: `OF_FORM.wide`.
+OF_FORM = SimpleNamespace(**{form: _format(form) for form in FORMS})

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import FormatError, UnknownNameError
 from rubric_measures.base.files import path_name, read_text
+from rubric_measures.formats._trec_checked import is_number
 from rubric_measures.formats.leaderboard_forms import (
     ALL,
     COLUMNS,
@@ -21,7 +22,6 @@ from rubric_measures.formats.leaderboard_forms import (
     Known,
     form_of_columns,
     form_of_text,
-    is_number,
 )
 from rubric_measures.formats.trec import columns_of, run_name_of
 
