@@ -12,7 +12,7 @@ from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.signature import bank_content
 from rubric_measures.grading._outcomes import Outcome, Unit
-from rubric_measures.grading._recording import EntryMaker, described
+from rubric_measures.grading._recording import GradeSetMaker, described
 from rubric_measures.grading._report import GradingReport
 from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.grading._styles import Style, make_style
@@ -90,7 +90,7 @@ class _Line:
             yield self.groups.popleft()
 
 
-def _refuse_without_text(maker: EntryMaker, query_id: str, query_text: str) -> None:
+def _refuse_without_text(maker: GradeSetMaker, query_id: str, query_text: str) -> None:
     if not query_text and {"query", "query_title"} & set(maker.style.prompt.fields):
         raise InputError(f"prompt {maker.style.prompt.prompt_class} shows the query; {query_id!r} has no text")
 
@@ -131,8 +131,8 @@ class Grader:
     settings: GradingSettings = field(default_factory=GradingSettings)
     change: BankChange | None = None
 
-    def makers(self, bank: TestBank) -> list[EntryMaker]:
-        """One maker of entries for each prompt.
+    def makers(self, bank: TestBank) -> list[GradeSetMaker]:
+        """One maker of grade sets for each prompt.
 
         Raises:
             UnknownNameError: there is no prompt of a name.
@@ -143,7 +143,7 @@ class Grader:
         if repeated := [name for name, count in Counter(names).items() if count > 1]:
             raise InputError(f"prompt {repeated[0]} is named twice")
         hashed = bank_content(bank)
-        makers = [EntryMaker.of(make_style(backend, name, self.settings), backend, hashed) for name in names]
+        makers = [GradeSetMaker.of(make_style(backend, name, self.settings), backend, hashed) for name in names]
         classes = Counter(maker.style.prompt.prompt_class for maker in makers)
         if repeated := [name for name, count in classes.items() if count > 1]:
             raise InputError(f"two prompts are called {repeated[0]}; set another name in one of the files")
@@ -221,7 +221,7 @@ class Grader:
         self,
         groups: Iterable[QueryPassages],
         bank: TestBank,
-        makers: Sequence[EntryMaker],
+        makers: Sequence[GradeSetMaker],
         line: _Line,
         report: GradingReport,
         left_out: dict[str, list[int]],
@@ -244,7 +244,7 @@ class Grader:
 
     @staticmethod
     def _open_units(
-        maker: EntryMaker,
+        maker: GradeSetMaker,
         passage: GradedPassage,
         unit: Unit,
         wanted: tuple[RubricItem, ...],
@@ -271,7 +271,7 @@ class Grader:
         if missing:
             yield from style.units(unit._replace(items=missing))
 
-    def _finished(self, group: _OpenGroup, makers: Sequence[EntryMaker], report: GradingReport) -> QueryPassages:
+    def _finished(self, group: _OpenGroup, makers: Sequence[GradeSetMaker], report: GradingReport) -> QueryPassages:
         passages = []
         if self.change is not None:
             return self._amended(group, _amending(makers), report)
@@ -288,13 +288,13 @@ class Grader:
                     continue
                 report.add(maker.style.prompt.prompt_class, outcomes.values())
                 if maker.style.direct:
-                    _put(grades, maker.present_direct(passage), maker.direct_entry(outcomes["0"]))
+                    _put(grades, maker.present_direct(passage), maker.direct_label(outcomes["0"]))
                     continue
                 for kind, members in by_kind[which].items():
                     mine = {item.item_id: outcomes[item.item_id] for item in members if item.item_id in outcomes}
                     if mine:
                         old = maker.present(passage, kind)  # type: ignore[arg-type]
-                        _put(exam_grades, old, maker.item_entry(members, mine, old))
+                        _put(exam_grades, old, maker.item_grade_set(members, mine, old))
             changes: dict[str, Any] = {}
             if exam_grades:
                 changes["exam_grades"] = exam_grades
@@ -322,17 +322,17 @@ class Grader:
         return described(group.source._replace(passages=passages), makers, group.query_text)
 
 
-def _amending(makers: Iterable[EntryMaker]) -> list[AmendingMaker]:
+def _amending(makers: Iterable[GradeSetMaker]) -> list[AmendingMaker]:
     return [maker for maker in makers if isinstance(maker, AmendingMaker)]
 
 
-def _left_out(maker: EntryMaker, items: Sequence[RubricItem]) -> int:
+def _left_out(maker: GradeSetMaker, items: Sequence[RubricItem]) -> int:
     """How many items of the kinds that a prompt grades it leaves out."""
     style = maker.style
     return 0 if style.direct else sum(item.kind in style.item_kinds for item in items) - len(style.items_of(items))
 
 
-def _note_left_out(makers: Sequence[EntryMaker], left_out: Mapping[str, Sequence[int]]) -> None:
+def _note_left_out(makers: Sequence[GradeSetMaker], left_out: Mapping[str, Sequence[int]]) -> None:
     """Says how many items of the queries that were graded a prompt left out: without answer key, or no aspect of it."""
     for place, maker in enumerate(makers):
         prompt = maker.style.prompt
@@ -342,7 +342,7 @@ def _note_left_out(makers: Sequence[EntryMaker], left_out: Mapping[str, Sequence
 
 
 def _put(entries: list[Any], old: Any, new: Any) -> None:
-    """Appends the new entry, or puts it where the old one stands."""
+    """Appends the new grade set, or puts it where the old one stands."""
     for place, entry in enumerate(entries):
         if entry is old:
             entries[place] = new

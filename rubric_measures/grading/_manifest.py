@@ -31,7 +31,7 @@ def make_manifest(
 ) -> dict[str, Any]:
     """Everything that is needed to say how grades came about, JSON-able.
 
-    The entries of the records name a signature; `prompts` spells each of them out.
+    The grade sets of the records name a signature; `prompts` spells each of them out.
 
     Args:
         grader: the grader.

@@ -25,7 +25,7 @@ from rubric_measures.records.files import (
     provenance_of,
 )
 
-__all__ = ["EntryMaker", "described", "shown_together"]
+__all__ = ["GradeSetMaker", "described", "shown_together"]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -35,8 +35,8 @@ def _rating(field: str, item_id: str, grade: int) -> SelfRating:
 
 
 @dataclass(frozen=True)
-class EntryMaker:
-    """Makes the entries of one style: `exam_grades` of items, `grades` of direct labels.
+class GradeSetMaker:
+    """Makes the grade sets of one style: `exam_grades` of items, `grades` of direct labels.
 
     Attributes:
         style: prompt, model and settings.
@@ -49,7 +49,7 @@ class EntryMaker:
     bank: str = ""
 
     @classmethod
-    def of(cls, style: Style, backend: Backend, bank: str) -> EntryMaker:
+    def of(cls, style: Style, backend: Backend, bank: str) -> GradeSetMaker:
         """The maker of a style and a backend."""
         return cls(style, backend.model, "" if style.direct else bank)
 
@@ -76,7 +76,7 @@ class EntryMaker:
 
     @cached_property
     def provenance(self) -> dict[str, object]:
-        """What every entry says about its making; the manifest beside the records spells the signature out."""
+        """What every grade set says about its making; the manifest beside the records spells the signature out."""
         from rubric_measures import __version__
 
         found: dict[str, object] = {
@@ -124,13 +124,13 @@ class EntryMaker:
         }
 
     def is_mine(self, entry: ItemGradeSet | DirectGrade) -> bool:
-        """Whether an entry was made by exactly this style, model and bank."""
+        """Whether a grade set was made by exactly this style, model and bank."""
         made = provenance_of(entry)
         # A set of another program that was amended is nobody's.
         return made.get("signature") == self.signature.short and not made.get("mixed")
 
     def present(self, passage: GradedPassage, kind: ItemKind) -> ItemGradeSet | None:
-        """The entry of this style that the passage has already, for one kind of items."""
+        """The grade set of this style that the passage has already, for one kind of items."""
         for entry in passage.exam_grades or ():
             if entry.prompt_type == kind and self.is_mine(entry):
                 return entry
@@ -152,7 +152,7 @@ class EntryMaker:
                 done |= {item_id for item_id, _ in entry.answers if item_id not in failed}
         return tuple(item for item in items if item.item_id not in done)
 
-    def direct_entry(self, outcome: Outcome) -> DirectGrade:
+    def direct_label(self, outcome: Outcome) -> DirectGrade:
         """The `grades` entry of a direct label."""
         fields: dict[str, Any] = {
             "correct_answered": bool(outcome.grade),
@@ -165,7 +165,7 @@ class EntryMaker:
             fields |= {"status": outcome.status, "llm_response_error": outcome.note}
         return DirectGrade(**fields, **self._details({"0": outcome}))
 
-    def item_entry(
+    def item_grade_set(
         self, items: Sequence[RubricItem], outcomes: Mapping[str, Outcome], old: ItemGradeSet | None
     ) -> ItemGradeSet:
         """The `exam_grades` entry of the items of one kind: new outcomes, and the old entry's for the others."""
@@ -205,7 +205,7 @@ class EntryMaker:
 
 
 def _outcomes_of(entry: ItemGradeSet) -> dict[str, Outcome]:
-    """What came of each item of an entry, without the details."""
+    """What came of each item of a grade set, without the details."""
     grades, status, errors = grade_of_items(entry), entry.item_status or {}, entry.llm_response_errors or {}
     return {
         item_id: Outcome(item_id, grades.get(item_id), status.get(item_id, "graded"), answer, errors.get(item_id, ""))
@@ -229,15 +229,15 @@ def shown_together(entry: ItemGradeSet, size: int) -> list[list[str]]:
     return [ids[start : start + size] for start in range(0, len(ids), size)]
 
 
-def described(group: QueryPassages, makers: Sequence[EntryMaker], query_text: str) -> QueryPassages:
-    """The query with each maker's definition, in the provenance of the first entry that the maker has there.
+def described(group: QueryPassages, makers: Sequence[GradeSetMaker], query_text: str) -> QueryPassages:
+    """The query with each maker's definition, in the provenance of the first grade set that the maker has there.
 
     Once a query is enough to make its line complete in itself, and costs nothing to read; a definition that is there
     stays.
     """
     passages = list(group.passages)
     for maker in makers:
-        place = _first_entry(passages, maker)
+        place = _first_grade_set(passages, maker)
         if place is None:
             continue
         number, name, which = place
@@ -249,8 +249,8 @@ def described(group: QueryPassages, makers: Sequence[EntryMaker], query_text: st
     return group._replace(passages=passages)
 
 
-def _first_entry(passages: Sequence[GradedPassage], maker: EntryMaker) -> tuple[int, str, int] | None:
-    """Where a maker's first entry stands; None where it has none, or one that is described."""
+def _first_grade_set(passages: Sequence[GradedPassage], maker: GradeSetMaker) -> tuple[int, str, int] | None:
+    """Where a maker's first grade set stands; None where it has none, or one that is described."""
     name = "grades" if maker.style.direct else "exam_grades"
     grader = maker.provenance["grader"]
     first = None

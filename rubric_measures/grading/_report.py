@@ -16,7 +16,7 @@ from rubric_measures.runners import RunStats
 from rubric_measures.runners.progress import note_limit
 
 if TYPE_CHECKING:
-    from rubric_measures.grading._recording import EntryMaker
+    from rubric_measures.grading._recording import GradeSetMaker
 
 __all__ = ["GradingReport", "note_amended", "note_report"]
 
@@ -100,7 +100,7 @@ class GradingReport:
     order: OrderEffect = field(default_factory=OrderEffect)
     amended: AmendCounts = field(default_factory=AmendCounts)
     run: RunStats = field(default_factory=RunStats)
-    makers: Sequence[EntryMaker] = field(default=(), compare=False, repr=False)
+    makers: Sequence[GradeSetMaker] = field(default=(), compare=False, repr=False)
 
     @property
     def by_status(self) -> Counter[str]:

@@ -42,7 +42,7 @@ class Shown(NamedTuple):
 
 
 def definition_of(group: QueryPassages, entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:
-    """What the records say about the grader of an entry; see `EntryMaker.definition`.
+    """What the records say about the grader of a grade set; see `GradeSetMaker.definition`.
 
     Raises:
         InputError: they say nothing, as those of other programs and of older versions.
@@ -117,7 +117,7 @@ def _graded_with(query_id: str, definition: Mapping[str, Any], prompt_hash: str)
 def _entry(
     query_id: str, passage: GradedPassage, item_id: str, bank: TestBank, wanted: GradeFilter
 ) -> ItemGradeSet | DirectGrade:
-    """The one entry that says something about the item."""
+    """The one grade set that says something about the item."""
     direct = item_id == DIRECT_ITEM
     entries: Sequence[ItemGradeSet | DirectGrade] = (passage.grades if direct else passage.exam_grades) or ()
     found: dict[GradeSetKey, list[ItemGradeSet | DirectGrade]] = {}
@@ -148,13 +148,13 @@ def _entry(
 
 
 def _bank_of(entry: ItemGradeSet | DirectGrade) -> object:
-    """The hash of the bank that an entry's first grades were made with."""
+    """The hash of the bank that a grade set's first grades were made with."""
     made = provenance_of(entry)
     return made.get("kept_from", made.get("bank"))
 
 
 def _is_of(entry: ItemGradeSet, item_id: str, known: Mapping[str, RubricItem], bank: str) -> bool:
-    """Whether the bank says of an item, and of those shown with it, what it said when the entry's grade was made.
+    """Whether the bank says of an item, and of those shown with it, what it said when the grade set's grade was made.
 
     Items that were graded after an edit say what they said then; the others are those of the bank before.
     """

@@ -13,7 +13,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.signature import item_content
 from rubric_measures.formats.bank import BankEntry, RegradeMark, former_items, regrade_marks
 from rubric_measures.grading._outcomes import Outcome
-from rubric_measures.grading._recording import EntryMaker, shown_together
+from rubric_measures.grading._recording import GradeSetMaker, shown_together
 from rubric_measures.records.files import (
     GradedPassage,
     ItemGradeSet,
@@ -122,7 +122,7 @@ def _ids(entry: ItemGradeSet) -> _Ids:
 
 
 @dataclass(frozen=True)
-class AmendingMaker(EntryMaker):
+class AmendingMaker(GradeSetMaker):
     """The maker of a style that goes on from the grades which the same style gave to an earlier state of the bank.
 
     Attributes:
@@ -132,7 +132,7 @@ class AmendingMaker(EntryMaker):
     change: BankChange = field(default_factory=BankChange)
 
     @classmethod
-    def after(cls, maker: EntryMaker, change: BankChange) -> AmendingMaker:
+    def after(cls, maker: GradeSetMaker, change: BankChange) -> AmendingMaker:
         """The same maker, for a bank that changed.
 
         Raises:
@@ -144,16 +144,16 @@ class AmendingMaker(EntryMaker):
         return cls(maker.style, maker.model, maker.bank, change)
 
     def named_alike(self, entry: ItemGradeSet, kind: str) -> bool:
-        """Whether an entry has this model, prompt and kind of items; perhaps with other settings."""
+        """Whether a grade set has this model, prompt and kind of items; perhaps with other settings."""
         prompt = entry.prompt_info.prompt_class if entry.prompt_info else ""
         return (
             entry.llm == self._llm["llm"] and prompt == self.style.prompt.prompt_class and kind_of_entry(entry) == kind
         )
 
     def belongs(self, entry: ItemGradeSet, kind: str) -> bool:
-        """Whether an entry is of this style, whatever the state of the bank then was.
+        """Whether a grade set is of this style, whatever the state of the bank then was.
 
-        Entries of other programs say only the model and the prompt; ours name all settings.
+        Grade sets of other programs say only the model and the prompt; ours name all settings.
         """
         if not self.named_alike(entry, kind):
             return False
@@ -163,21 +163,21 @@ class AmendingMaker(EntryMaker):
         return all(made.get(name, self.provenance[name]) == self.provenance[name] for name in ("model", "prompt"))
 
     def fresh(self, entry: ItemGradeSet, query_id: str, items: Mapping[str, RubricItem]) -> frozenset[str]:
-        """The items of the bank whose grades in the entry still hold."""
+        """The items of the bank whose grades in the grade set still hold."""
         ids = _ids(entry)
         # An item whose grading anew failed is still to be graded anew: the next run goes on with it.
         failed = (entry.item_status or {}).keys() & regraded_of(entry).keys() - ids.graded.keys()
         return (ids.all & items.keys()) - failed - self.stale(entry, query_id, ids.all)
 
     def stale(self, entry: ItemGradeSet, query_id: str, item_ids: Set[str]) -> set[str]:
-        """Those of some items that the entry graded before they were edited."""
+        """Those of some items that the grade set graded before they were edited."""
         edited = self.change.edited.get(query_id, {})
         return stale_in(entry, item_ids & edited.keys(), edited, str(self.provenance["bank"]))
 
     def _amendable(
         self, entries: Sequence[ItemGradeSet], kind: str, query_id: str, items: Mapping[str, RubricItem]
     ) -> list[ItemGradeSet]:
-        """The entries of this style about this bank; one that has no item of it may be about another bank."""
+        """The grade sets of this style about this bank; one that has no item of it may be about another bank."""
         former = {item_id for query, item_id in self.change.former if query == query_id}
         about = items.keys() | former
         return [entry for entry in entries if self.belongs(entry, kind) and not about.isdisjoint(_ids(entry).all)]
@@ -206,7 +206,7 @@ class AmendingMaker(EntryMaker):
         outcomes: Mapping[str, Outcome],
         counts: AmendCounts,
     ) -> list[ItemGradeSet]:
-        """The entries of one passage without stale grades and with the new outcomes; those not touched are the same.
+        """The grade sets of one passage without stale grades and with the new outcomes; those not touched are the same.
 
         Args:
             entries: the grade sets of the passage.
@@ -221,7 +221,7 @@ class AmendingMaker(EntryMaker):
         for kind in self.style.item_kinds:
             members = [item for item in self.style.items_of(tuple(everything)) if item.kind == kind]
             new = {item.item_id: outcomes[item.item_id] for item in members if item.item_id in outcomes}
-            fresh = self.item_entry([items[item_id] for item_id in new], new, None) if new else None
+            fresh = self.item_grade_set([items[item_id] for item_id in new], new, None) if new else None
             said = {item_id: item_content(items[item_id]) for item_id in new}
             mine = self._amendable(entries, kind, query_id, items)
             for entry in mine:
@@ -246,7 +246,7 @@ class AmendingMaker(EntryMaker):
         return made
 
     def _amended(self, entry: ItemGradeSet, kept: frozenset[str], fresh: ItemGradeSet | None) -> ItemGradeSet:
-        """The entry with the kept grades where they stood, then the new ones; everything else as it was."""
+        """The grade set with the kept grades where they stood, then the new ones; everything else as it was."""
         parts = [(entry, kept), *([(fresh, _ids(fresh).all)] if fresh is not None else [])]
 
         def listed(name: str, item_of: Callable[[Any], str]) -> list[Any]:
@@ -272,7 +272,7 @@ class AmendingMaker(EntryMaker):
         return entry.model_copy(update=changes)
 
     def _signed(self, entry: ItemGradeSet, before: ItemGradeSet | None, said: Mapping[str, str]) -> ItemGradeSet:
-        """The entry with what it was made by, and which of its items were graded after the bank changed.
+        """The grade set with what it was made by, and which of its items were graded after the bank changed.
 
         A set that goes on from one of another program is called as that one was, so that both are read as one.
         `kept_from` is the bank that the other items were graded against; `said` is what the new items said.
