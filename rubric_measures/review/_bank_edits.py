@@ -80,7 +80,7 @@ _WORDS = {
 
 
 def apply_edit(snapshot: Snapshot, event: Event) -> None:
-    """Changes the items of a snapshot that is being made as an edit says; see `events.Event` for the kinds.
+    """Changes the items of a snapshot that is being made as an edit says; see `Event` for the kinds.
 
     Raises:
         InputError: it speaks of an item that there is not, or makes one that there is.

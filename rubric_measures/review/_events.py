@@ -175,7 +175,7 @@ class Snapshot:
         return {state.place: state for state in self.items.values() if not state.retired}
 
     def final(self, cell: CellKey, earlier: Mapping[str, int] | None = None) -> int | None:
-        """The grade of a cell by assessors, as `assessors.grade_of_people`; None where nobody gave a final one.
+        """The grade of a cell by assessors, as `grade_of_people`; None where nobody gave a final one.
 
         Args:
             cell: the cell.

@@ -22,8 +22,7 @@ from rubric_measures.base.files import path_name
 from rubric_measures.review._bank_edits import new_items
 from rubric_measures.review._events import EDITS, CellKey, Event, Snapshot
 from rubric_measures.review._importing import PageGrade, TakenIn, take_in
-from rubric_measures.review._replay import extend, fold
-from rubric_measures.review._undoing import Undone, candidates
+from rubric_measures.review._replay import Undone, candidates, extend, fold
 
 __all__ = ["ConflictError", "ReviewStore", "StateError"]
 
@@ -326,7 +325,7 @@ class ReviewStore:
         return ""
 
     def take_in(self, rows: Sequence[PageGrade]) -> TakenIn:
-        """Adds grades that were given elsewhere, all or none; see `taking_in.take_in`."""
+        """Adds grades that were given elsewhere, all or none; see `take_in`."""
         with self._mine(writes=True):
             snapshot = self.snapshot()
             return take_in(rows, self._events, snapshot, self._insert)
