@@ -89,7 +89,7 @@ def _reading(report: LeaderboardReport, places: int) -> Iterator[Table]:
         if comparison.baseline is not None:
             yield _pairs(comparison, places, comparison.measure)
     if report.powered:
-        names = ["run", "measure", "people + model", "people alone", "model as truth", "λ", "topics"]
+        names = ["run", "measure", "assessors + model", "assessors alone", "model as truth", "λ", "topics"]
         yield Table(columns(names), list(_powered_rows(report, places)))
     if report.checks is not None:
         rows: list[list[Cell]] = [
@@ -131,7 +131,7 @@ def _powered_rows(report: LeaderboardReport, places: int) -> Iterator[Sequence[C
 
 
 def _three_means(one: PredictionPowered) -> list[tuple[float | None, float | None, float | None]]:
-    """Mean and interval from people and model, from people alone, and from the model taken as the truth."""
+    """Mean and interval from assessors and model, from assessors alone, and from the model taken as the truth."""
     return [
         (one.mean, one.low, one.high),
         (one.human_mean, one.human_low, one.human_high),

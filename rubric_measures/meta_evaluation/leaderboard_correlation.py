@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.leaderboards import LeaderboardTable
 from rubric_measures.leaderboards.scoring import OVERALL, Leaderboard
+from rubric_measures.meta_evaluation._batches import FloatArray, score_table
 from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws
 from rubric_measures.meta_evaluation.correlation import (
     CoefficientName,
@@ -42,8 +42,6 @@ __all__ = [
     "scores_of_workbench",
     "standard_errors",
 ]
-
-FloatArray = NDArray[np.float64]
 
 DEFAULT_COEFFICIENTS = ("kendall", "spearman", "pearson", "tau_ap_b", "rbo", "max_rank_drop")
 
@@ -167,12 +165,7 @@ def _table(scores: RunScores, runs: Sequence[str]) -> tuple[FloatArray, list[str
     """(topics, runs) scores, NaN where missing; None where a run has none or the means are not those of the topics."""
     if not runs or not all(scores.topics.get(run) for run in runs):
         return None
-    topics = sorted({topic for run in runs for topic in scores.topics[run]})
-    table = np.full((len(topics), len(runs)), np.nan)
-    place = {topic: index for index, topic in enumerate(topics)}
-    for column, run in enumerate(runs):
-        for topic, value in scores.topics[run].items():
-            table[place[topic], column] = value
+    table, topics = score_table([scores.topics[run] for run in runs])
     means = np.array([scores.means[run] for run in runs])
     if np.abs(np.nanmean(table, axis=0) - means).max() > _PRINTED:
         return None

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.meta_evaluation._significance import ROUNDING, Correction, adjust, complete_table
+from rubric_measures.meta_evaluation._significance import ROUNDING, adjust, complete_table
 
 __all__ = ["PairAgreement", "significant_pair_agreement"]
 
@@ -50,19 +50,8 @@ class PairAgreement:
         )
         return 2 * self.active_agreements / total if total else None
 
-    @property
-    def recall(self) -> float | None:
-        """The share of the reference's significant pairs that the other measure finds; None without any."""
-        return self.recovered / self.reference_significant if self.reference_significant else None
 
-
-def significant_pair_agreement(
-    official: ArrayLike,
-    scores: ArrayLike,
-    *,
-    alpha: float = 0.05,
-    correction: Correction = "holm",
-) -> PairAgreement:
+def significant_pair_agreement(official: ArrayLike, scores: ArrayLike, *, alpha: float = 0.05) -> PairAgreement:
     """Agreement of two measures on the significantly different pairs of runs (paired t-tests over topics).
 
     Each side tests its pairs and corrects them by itself. A pair whose test is undefined (identical runs) is not
@@ -72,7 +61,6 @@ def significant_pair_agreement(
         official: (topics, runs), complete.
         scores: (topics, runs), complete, same runs; the topics may be others.
         alpha: significance level after correction.
-        correction: `holm`, `bh` or `none`.
 
     Raises:
         InputError: the runs differ in number, or a score is missing.
@@ -83,7 +71,7 @@ def significant_pair_agreement(
     if x.shape[1] != y.shape[1]:
         raise InputError(f"the two tables have {x.shape[1]} and {y.shape[1]} runs; join them first")
     first, second = np.triu_indices(x.shape[1], 1)
-    (x_way, x_real), (y_way, y_real) = (_directions(table, first, second, alpha, correction) for table in (x, y))
+    (x_way, x_real), (y_way, y_real) = (_directions(table, first, second, alpha) for table in (x, y))
     opposite = x_way * y_way < 0
     both, one, none = x_real & y_real, x_real ^ y_real, ~(x_real | y_real)
     return PairAgreement(
@@ -99,7 +87,7 @@ def significant_pair_agreement(
 
 
 def _directions(
-    table: FloatArray, first: NDArray[np.intp], second: NDArray[np.intp], alpha: float, correction: Correction
+    table: FloatArray, first: NDArray[np.intp], second: NDArray[np.intp], alpha: float
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
     from scipy.special import stdtr
 
@@ -111,6 +99,6 @@ def _directions(
     t = np.abs(mean[varies]) / (deviation[varies] / np.sqrt(topics))
     for column, p in zip(np.flatnonzero(varies), 2.0 * stdtr(topics - 1, -t), strict=True):
         p_values[int(column)] = float(p)
-    adjusted = adjust(p_values, correction)
+    adjusted = adjust(p_values, "holm")
     real = np.array([value is not None and value < alpha for value in adjusted], dtype=np.bool_)
     return np.sign(mean), real

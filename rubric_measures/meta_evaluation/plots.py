@@ -1,7 +1,8 @@
 """Figures of leaderboards and labels (matplotlib, extra `plot`): PNG, SVG or PDF, colour-blind safe, readable in print.
 
-Every function takes plain data and returns a figure; `save_figure` writes it. Nothing here touches matplotlib's global
-state, so figures can be made in any thread and on machines without a display.
+Every function takes plain data and returns a figure, or raises `MissingExtraError` without matplotlib; what writes it
+is `save_figure`. Nothing here touches the global state of matplotlib, so figures can be made in any thread and on
+machines without a display.
 """
 
 from __future__ import annotations
@@ -137,7 +138,6 @@ def plot_leaderboards(
 
     Raises:
         InputError: no leaderboard, or one without any of the runs.
-        MissingExtraError: matplotlib is not installed.
 
     Source: Farzi and Dietz, EXAM++ (LLM4Eval 2024), Figure 2.
     """
@@ -188,7 +188,6 @@ def plot_manual_automatic(
 
     Raises:
         InputError: the tables differ in shape, or no topic/run pair has a score on both sides.
-        MissingExtraError: matplotlib is not installed.
 
     Source: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), Figure 6.
     """
@@ -256,7 +255,6 @@ def plot_length(
 
     Raises:
         InputError: lengths differ.
-        MissingExtraError: matplotlib is not installed.
 
     Source: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), Figure 7.
     """
@@ -298,7 +296,6 @@ def plot_bland_altman(a: ArrayLike, b: ArrayLike, names: tuple[str, str] = ("fir
 
     Raises:
         InputError: nothing to compare.
-        MissingExtraError: matplotlib is not installed.
 
     Source: Bland and Altman (Lancet 1986).
     """
@@ -342,7 +339,6 @@ def plot_critical_difference(
 
     Raises:
         InputError: there is no run.
-        MissingExtraError: matplotlib is not installed.
 
     Source: after Demšar, Statistical Comparisons of Classifiers over Multiple Data Sets (JMLR 2006).
     """

@@ -1,4 +1,4 @@
-"""Prediction-powered inference: a mean from a few human labels and many model labels, with an interval that holds."""
+"""Prediction-powered inference: a mean from few assessors' labels and many of a model, with a valid interval."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class PredictionPowered:
         low: lower end of its interval.
         high: upper end.
         power: λ, how far the model's labels are used: 0 not at all, 1 fully.
-        human_mean: from the human labels alone.
-        human_low: lower end of the interval from human labels alone.
+        human_mean: from the assessors' labels alone.
+        human_low: lower end of the interval from assessors' labels alone.
         human_high: upper end.
         naive_mean: from all model labels, taken as if they were the truth.
         naive_low: lower end of its interval, which does not hold where the model is biased.
         naive_high: upper end.
-        labelled: number of units with a human label.
+        labelled: number of units with a assessor's label.
         unlabelled: number of units with a model label only.
         level: the nominal coverage.
     """
@@ -71,23 +71,23 @@ def prediction_powered_mean(
     level: float = 0.95,
     power: float | None = None,
 ) -> PredictionPowered:
-    """The mean human label of a population from a few human-graded units and many that only a model graded (PPI++).
+    """The mean assessor's label of a population from a few assessed units and many that only a model graded (PPI++).
 
-    θ = mean(Y) + λ (mean(f̃) − mean(f)), Y human labels and f model labels of the same n units, f̃ model labels of N
+    θ = mean(Y) + λ (mean(f̃) − mean(f)), Y assessors' labels and f model labels of the same n units, f̃ model labels of N
     other units of the same population. λ minimises the variance: λ = Cov(Y, f) / ((1 + n/N) Var(f, f̃)), cut to [0, 1];
     so a useless model costs nothing. Interval: θ ± t √(Var(Y − λf)/n + λ² Var(f̃)/N), variances with n − 1. The paper's
-    t is the normal quantile; ours is Student's with n − 1 degrees of freedom, because human samples are small: coverage
+    t is the normal quantile; ours is Student's with n − 1 degrees of freedom, because the samples are small: coverage
     by simulation is in benchmarks/README.md.
-    The human-labelled units must be a random sample.
+    The assessed units must be a random sample.
 
     A unit is a query (a run's score on it): units are taken to be independent, which passages of one query are not.
 
     Args:
-        human: (n,) human labels or scores.
+        human: (n,) assessors' labels or scores.
         model: (n,) the model's for the same units.
         model_unlabelled: (N,) the model's for the others.
         level: the nominal coverage.
-        power: λ where it is not to be tuned; 1 is classical PPI, 0 uses human labels alone.
+        power: λ where it is not to be tuned; 1 is classical PPI, 0 uses assessors' labels alone.
 
     Raises:
         InputError: lengths differ, fewer than two units on a side, a value is not finite.
@@ -101,7 +101,9 @@ def prediction_powered_mean(
     """
     truth, guess, others = (np.asarray(values, dtype=np.float64) for values in (human, model, model_unlabelled))
     if truth.ndim != 1 or truth.shape != guess.shape or others.ndim != 1:
-        raise InputError(f"human labels need the model's for the same units; got shapes {truth.shape}, {guess.shape}")
+        raise InputError(
+            f"assessors' labels need the model's of the same units, not shapes {truth.shape}, {guess.shape}"
+        )
     if len(truth) < 2 or len(others) < 2:
         raise InputError(f"prediction-powered inference needs two units a side, not {len(truth)} and {len(others)}")
     if not all(np.isfinite(values).all() for values in (truth, guess, others)):

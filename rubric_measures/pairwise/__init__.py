@@ -1,21 +1,16 @@
 """Tournaments: games between agents to ratings."""
 
 from rubric_measures.pairwise._bradley_terry import fit_strengths, resampled_points
-from rubric_measures.pairwise._elo import COMPATS, EloSettings, elo_ratings, elo_replays
-from rubric_measures.pairwise._games import Games, PositionBias, WinTable, gather_games, position_bias, win_table
+from rubric_measures.pairwise._elo import EloSettings, elo_ratings, elo_replays
+from rubric_measures.pairwise._games import Games, gather_games, position_bias, win_table
 from rubric_measures.pairwise._output import render
-from rubric_measures.pairwise._ranking import MEASURES, Rating, Tournament, TournamentSettings, rate_games
+from rubric_measures.pairwise._ranking import Tournament, TournamentSettings, rate_games
 
 __all__ = [
-    "COMPATS",
-    "MEASURES",
     "EloSettings",
     "Games",
-    "PositionBias",
-    "Rating",
     "Tournament",
     "TournamentSettings",
-    "WinTable",
     "elo_ratings",
     "elo_replays",
     "fit_strengths",

@@ -57,10 +57,6 @@ class EloSettings:
             raise UnknownNameError("program", name, COMPATS)
         return cls(**{**asdict(cls()), **COMPATS[name], **changes})
 
-    def as_json(self) -> dict[str, object]:
-        """All settings, defaults included, for signatures."""
-        return dict(asdict(self))
-
 
 # RAGElo plays 10 tournaments unless told otherwise; its own shuffles have no seed, so ours stand for any.
 COMPATS: dict[str, dict[str, float]] = {

@@ -381,6 +381,6 @@ def _signature(games: Games, listed: Sequence[Preference], settings: TournamentS
             "ties": "half",
             "prior": settings.prior,
             "bootstrap": f"{settings.unit},{settings.rounds},seed {settings.seed},level {settings.level:g},percentile",
-            "elo": settings.elo.as_json(),
+            "elo": dataclasses.asdict(settings.elo),
         }
     )

@@ -513,9 +513,9 @@ def test_people_and_model_together(scored, tmp_path, capsys) -> None:
         _, out, err = call(capsys, *arguments, "-o", "json")
         content = checked("leaderboard", out)
         assert content["prediction_powered"]["good"]["RubricCover(rel=4)@1"]["mean"] == 0.375
-        assert "1 runs with human scores are not on the leaderboard and left out (elsewhere)" in err
-        assert "2 runs have no human scores (mixed, tied)" in err
-        assert "1 human scores left out" in err and "(such as good on q9)" in err
+        assert "1 runs with scores by assessors are not on the leaderboard and left out (elsewhere)" in err
+        assert "2 runs have no scores by assessors (mixed, tied)" in err
+        assert "1 scores by assessors left out" in err and "(such as good on q9)" in err
     human.write_text("x t7 m 0.5\nx t8 m 0.25\n")
     status, _, err = call(capsys, *arguments)
     assert (status, "--assessor-form" in err, len(err.splitlines())) == (2, True, 1)

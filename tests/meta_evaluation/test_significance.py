@@ -179,12 +179,12 @@ def test_significant_pair_agreement() -> None:
     upside_down = noise + np.array([0.1, 0.5, 0.5])
     same = significant_pair_agreement(official, official)
     assert (same.active_agreements, same.passive_agreements, same.active_disagreements) == (2, 1, 0)
-    assert (same.active_share, same.recall) == (1.0, 1.0)
+    assert same.active_share == 1.0
     turned = significant_pair_agreement(official, upside_down)
     assert (turned.active_agreements, turned.active_disagreements) == (0, 2)
-    assert (turned.active_share, turned.recall, turned.reference_significant) == (0.0, 0.0, 2)
+    assert (turned.active_share, turned.recovered, turned.reference_significant) == (0.0, 0, 2)
     flat = significant_pair_agreement(np.zeros((5, 3)), np.zeros((5, 3)))
-    assert (flat.passive_agreements, flat.active_share, flat.recall) == (3, None, None)
+    assert (flat.passive_agreements, flat.active_share) == (3, None)
     mixed = significant_pair_agreement(official, np.zeros((20, 3)))
     assert (mixed.mixed_agreements, mixed.passive_agreements) == (2, 1)
     with pytest.raises(InputError, match="join them"):
