@@ -190,7 +190,7 @@ def grade_filter(
     """The filter over grade sets; see `load` for the arguments."""
     from rubric_measures.grades.grade_sets import GradeFilter
 
-    return GradeFilter(llm, prompt_class, prompt_type, question_set, grade_set, people=assessors)
+    return GradeFilter(llm, prompt_class, prompt_type, question_set, grade_set, assessors=assessors)
 
 
 def load(
@@ -252,8 +252,10 @@ def load(
     if isinstance(source, PassageRecords) and source.path:
         source = source.path
     if not is_file(source):
+        if not hasattr(source, "__iter__") and not hasattr(source, "columns"):
+            raise InputError(f"cannot score {source!r:.60}; expected a file, rows, a frame, records or Grades")
         is_whole = isinstance(source, Grades | ItemRows | dict) or hasattr(source, "columns")
-        rows: Any = source if is_whole else list(source)  # type: ignore[arg-type]
+        rows: Any = source if is_whole else list(source)
         if isinstance(rows, list) and rows and hasattr(rows[0], "passages"):
             return of_records(rows)
         refuse_filters("the rows", chosen)

@@ -134,7 +134,7 @@ def wanted_of(options: argparse.Namespace) -> GradeFilter:
     from rubric_measures.grades.grade_sets import GradeFilter
 
     names = (options.llm, options.prompt_class, options.prompt_type, options.question_set, options.grade_set)
-    return GradeFilter(*names, people=options.assessors)
+    return GradeFilter(*names, assessors=options.assessors)
 
 
 def _first_byte(path: str) -> bytes:

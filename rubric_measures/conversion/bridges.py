@@ -28,7 +28,7 @@ from rubric_measures.formats.topics import Topic
 from rubric_measures.formats.trec import Qrel, Run
 from rubric_measures.formats.trec_ids import spaced_ids
 from rubric_measures.grades.compiled import DIRECT_ITEM, Grades, Label
-from rubric_measures.grades.grade_set_keys import choices_of, made_by_entry
+from rubric_measures.grades.grade_set_keys import CHOOSING, choices_of, made_by_entry
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import collect_grades, select_queries
 from rubric_measures.grades.qrels import qrels_of
@@ -204,7 +204,7 @@ def _records_to_evaluations(groups: Sequence[QueryPassages], options: Options) -
         return [Grade(row.query_id, row.doc_id, row.relevance) for row in _records_to_qrels(groups, options)]
     made = {wanted.key_of(entry): made_by_entry(entry) for _, _, entry in reversed(found)}
     if len(made) > 1:
-        raise InputError(f"several grade sets are left, choose one of: {choices_of(made, made)}")
+        raise InputError(f"several grade sets are left, choose one of: {choices_of(made, made)}", settings=CHOOSING)
     return [_evaluation(query_id, doc_id, entry) for query_id, doc_id, entry in found]
 
 

@@ -1,4 +1,4 @@
-"""People's grades in the place of a grader's: what people say of a passage, and what counts where they differ."""
+"""Assessors' grades in the place of a grader's: what assessors say of a passage, and what counts where they differ."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from rubric_measures.records.files import GradedPassage, ItemGradeSet, contents_
 
 __all__ = [
     "HUMAN",
-    "PeopleCount",
-    "PeopleGrades",
-    "grade_of_people",
-    "grades_by_people",
+    "AssessorCount",
+    "AssessorGrades",
+    "grade_of_assessors",
+    "grades_by_assessors",
     "held_sets",
     "note_stale",
-    "with_people",
+    "with_assessors",
 ]
 
 HUMAN = "human:"
 
 
-def grade_of_people(grades: Iterable[int]) -> int:
-    """The one grade of several people: the median, of an even number the lower one of the two in the middle.
+def grade_of_assessors(grades: Iterable[int]) -> int:
+    """The one grade of several assessors: the median, of an even number the lower one of the two in the middle.
 
-    It is a grade that somebody gave, whatever the order of the people; one of two people who differ is not believed
-    for the higher grade alone.
+    It is a grade that somebody gave, whatever the order of the assessors; of two who differ the higher grade is not
+    believed alone.
 
     Raises:
         statistics.StatisticsError: there is no grade.
@@ -39,13 +39,13 @@ def grade_of_people(grades: Iterable[int]) -> int:
 
 
 @dataclass
-class PeopleCount:
-    """What became of the grades by people, for one note.
+class AssessorCount:
+    """What became of the grades by assessors, for one note.
 
     Attributes:
         replaced: grades that stand in the grader's place.
         changed: of these, those that differ from the grader's, or where the grader has none.
-        split: of these, those on which people differ.
+        split: of these, those on which assessors differ.
         elsewhere: grades of passages that the grader did not grade, which are left out.
         stale: grades that were given to other words or gold answers of the item than the bank has, which are left out.
     """
@@ -58,35 +58,39 @@ class PeopleCount:
 
     @property
     def found(self) -> int:
-        """How many grades by people there were."""
+        """How many grades by assessors there were."""
         return self.replaced + self.elsewhere + self.stale
 
     def note(self, source: str) -> None:
         """Says it once."""
         log = logging.getLogger("rubric_measures")
         if not self.found:
-            log.warning("%s: holds no grades by people (%sNAME), so none stands in the grader's place", source, HUMAN)
+            log.warning(
+                "%s: holds no grades by assessors (%sNAME), so none stands in the grader's place", source, HUMAN
+            )
             return
         log.warning(
-            "%s: %d grades by people stand in the grader's place; %d of them say something else than the grader",
+            "%s: %d grades by assessors stand in the grader's place; %d of them say something else than the grader",
             source,
             self.replaced,
             self.changed,
         )
         if self.split:
-            log.warning("%s: on %d of them people differ; the median counts, of two the lower", source, self.split)
+            log.warning("%s: on %d of them assessors differ; the median counts, of two the lower", source, self.split)
         if self.elsewhere:
             log.warning(
-                "%s: %d grades by people left out: the grader graded nothing of their passages", source, self.elsewhere
+                "%s: %d grades by assessors left out: the grader graded nothing of their passages",
+                source,
+                self.elsewhere,
             )
         note_stale(source, self.stale)
 
 
 def note_stale(source: str, count: int) -> None:
-    """Says how many grades by people were left out because their items said something else; nothing where none were."""
+    """Says how many grades by assessors were left out because their items said something else."""
     if count:
         logging.getLogger("rubric_measures").warning(
-            "%s: %d grades by people left out: they were given to other words or gold answers of their items than "
+            "%s: %d grades by assessors left out: they were given to other words or gold answers of their items than "
             "the bank has now; have them graded again",
             source,
             count,
@@ -94,11 +98,11 @@ def note_stale(source: str, count: int) -> None:
 
 
 @dataclass(frozen=True)
-class PeopleGrades:
-    """What people say of one passage.
+class AssessorGrades:
+    """What assessors say of one passage.
 
     Attributes:
-        grades: item_id -> the grades, one a person.
+        grades: item_id -> the grades, one an assessor.
         reasons: item_id -> what they wrote, joined.
         sets: the entries that these are of.
         by_person: `human:NAME` -> item_id -> the grade.
@@ -112,11 +116,13 @@ class PeopleGrades:
     stale: int = 0
 
 
-def grades_by_people(passage: GradedPassage, kind: str | None, items: Mapping[str, RubricItem] | None) -> PeopleGrades:
-    """The grades that people gave a passage; of one person's two grades of an item the later entry's counts.
+def grades_by_assessors(
+    passage: GradedPassage, kind: str | None, items: Mapping[str, RubricItem] | None
+) -> AssessorGrades:
+    """The grades that assessors gave a passage; of one assessor's two grades of an item the later entry's counts.
 
     A review writes what an item said when it was graded. Where that is not what the bank's item says, the grade is
-    stale: it counts no longer, nor does one of the same person before it of which nobody knows what it was given to.
+    stale: it counts no longer, nor does one of the same assessor before it of which nobody knows what it was given to.
 
     Args:
         passage: the passage.
@@ -151,14 +157,14 @@ def grades_by_people(passage: GradedPassage, kind: str | None, items: Mapping[st
             of_items.setdefault(item_id, []).append(grade)
     reasons = {item_id: "; ".join(text for text in texts.values() if text) for item_id, texts in said.items()}
     places = {(entries[number].llm, item_id) for number, item_ids in stale.items() for item_id in item_ids}
-    left = sum(item_id not in by_person.get(person, {}) for person, item_id in places)
-    return PeopleGrades(of_items, reasons, sets, by_person, left)
+    left = sum(item_id not in by_person.get(assessor, {}) for assessor, item_id in places)
+    return AssessorGrades(of_items, reasons, sets, by_person, left)
 
 
 def _stale(entries: Sequence[ItemGradeSet], items: Mapping[str, RubricItem] | None) -> dict[int, set[str]]:
     """Place of an entry -> its items whose grades were given to another state of them.
 
-    So are grades before such a one of the same person of which nobody knows what they were given to.
+    So are grades before such a one of the same assessor of which nobody knows what they were given to.
     """
     found: dict[int, set[str]] = {}
     unknown: dict[tuple[str, str], set[int]] = {}
@@ -178,9 +184,9 @@ def _stale(entries: Sequence[ItemGradeSet], items: Mapping[str, RubricItem] | No
 
 
 def held_sets(passage: GradedPassage, items: Mapping[str, RubricItem]) -> tuple[list[ItemGradeSet], dict[str, int]]:
-    """(the grade sets of a passage without people's stale grades; person -> how many items those were of).
+    """(the grade sets of a passage without assessors' stale grades; assessor -> how many items those were of).
 
-    A set that has none is the very same one. For the grades of one person by themselves, as `grades_by_people` has
+    A set that has none is the very same one. For the grades of one assessor by themselves, as `grades_by_assessors` has
     those of all.
 
     Args:
@@ -189,15 +195,15 @@ def held_sets(passage: GradedPassage, items: Mapping[str, RubricItem]) -> tuple[
     """
     sets = list(passage.exam_grades or ())
     places = [place for place, entry in enumerate(sets) if entry.llm.startswith(HUMAN)]
-    people = [sets[place] for place in places]
-    stale = _stale(people, items)
+    assessors = [sets[place] for place in places]
+    stale = _stale(assessors, items)
     for number, item_ids in stale.items():
-        sets[places[number]] = _without(people[number], item_ids)
+        sets[places[number]] = _without(assessors[number], item_ids)
     held = {
         (entry.llm, item_id) for entry in sets if entry.llm.startswith(HUMAN) for item_id in items_of_entry(entry)[0]
     }
-    lost = {(people[number].llm, item_id) for number, item_ids in stale.items() for item_id in item_ids} - held
-    return sets, Counter(person for person, _ in lost)
+    lost = {(assessors[number].llm, item_id) for number, item_ids in stale.items() for item_id in item_ids} - held
+    return sets, Counter(assessor for assessor, _ in lost)
 
 
 def _without(entry: ItemGradeSet, item_ids: Collection[str]) -> ItemGradeSet:
@@ -213,22 +219,22 @@ def _without(entry: ItemGradeSet, item_ids: Collection[str]) -> ItemGradeSet:
     )
 
 
-def with_people(entry: ItemGradeSet, people: PeopleGrades, count: PeopleCount) -> ItemGradeSet:
-    """The grader's set with people's grades in it, wherever they gave one; counted.
+def with_assessors(entry: ItemGradeSet, assessors: AssessorGrades, count: AssessorCount) -> ItemGradeSet:
+    """The grader's set with assessors' grades in it, wherever they gave one; counted.
 
-    A person's reason stands where the grader's reply stood. Where people grade an item that failed, or that the grader
-    was not asked about, theirs is its grade.
+    An assessor's reason stands where the grader's reply stood. Where assessors grade an item that failed, or that the
+    grader was not asked about, theirs is its grade.
     """
-    count.stale += people.stale
-    if not people.grades:
+    count.stale += assessors.stale
+    if not assessors.grades:
         return entry
     grades, statuses = items_of_entry(entry)
-    theirs = {item_id: grade_of_people(given) for item_id, given in people.grades.items()}
+    theirs = {item_id: grade_of_assessors(given) for item_id, given in assessors.grades.items()}
     count.replaced += len(theirs)
     count.changed += sum(grades.get(item_id) != grade for item_id, grade in theirs.items())
-    count.split += sum(len(set(given)) > 1 for given in people.grades.values())
+    count.split += sum(len(set(given)) > 1 for given in assessors.grades.values())
     replies = {item_id: reply for item_id, reply in entry.answers if item_id not in theirs}
-    replies.update((item_id, reason) for item_id in theirs if (reason := people.reasons.get(item_id)))
+    replies.update((item_id, reason) for item_id in theirs if (reason := assessors.reasons.get(item_id)))
     return ItemGradeSet.build(
         {**grades, **theirs},
         answers=replies.items(),

@@ -17,6 +17,7 @@ from rubric_measures.records.files import (
 )
 
 __all__ = [
+    "CHOOSING",
     "UNKNOWN_GRADER",
     "GradeSetKey",
     "choices_of",
@@ -32,10 +33,14 @@ UNKNOWN_GRADER = "none"
 _TOLD_ELSEWHERE = ("prompt", "prompt_hash", "model", "bank")
 
 
+# The filters that choose a grade set, for errors.
+CHOOSING = ("llm", "prompt_class", "prompt_type", "grade_set")
+
+
 class GradeSetKey(NamedTuple):
     """What tells one grade set of a file from another.
 
-    Its text has the options that choose it, but for `--grade-set`, which few files need: see `choices_of`.
+    Its text has the filters that choose it, but for `grade_set`, which few files need: see `choices_of`.
     """
 
     llm: str
@@ -47,7 +52,7 @@ class GradeSetKey(NamedTuple):
     """The hash of model, prompt text and settings, see `grader_hash`; empty where the file does not say."""
 
     def __str__(self) -> str:
-        return f"--llm {self.llm} --prompt-class {self.prompt_class} --prompt-type {self.kind}"
+        return f"llm={self.llm} prompt_class={self.prompt_class} prompt_type={self.kind}"
 
 
 def grade_set_key(entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
@@ -73,14 +78,14 @@ def prompt_cells(keys: Iterable[GradeSetKey]) -> dict[GradeSetKey, str]:
 
 
 def options_of(keys: Iterable[GradeSetKey]) -> dict[GradeSetKey, str]:
-    """The options that choose each of some grade sets: its names, and `--grade-set` where the names are alike."""
+    """The filters that choose each of some grade sets: its names, and `grade_set` where the names are alike."""
     keys = list(keys)
     shared = _alike(keys)
-    return {key: f"{key} --grade-set {_short(key)}" if shared[key[:3]] > 1 else str(key) for key in keys}
+    return {key: f"{key} grade_set={_short(key)}" if shared[key[:3]] > 1 else str(key) for key in keys}
 
 
 def choices_of(keys: Iterable[GradeSetKey], made: Mapping[GradeSetKey, Mapping[str, Any]] | None = None) -> str:
-    """The grade sets of an error: the options that choose each, and in what those that are called alike differ.
+    """The grade sets of an error: the filters that choose each, and in what those that are called alike differ.
 
     Args:
         keys: the grade sets.

@@ -12,9 +12,17 @@ from typing import Any, Literal
 from rubric_measures.base.entities import GradeStatus, RubricItem, TestBank
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.signature import bank_content
-from rubric_measures.grades.assessors import HUMAN, PeopleCount, grades_by_people, held_sets, note_stale, with_people
+from rubric_measures.grades.assessors import (
+    HUMAN,
+    AssessorCount,
+    grades_by_assessors,
+    held_sets,
+    note_stale,
+    with_assessors,
+)
 from rubric_measures.grades.compiled import DIRECT_ITEM
 from rubric_measures.grades.grade_set_keys import (
+    CHOOSING,
     UNKNOWN_GRADER,
     GradeSetKey,
     choices_of,
@@ -57,11 +65,11 @@ class GradeFilter:
             of the same model and prompt class apart whose prompt texts or settings differ. Several hashes, with commas
             between them, are taken for one grader.
         first: of several sets that pass, take the first of each passage (as the workbench does) instead of refusing.
-        people: `override` puts grades by people (`human:NAME`) in the place of the grader's wherever there are any, see
-            `people.grade_of_people`; by default each person is a grader like any other.
+        assessors: `override` puts grades by assessors (`human:NAME`) in the grader's place wherever there are any, see
+            `assessors.grade_of_assessors`; by default each assessor is a grader like any other.
 
     Raises:
-        InputError: people are to override a person.
+        InputError: assessors are to override an assessor.
     """
 
     llm: str | None = None
@@ -70,17 +78,19 @@ class GradeFilter:
     question_set: QuestionSet | None = None
     grade_set: str | None = None
     first: bool = False
-    people: Literal["override"] | None = None
+    assessors: Literal["override"] | None = None
 
     def __post_init__(self) -> None:
-        if self.people is not None and (self.llm or "").startswith(HUMAN):
-            raise InputError(f"{self.llm}: people's grades stand in a grader's place; name the grader, not the person")
+        if self.assessors is not None and (self.llm or "").startswith(HUMAN):
+            raise InputError(
+                f"{self.llm}: assessors' grades stand in a grader's place; name the grader, not the assessor"
+            )
 
     def passes(self, key: GradeSetKey, item_ids: Callable[[], Iterable[str]]) -> bool:
         """Whether a grade set with this key and these items passes; the items are asked for only where they matter."""
         if self.llm is not None and key.llm != self.llm:
             return False
-        if self.people is not None and key.llm.startswith(HUMAN):
+        if self.assessors is not None and key.llm.startswith(HUMAN):
             return False
         if self.prompt_class is not None and key.prompt_class != self.prompt_class:
             return False
@@ -189,9 +199,9 @@ class GradeSetSelector:
         made: the signatures of the graders; the hashes of their settings in grade sets of other programs.
         repeated: grades that another grade of the item by the same grader replaced, in a later entry of the passage.
         strangers: rankings that name another query.
-        people: grade sets of people whose grades stand in the grader's place.
-        people_count: how many of their grades do.
-        stale: grades by people as graders like any other that were given to another state of their item: left out.
+        assessors: grade sets of assessors whose grades stand in the grader's place.
+        assessor_count: how many of their grades do.
+        stale: grades by assessors as graders like any other that were given to another state of their item: left out.
         old: grades of items that an edit changed since; they count as they stand.
     """
 
@@ -204,14 +214,14 @@ class GradeSetSelector:
     told: dict[GradeSetKey, Mapping[str, Any]] = field(default_factory=dict)
     strangers: int = 0
     repeated: int = 0
-    people: set[GradeSetKey] = field(default_factory=set)
-    people_count: PeopleCount = field(default_factory=PeopleCount)
+    assessors: set[GradeSetKey] = field(default_factory=set)
+    assessor_count: AssessorCount = field(default_factory=AssessorCount)
     stale: int = 0
     old: int = 0
     _bank_name: str = ""
 
     def note_counts(self) -> None:
-        """Says once, at the end, which grades are old or repeated, and what people's did in the grader's place."""
+        """Says once, at the end, which grades are old or repeated, and what assessors' did in the grader's place."""
         if self.old:
             logging.getLogger("rubric_measures").warning(
                 "%s: %d grades are older than an edit of their item, which the bank marks (info.regrade), and count as "
@@ -226,8 +236,8 @@ class GradeSetSelector:
                 self.source,
                 self.repeated,
             )
-        if self.wanted.people is not None:
-            self.people_count.note(self.source)
+        if self.wanted.assessors is not None:
+            self.assessor_count.note(self.source)
         if self.stale:
             note_stale(self.source, self.stale)
 
@@ -253,7 +263,7 @@ class GradeSetSelector:
             if not self.wanted.passes(key, partial(_item_ids, entry)):
                 continue
             ids = _item_ids(entry)
-            # Extraction keeps texts for people and grades nothing: no candidate, with a bank or without.
+            # Extraction keeps texts for assessors and grades nothing: no candidate, with a bank or without.
             if not ids or (items is not None and items.keys().isdisjoint(ids)):
                 outside.append((key, ids))
                 continue
@@ -275,13 +285,13 @@ class GradeSetSelector:
                 listing += "; or let grades by assessors override the grader's"
             raise InputError(
                 f"{self.source}: several grade sets are left, choose one of: {listing}",
-                settings=("assessors",) if any(key.llm.startswith(HUMAN) for key in self.found) else (),
+                settings=(*CHOOSING, "assessors") if any(key.llm.startswith(HUMAN) for key in self.found) else CHOOSING,
             )
         for key, ids in outside:
             # Of two sets with one key the other is of another bank.
             if key not in passing:
                 self.outside.setdefault(key, Counter()).update(ids)
-        if self.wanted.people is None:
+        if self.wanted.assessors is None:
             return next(iter(passing.values()), None)
         return self._overridden(passing, passage, items)
 
@@ -293,23 +303,23 @@ class GradeSetSelector:
         self._bank_name = self._bank_name or bank_content(bank)[:16]
         is_old: dict[str, bool] = {}
         for entry in passage.exam_grades or ():
-            # What people's grades were given to is said beside them.
+            # What assessors' grades were given to is said beside them.
             if entry.llm.startswith(HUMAN):
                 continue
             if self.wanted.passes(self.wanted.key_of(entry), partial(_item_ids, entry)):
                 graded = items_of_entry(entry)[0].keys() & edited.keys()
                 stale = stale_in(entry, graded, edited, self._bank_name)
                 is_old |= {item_id: item_id in stale for item_id in graded}
-        if self.wanted.people is not None and any(is_old.values()):
+        if self.wanted.assessors is not None and any(is_old.values()):
             items = {item.item_id: item for item in bank.items[query_id]}
-            is_old |= dict.fromkeys(grades_by_people(passage, None, items).grades, False)
+            is_old |= dict.fromkeys(grades_by_assessors(passage, None, items).grades, False)
         self.old += sum(is_old.values())
 
     def _held(self, passage: GradedPassage, items: Mapping[str, RubricItem] | None) -> Sequence[ItemGradeSet]:
-        """The grade sets over items; of a person who is a grader like any other, without stale grades."""
+        """The grade sets over items; of an assessor who is a grader like any other, without stale grades."""
         sets = passage.exam_grades or ()
         llm = self.wanted.llm
-        if items is None or self.wanted.people is not None or (llm is not None and not llm.startswith(HUMAN)):
+        if items is None or self.wanted.assessors is not None or (llm is not None and not llm.startswith(HUMAN)):
             return sets
         if not any(entry.llm.startswith(HUMAN) for entry in sets):
             return sets
@@ -319,7 +329,7 @@ class GradeSetSelector:
             for entry in sets
             if entry.llm in left and self.wanted.passes(self.wanted.key_of(entry), partial(_item_ids, entry))
         }
-        self.stale += sum(left[person] for person in asked)
+        self.stale += sum(left[assessor] for assessor in asked)
         return held
 
     def _overridden(
@@ -328,16 +338,16 @@ class GradeSetSelector:
         passage: GradedPassage,
         items: Mapping[str, RubricItem] | None,
     ) -> ItemGradeSet | DirectGrade | None:
-        """The chosen entry with people's grades in it; nobody's where the grader graded nothing of the passage."""
+        """The chosen entry with assessors' grades in it; nobody's where the grader graded nothing of the passage."""
         key, entry = next(iter(passing.items()), (None, None))
         if isinstance(entry, DirectGrade):
             return entry
-        people = grades_by_people(passage, key.kind if key is not None else None, items)
+        assessors = grades_by_assessors(passage, key.kind if key is not None else None, items)
         if entry is None or key is None:
-            self.people_count.elsewhere += len(people.grades)
+            self.assessor_count.elsewhere += len(assessors.grades)
             return None
-        self.people.update(grade_set_key(one) for one in people.sets)
-        return with_people(entry, people, self.people_count)
+        self.assessors.update(grade_set_key(one) for one in assessors.sets)
+        return with_assessors(entry, assessors, self.assessor_count)
 
     def _joined(
         self, earlier: ItemGradeSet | DirectGrade, later: ItemGradeSet | DirectGrade, doc_id: str, has_bank: bool

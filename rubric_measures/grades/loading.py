@@ -144,7 +144,7 @@ def select_query(
         ranks,
         judgments,
         doc_ids,
-        frozenset(selector.found) | selector.people,
+        frozenset(selector.found) | selector.assessors,
         frozenset(selector.made),
         disagreements=disagreements,
     )
@@ -211,7 +211,9 @@ def select_queries(
         if bank is not None and any(key.kind == "direct" for key in selector.outside):
             inside += " (labels of whole passages are no grades of items; leave the bank out to use them)"
         if selector.stale:
-            inside += f" ({selector.stale} grades by people were given to other words or gold answers of their items)"
+            inside += (
+                f" ({selector.stale} grades by assessors were given to other words or gold answers of their items)"
+            )
         raise InputError(f"{name}: holds no grades{chosen}{inside}")
     if bank is not None:
         for query_id, items in bank.items.items():

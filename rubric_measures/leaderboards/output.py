@@ -78,7 +78,12 @@ def board_content(board: Leaderboard, places: int = -1) -> dict[str, Any]:
         "signature": str(board.signature),
         "signature_hash": board.signature.short,
         "settings": dict(board.signature.settings),
-        "inputs": {"grades": dict(board.inputs.grades), "runs": dict(board.inputs.runs)},
+        # A tournament has the digest of its games among the settings.
+        **(
+            {"inputs": {"grades": dict(board.inputs.grades), "runs": dict(board.inputs.runs)}}
+            if board.inputs.runs
+            else {}
+        ),
     }
 
 

@@ -114,7 +114,7 @@ def correlate_grid(
     for key in keys:
         kind: Kind | None = key.kind if key.kind in ("question", "nugget", "direct") else None  # type: ignore[assignment]
         exact = (key.llm, key.prompt_class, kind, restriction.question_set, key.grader or UNKNOWN_GRADER)
-        chosen = GradeFilter(*exact, people=restriction.people)
+        chosen = GradeFilter(*exact, assessors=restriction.assessors)
         if compat == "workbench":
             chosen = workbench_filter(chosen)
         # Labels of whole passages grade no item, so the bank has nothing to say about them.

@@ -1,4 +1,4 @@
-"""What files say about a passage besides its grades: judgments by people, rankings by systems; the base of all models.
+"""What files say about a passage besides its grades: judgments by assessors, rankings by runs; the base of all models.
 
 Source: as `workbench_models`.
 """

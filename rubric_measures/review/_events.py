@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rubric_measures.base.entities import RubricItem, TestBank
-from rubric_measures.grades.assessors import grade_of_people
+from rubric_measures.grades.assessors import grade_of_assessors
 
 __all__ = [
     "EDITS",
@@ -175,7 +175,7 @@ class Snapshot:
         return {state.place: state for state in self.items.values() if not state.retired}
 
     def final(self, cell: CellKey, earlier: Mapping[str, int] | None = None) -> int | None:
-        """The grade of a cell by assessors, as `grade_of_people`; None where nobody gave a final one.
+        """The grade of a cell by assessors, as `grade_of_assessors`; None where nobody gave a final one.
 
         Args:
             cell: the cell.
@@ -185,7 +185,7 @@ class Snapshot:
         said.update(
             (assessor, one.final) for assessor, one in self.grades.get(cell, {}).items() if one.final is not None
         )
-        return grade_of_people(said.values()) if said else None
+        return grade_of_assessors(said.values()) if said else None
 
     @property
     def edited(self) -> bool:

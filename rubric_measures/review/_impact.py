@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ir_measures.measures.base import Measure
 
-from rubric_measures.grades.assessors import grade_of_people
+from rubric_measures.grades.assessors import grade_of_assessors
 from rubric_measures.grades.compiled import Grades, QueryGrades, build_query
 from rubric_measures.leaderboards.board import Tally, make_cell
 from rubric_measures.leaderboards.scoring import score_runs
@@ -120,7 +120,7 @@ class Scores:
         self.before = self._score(original)
         # What assessors said in earlier reviews: (doc_id, item_id) -> grade; in how many they differ from the grader.
         self._earlier = {
-            query_id: {place: grade_of_people(given.values()) for place, given in query.assessors.items()}
+            query_id: {place: grade_of_assessors(given.values()) for place, given in query.assessors.items()}
             for query_id, query in material.queries.items()
         }
         self._differ = {
@@ -324,7 +324,7 @@ def changed_cells(material: Material, snapshot: Snapshot) -> list[tuple[CellKey,
         if snapshot.final(cell) is None or (cell.query_id, cell.item_id) in left:
             continue
         earlier = material.earlier(cell)
-        grade = grade_of_people(earlier.values()) if earlier else material.grade(cell).grade
+        grade = grade_of_assessors(earlier.values()) if earlier else material.grade(cell).grade
         final = snapshot.final(cell, earlier)
         if final is not None and final != grade:
             rows.append((cell, grade, final))

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.formats.bank import load_bank
-from rubric_measures.grades.assessors import HUMAN, grades_by_people
+from rubric_measures.grades.assessors import HUMAN, grades_by_assessors
 from rubric_measures.grades.grade_set_keys import (
+    CHOOSING,
     UNKNOWN_GRADER,
     GradeSetKey,
     choices_of,
@@ -218,7 +219,7 @@ def load_material(
     if not selector.found:
         raise InputError(f"{name}: holds no grades of items of the bank that pass the filter")
     found = next(iter(selector.found))
-    overriding = GradeSetSelector(replace(chosen, people="override"), name)
+    overriding = GradeSetSelector(replace(chosen, assessors="override"), name)
     queries: dict[str, QueryMaterial] = {}
     for group, whole in zip(machine, groups, strict=True):
         query = checked[group.query_id]
@@ -234,8 +235,8 @@ def load_material(
             assessors,
             graded_once,
         )
-    if overriding.people_count.found:
-        overriding.people_count.note(name)
+    if overriding.assessor_count.found:
+        overriding.assessor_count.note(name)
     grader = grader_name(found.llm, prompts.get(found, f"{found.prompt_class} [{found.grader}]"))
     waiting, stale = stale_items(machine, the_bank, lambda entry: chosen.key_of(entry) == found)
     return Material(the_bank, queries, groups, grader, sorted({key.llm for key in keys}), name, waiting, stale)
@@ -262,7 +263,10 @@ def _first_set(
         if may and wanted.passes(key, lambda: ()) and _has_grades(groups, exact, name, bank):
             passing[key] = exact
     if len(passing) > 1:
-        raise InputError(f"{name}: several grade sets are left, choose one of: {choices_of(passing, _made(groups))}")
+        raise InputError(
+            f"{name}: several grade sets are left, choose one of: {choices_of(passing, _made(groups))}",
+            settings=CHOOSING,
+        )
     return next(iter(passing.values()), wanted)
 
 
@@ -310,12 +314,12 @@ def _assessors(
         # As in `GradeSetSelector`: nobody's grades count of a passage that the grader did not grade.
         if not passages[passage.doc_id].grades:
             continue
-        assessors = grades_by_people(passage, kind, items)
+        assessors = grades_by_assessors(passage, kind, items)
         for name, grades in assessors.by_person.items():
             for item_id, grade in grades.items():
                 found.setdefault((passage.doc_id, item_id), {})[name.removeprefix(HUMAN)] = grade
         if assessors.stale:
-            for name, all_of_them in grades_by_people(passage, kind, None).by_person.items():
+            for name, all_of_them in grades_by_assessors(passage, kind, None).by_person.items():
                 for item_id in all_of_them.keys() - assessors.by_person.get(name, {}).keys():
                     once.setdefault((passage.doc_id, item_id), set()).add(name.removeprefix(HUMAN))
     return found, once

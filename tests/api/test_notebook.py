@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ir_measures import ScoredDoc, read_trec_run
@@ -154,3 +155,9 @@ def test_rows_make_a_run() -> None:
     assert repr(grades) == "<Grades of 1 queries: 1 items, 1 passages>"
     board = rubric_measures.score(grades, rows, COVER)
     assert board.cells["run 1"][COVER].mean == 1
+
+
+@pytest.mark.parametrize("thing", [42, None, 1.5])
+def test_what_is_no_source_is_one_line(thing: Any) -> None:
+    with pytest.raises(InputError, match=r"^cannot score .*; expected a file, rows, a frame, records or Grades$"):
+        rubric_measures.load(thing)

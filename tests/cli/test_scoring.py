@@ -373,6 +373,6 @@ def test_options_that_a_way_to_score_does_not_know_are_refused(
     for more in ([], ["--bank", bank]):
         assert main([*workbench, *more]) == 0
         (said,) = [line for line in capsys.readouterr().err.splitlines() if "signature" in line]
-        assert 'grades:["--llm model --prompt-class' in said
+        assert 'grades:["llm=model prompt_class=' in said
         signatures.add(said)
     assert len(signatures) == 2

@@ -322,7 +322,7 @@ def test_labels_of_records_become_ragelo_s_evaluations(files: Path, capsys: pyte
     (files / "labelled.jsonl").write_text(json.dumps(["q1", passages]) + "\n")
     arguments = ("labelled.jsonl", "--to", "ragelo:evaluations", "-o", str(files / "e.csv"))
     assert run(files, *arguments) == 2
-    assert "several grade sets are left, choose one of: --llm m --prompt-class A" in capsys.readouterr().err
+    assert "several grade sets are left, choose one of: llm=m prompt_class=A" in capsys.readouterr().err
     assert run(files, *arguments, "--prompt-class", "A") == 0
     assert (files / "e.csv").read_text() == 'qid,did,raw_answer,answer\nq1,d1,"It answers, all of it.",2\nq1,d2,Hm.,\n'
     # Grades of items imply labels; their reasons belong to items.

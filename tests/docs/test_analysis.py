@@ -39,6 +39,6 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     # Four measures at five levels for the one grade set of questions; the nuggets are not of this bank.
     assert len(grid.out.splitlines()) == 1 + 20
     assert "1 grade sets have no grade of an item in the bank and were left out" in grid.err
-    assert "--prompt-type nugget" in grid.err
+    assert "prompt_type=nugget" in grid.err
     for name in ("bland-altman.pdf", "ranking.pdf"):
         assert Path(name).read_bytes().startswith(b"%PDF")

@@ -19,7 +19,7 @@ from rubric_measures.base.signature import item_content
 from rubric_measures.cli import main
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.trec import read_qrels
-from rubric_measures.grades.assessors import grade_of_people, grades_by_people
+from rubric_measures.grades.assessors import grade_of_assessors, grades_by_assessors
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.grades.loading import consume_records, load_records
 from rubric_measures.leaderboards.scoring import score_records
@@ -38,7 +38,7 @@ from rubric_measures.review.store import ReviewStore
 from rubric_measures.verification.analyses import check_records
 from tests.example_records import BANK, grade_set, passage, write_lines
 
-OVERRIDE = GradeFilter(people="override")
+OVERRIDE = GradeFilter(assessors="override")
 
 
 def by(person: str, grades: dict[str, int], kind: str = "question") -> dict[str, Any]:
@@ -74,15 +74,15 @@ EXPECTED = {
 
 @given(st.lists(st.integers(0, 5), min_size=1))
 def test_the_grade_of_people_is_one_of_theirs_and_splits_them_in_halves(grades: list[int]) -> None:
-    found = grade_of_people(grades)
-    assert found in grades and found == grade_of_people(sorted(grades))
+    found = grade_of_assessors(grades)
+    assert found in grades and found == grade_of_assessors(sorted(grades))
     assert 2 * sum(one < found for one in grades) < len(grades) and 2 * sum(one > found for one in grades) <= len(
         grades
     )
 
 
 def test_of_two_people_the_lower_grade_counts() -> None:
-    assert (grade_of_people([5, 2]), grade_of_people([2, 5]), grade_of_people([0, 5, 5])) == (2, 2, 5)
+    assert (grade_of_assessors([5, 2]), grade_of_assessors([2, 5]), grade_of_assessors([0, 5, 5])) == (2, 2, 5)
 
 
 @pytest.mark.parametrize("with_bank", [True, False])
@@ -97,11 +97,16 @@ def test_people_stand_in_the_graders_place_and_it_is_said(
     said = [record.getMessage().partition(": ")[2] for record in caplog.records]
     # a, b and c of d1, a of d2; b is the grader's too. Of d2's a people differ; d3 was not graded by the grader.
     assert said == [
-        "4 grades by people stand in the grader's place; 3 of them say something else than the grader",
-        "on 1 of them people differ; the median counts, of two the lower",
-        "1 grades by people left out: the grader graded nothing of their passages",
+        "4 grades by assessors stand in the grader's place; 3 of them say something else than the grader",
+        "on 1 of them assessors differ; the median counts, of two the lower",
+        "1 grades by assessors left out: the grader graded nothing of their passages",
     ]
-    assert [text.split()[1] for text in grades.source["grades"]] == ["human:ada", "human:bob", "human:cleo", "model"]
+    assert [text.split()[0].removeprefix("llm=") for text in grades.source["grades"]] == [
+        "human:ada",
+        "human:bob",
+        "human:cleo",
+        "model",
+    ]
 
 
 def test_streams_and_files_in_any_order_say_the_same(path: Path, tmp_path: Path) -> None:
@@ -138,7 +143,7 @@ def test_every_command_that_scores(path: Path, tmp_path: Path, capsys: pytest.Ca
     common = ["--bank", str(path.with_name("bank.jsonl")), "--assessors", "override"]
     assert main(["evaluate", str(path), str(run), "RubricCover(rel=4)@1", "-q", *common]) == 0
     out = capsys.readouterr()
-    assert "q1\tRubricCover(rel=4)@1\t0.5000" in out.out and "4 grades by people stand" in out.err
+    assert "q1\tRubricCover(rel=4)@1\t0.5000" in out.out and "4 grades by assessors stand" in out.err
     assert out.err.count("stand in the grader's place") == 1
     assert main(["leaderboard", str(path), "-m", "RubricCover(rel=4)@1", *common]) == 0
     assert capsys.readouterr().err.count("stand in the grader's place") == 1
@@ -153,15 +158,17 @@ def test_every_command_that_scores(path: Path, tmp_path: Path, capsys: pytest.Ca
     assert out.err.count("stand in the grader's place") == 1
     # Without the option each person is a grader, and the error says what there is.
     assert main(["qrels", str(path), *common[:2]]) == 2
-    assert "--llm human:ada" in (said := capsys.readouterr().err) and "(--assessors)" in said
+    assert "llm=human:ada" in (said := capsys.readouterr().err) and "--assessors)" in said
     assert main(["qrels", str(path), *common, "--llm", "human:ada"]) == 2
-    assert "name the grader, not the person" in capsys.readouterr().err
+    assert "name the grader, not the assessor" in capsys.readouterr().err
 
 
 def test_files_without_people_say_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [grade_set({"q1/a": 5})])]]])
     assert load_records(path, None, OVERRIDE).queries == load_records(path).queries
-    assert [record.getMessage().partition(": ")[2][:27] for record in caplog.records] == ["holds no grades by people ("]
+    assert [record.getMessage().partition(": ")[2][:30] for record in caplog.records] == [
+        "holds no grades by assessors ("
+    ]
 
 
 def test_people_override_items_of_their_kind_and_of_the_bank_only(tmp_path: Path) -> None:
@@ -330,7 +337,7 @@ def test_pages_know_the_grades_of_earlier_reviews(path: Path, tmp_path: Path) ->
 
 def test_a_person_cannot_be_overridden() -> None:
     with pytest.raises(InputError, match="name the grader"):
-        GradeFilter(llm="human:ada", people="override")
+        GradeFilter(llm="human:ada", assessors="override")
     assert list(check_records([], GradeSetSelector(OVERRIDE, "x"))) == []
 
 
@@ -406,7 +413,9 @@ def test_grades_of_another_state_of_an_item_do_not_outrank_the_graders(
     one = passage("q1", "d1", [grade_set({"q1/a": 0, "q1/b": 0, "q1/c": 0})], {"one": 1})
     graded, bank = write_lines(tmp_path / "g.jsonl", [["q1", [one]]]), write_lines(tmp_path / "b.jsonl", BANK)
     measure = RubricCover(rel=4) @ 1
-    stale = "%s: 1 grades by people left out: they were given to other words or gold answers of their items than the "
+    stale = (
+        "%s: 1 grades by assessors left out: they were given to other words or gold answers of their items than the "
+    )
     stale += "bank has now; have them graded again"
 
     def review_of(name: str, *steps: Callable[[ReviewStore], object]) -> tuple[Path, Path]:
@@ -490,7 +499,9 @@ def test_a_person_who_is_the_grader_has_no_stale_grades_either(
     grades = load_records(graded, bank, GradeFilter("human:ada"))
     said = {(row.doc_id, row.iteration): row.relevance for row in grades.queries["q1"].rows()}
     assert said == {("d1", "q1/b"): 3, ("d1", "q1/d"): 2}
-    stale = "3 grades by people left out: they were given to other words or gold answers of their items than the bank"
+    stale = (
+        "3 grades by assessors left out: they were given to other words or gold answers of their items than the bank"
+    )
     assert sum(stale in message for message in caplog.messages) == 1
     caplog.clear()
     # Without a bank nobody knows; another grader's records say nothing of it.
@@ -499,7 +510,7 @@ def test_a_person_who_is_the_grader_has_no_stale_grades_either(
         load_records(graded, bank, wanted)
     assert not [message for message in caplog.messages if "left out" in message]
     write_lines(graded, [["q1", [passage("q1", "d2", second, {"one": 2})]]])
-    with pytest.raises(InputError, match=r"holds no grades .* \(1 grades by people were given to other words"):
+    with pytest.raises(InputError, match=r"holds no grades .* \(1 grades by assessors were given to other words"):
         load_records(graded, bank, GradeFilter("human:ada"))
 
 
@@ -509,7 +520,7 @@ def test_the_reason_of_a_stale_grade_is_not_joined_to_what_others_say(tmp_path: 
     stale = {**by("ada", {"q1/a": 5}), "item_contents": {"q1/a": "of other words"}}
     lines = [["q1", [passage("q1", "d1", [by("ada", {"q1/a": 4}), by("bob", {"q1/a": 1}), stale])]]]
     (one,) = load_graded(write_lines(tmp_path / "g.jsonl", lines))[0].passages
-    found = grades_by_people(one, "question", items)
+    found = grades_by_assessors(one, "question", items)
     assert (found.grades, found.reasons, found.stale) == ({"q1/a": [1]}, {"q1/a": "bob says so"}, 1)
 
 
@@ -520,7 +531,7 @@ def test_a_grade_of_unknown_words_goes_with_a_later_stale_one(tmp_path: Path) ->
 
     def said(*entries: dict[str, Any]) -> tuple[dict[str, list[int]], int]:
         path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", list(entries))]]])
-        found = grades_by_people(load_graded(path)[0].passages[0], None, items)
+        found = grades_by_assessors(load_graded(path)[0].passages[0], None, items)
         return {item_id: list(grades) for item_id, grades in found.grades.items()}, found.stale
 
     unknown = by("ada", {"q1/a": 2})
@@ -564,8 +575,8 @@ def test_a_grid_of_correlations_with_people_in_the_graders_place(
         out, err = capsys.readouterr()
         (cell,) = json.loads(out)["grid"]
         found[name] = cell
-        assert err.count("2 grades by people stand in the grader's place; 2 of them") == (name == "people")
-    # nDCG@1 is the label over the highest: 1, 3/5, 1/5 by the grader, and the other way round by people.
+        assert err.count("2 grades by assessors stand in the grader's place; 2 of them") == (name == "people")
+    # nDCG@1 is the label over the highest: 1, 3/5, 1/5 by the grader, and the other way round by assessors.
     values = {name: [one["value"] for one in cell["result"]["coefficients"]] for name, cell in found.items()}
     assert values == {"grader": [1.0], "people": [-1.0], "replaced": [-1.0]}
     assert found["people"] == found["replaced"]
@@ -610,7 +621,7 @@ def test_agreement_with_people_in_the_graders_place(tmp_path: Path, capsys: pyte
     result = json.loads(capsys.readouterr().out)["agreement"]
     assert (result["pairs"], result["exact_match"], result["mean_difference"]) == (2, 0.0, 0.0)
     assert main(["agreement", path, path, *pair, "--assessors", "override"]) == 2
-    assert "name the grader, not the person" in capsys.readouterr().err
+    assert "name the grader, not the assessor" in capsys.readouterr().err
 
 
 def test_conversion_with_people_in_the_graders_place(
@@ -626,7 +637,7 @@ def test_conversion_with_people_in_the_graders_place(
         assert main(["convert", str(path), "--to", to, "-o", str(output), *bank, "--assessors", "override"]) == 0
         rows = {(row.query_id, row.doc_id, row.iteration, row.relevance) for row in read_qrels(output)}
         assert {row for row in rows if row[1] != "*"} == expected
-        assert capsys.readouterr().err.count("4 grades by people stand in the grader's place") == 1
+        assert capsys.readouterr().err.count("4 grades by assessors stand in the grader's place") == 1
     # Each person is a grader otherwise, and nothing is written.
     output = tmp_path / "none"
     for to in ("records", "run", "judgments"):
@@ -634,5 +645,5 @@ def test_conversion_with_people_in_the_graders_place(
         assert main(["convert", str(path), "--to", to, "-o", str(output), "--assessors", "override"]) == 2
         assert f"{to} keeps all grade sets or has none, so leave it out" in capsys.readouterr().err
     assert main(["convert", str(path), "--to", "qrels", "-o", str(output), *bank]) == 2
-    assert "(--assessors)" in capsys.readouterr().err
+    assert "--assessors)" in capsys.readouterr().err
     assert not output.exists()

@@ -80,8 +80,8 @@ def test_other_settings_of_one_prompt_are_other_grade_sets(graded: Path, tmp_pat
         load_records(graded, bank)
     said = str(caught.value)
     assert "\n" not in said and "several grade sets are left" in said
-    assert f"--prompt-type question --grade-set {default[:8]} (unparsed none)" in said
-    assert f"--prompt-type question --grade-set {exampp[:8]} (unparsed exampp)" in said
+    assert f"prompt_type=question grade_set={default[:8]} (unparsed none)" in said
+    assert f"prompt_type=question grade_set={exampp[:8]} (unparsed exampp)" in said
     # Without a rating, a is no grade by default, and 1 in EXAM++; b is 4 in both. Bits: a = 1, b = 2.
     one, other = (load_records(graded, bank, GradeFilter(grade_set=name[:8])) for name in (default, exampp))
     assert (one.queries["q1"].levels, one.queries["q1"].failed) == ({"d1": {4: 0b10}}, {"d1": 0b01})
@@ -120,7 +120,7 @@ def test_every_command_refuses_to_mix_and_takes_the_hash(
     assert main([command, *arguments]) == 2
     said = capsys.readouterr().err
     default, exampp = (name[:8] for name in hashes(graded))
-    assert f"--grade-set {default}" in said and f"--grade-set {exampp}" in said and "Traceback" not in said
+    assert f"grade_set={default}" in said and f"grade_set={exampp}" in said and "Traceback" not in said
     assert main([command, *arguments, "--grade-set", exampp]) == 0
 
 
@@ -135,7 +135,7 @@ def test_agreement_compares_two_settings_of_one_prompt(graded: Path, capsys: pyt
 def test_streams_and_leaderboards_keep_settings_apart(tmp_path: Path) -> None:
     path = records(tmp_path, HIGH, LOW)
     measure = RubricCover(rel=4) @ 20
-    with pytest.raises(InputError, match=r"--grade-set aaaa0000 .* --grade-set bbbb0000"):
+    with pytest.raises(InputError, match=r"grade_set=aaaa0000 .* grade_set=bbbb0000"):
         score_records(read_records(path), [measure])
     scores = {}
     for name in ("aaaa", "bbbb00000002"):
@@ -180,7 +180,7 @@ def test_sets_that_name_no_settings_are_joined_and_can_be_chosen(tmp_path: Path)
     path = records(tmp_path, *foreign)
     assert load_records(path).queries["q1"].levels == {"d1": {3: 0b01, 1: 0b10}}
     path = records(tmp_path, *foreign, HIGH)
-    with pytest.raises(InputError, match=r"--grade-set none \(settings unknown\); .*--grade-set aaaa0000 \(other"):
+    with pytest.raises(InputError, match=r"grade_set=none \(settings unknown\); .*grade_set=aaaa0000 \(other"):
         load_records(path)
     assert load_records(path, wanted=GradeFilter(grade_set="none")).queries["q1"].levels == {"d1": {3: 0b01, 1: 0b10}}
     assert load_records(path, wanted=GradeFilter(grade_set="aa")).queries["q1"].levels == {"d1": {5: 0b01, 1: 0b10}}
@@ -228,7 +228,7 @@ def test_grades_of_several_settings_are_listed_and_counted_apart(tmp_path: Path)
     report = counted(groups)
     assert {key: dict(one.grades) for key, one in report.graders.items()} == {keys[0]: {5: 1, 1: 1}, keys[1]: {0: 2}}
     assert [(row.first, row.second, row.common, row.equal) for row in report.pairs] == [(*keys, 2, 0)]
-    assert choices_of(keys).count("--grade-set") == 2 and "--grade-set" not in choices_of(keys[:1])
+    assert choices_of(keys).count("grade_set=") == 2 and "grade_set=" not in choices_of(keys[:1])
 
 
 def test_verify_names_settings_only_where_names_are_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -254,7 +254,7 @@ def test_reviews_are_of_one_setting_and_show_the_other(tmp_path: Path) -> None:
     path = records(tmp_path, HIGH, LOW)
     items = [{"query_id": "q1", "question_id": f"q1/{x}", "question_text": f"What is {x}?"} for x in "ab"]
     bank = write_lines(tmp_path / "bank.jsonl", [{"query_id": "q1", "items": items}])
-    with pytest.raises(InputError, match=r"--grade-set aaaa0000 .*--grade-set bbbb0000"):
+    with pytest.raises(InputError, match=r"grade_set=aaaa0000 .*grade_set=bbbb0000"):
         load_material(path, bank)
     found = load_material(path, bank, GradeFilter(grade_set="bbbb"))
     assert found.grader == f"model {PROMPT} [bbbb0000]"
@@ -360,7 +360,7 @@ def test_sets_of_other_programs_are_apart_by_options_and_prompt(
             load_records(tmp_path / "both.jsonl")
         for entry, grade in ((one, 5), (two, 0)):
             hashed = grade_set_key(parsed(entry)).grader[:8] or "none"
-            assert f"--grade-set {hashed} (" in str(caught.value)
+            assert f"grade_set={hashed} (" in str(caught.value)
             chosen = load_records(tmp_path / "both.jsonl", None, GradeFilter(grade_set=hashed))
             assert list(chosen.queries["q1"].levels["d1"]) == [grade]
 

@@ -54,10 +54,10 @@ def test_several_grade_sets_are_an_error_that_lists_them(tmp_path: Path) -> None
     path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", TWO)]]])
     with pytest.raises(InputError) as caught:
         load_records(path)
-    assert "--llm model --prompt-class QuestionSelfRatedUnanswerablePromptWithChoices --prompt-type question" in str(
+    assert "llm=model prompt_class=QuestionSelfRatedUnanswerablePromptWithChoices prompt_type=question" in str(
         caught.value
     )
-    assert "--llm other --prompt-class NuggetSelfRatedPrompt --prompt-type nugget" in str(caught.value)
+    assert "llm=other prompt_class=NuggetSelfRatedPrompt prompt_type=nugget" in str(caught.value)
 
 
 def test_extracted_texts_are_no_candidates(tmp_path: Path) -> None:
