@@ -678,8 +678,8 @@ def test_ctrl_c_keeps_the_block_in_flight_and_stops(folder: Path, tmp_path: Path
         printed, errors = process.communicate(timeout=PATIENCE)
     assert said == "rubric_measures: waiting for 1 blocks that actors have begun; Ctrl-C again drops them\n"
     assert process.returncode == 130
-    assert f"; {kept + 2} calls of this run are in the cache: run again to continue" in errors
-    assert (errors.count("\n"), printed) == (1, "")
+    assert f"warning: {kept + 2} calls of this run are in the cache: run again to continue\n" in errors
+    assert (errors.count("\n"), printed) == (2, "")
     assert stored(cache) == len(calls(folder)) == kept + 2
     assert not out.exists()
 
@@ -689,8 +689,8 @@ def test_ctrl_c_while_ray_starts_stops_before_the_first_call(folder: Path, tmp_p
     with start(folder, {}, arguments, before_ray="os.kill(os.getpid(), signal.SIGINT)") as process:
         printed, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, printed) == (130, ""), errors
-    assert "0 calls of this run are in the cache" in errors
-    assert errors.count("\n") == 1
+    assert "warning: 0 calls of this run are in the cache: run again to continue\n" in errors
+    assert errors.count("\n") == 2
     assert not calls(folder)
     assert not out.exists()
 
@@ -746,8 +746,8 @@ def test_a_second_ctrl_c_drops_the_block_in_flight(cluster: Any, folder: Path, t
         process.send_signal(signal.SIGINT)
         printed, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
-    assert f"; {kept} calls of this run are in the cache" in errors
-    assert (errors.count("\n"), printed) == (1, "")
+    assert f"warning: {kept} calls of this run are in the cache" in errors
+    assert (errors.count("\n"), printed) == (2, "")
     assert not out.exists()
 
 
