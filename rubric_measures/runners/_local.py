@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import threading
 from collections import deque
@@ -12,7 +11,7 @@ from typing import Generic, Protocol, TypeVar, cast
 
 from rubric_measures.backends.base import Backend, Reply, Request
 from rubric_measures.backends.replies.cache import ReplyCache
-from rubric_measures.base.errors import BackendError, GradingError, InputError, MissingExtraError, RejectedError
+from rubric_measures.base.errors import GradingError, InputError, RejectedError
 from rubric_measures.runners._stats import RunStats
 
 __all__ = ["Job", "LocalRunner", "Pricing", "RunState", "RunStats"]
@@ -159,7 +158,6 @@ class RunState(Generic[K, T]):
         self.reserved = 0.0  # the most that these can cost, where there is a limit on the cost
         self.done: deque[tuple[K, T]] = deque()
         self.stopped = False
-        self.noted = False  # whether the cache knows the model
         self.fault: Exception | None = None  # of the jobs, not of the model
         self.rejection: RejectedError | None = None
 
@@ -249,7 +247,6 @@ class RunState(Generic[K, T]):
             if request.key in self.handed:  # a backend that answers twice is not paid twice
                 cache = self.runner.cache
                 kept = cache.put(request, reply) if cache is not None else reply
-                self._note_model([reply])
                 self._settle(request, reply, kept)
 
     def settle_block(self, answered: Sequence[tuple[Request, Reply]]) -> None:
@@ -258,20 +255,8 @@ class RunState(Generic[K, T]):
             answered = [pair for pair in answered if pair[0].key in self.handed]
             cache = self.runner.cache
             kept = cache.put_many(answered) if cache is not None else [reply for _, reply in answered]
-            self._note_model([reply for _, reply in answered])
             for (request, reply), stored in zip(answered, kept, strict=True):
                 self._settle(request, reply, stored)
-
-    def _note_model(self, replies: Iterable[Reply]) -> None:
-        """Lets the cache know the model with its first answer, where the backend can say what it is."""
-        backend, cache = self.runner.backend, self.runner.cache
-        if self.noted or cache is None or not any(reply.is_answer for reply in replies):
-            return
-        self.noted = True
-        if note := getattr(backend, "note", None):
-            # Where only other machines have the model's files, its replies are kept all the same.
-            with contextlib.suppress(BackendError, MissingExtraError):
-                cache.note_model(note())
 
     def _settle(self, request: Request, reply: Reply, kept: Reply) -> None:
         self.handed.remove(request.key)

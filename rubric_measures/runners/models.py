@@ -113,15 +113,8 @@ class CallSettings:
                 raise InputError(
                     f"{name} has no effect without the runner ray; leave it out", settings=(name, "runner")
                 )
-        backend = self._backend()
+        backend = make_backend(self.model, **self._options())
         return backend, functools.partial(LocalRunner, backend)
-
-    def _backend(self) -> Backend:
-        if not self.cache_only:
-            return make_backend(self.model, **self._options())
-        from rubric_measures.backends.replies.cached_model import make_cached_backend
-
-        return make_cached_backend(self.model, self.cache or IN_MEMORY, **self._options())
 
     def _on_ray(self) -> tuple[Backend, Callable[..., LocalRunner]]:
         from rubric_measures.runners.ray_pool import RaySettings
@@ -129,7 +122,7 @@ class CallSettings:
         settings = RaySettings(self.actors, self.gpus_per_actor, self.batch_size, self.ray_address or "")
         if self.cache_only:
             # A run that makes no call needs no actors.
-            backend = self._backend()
+            backend = make_backend(self.model, **self._options())
             return backend, functools.partial(LocalRunner, backend)
         from rubric_measures.runners.ray_runner import RayRunner, ray_backend
 

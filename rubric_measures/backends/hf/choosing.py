@@ -6,11 +6,11 @@ import importlib
 from typing import Any
 
 from rubric_measures.backends.base import Backend
-from rubric_measures.backends.hf.loading import HuggingFaceModel, ModelSource, find_source
+from rubric_measures.backends.hf.loading import ModelSource, find_source
 from rubric_measures.backends.options import check_options
 from rubric_measures.base.errors import BackendError
 
-__all__ = ["backend_class", "make", "model_kind"]
+__all__ = ["make", "model_kind"]
 
 _KINDS = {"seq2seq": "Seq2SeqBackend", "decoder": "DecoderBackend", "extractive": "ExtractiveBackend"}
 
@@ -28,18 +28,11 @@ def make(name: str, **options: Any) -> Backend:
         InputError: an option has a value that makes no sense.
     """
     source = find_source(name)
-    maker = backend_class(model_kind(source))
+    kind = model_kind(source)
+    maker = getattr(importlib.import_module(f"rubric_measures.backends.hf._{kind}"), _KINDS[kind])
     check_options(f"hf:{name}", maker, options)
     backend: Backend = maker(source, **options)
     return backend
-
-
-def backend_class(kind: str) -> type[HuggingFaceModel]:
-    """The backend of `seq2seq`, `decoder` or `extractive` models."""
-    found: type[HuggingFaceModel] = getattr(
-        importlib.import_module(f"rubric_measures.backends.hf._{kind}"), _KINDS[kind]
-    )
-    return found
 
 
 def model_kind(source: ModelSource) -> str:

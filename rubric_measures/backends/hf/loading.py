@@ -17,7 +17,6 @@ from typing import Any
 from rubric_measures.backends.base import Message, Reply, Request
 from rubric_measures.backends.hf._batching import one_line, run_batches
 from rubric_measures.backends.hf.text import breaks_of_tokens, shown_length, with_blanks
-from rubric_measures.backends.replies.model_notes import ModelNote
 from rubric_measures.base.errors import BackendError, InputError, MissingExtraError
 from rubric_measures.base.extras import require
 
@@ -29,13 +28,6 @@ _WHOLE = 256 << 20  # files up to this size are hashed whole
 _BLOCK = 1 << 20
 _UNLIMITED = 10**9  # tokenizers without a limit say something like 1e30
 _Encoder = Callable[[Sequence[Message]], list[int]]
-# What only some backends say of themselves, and others ask for.
-_SAID = ("deterministic", "reads_prompts", "reply_shares_context")
-_PROBES = (
-    "The epidermis is the outer layer; 3.5 % of it, or 5-6?",
-    " two  blanks\nand\ta tab ",
-    "na\u00efve \u4e2d\u6587 \uff21 </s>",
-)
 GENERATION_OPTIONS = frozenset({"temperature", "max_tokens", "seed", "top_p"})
 
 
@@ -363,11 +355,8 @@ class HuggingFaceModel(abc.ABC):
     @property
     def limit(self) -> int | None:
         """How many tokens the model takes: the option `context`, else what tokenizer and config say (the smaller)."""
-        return self._context if self._context is not None else self.own_limit
-
-    @property
-    def own_limit(self) -> int | None:
-        """The limit without the option `context`."""
+        if self._context is not None:
+            return self._context
         config = getattr(self.source.config, "text_config", None) or self.source.config
         found = [
             getattr(self.tokenizer, "model_max_length", None),
@@ -389,33 +378,6 @@ class HuggingFaceModel(abc.ABC):
         for name, value in own.items():
             if (asked := request.options.get(name, value)) != value:
                 raise BackendError(f"{self.model}: {name} is {value!r} here, the request says {asked!r}")
-
-    def note(self) -> ModelNote:
-        """What a cache keeps of the model, so that its requests can be made, and its replies found, without it."""
-        shown = self.context_tokens
-        kind = type(self).__module__.rpartition("._")[2]
-        facts = {
-            "control_ids": sorted(self.control_ids),
-            "control_tokens": list(self.control_tokens),
-            "kind": kind,
-            "limit": self.own_limit,
-            "overhead": (self.limit or shown) - shown if shown is not None else 0,
-            "says": {name: getattr(self, name) for name in _SAID if hasattr(self, name)},
-            "unlimited": kind == "extractive",
-        }
-        return ModelNote(self.model, self.options, facts, self._tokenizer_json())
-
-    def _tokenizer_json(self) -> str:
-        """The tokenizer as text, where the text gives the same tokens: some have rules besides it."""
-        own: Any = getattr(self.tokenizer, "backend_tokenizer", None)
-        if not hasattr(own, "to_str"):
-            return ""
-        text: str = own.to_str()
-        again = type(own).from_str(text)
-        again.no_truncation()
-        again.no_padding()
-        same = all(again.encode(probe, add_special_tokens=False).ids == self.encode(probe) for probe in _PROBES)
-        return text if same else ""
 
     def release_memory(self) -> None:
         """Gives memory back to the device after a batch that was too large."""

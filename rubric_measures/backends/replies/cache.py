@@ -12,13 +12,6 @@ from typing import NamedTuple, Self
 
 from rubric_measures.backends.base import Reply, Request
 from rubric_measures.backends.replies._stored_replies import CacheEntry, Row, decoded, messages_hash, row_of
-from rubric_measures.backends.replies.model_notes import (
-    ModelNote,
-    copy_notes,
-    prune_notes,
-    read_notes,
-    write_note,
-)
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.signature import canonical_json
@@ -225,16 +218,6 @@ class ReplyCache:
             problem = f"the reply of key {key.hex()} is damaged; prune it or name another file"
             raise FormatError(problem, path=self.path) from None
 
-    def note_model(self, note: ModelNote) -> None:
-        """Keeps what a model's requests are made of, so that its replies are found without the model."""
-        with self._lock, self._explained(), _transaction(self._connection):
-            write_note(self._connection, note)
-
-    def model_notes(self) -> list[ModelNote]:
-        """The models that were noted."""
-        with self._lock, self._explained():
-            return read_notes(self._connection) if self._is_there() else []
-
     def __len__(self) -> int:
         if not self._is_there():
             return 0
@@ -300,7 +283,6 @@ class ReplyCache:
                 ):
                     cursor = self._connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?)", row)
                     added += cursor.rowcount
-                copy_notes(source._connection, self._connection)
         return added
 
     def prune(
@@ -331,7 +313,6 @@ class ReplyCache:
                     removed += self._connection.execute(
                         "DELETE FROM replies WHERE key = ?", (bytes.fromhex(key),)
                     ).rowcount
-                prune_notes(self._connection)
             self._connection.execute("VACUUM")
         return removed
 
