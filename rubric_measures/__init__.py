@@ -16,6 +16,7 @@ from rubric_measures import measures as _measures
 from rubric_measures.api import (
     Board,
     agreement,
+    compare,
     convert,
     correlate,
     generate,
@@ -60,6 +61,7 @@ __all__ = [
     "WeightedCover",
     "__version__",
     "agreement",
+    "compare",
     "convert",
     "correlate",
     "generate",

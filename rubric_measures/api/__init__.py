@@ -4,9 +4,10 @@ One module a topic. What takes time to import is imported inside functions, so t
 """
 
 from rubric_measures.api._agreeing import agreement
-from rubric_measures.api._board import Board, Comparisons
+from rubric_measures.api._board import Board
 from rubric_measures.api._canaries import run_canaries
 from rubric_measures.api._checking import KeptBoard, read_board
+from rubric_measures.api._comparing import Comparisons, compare
 from rubric_measures.api._converting import convert
 from rubric_measures.api._correlating import Correlations, correlate
 from rubric_measures.api._evaluating import evaluate
@@ -28,6 +29,7 @@ __all__ = [
     "KeptBoard",
     "agreement",
     "check",
+    "compare",
     "convert",
     "correlate",
     "evaluate",

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
+from rubric_measures.api._comparing import Comparisons, compare
 from rubric_measures.grades.notes import note_queries, note_without_items
 from rubric_measures.leaderboards.board import BELOW, OVERALL, Leaderboard
 
 if TYPE_CHECKING:
     import pandas
 
-    from rubric_measures.meta_evaluation.run_comparison import Comparison, Procedure, Test
+    from rubric_measures.meta_evaluation.run_comparison import Procedure, Test
 
-__all__ = ["Board", "Comparisons"]
+__all__ = ["Board"]
 
 OutputForm = Literal["text", "tsv", "json", "jsonl", "latex", "markdown", "trec_eval"]
 
@@ -112,22 +112,15 @@ class Board(Leaderboard):
             UnknownNameError: there is no such run.
             InputError: there are fewer than two runs, or they share no scored query.
         """
-        from rubric_measures.meta_evaluation.run_comparison import compare_runs
-
-        known = {
-            name: {
-                run: {query: value for query, value in row[name].items() if value is not None}
-                for run, row in self.values.items()
-                if run != OVERALL
-            }
-            for name in self.measures
-        }
-        more: dict[str, Any] = {"test": test, "alpha": alpha, "rounds": rounds, "seed": seed}
-        return Comparisons(
-            {
-                name: compare_runs(scores, name, baseline=baseline, procedure=correction, **more)
-                for name, scores in known.items()
-            }
+        return compare(
+            self,
+            measures=self.measures,
+            baseline=baseline,
+            correction=correction,
+            test=test,
+            alpha=alpha,
+            rounds=rounds,
+            seed=seed,
         )
 
     def log_notes(self) -> None:
@@ -179,56 +172,3 @@ class Board(Leaderboard):
         }
         errors = {name: {run: self.cells[run][name].standard_error or 0.0 for run in order} for name in self.measures}
         save_figure(plot_leaderboards(order, means, errors, f"runs in order of {self.measures[0]}"), path)
-
-
-@dataclass(frozen=True)
-class Comparisons(Mapping[str, "Comparison"]):
-    """Runs compared by each measure: measure -> `Comparison` (means, pairs with p-values, groups of equals)."""
-
-    by_measure: Mapping[str, Comparison]
-
-    def __getitem__(self, measure: str) -> Comparison:
-        return self.by_measure[measure]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.by_measure)
-
-    def __len__(self) -> int:
-        return len(self.by_measure)
-
-    def __repr__(self) -> str:
-        return f"<Comparisons by {', '.join(self.by_measure)}>"
-
-    def __str__(self) -> str:
-        from rubric_measures.base.tables import render
-        from rubric_measures.meta_evaluation.comparison_tables import comparison_report
-
-        shown = (
-            f"{measure}\n{''.join(render(comparison_report(one, 4, {}), 'text'))}"
-            for measure, one in self.by_measure.items()
-        )
-        return "\n".join(shown).rstrip("\n")
-
-    def to_dataframe(self) -> pandas.DataFrame:
-        """A row a measure and pair of runs.
-
-        Returns:
-            the columns measure, run, against, difference, low, high (its 95 % interval), p_adjusted, significant and
-            effect_size.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        from rubric_measures.base.extras import require
-
-        names = ["measure", "run", "against", "difference", "low", "high", "p_adjusted", "significant", "effect_size"]
-        rows = [
-            (
-                measure, pair.first, pair.second, pair.test.mean_difference, pair.test.low, pair.test.high,
-                pair.p_adjusted, pair.significant, pair.test.effect_size,
-            )
-            for measure, comparison in self.by_measure.items()
-            for pair in comparison.pairs
-        ]  # fmt: skip
-        frame: pandas.DataFrame = require("pandas", "pandas").DataFrame(rows, columns=names)
-        return frame

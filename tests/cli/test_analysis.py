@@ -348,7 +348,7 @@ def test_compare(boards, tmp_path, capsys) -> None:
 
 def test_compare_refuses(boards, capsys) -> None:
     _, scores, wide = boards
-    assert "choose one with -m" in call(capsys, "compare", scores)[2]
+    assert "several measures, choose one: cover nugget (--measure)" in call(capsys, "compare", scores)[2]
     assert "no per-topic scores" in call(capsys, "compare", wide)[2]
     assert "unknown run" in call(capsys, "compare", scores, "-m", "cover", "--baseline", "zz")[2]
     assert "in another file" in call(capsys, "compare", scores, scores, "-m", "cover")[2]
@@ -357,7 +357,7 @@ def test_compare_refuses(boards, capsys) -> None:
     scores.write_text("a q1 RubricCover(rel=4,judged_only=True)@5 1\na all RubricCover(rel=4,judged_only=True)@5 1\n")
     for name in ("RubricCover(judged_only=True, rel=4)@5", "RubricCover(rel=4,judged_only=True)@5"):
         assert "a comparison needs two" in call(capsys, "compare", scores, "-m", name)[2]
-    assert "1 or more" in call(capsys, "compare", scores, "-m", "cover", "--rounds", 0)[2]
+    assert "1 or more (--rounds)" in call(capsys, "compare", scores, "-m", "cover", "--rounds", 0)[2]
 
 
 def test_figures_are_written(boards, tmp_path, capsys) -> None:

@@ -1,0 +1,238 @@
+"""Comparing runs: per-query scores from files, boards or numbers, put together and tested in pairs."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from rubric_measures.api._sources import File, file_path
+from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.leaderboards.board import OVERALL, Leaderboard
+from rubric_measures.measures.scoring import column_named
+
+if TYPE_CHECKING:
+    import pandas
+
+    from rubric_measures.formats.leaderboard_forms import Form
+    from rubric_measures.meta_evaluation.run_comparison import Comparison, Procedure, Test
+
+__all__ = ["Comparisons", "QueryScores", "compare"]
+
+_LOG = logging.getLogger("rubric_measures")
+# Numbers that name no measure are by whatever measure is compared.
+_ANY = ""
+_Values = Mapping[str, Mapping[str, float]]
+QueryScores: TypeAlias = File | Leaderboard | _Values
+"""Per-query scores: a leaderboard file of any form that has them, a board, or run -> query -> score."""
+
+
+@dataclass(frozen=True)
+class Comparisons(Mapping[str, "Comparison"]):
+    """Runs compared by each measure: measure -> `Comparison` (means, pairs with p-values, groups of equals)."""
+
+    by_measure: Mapping[str, Comparison]
+
+    def __getitem__(self, measure: str) -> Comparison:
+        return self.by_measure[measure]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.by_measure)
+
+    def __len__(self) -> int:
+        return len(self.by_measure)
+
+    def __repr__(self) -> str:
+        return f"<Comparisons by {', '.join(self.by_measure)}>"
+
+    def __str__(self) -> str:
+        from rubric_measures.base.tables import render
+        from rubric_measures.meta_evaluation.comparison_tables import comparison_report
+
+        shown = (
+            f"{measure}\n{''.join(render(comparison_report(one, 4, {}), 'text'))}"
+            for measure, one in self.by_measure.items()
+        )
+        return "\n".join(shown).rstrip("\n")
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all runs have all queries, and all tests a p-value."""
+        return not any(
+            one.left_out or any(pair.p_adjusted is None for pair in one.pairs) for one in self.by_measure.values()
+        )
+
+    def log_notes(self) -> None:
+        """Logs what the tables leave out: queries that some run lacks, tests without a p-value; and who is best."""
+        for one in self.by_measure.values():
+            if one.left_out:
+                text = "%d topics that some run lacks are left out (such as %s); %d are compared"
+                _LOG.warning(text, len(one.left_out), one.left_out[0], len(one.topics))
+            for reason, count in Counter(pair.test.reason for pair in one.pairs if pair.p_adjusted is None).items():
+                _LOG.warning("%d comparisons have no p-value: %s", count, reason or "no variance is left")
+            if one.groups and one.groups[0][0] == next(iter(one.means)):
+                others = one.groups[0][1:]
+                named = ", ".join(others[:5]) + (", …" if len(others) > 5 else "")
+                _LOG.info("the best run cannot be told apart from %d others (%s)", len(others), named)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """A row a measure and pair of runs.
+
+        Returns:
+            the columns measure, run, against, difference, low, high (its 95 % interval), p_adjusted, significant and
+            effect_size.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        from rubric_measures.base.extras import require
+
+        names = ["measure", "run", "against", "difference", "low", "high", "p_adjusted", "significant", "effect_size"]
+        rows = [
+            (
+                measure, pair.first, pair.second, pair.test.mean_difference, pair.test.low, pair.test.high,
+                pair.p_adjusted, pair.significant, pair.test.effect_size,
+            )
+            for measure, comparison in self.by_measure.items()
+            for pair in comparison.pairs
+        ]  # fmt: skip
+        frame: pandas.DataFrame = require("pandas", "pandas").DataFrame(rows, columns=names)
+        return frame
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Draws the ranking of the runs with the groups that cannot be told apart.
+
+        Args:
+            path: the figure to write: .png, .svg or .pdf.
+
+        Raises:
+            InputError: several measures, or a baseline: all pairs make the groups.
+            MissingExtraError: matplotlib is not installed.
+        """
+        from rubric_measures.meta_evaluation.plots import plot_critical_difference, save_figure
+
+        if len(self.by_measure) != 1:
+            raise InputError("a figure shows one measure; choose it", settings=("measures",))
+        (one,) = self.by_measure.values()
+        if one.baseline is not None:
+            raise InputError("the groups of all pairs are drawn; leave the baseline out", settings=("plot", "baseline"))
+        save_figure(plot_critical_difference(one.means, one.groups, one.measure), path)
+
+
+def compare(
+    *scores: QueryScores,
+    measures: str | Sequence[str] | None = None,
+    runs: Sequence[str] | None = None,
+    baseline: str | None = None,
+    correction: Procedure = "holm",
+    test: Test = "t",
+    alpha: float = 0.05,
+    rounds: int = 10_000,
+    seed: int = 42,
+    form: Form | None = None,
+) -> Comparisons:
+    """Paired tests between runs over the queries that all of them have; `print` shows them.
+
+    >>> import rubric_measures
+    >>> ours, theirs = {"q1": 0.9, "q2": 0.6, "q3": 0.8}, {"q1": 0.5, "q2": 0.4, "q3": 0.2}
+    >>> found = rubric_measures.compare({"ours": ours, "theirs": theirs}, baseline="theirs")
+    >>> round(found["score"].pairs[0].test.mean_difference, 2)
+    0.4
+
+    Args:
+        scores: one source or several, which are put together; each gives other runs.
+        measures: the measures to compare by; needed where there are several.
+        runs: compare these runs only (and the baseline).
+        baseline: compare every run with this one; None compares all pairs, and groups runs that cannot be told apart.
+        correction: for many comparisons: `holm`, `bh`, `none`, `tukey`, `randomised-tukey` or `max-t`.
+        test: whose p-values count: `t` or `permutation`.
+        alpha: significance level, in (0, 1).
+        rounds: of the permutation tests.
+        seed: of the permutation tests.
+        form: the form of the files, where it cannot be seen.
+
+    Raises:
+        UnknownNameError: there is no such run or measure.
+        InputError: no per-query scores; a run comes twice; there are fewer than two runs, or they share no query.
+    """
+    from rubric_measures.meta_evaluation.run_comparison import compare_runs
+
+    if rounds < 1:
+        raise InputError("the number of rounds is 1 or more", settings=("rounds",))
+    sources = [_read(one, form) for one in scores]
+    named = dict.fromkeys(name for source in sources for name in source.by_measure)
+    known = [name for name in named if name != _ANY] or ["score"] * (_ANY in named)
+    if not known:
+        names = ", ".join(source.name for source in sources) or "name scores"
+        raise InputError(f"{names}: no per-topic scores; print them with -q, or a board as JSON")
+    asked = [measures] if isinstance(measures, str) else measures
+    if asked is None and len(known) > 1:
+        raise InputError(f"several measures, choose one: {' '.join(known)}", settings=("measures",))
+    return Comparisons(
+        {
+            name: compare_runs(
+                _wanted(_together(sources, name), runs, baseline),
+                name,
+                baseline=baseline,
+                procedure=correction,
+                test=test,
+                alpha=alpha,
+                rounds=rounds,
+                seed=seed,
+            )
+            for name in [column_named(one, known) for one in asked or known]
+        }
+    )
+
+
+class _Source(NamedTuple):
+    """What one source holds: measure -> run -> query -> score."""
+
+    name: str
+    by_measure: Mapping[str, _Values]
+
+
+def _read(scores: QueryScores, form: Form | None) -> _Source:
+    from rubric_measures.formats.leaderboards import read_leaderboard
+
+    if isinstance(scores, Leaderboard):
+        return _Source(
+            "the board",
+            {
+                name: {
+                    run: {query: value for query, value in row[name].items() if value is not None}
+                    for run, row in scores.values.items()
+                }
+                for name in scores.measures
+            },
+        )
+    if isinstance(scores, Mapping):
+        return _Source("scores", {_ANY: scores})
+    with file_path(scores) as path:
+        table = read_leaderboard(path, form=form)
+        return _Source(path, {name: found for name in table.measures if (found := table.per_query(name))})
+
+
+def _together(sources: Sequence[_Source], measure: str) -> dict[str, Mapping[str, float]]:
+    """Run -> query -> score of all sources."""
+    found: dict[str, Mapping[str, float]] = {}
+    for source in sources:
+        for run_id, values in source.by_measure.get(measure, source.by_measure.get(_ANY, {})).items():
+            if run_id in found:
+                raise InputError(f"{source.name}: run {run_id!r} is in another file, too; give each run once")
+            if run_id != OVERALL:
+                found[run_id] = values
+    return found
+
+
+def _wanted(scores: Mapping[str, Mapping[str, float]], runs: Sequence[str] | None, baseline: str | None) -> _Values:
+    if runs is None:
+        return scores
+    wanted = dict.fromkeys([*runs, *([baseline] if baseline else [])])
+    for run_id in wanted:
+        if run_id not in scores:
+            raise UnknownNameError("run", run_id, scores)
+    return {run_id: scores[run_id] for run_id in wanted}

@@ -1,0 +1,82 @@
+"""Comparing runs from files of per-query scores, from boards and from numbers."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+import rubric_measures
+from rubric_measures.base.errors import InputError, UnknownNameError
+from tests.example_records import write_all
+
+COVER = "RubricCover(rel=4)@2"
+
+
+def scores(path: Path, run: str, *values: float, measure: str = "map") -> str:
+    """A file as `trec_eval -q` prints it."""
+    lines = [f"{measure}\tq{number}\t{value}\n" for number, value in enumerate(values, 1)]
+    path.write_text(f"runid\tall\t{run}\n" + "".join(lines) + f"{measure}\tall\t{sum(values) / len(values)}\n")
+    return str(path)
+
+
+def test_files_of_one_run_each_are_put_together(tmp_path: Path) -> None:
+    files = [scores(tmp_path / "1", "one", 0.5, 0.25, 1), scores(tmp_path / "2", "two", 0.25, 0.25, 0)]
+    found = rubric_measures.compare(*files, baseline="two", rounds=99)
+    assert list(found) == ["map"]
+    # Differences 0.25, 0 and 1.
+    assert found["map"].pairs[0].test.mean_difference == pytest.approx(1.25 / 3)
+    # An open file, and run -> query -> score, are the same numbers.
+    with open(files[0], "rb") as stream:
+        again = rubric_measures.compare(
+            stream, {"two": {"q1": 0.25, "q2": 0.25, "q3": 0}}, measures="map", baseline="two", rounds=99
+        )
+    assert again["map"].pairs == found["map"].pairs
+
+
+def test_a_board_and_its_file_are_compared_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_all(tmp_path)
+    board = rubric_measures.score("graded.jsonl.gz", ["alpha.run", "beta.run"], [COVER, "nDCG@10"])
+    Path("board.json").write_text(board.render("json", -1))
+    by_file = rubric_measures.compare("board.json", measures=board.measures, baseline="beta")
+    assert (
+        by_file
+        == board.compare(baseline="beta")
+        == rubric_measures.compare(board, measures=[*by_file], baseline="beta")
+    )
+    with pytest.raises(InputError, match=r"several measures, choose one: RubricCover.* Rubric") as caught:
+        rubric_measures.compare("board.json")
+    assert caught.value.settings == ("measures",)
+
+
+def test_the_wanted_runs_alone(tmp_path: Path) -> None:
+    file = {run: {"q1": value, "q2": 0.5} for run, value in (("a", 1.0), ("b", 0.5), ("c", 0.25))}
+    assert list(rubric_measures.compare(file, runs=["a"], baseline="c", rounds=9)["score"].means) == ["a", "c"]
+    with pytest.raises(UnknownNameError, match="unknown run 'd'"):
+        rubric_measures.compare(file, runs=["a", "d"])
+    with pytest.raises(InputError, match="scores: run 'a' is in another file, too"):
+        rubric_measures.compare(file, {"a": {"q1": 1.0}})
+    with pytest.raises(InputError, match="name scores"):
+        rubric_measures.compare()
+    with pytest.raises(InputError, match="rounds is 1 or more"):
+        rubric_measures.compare(file, rounds=0)
+
+
+def test_what_is_missing_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    found = rubric_measures.compare({"a": {"q1": 1.0, "q2": 0.5}, "b": {"q1": 0.25}}, rounds=9)
+    assert not found.is_complete
+    with caplog.at_level(logging.INFO, "rubric_measures"):
+        found.log_notes()
+    assert "1 topics that some run lacks are left out (such as q2); 1 are compared" in caplog.messages
+
+
+def test_groups_are_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    values = {run: {f"q{number}": number * factor for number in range(6)} for run, factor in (("a", 1.0), ("b", 0.5))}
+    rubric_measures.compare(values, rounds=9).plot(tmp_path / "groups.pdf")
+    assert (tmp_path / "groups.pdf").read_bytes().startswith(b"%PDF")
+    with pytest.raises(InputError, match="groups of all pairs") as caught:
+        rubric_measures.compare(values, baseline="a", rounds=9).plot(tmp_path / "groups.pdf")
+    assert caught.value.settings == ("plot", "baseline")
