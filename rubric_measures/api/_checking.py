@@ -94,7 +94,7 @@ def read_board(path: str | os.PathLike[str]) -> KeptBoard:
     Raises:
         FormatError: it is no such file, or one without settings and digests.
     """
-    from rubric_measures.base.json_models import parse_json
+    from rubric_measures.base.json_files import parse_json
 
     name = path_name(path)
     content = parse_json(read_text(name), path=name)

@@ -19,7 +19,7 @@ from ir_datasets.formats import (
 from ir_datasets.indices import Docstore
 from pydantic import Field, TypeAdapter
 
-from rubric_measures.base.json_lines import JsonLines
+from rubric_measures.base.json_files import JsonLines
 from rubric_measures.formats.trec import Run
 from rubric_measures.records.models import Record
 

@@ -13,8 +13,7 @@ from pydantic import Field, TypeAdapter, model_validator
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
-from rubric_measures.base.json_lines import JsonLines, TextId
-from rubric_measures.base.json_models import validate_line
+from rubric_measures.base.json_files import JsonLines, TextId, validate_line
 from rubric_measures.formats.base import Format
 from rubric_measures.formats.nugget_sets import bank_of_items
 from rubric_measures.records.models import Record

@@ -17,8 +17,7 @@ from pydantic_core import from_json
 from rubric_measures.base.entities import Importance, ItemKind, RubricItem, TestBank, make_item_id
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import iter_lines, path_name
-from rubric_measures.base.json_lines import JsonLines, TextId
-from rubric_measures.base.json_models import check_keys, validate_line
+from rubric_measures.base.json_files import JsonLines, TextId, check_keys, validate_line
 from rubric_measures.base.signature import item_content
 from rubric_measures.formats.base import Format
 from rubric_measures.records.models import Record

@@ -77,7 +77,7 @@ class Head:
             FormatError: it is none.
         """
         # `import rubric_measures` comes by here, and pydantic takes its time.
-        from rubric_measures.base.json_models import parse_json
+        from rubric_measures.base.json_files import parse_json
 
         return parse_json(self.first, path=self.name, line=1)
 

@@ -262,7 +262,7 @@ def _from_json_lines(text: str, name: str) -> Iterator[tuple[int, Score]]:
 
 def _json_object(text: str, name: str, line: int = 0) -> dict[str, Any]:
     # Most uses of this package read no JSON leaderboard, and pydantic takes its time.
-    from rubric_measures.base.json_models import parse_json
+    from rubric_measures.base.json_files import parse_json
 
     content = parse_json(text, path=name, line=line)
     if not isinstance(content, dict):

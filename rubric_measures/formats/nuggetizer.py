@@ -13,8 +13,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter
 
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import path_name
-from rubric_measures.base.json_lines import JsonLines, TextId
-from rubric_measures.base.json_models import validate_line
+from rubric_measures.base.json_files import JsonLines, TextId, validate_line
 from rubric_measures.formats.base import Format, Head
 from rubric_measures.records.models import Record
 

@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter, model_validator
 from rubric_measures.base.entities import GradeStatus, Preference
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, path_name
-from rubric_measures.base.json_lines import JsonLines, TextId
+from rubric_measures.base.json_files import JsonLines, TextId
 from rubric_measures.formats.base import Format
 from rubric_measures.records.models import Record
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, path_name, read_text
-from rubric_measures.base.json_models import check_keys, parse_json
+from rubric_measures.base.json_files import check_keys, parse_json
 from rubric_measures.formats.base import Format, Head
 
 __all__ = [

@@ -17,8 +17,7 @@ from pydantic import AliasChoices, Field, TypeAdapter, model_validator
 from rubric_measures.base.entities import Grade
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, iter_lines, path_name
-from rubric_measures.base.json_lines import JsonLines, TextId
-from rubric_measures.base.json_models import parse_json, validate_line
+from rubric_measures.base.json_files import JsonLines, TextId, parse_json, validate_line
 from rubric_measures.formats.base import Format, Head, PathName
 from rubric_measures.records.models import Record
 

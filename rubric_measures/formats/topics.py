@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, Self
 from pydantic import Field, TypeAdapter, model_validator
 
 from rubric_measures.base.errors import UnknownNameError
-from rubric_measures.base.json_lines import JsonLines, TextId
+from rubric_measures.base.json_files import JsonLines, TextId
 from rubric_measures.formats.base import Format
 from rubric_measures.records.models import Record
 

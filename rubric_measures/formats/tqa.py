@@ -13,7 +13,7 @@ from pydantic import Field, TypeAdapter
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import path_name, read_text
-from rubric_measures.base.json_models import validate_line
+from rubric_measures.base.json_files import validate_line
 from rubric_measures.formats.bank import bank_entries
 from rubric_measures.formats.base import Format, Head
 from rubric_measures.records.models import Record

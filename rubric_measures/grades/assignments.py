@@ -10,7 +10,7 @@ from typing import Any
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import iter_lines, path_name, paused_collector
-from rubric_measures.base.json_models import parse_json
+from rubric_measures.base.json_files import parse_json
 from rubric_measures.formats.nugget_sets import facet_ids
 from rubric_measures.formats.nuggetizer import AssignmentLine, validate_assignments
 from rubric_measures.formats.nuggetizer_records import ASSIGNMENT_GRADES, item_of_nugget

@@ -14,7 +14,7 @@ from pydantic_core import from_json
 
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import paused_collector
-from rubric_measures.base.json_models import field_path, first_problem
+from rubric_measures.base.json_files import field_path, first_problem
 from rubric_measures.records.models import GradedPassage
 
 __all__ = ["Batch", "Lines", "batches", "query_id_of", "query_of_line"]

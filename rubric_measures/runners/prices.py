@@ -11,7 +11,7 @@ from typing import Any
 from rubric_measures.backends.base import Backend, Reply, Request, llm_name
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name, read_text
-from rubric_measures.base.json_models import parse_json
+from rubric_measures.base.json_files import parse_json
 
 __all__ = ["Price", "checked_price", "load_prices", "price_of"]
 
