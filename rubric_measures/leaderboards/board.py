@@ -18,7 +18,7 @@ from rubric_measures.base.errors import MeasureError
 from rubric_measures.base.signature import Signature
 from rubric_measures.base.sorting import RankNotes
 from rubric_measures.grades.compiled import QueryGrades
-from rubric_measures.measures.context import Coverage
+from rubric_measures.measures.measure import Coverage
 
 __all__ = [
     "BELOW",

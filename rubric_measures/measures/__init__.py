@@ -1,7 +1,6 @@
 """Measures over grades, one file a family, and the provider that computes them for ir_measures."""
 
 from rubric_measures.measures._plugged import register_plug_ins
-from rubric_measures.measures.context import QueryContext, RankedDocs, Top
 from rubric_measures.measures.cover import RubricCover, nRubricCover
 from rubric_measures.measures.labels import RubricQrels
 from rubric_measures.measures.measure import (
@@ -9,8 +8,11 @@ from rubric_measures.measures.measure import (
     JUDGED_ONLY,
     CoverageMeasure,
     ParamInfo,
+    QueryContext,
+    RankedDocs,
     RankingScorer,
     RubricMeasure,
+    Top,
     min_grade,
     register,
 )

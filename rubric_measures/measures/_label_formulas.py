@@ -8,7 +8,7 @@ from itertools import compress
 
 from ir_measures.measures.base import Measure
 
-from rubric_measures.measures.context import RankedDocs
+from rubric_measures.measures.measure import RankedDocs
 
 __all__ = ["label_scorer"]
 

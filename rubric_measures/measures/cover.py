@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rubric_measures.measures.context import QueryContext, Top
-from rubric_measures.measures.measure import CUTOFF, JUDGED_ONLY, CoverageMeasure, min_grade, register
+from rubric_measures.measures.measure import (
+    CUTOFF,
+    JUDGED_ONLY,
+    CoverageMeasure,
+    QueryContext,
+    Top,
+    min_grade,
+    register,
+)
 
 __all__ = ["RubricCover", "nRubricCover"]
 

@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ir_measures.measures.base import Measure
 
-from rubric_measures.measures.context import QueryContext
-from rubric_measures.measures.measure import Computation, RankingScorer
+from rubric_measures.measures.measure import Computation, QueryContext, RankingScorer
 
 __all__ = ["INTENT_AWARE", "IntentAware", "IntentAwareMeasure"]
 

@@ -12,10 +12,18 @@ from ir_measures.util import ScoredDoc
 
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.measures._label_formulas import label_scorer
-from rubric_measures.measures.context import QueryContext, RankedDocs
 from rubric_measures.measures.delegated import checked_measure, delegated, other_providers
 from rubric_measures.measures.intent_aware import INTENT_AWARE
-from rubric_measures.measures.measure import CUTOFF, ParamInfo, RankingScorer, RubricMeasure, min_grade, register
+from rubric_measures.measures.measure import (
+    CUTOFF,
+    ParamInfo,
+    QueryContext,
+    RankedDocs,
+    RankingScorer,
+    RubricMeasure,
+    min_grade,
+    register,
+)
 
 __all__ = ["RubricQrels"]
 

@@ -3,14 +3,53 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from rubric_measures.base.entities import RubricItem
 from rubric_measures.base.errors import MeasureError
-from rubric_measures.measures.context import ItemWeights, QueryContext, Top
-from rubric_measures.measures.measure import CUTOFF, JUDGED_ONLY, CoverageMeasure, ParamInfo, min_grade, register
+from rubric_measures.measures.measure import (
+    CUTOFF,
+    JUDGED_ONLY,
+    CoverageMeasure,
+    ParamInfo,
+    QueryContext,
+    Top,
+    min_grade,
+    register,
+)
 
 __all__ = ["CreditMeasure", "NuggetA", "NuggetV", "NuggetW"]
+
+
+class ItemWeights:
+    """The weights of a query's items, grouped by value, so that a mask is summed with one popcount a group."""
+
+    __slots__ = ("groups", "penalties", "positive")
+
+    def __init__(self, weights: Iterable[float]) -> None:
+        groups: dict[float, int] = {}
+        for index, weight in enumerate(weights):
+            if weight:
+                groups[weight] = groups.get(weight, 0) | 1 << index
+        # Sorted, so that floating-point sums do not depend on the order of the items.
+        self.groups = sorted(groups.items())
+        self.positive = sum(weight * mask.bit_count() for weight, mask in self.groups if weight > 0)
+        self.penalties = sum(mask for weight, mask in self.groups if weight < 0)
+
+    def sum(self, mask: int) -> float:
+        """The sum of the weights of the items in the mask."""
+        total = 0.0
+        for weight, members in self.groups:
+            total += weight * (mask & members).bit_count()
+        return total
+
+    def positive_without(self, mask: int) -> float:
+        """The sum of the positive weights of the items that are not in the mask."""
+        if not mask:
+            return self.positive
+        return self.positive - sum(
+            weight * (mask & members).bit_count() for weight, members in self.groups if weight > 0
+        )
 
 
 class CreditMeasure(CoverageMeasure):
@@ -58,7 +97,7 @@ class CreditMeasure(CoverageMeasure):
 
     def weights(self, query: QueryContext) -> ItemWeights:
         """The weights of the query's items."""
-        return query.weights(self.NAME, self.weight)
+        return query.shared(("weights", self.NAME), lambda: ItemWeights(map(self.weight, query.items)))
 
     def formula(self, query: QueryContext) -> Callable[[Top], float | None]:
         """Sum of w_i s_i / sum of the positive w_i, without the items of which nobody can know."""

@@ -13,11 +13,10 @@ from ir_measures.measures.base import Measure
 from rubric_measures.base.errors import MeasureError, UnknownNameError
 from rubric_measures.grades.compiled import OnFailed, QueryGrades
 from rubric_measures.measures._plugged import check_plug_in
-from rubric_measures.measures.context import Coverage, QueryContext, RankedDocs
 from rubric_measures.measures.delegated import checked_measure
 from rubric_measures.measures.intent_aware import INTENT_AWARE, IntentAwareMeasure
 from rubric_measures.measures.labels import RubricQrels
-from rubric_measures.measures.measure import Computation, RubricMeasure
+from rubric_measures.measures.measure import Computation, Coverage, QueryContext, RankedDocs, RubricMeasure
 
 __all__ = [
     "Measures",
@@ -188,7 +187,12 @@ def parse_measures(measures: Measures) -> list[Measure]:
 
 def _parsed(measure: str | Measure) -> Measure:
     try:
-        return checked_measure(ir_measures.parse_measure(measure) if isinstance(measure, str) else measure)
+        found = ir_measures.parse_measure(measure) if isinstance(measure, str) else measure
+        if not isinstance(found, RubricMeasure):
+            return checked_measure(found)
+        # Ours say themselves what is wrong.
+        found.validate_params()
+        return found
     except NameError:
         name = str(measure).split("(")[0].split("@")[0]
         check_plug_in(name)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rubric_measures.base.entities import RubricItem
-from rubric_measures.measures.context import QueryContext, RankedDocs, Top
-from rubric_measures.measures.measure import ParamInfo, RankingScorer, register
+from rubric_measures.measures.measure import ParamInfo, QueryContext, RankedDocs, RankingScorer, Top, register
 from rubric_measures.measures.nuggets import CreditMeasure
 
 __all__ = ["WeightedCover"]
