@@ -16,7 +16,7 @@ from rubric_measures.base.errors import GradingError, InputError
 
 if TYPE_CHECKING:
     from rubric_measures.prompts import Prompt
-    from rubric_measures.records.files import QueryPassages
+    from rubric_measures.records.models import QueryPassages
     from rubric_measures.runners.models import CallOptions, CallSettings, Model
     from rubric_measures.runners.progress import Progress
     from rubric_measures.test_bank.calls import Caller, Failure

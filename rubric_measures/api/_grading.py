@@ -16,7 +16,7 @@ from rubric_measures.base.errors import InputError, RubricMeasuresError, Unknown
 if TYPE_CHECKING:
     from rubric_measures.base.entities import TestBank
     from rubric_measures.grading import BankChange, Grader, GradingReport
-    from rubric_measures.records.files import QueryPassages
+    from rubric_measures.records.models import QueryPassages
     from rubric_measures.records.streaming import GradedFile
     from rubric_measures.runners.models import Model, RunnerOptions
     from rubric_measures.runners.progress import Progress
@@ -328,7 +328,7 @@ class _Chosen:
         self, source: GradedFile | PassageRecords, bank: TestBank, log: Callable[..., None] = _LOG.debug
     ) -> Iterator[QueryPassages]:
         """The passages to grade; a query that does not come is an error."""
-        from rubric_measures.records.files import QueryPassages
+        from rubric_measures.records.models import QueryPassages
 
         found: set[str] = set()
         queries = left_out = 0

@@ -13,7 +13,7 @@ from rubric_measures.base.errors import InputError
 
 if TYPE_CHECKING:
     from rubric_measures.grading import GradingPlan, GradingReport
-    from rubric_measures.records.files import QueryPassages
+    from rubric_measures.records.models import QueryPassages
     from rubric_measures.records.streaming import GradedFile
 
 __all__ = ["GradedRecords", "PassageRecords", "Passages", "open_passages"]
@@ -36,7 +36,8 @@ class PassageRecords(Sequence["QueryPassages"]):
 
     @cached_property
     def _groups(self) -> list[QueryPassages]:
-        from rubric_measures.records.files import QueryPassages, load_graded
+        from rubric_measures.records.files import load_graded
+        from rubric_measures.records.models import QueryPassages
 
         if self._given is None:
             if self.path == "-":

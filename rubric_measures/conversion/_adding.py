@@ -10,7 +10,8 @@ from rubric_measures.base.entities import ItemKind
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.trec import Qrel, Run
 from rubric_measures.formats.trec_ids import spaced_pairs
-from rubric_measures.records.files import (
+from rubric_measures.records.merging import merge_records
+from rubric_measures.records.models import (
     GradedPassage,
     ItemGradeSet,
     Judgment,
@@ -18,7 +19,6 @@ from rubric_measures.records.files import (
     QueryPassages,
     RankingEntry,
 )
-from rubric_measures.records.merging import merge_records
 
 __all__ = ["add_judgments", "add_runs", "records_of_item_grades"]
 

@@ -33,7 +33,7 @@ from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import collect_grades, select_queries
 from rubric_measures.grades.qrels import qrels_of
 from rubric_measures.grades.rows import build_grades
-from rubric_measures.records.files import DirectGrade, QueryPassages
+from rubric_measures.records.models import DirectGrade, QueryPassages
 from rubric_measures.records.rankings import runs_of_records
 
 __all__ = ["BRIDGES", "Options", "bridged", "losses", "targets_of"]

@@ -17,7 +17,7 @@ from rubric_measures.corpora.answers import (
 from rubric_measures.formats.topics import Topic
 from rubric_measures.formats.trec import Qrel, Run
 from rubric_measures.formats.trec_ids import as_known, spaced_form, spaced_ids, written_id
-from rubric_measures.records.files import GradedPassage, Judgment, PassageData, QueryPassages, RankingEntry
+from rubric_measures.records.models import GradedPassage, Judgment, PassageData, QueryPassages, RankingEntry
 
 __all__ = ["DocStore", "Missing", "pool", "texts_of"]
 

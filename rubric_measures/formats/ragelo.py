@@ -21,7 +21,7 @@ from rubric_measures.formats.leaderboards import ALL, LeaderboardTable, Score
 from rubric_measures.formats.preferences import check_games
 from rubric_measures.formats.queries import QueryFile, say_lost_fields
 from rubric_measures.formats.reports import Answer, say_lost_citations
-from rubric_measures.records.files import GradedPassage, PassageData, QueryPassages
+from rubric_measures.records.models import GradedPassage, PassageData, QueryPassages
 
 __all__ = [
     "ANSWERS",

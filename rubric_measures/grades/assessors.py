@@ -10,7 +10,7 @@ from statistics import median_low
 
 from rubric_measures.base.entities import RubricItem
 from rubric_measures.base.signature import item_content
-from rubric_measures.records.files import GradedPassage, ItemGradeSet, contents_of, items_of_entry, kind_of_entry
+from rubric_measures.records.models import GradedPassage, ItemGradeSet, contents_of, items_of_entry, kind_of_entry
 
 __all__ = [
     "HUMAN",

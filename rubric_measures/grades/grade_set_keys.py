@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from rubric_measures.records.files import (
+from rubric_measures.records.models import (
     DirectGrade,
     ItemGradeSet,
     grader_hash,

@@ -30,13 +30,7 @@ from rubric_measures.grades.grade_set_keys import (
     graders_of,
     made_by_entry,
 )
-from rubric_measures.records.files import (
-    DirectGrade,
-    GradedPassage,
-    ItemGradeSet,
-    items_of_entry,
-    provenance_of,
-)
+from rubric_measures.records.models import DirectGrade, GradedPassage, ItemGradeSet, items_of_entry, provenance_of
 from rubric_measures.records.stale_grades import stale_in
 from rubric_measures.records.streaming import PassageGroup
 

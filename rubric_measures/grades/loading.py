@@ -18,7 +18,7 @@ from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, build
 from rubric_measures.grades.grade_set_keys import GradeSetKey
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grades_of_entry
 from rubric_measures.grades.notes import note_left_out
-from rubric_measures.records.files import DirectGrade, ItemGradeSet
+from rubric_measures.records.models import DirectGrade, ItemGradeSet
 from rubric_measures.records.streaming import GradedFile, PassageGroup
 
 __all__ = [

@@ -23,7 +23,7 @@ from rubric_measures.grading.regrading import (
     refuse_without_grades,
 )
 from rubric_measures.prompts import looks_like_instruction
-from rubric_measures.records.files import GradedPassage, QueryPassages
+from rubric_measures.records.models import GradedPassage, QueryPassages
 from rubric_measures.runners import Job, LocalRunner
 
 __all__ = ["Grader", "GradingReport", "default_prompts"]

@@ -14,7 +14,7 @@ from rubric_measures.base.signature import Signature
 from rubric_measures.grading._outcomes import Outcome
 from rubric_measures.grading._styles import Style
 from rubric_measures.prompts import load_prompt
-from rubric_measures.records.files import (
+from rubric_measures.records.models import (
     DirectGrade,
     GradedPassage,
     ItemGradeSet,

@@ -17,13 +17,7 @@ from rubric_measures.grading._outcomes import Unit
 from rubric_measures.grading._recording import shown_together
 from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.prompts import Prompt, is_unanswerable
-from rubric_measures.records.files import (
-    DirectGrade,
-    GradedPassage,
-    ItemGradeSet,
-    QueryPassages,
-    provenance_of,
-)
+from rubric_measures.records.models import DirectGrade, GradedPassage, ItemGradeSet, QueryPassages, provenance_of
 
 __all__ = ["Shown", "definition_of", "shown_for_grade"]
 

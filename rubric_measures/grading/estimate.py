@@ -10,7 +10,7 @@ from rubric_measures.backends.counting import CountingBackend
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.tables import Cell, Column, Report, Table, columns, render
 from rubric_measures.grading._grader import Grader, GradingReport, default_prompts
-from rubric_measures.records.files import QueryPassages
+from rubric_measures.records.models import QueryPassages
 from rubric_measures.runners import LocalRunner
 from rubric_measures.runners.prices import Price
 

@@ -18,7 +18,8 @@ from rubric_measures.grading._messages import NO_DOCUMENTS
 from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.grading.pairing import Game
 from rubric_measures.prompts import Prompt, load_prompt
-from rubric_measures.records.files import QueryPassages, load_graded
+from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import QueryPassages
 from rubric_measures.runners import Job, LocalRunner, RunStats
 
 __all__ = [

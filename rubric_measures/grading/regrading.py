@@ -14,7 +14,7 @@ from rubric_measures.base.signature import item_content
 from rubric_measures.formats.bank import BankEntry, RegradeMark, former_items, regrade_marks
 from rubric_measures.grading._outcomes import Outcome
 from rubric_measures.grading._recording import GradeSetMaker, shown_together
-from rubric_measures.records.files import (
+from rubric_measures.records.models import (
     GradedPassage,
     ItemGradeSet,
     grade_of_items,

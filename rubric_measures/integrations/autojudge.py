@@ -25,7 +25,8 @@ from rubric_measures.formats.nuggetizer import NuggetLine
 from rubric_measures.formats.nuggetizer_records import bank_of_nuggets
 from rubric_measures.formats.reports import answer_doc_id
 from rubric_measures.grades.compiled import Grades, Label, OnFailed, check_on_failed
-from rubric_measures.records.files import QueryPassages, grade_of_items, write_graded
+from rubric_measures.records.files import write_graded
+from rubric_measures.records.models import QueryPassages, grade_of_items
 from rubric_measures.records.rankings import runs_of_records
 from rubric_measures.runners.models import CallSettings, Model
 

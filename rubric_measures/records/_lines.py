@@ -1,12 +1,11 @@
-"""Lines of graded-records files: which query they are of, and their passages, long lines in pieces."""
+"""Lines of records that one parse does not do: long ones in pieces, ids without the rest, the other shape, errors."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, cast
 
 from pydantic import TypeAdapter, ValidationError
@@ -15,61 +14,18 @@ from pydantic_core import from_json
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import paused_collector
 from rubric_measures.base.json_files import field_path, first_problem
-from rubric_measures.records.models import GradedPassage
 
-__all__ = ["Batch", "Lines", "batches", "query_id_of", "query_of_line"]
-
-Lines = Iterable[tuple[int, bytes]]
-"""(line number from 1, line) of a file."""
-Batch = tuple[str, int, list[GradedPassage]]
-"""(query id, line, some passages of the line)."""
+__all__ = ["in_other_shape", "pieces_of", "query_id_of"]
 
 # ["q1", …: a query id, as text or as a number.
 _HEAD = re.compile(rb'\s*\[\s*(?:("(?:[^"\\]|\\.)*")|(-?\d+)(?=\s*,))')
-_MANY: TypeAdapter[tuple[str | int, list[GradedPassage]]] = TypeAdapter(tuple[str | int, list[GradedPassage]])
-_ONE: TypeAdapter[tuple[str | int, GradedPassage]] = TypeAdapter(tuple[str | int, GradedPassage])
-_SOME: TypeAdapter[list[GradedPassage]] = TypeAdapter(list[GradedPassage])
-# Lines from this length on are parsed in pieces of about that size: a parser needs many times the memory of its text.
-_LONG, _PIECE = 4 << 20, 1 << 20
+# Bytes of a piece of a long line, about.
+_PIECE = 1 << 20
 # Where a piece may begin. The quotation mark cannot be inside a string, nor end one: a bare word follows it.
 _PASSAGE = re.compile(rb'\{\s*"paragraph_id"\s*:')
 
 
-def batches(lines: Lines, name: str, notes: Counter[str]) -> Iterator[Batch]:
-    """The passages of lines, in order; those of a long line come in several batches.
-
-    Args:
-        lines: the lines.
-        name: the file, for errors.
-        notes: `ids` is added to: how many query ids are numbers.
-
-    Raises:
-        FormatError: naming file, line and field: not JSON, a wrong field.
-    """
-    adapters: list[TypeAdapter[Any]] = [_MANY, _ONE]
-    for line, data in lines:
-        done = 0
-        if len(data) >= _LONG:
-            query_id = query_id_of(data) or ""
-            with contextlib.suppress(ValidationError):
-                for piece in _pieces(data) if query_id else ():
-                    with paused_collector():
-                        passages = _SOME.validate_json(piece)
-                    done += len(passages)
-                    yield query_id, line, passages
-                    del passages
-                # Nothing is left of the line; without pieces it is parsed as a whole.
-                if done:
-                    del data
-                    continue
-        query_id, passages = _parse_line(data, adapters, name, line, notes)
-        # The reader of lines waits for the next line, and would keep this one meanwhile.
-        del data
-        yield query_id, line, passages[done:]
-        del passages
-
-
-def _pieces(data: bytes) -> Iterator[bytes]:
+def pieces_of(data: bytes) -> Iterator[bytes]:
     """A line `["q", [passage, …]]` as JSON lists of about `_PIECE` bytes; nothing where it does not look like that.
 
     A piece that is cut at an object inside a passage has an open bracket: it is no JSON, so it cannot pass for one.
@@ -98,36 +54,9 @@ def query_id_of(data: bytes) -> str | None:
         return None
 
 
-def query_of_line(line: int, data: bytes, name: str) -> str:
-    """The query id of a line, parsed as a whole where it must be.
-
-    Raises:
-        FormatError: the line is no line of graded records.
-    """
-    found = query_id_of(data)
-    return _parse_line(data, [_MANY, _ONE], name, line, Counter())[0] if found is None else found
-
-
-def _parse_line(
-    data: bytes, adapters: list[TypeAdapter[Any]], name: str, line: int, notes: Counter[str]
-) -> tuple[str, list[GradedPassage]]:
-    """A line as (query id, passages); of both shapes the one that fitted last is tried first."""
-    try:
-        with paused_collector():
-            query_id, passages = adapters[0].validate_json(data)
-    except ValidationError as error:
-        if error.errors()[0]["loc"] == (1,):
-            adapters.reverse()
-        query_id, passages = _second_try(adapters[0], data, name, line, notes)
-    if isinstance(query_id, int):
-        notes["ids"] += 1
-        query_id = str(query_id)
-    if not query_id:
-        raise FormatError("the query id is empty; expected text", path=name, line=line, field="[0]")
-    return query_id, [passages] if isinstance(passages, GradedPassage) else cast(list[GradedPassage], passages)
-
-
-def _second_try(adapter: TypeAdapter[Any], data: bytes, name: str, line: int, notes: Counter[str]) -> tuple[Any, Any]:
+def in_other_shape(
+    adapter: TypeAdapter[Any], data: bytes, name: str, line: int, notes: Counter[str]
+) -> tuple[Any, Any]:
     """Parses a line in the other shape, with numbers for query ids made text; slower, and only where it is needed."""
     problem: ValidationError
     try:

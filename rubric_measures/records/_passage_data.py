@@ -1,6 +1,6 @@
 """What files say about a passage besides its grades: judgments by assessors, rankings by runs; the base of all models.
 
-Source: as `workbench_models`.
+Source: as `models`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.signature import canonical_json
-from rubric_measures.records.files import (
+from rubric_measures.records.models import (
     ITEM_CONTENTS,
     DirectGrade,
     GradedPassage,
@@ -20,10 +20,10 @@ from rubric_measures.records.files import (
     PassageData,
     QueryPassages,
     RankingEntry,
+    Record,
     grader_hash,
     items_of_entry,
 )
-from rubric_measures.records.models import Record
 
 __all__ = ["merge_records"]
 

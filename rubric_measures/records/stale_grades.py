@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rubric_measures.records.files import ItemGradeSet, provenance_of
+from rubric_measures.records.models import ItemGradeSet, provenance_of
 
 __all__ = ["regraded_of", "stale_in"]
 

@@ -1,4 +1,7 @@
-"""Graded-records files of any order as streams of queries: ungrouped ones sorted on disk, standard input kept there."""
+"""Graded-records files as streams of queries, whatever their order: lines parsed, passages checked, queries whole.
+
+Files in which queries come back are sorted on disk, standard input is kept there, long lines are parsed in pieces.
+"""
 
 from __future__ import annotations
 
@@ -9,31 +12,81 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TypeVar
+from typing import IO, Any, NamedTuple, TypeVar, cast
 
-from rubric_measures.base.errors import InputError
-from rubric_measures.base.files import iter_copy_lines, iter_lines, path_name
+from pydantic import TypeAdapter, ValidationError
+
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.files import iter_copy_lines, iter_lines, path_name, paused_collector
 from rubric_measures.records._line_sort import SortedLines, sort_lines
-from rubric_measures.records._lines import Lines, query_of_line
-from rubric_measures.records.files import (
+from rubric_measures.records._lines import in_other_shape, pieces_of, query_id_of
+from rubric_measures.records.models import (
+    DirectGrade,
     GradedPassage,
-    PassageStream,
+    ItemGradeSet,
+    Judgment,
+    PassageData,
     QueryPassages,
-    RepeatedPassageError,
-    UngroupedError,
-    passage_streams,
-    say_notes,
-    whole_queries,
+    RankingEntry,
+    SelfRating,
+    provenance_of,
+    repeated_items,
 )
 
-__all__ = ["GradedFile", "PassageGroup"]
+__all__ = [
+    "GradedFile",
+    "PassageGroup",
+    "PassageStream",
+    "RepeatedPassageError",
+    "UngroupedError",
+    "add_passages",
+    "batches",
+    "passage_streams",
+    "query_of_line",
+    "say_notes",
+    "whole_queries",
+]
 
 _LOG = logging.getLogger("rubric_measures")
 T = TypeVar("T")
+_Entry = TypeVar("_Entry", ItemGradeSet, DirectGrade)
+Lines = Iterable[tuple[int, bytes]]
+"""(line number from 1, line) of a file."""
+Batch = tuple[str, int, list[GradedPassage]]
+"""(query id, line, some passages of the line)."""
+
+_MANY: TypeAdapter[tuple[str | int, list[GradedPassage]]] = TypeAdapter(tuple[str | int, list[GradedPassage]])
+_ONE: TypeAdapter[tuple[str | int, GradedPassage]] = TypeAdapter(tuple[str | int, GradedPassage])
+_SOME: TypeAdapter[list[GradedPassage]] = TypeAdapter(list[GradedPassage])
+# Lines from this length on are parsed in pieces: a parser needs many times the memory of its text.
+_LONG = 4 << 20
+
+
+class UngroupedError(FormatError):
+    """A query comes back after another one, so a stream cannot hand it out whole; `GradedFile` sorts such files."""
+
+
+class RepeatedPassageError(FormatError):
+    """A passage comes twice in a stream of passages, which has forgotten the first; whole queries can compare them."""
+
+
+class PassageStream(NamedTuple):
+    """One query whose passages are parsed as they are asked for, to be looked at once and in turn.
+
+    Attributes:
+        query_id: the query.
+        passages: its passages, in file order; ids are unique.
+        line: the line where the query begins.
+    """
+
+    query_id: str
+    passages: Iterator[GradedPassage]
+    line: int
+
 
 PassageGroup = QueryPassages | PassageStream
 """One query; whoever reads its passages once, in turn, and keeps none, needs memory for one of them only."""
@@ -180,3 +233,229 @@ def _handed_out(passages: list[GradedPassage]) -> Iterator[GradedPassage]:
     passages.reverse()
     while passages:
         yield passages.pop()
+
+
+def whole_queries(lines: Lines, name: str, notes: Counter[str]) -> Iterator[QueryPassages]:
+    """The queries of `(line number, line)` pairs, each with all its passages; see `read_graded`.
+
+    Args:
+        lines: the lines of a file.
+        name: the file, for errors.
+        notes: is added to: what `say_notes` says.
+    """
+    done: set[str] = set()
+    current: dict[str, GradedPassage] = {}
+    query_id, first_line = "", 0
+    for line_query, line, passages in batches(lines, name, notes):
+        if first_line and line_query != query_id:
+            done.add(query_id)
+            group = list(current.values())
+            current.clear()
+            yield QueryPassages(query_id, group, first_line)
+            del group
+            first_line = 0
+        if not first_line:
+            _refuse_return(line_query, done, name, line)
+            query_id, first_line = line_query, line
+        add_passages(current, passages, name, line, line_query, notes)
+        del passages
+    if not first_line:
+        raise FormatError("holds no graded passages", path=name)
+    group = list(current.values())
+    current.clear()
+    yield QueryPassages(query_id, group, first_line)
+
+
+def passage_streams(lines: Lines, name: str, notes: Counter[str]) -> Iterator[PassageStream]:
+    """The same queries, with passages that are parsed as they are asked for: memory is that of one line's text.
+
+    Raises:
+        RepeatedPassageError: a passage comes twice.
+    """
+    parts = batches(lines, name, notes)
+    ahead = next(parts, None)
+    if ahead is None:
+        raise FormatError("holds no graded passages", path=name)
+    done: set[str] = set()
+
+    def passages_of(query_id: str) -> Iterator[GradedPassage]:
+        nonlocal ahead
+        seen: set[str] = set()
+        while ahead is not None and ahead[0] == query_id:
+            _, line, passages = ahead
+            fresh: dict[str, GradedPassage] = {}
+            add_passages(fresh, passages, name, line, query_id, notes)
+            if len(fresh) < len(passages) or not seen.isdisjoint(fresh):
+                raise RepeatedPassageError(f"query {query_id!r} has a passage twice", path=name, line=line)
+            seen.update(fresh)
+            # What was handed out is kept by nobody here.
+            ahead = None
+            del passages
+            waiting = list(fresh.values())[::-1]
+            fresh.clear()
+            while waiting:
+                yield waiting.pop()
+            ahead = next(parts, None)
+
+    while ahead is not None:
+        query_id, line, _ = ahead
+        _refuse_return(query_id, done, name, line)
+        done.add(query_id)
+        passages = passages_of(query_id)
+        yield PassageStream(query_id, passages, line)
+        for _ in passages:
+            pass
+
+
+def _refuse_return(query_id: str, done: set[str], name: str, line: int) -> None:
+    if query_id in done:
+        raise UngroupedError(
+            f"query {query_id!r} comes back after other queries; sort the file by query first", path=name, line=line
+        )
+
+
+def batches(lines: Lines, name: str, notes: Counter[str]) -> Iterator[Batch]:
+    """The passages of lines, in order; those of a long line come in several batches.
+
+    Args:
+        lines: the lines.
+        name: the file, for errors.
+        notes: `ids` is added to: how many query ids are numbers.
+
+    Raises:
+        FormatError: naming file, line and field: not JSON, a wrong field.
+    """
+    adapters: list[TypeAdapter[Any]] = [_MANY, _ONE]
+    for line, data in lines:
+        done = 0
+        if len(data) >= _LONG:
+            query_id = query_id_of(data) or ""
+            with contextlib.suppress(ValidationError):
+                for piece in pieces_of(data) if query_id else ():
+                    with paused_collector():
+                        passages = _SOME.validate_json(piece)
+                    done += len(passages)
+                    yield query_id, line, passages
+                    del passages
+                # Nothing is left of the line; without pieces it is parsed as a whole.
+                if done:
+                    del data
+                    continue
+        query_id, passages = _parse_line(data, adapters, name, line, notes)
+        # The reader of lines waits for the next line, and would keep this one meanwhile.
+        del data
+        yield query_id, line, passages[done:]
+        del passages
+
+
+def query_of_line(line: int, data: bytes, name: str) -> str:
+    """The query id of a line, parsed as a whole where it must be.
+
+    Raises:
+        FormatError: the line is no line of graded records.
+    """
+    found = query_id_of(data)
+    return _parse_line(data, [_MANY, _ONE], name, line, Counter())[0] if found is None else found
+
+
+def _parse_line(
+    data: bytes, adapters: list[TypeAdapter[Any]], name: str, line: int, notes: Counter[str]
+) -> tuple[str, list[GradedPassage]]:
+    """A line as (query id, passages); of both shapes the one that fitted last is tried first."""
+    try:
+        with paused_collector():
+            query_id, passages = adapters[0].validate_json(data)
+    except ValidationError as error:
+        if error.errors()[0]["loc"] == (1,):
+            adapters.reverse()
+        query_id, passages = in_other_shape(adapters[0], data, name, line, notes)
+    if isinstance(query_id, int):
+        notes["ids"] += 1
+        query_id = str(query_id)
+    if not query_id:
+        raise FormatError("the query id is empty; expected text", path=name, line=line, field="[0]")
+    return query_id, [passages] if isinstance(passages, GradedPassage) else cast(list[GradedPassage], passages)
+
+
+def add_passages(
+    group: dict[str, GradedPassage],
+    passages: list[GradedPassage],
+    name: str,
+    line: int,
+    query_id: str,
+    notes: Counter[str],
+) -> None:
+    """Adds parsed passages of a query to those before them; what contradicts itself or another one is refused."""
+    for passage in passages:
+        known = group.setdefault(passage.doc_id, passage)
+        if known is passage:
+            if passage.paragraph_data is not None:
+                _check_ids(passage.doc_id, passage.paragraph_data, name, line)
+            for index, entry in enumerate(passage.exam_grades or ()):
+                if entry.self_ratings and (wrong := _misnamed(entry.self_ratings)) is not None:
+                    raise FormatError(
+                        f"a rating of passage {passage.doc_id!r} needs exactly one of question_id and nugget_id",
+                        path=name,
+                        line=line,
+                        field=f"exam_grades[{index}].self_ratings[{wrong}]",
+                    )
+                notes["items"] += repeated_items(entry)
+        elif known == passage or _bare(known) == _bare(passage):
+            notes["passages"] += 1
+        else:
+            raise FormatError(
+                f"passage {passage.doc_id!r} of query {query_id!r} comes twice with different content; keep one",
+                path=name,
+                line=line,
+            )
+
+
+def _check_ids(doc_id: str, data: PassageData, name: str, line: int) -> None:
+    """Refuses rankings and judgments of another passage."""
+    known: Mapping[str, Sequence[RankingEntry | Judgment]] = {
+        "rankings": data.rankings or (),
+        "judgments": data.judgments or (),
+    }
+    for kind, entries in known.items():
+        for index, entry in enumerate(entries):
+            if entry.doc_id != doc_id:
+                raise FormatError(
+                    f"expected {doc_id!r}, the paragraph_id of the passage it is in; found {entry.doc_id!r}",
+                    path=name,
+                    line=line,
+                    field=f"paragraph_data.{kind}[{index}].paragraphId",
+                )
+
+
+def _bare(passage: GradedPassage) -> GradedPassage:
+    """The passage without the definitions of graders, which only one of its copies may have."""
+
+    def bare(entries: list[_Entry]) -> list[_Entry]:
+        made = [(entry, {**provenance_of(entry), "definition": None}) for entry in entries]
+        return [entry.model_copy(update={"provenance": said}) for entry, said in made]
+
+    changes = {name: bare(entries) for name in ("exam_grades", "grades") if (entries := getattr(passage, name))}
+    return passage.model_copy(update=changes)
+
+
+def _misnamed(ratings: list[SelfRating]) -> int | None:
+    """The first rating that names no item, or two."""
+    questions, nuggets = [one.question_id for one in ratings], [one.nugget_id for one in ratings]
+    if None not in questions and not any(nuggets):
+        return None
+    wrong = (i for i, one in enumerate(ratings) if (one.question_id is None) == (one.nugget_id is None))
+    return next(wrong, None)
+
+
+def say_notes(notes: Counter[str], name: str) -> None:
+    """Says once what readers counted: ids that are numbers, passages and items that come twice."""
+    if notes["ids"]:
+        _LOG.warning("%s: %d query ids are numbers; read as text", name, notes["ids"])
+    if notes["passages"]:
+        _LOG.warning("%s: %d passages come twice with the same content; the first is kept", name, notes["passages"])
+    if notes["items"]:
+        _LOG.warning(
+            "%s: %d grades name an item that their grade set has graded before; the later grade counts",
+            name,
+            notes["items"],
+        )

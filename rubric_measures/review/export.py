@@ -16,7 +16,8 @@ from rubric_measures.base.files import atomic_writer, iter_lines, path_name
 from rubric_measures.base.signature import content_hash, item_content
 from rubric_measures.formats.bank import read_bank, write_bank
 from rubric_measures.grades.assessors import HUMAN
-from rubric_measures.records.files import (
+from rubric_measures.records.files import write_graded
+from rubric_measures.records.models import (
     ITEM_CONTENTS,
     GradedPassage,
     ItemGradeSet,
@@ -24,7 +25,6 @@ from rubric_measures.records.files import (
     QueryPassages,
     contents_of,
     grade_of_items,
-    write_graded,
 )
 from rubric_measures.review._agreement import open_note
 from rubric_measures.review._bank_formats import made_banks, write_banks

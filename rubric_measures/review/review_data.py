@@ -28,7 +28,8 @@ from rubric_measures.grades.grade_set_keys import (
 )
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grade_sets
 from rubric_measures.grades.loading import RecordQuery, select_query
-from rubric_measures.records.files import GradedPassage, QueryPassages, grade_of_items, load_graded
+from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import GradedPassage, QueryPassages, grade_of_items
 from rubric_measures.review._events import CellKey
 from rubric_measures.review._stale_items import stale_items
 from rubric_measures.verification.analyses import CheckedGrade, CheckedPassage, check_records

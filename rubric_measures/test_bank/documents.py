@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from rubric_measures.grades.grade_sets import DirectLabels, GradeFilter
-from rubric_measures.records.files import QueryPassages
+from rubric_measures.records.models import QueryPassages
 from rubric_measures.test_bank.nuggetization import SourceSegment
 
 __all__ = ["RelatedBy", "related_segments"]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.grades.grade_sets import GradeSetSelector, grades_of_entry
-from rubric_measures.records.files import DirectGrade, GradedPassage, ItemGradeSet
+from rubric_measures.records.models import DirectGrade, GradedPassage, ItemGradeSet
 from rubric_measures.records.streaming import PassageGroup
 
 __all__ = [

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from rubric_measures.grades.grade_set_keys import GradeSetKey, grade_set_key
 from rubric_measures.grades.grade_sets import GradeFilter, grades_of_entry
 from rubric_measures.meta_evaluation.kappa import kappa_of_confusion
-from rubric_measures.records.files import DirectGrade, GradedPassage, ItemGradeSet, PassageStream
-from rubric_measures.records.streaming import PassageGroup
+from rubric_measures.records.models import DirectGrade, GradedPassage, ItemGradeSet
+from rubric_measures.records.streaming import PassageGroup, PassageStream
 
 __all__ = [
     "Disagreement",

@@ -13,7 +13,8 @@ import rubric_measures
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.cli import main
-from rubric_measures.records.files import grade_of_items, load_graded
+from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import grade_of_items
 from rubric_measures.runners import RunStats
 from tests.grading_data import make_bank, make_groups, write_inputs
 

@@ -22,7 +22,7 @@ from rubric_measures.backends.hf.text import chat_text, defused  # noqa: E402
 from rubric_measures.base.entities import RubricItem, TestBank  # noqa: E402
 from rubric_measures.base.errors import BackendError, DeviceLostError, InputError, MissingExtraError  # noqa: E402
 from rubric_measures.grading import Grader, GradingSettings  # noqa: E402
-from rubric_measures.records.files import GradedPassage, QueryPassages, grade_of_items  # noqa: E402
+from rubric_measures.records.models import GradedPassage, QueryPassages, grade_of_items  # noqa: E402
 from rubric_measures.runners import LocalRunner  # noqa: E402
 from tests import hf_models  # noqa: E402
 

@@ -21,7 +21,8 @@ import pytest
 from rubric_measures.backends.replies.cache import ReplyCache
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from rubric_measures.records.files import grade_of_items, load_graded
+from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import grade_of_items
 from tests.grading_data import write_inputs
 
 RATING = "QuestionSelfRatedUnanswerablePromptWithChoices"

@@ -19,7 +19,8 @@ from rubric_measures.formats.bank import load_bank, read_bank
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.trec import Qrel, read_qrels, read_run
 from rubric_measures.grading.pairwise import references_of_records
-from rubric_measures.records.files import ItemGradeSet, grade_of_items, load_graded
+from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import ItemGradeSet, grade_of_items
 from rubric_measures.test_bank.documents import related_segments
 
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"

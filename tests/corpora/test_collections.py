@@ -18,7 +18,8 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.corpora.collections import UnknownCollectionError, example_folder, load_collection, main, register
 from rubric_measures.formats.bank import BankEntry, BankItem, write_bank
 from rubric_measures.grades.grade_sets import GradeFilter
-from rubric_measures.records.files import GradedPassage, ItemGradeSet, QueryPassages, write_graded
+from rubric_measures.records.files import write_graded
+from rubric_measures.records.models import GradedPassage, ItemGradeSet, QueryPassages
 
 
 def graded(tmp_path: Path) -> list[QueryPassages]:

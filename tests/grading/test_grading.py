@@ -17,7 +17,7 @@ from rubric_measures.backends.replies.cache import ReplyCache
 from rubric_measures.base.entities import ItemKind, RubricItem, TestBank
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.grading import Grader, GradingReport, GradingSettings, make_manifest
-from rubric_measures.records.files import GradedPassage, ItemGradeSet, QueryPassages, grade_of_items
+from rubric_measures.records.models import GradedPassage, ItemGradeSet, QueryPassages, grade_of_items
 from rubric_measures.runners import LocalRunner
 from tests.function_backend import FunctionBackend
 from tests.grading_data import make_bank, make_groups

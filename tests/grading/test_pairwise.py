@@ -22,14 +22,7 @@ from rubric_measures.grading.pairwise import (
     references_of_collection,
     references_of_records,
 )
-from rubric_measures.records.files import (
-    DirectGrade,
-    GradedPassage,
-    Judgment,
-    PassageData,
-    PromptInfo,
-    QueryPassages,
-)
+from rubric_measures.records.models import DirectGrade, GradedPassage, Judgment, PassageData, PromptInfo, QueryPassages
 from rubric_measures.runners import LocalRunner, RunStats
 
 EXAMPLE = Path(__file__).parents[2] / "resources" / "example"

@@ -14,7 +14,8 @@ from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.cli import main
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.grading import Grader, GradingSettings
-from rubric_measures.records.files import GradedPassage, PassageData, QueryPassages, load_graded
+from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import GradedPassage, PassageData, QueryPassages
 from rubric_measures.runners import LocalRunner
 from rubric_measures.test_bank.aspects import aspect_bank
 

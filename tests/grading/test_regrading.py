@@ -13,7 +13,8 @@ from rubric_measures.base.entities import make_item_id
 from rubric_measures.cli import main
 from rubric_measures.formats.bank import load_bank, read_bank
 from rubric_measures.grading import BankChange
-from rubric_measures.records.files import GradedPassage, ItemGradeSet, grade_of_items, load_graded
+from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import GradedPassage, ItemGradeSet, grade_of_items
 from rubric_measures.review._events import CellKey
 from rubric_measures.review.export import export_review
 from rubric_measures.review.review_data import load_material

@@ -19,14 +19,9 @@ from rubric_measures.formats.bank import bank_entries, load_bank, write_bank
 from rubric_measures.grades.grade_sets import GradeFilter, grade_sets
 from rubric_measures.grading import Grader, GradingSettings, shown_for_grade
 from rubric_measures.grading._messages import NO_DOCUMENTS
-from rubric_measures.records.files import (
-    GradedPassage,
-    QueryPassages,
-    load_graded,
-    provenance_of,
-    write_graded,
-)
+from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.merging import merge_records
+from rubric_measures.records.models import GradedPassage, QueryPassages, provenance_of
 from rubric_measures.runners import LocalRunner
 from tests.fault_server import Running, running
 from tests.function_backend import FunctionBackend

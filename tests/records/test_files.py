@@ -17,23 +17,19 @@ from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import iter_lines
-from rubric_measures.records.files import (
+from rubric_measures.records.files import load_graded, read_graded, write_graded
+from rubric_measures.records.models import (
     DirectGrade,
     GradedPassage,
     ItemGradeSet,
     PassageData,
-    PassageStream,
     PromptInfo,
     QueryPassages,
     RankingEntry,
-    UngroupedError,
     grade_of_items,
-    load_graded,
-    passage_streams,
-    read_graded,
     repeated_items,
-    write_graded,
 )
+from rubric_measures.records.streaming import PassageStream, UngroupedError, passage_streams
 from tests import example_records as example
 
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"

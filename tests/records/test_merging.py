@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from rubric_measures.base.errors import InputError
 from rubric_measures.conversion._adding import add_judgments
 from rubric_measures.formats.trec import Qrel
-from rubric_measures.records.files import (
+from rubric_measures.records.merging import merge_records
+from rubric_measures.records.models import (
     DirectGrade,
     GradedPassage,
     ItemGradeSet,
@@ -20,7 +21,6 @@ from rubric_measures.records.files import (
     QueryPassages,
     grade_of_items,
 )
-from rubric_measures.records.merging import merge_records
 
 
 def graded(grades: dict[str, int], llm: str = "m", prompt: str = "P", **more: Any) -> ItemGradeSet:

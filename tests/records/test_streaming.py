@@ -19,9 +19,11 @@ from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.records import _line_sort as line_sort
-from rubric_measures.records import _lines as workbench_lines
-from rubric_measures.records.files import QueryPassages, UngroupedError, load_graded, read_graded
-from rubric_measures.records.streaming import GradedFile
+from rubric_measures.records import _lines as record_lines
+from rubric_measures.records import streaming
+from rubric_measures.records.files import load_graded, read_graded
+from rubric_measures.records.models import QueryPassages
+from rubric_measures.records.streaming import GradedFile, UngroupedError
 from tests.example_records import grade_set, passage
 
 FIXTURE = HealthCheck.function_scoped_fixture
@@ -67,8 +69,8 @@ def test_any_order_gives_what_memory_gives(tmp_path: Path, lines: list[list[Any]
     with pytest.MonkeyPatch.context() as patch:
         # Small rooms and pieces, so that small files take all ways.
         patch.setattr(line_sort, "ROOM", room)
-        patch.setattr(workbench_lines, "_LONG", room)
-        patch.setattr(workbench_lines, "_PIECE", 200)
+        patch.setattr(streaming, "_LONG", room)
+        patch.setattr(record_lines, "_PIECE", 200)
         with GradedFile(path) as source:
             assert source.consume(whole) == expected
             assert whole(source) == expected
@@ -219,9 +221,9 @@ def test_long_lines_are_parsed_in_pieces(tmp_path: Path, monkeypatch: pytest.Mon
     passages[3]["paragraph"] = [{"paragraph_id": "inner"}, {"paragraph_id": "inner", "x": [{"paragraph_id": "deep"}]}]
     path = write(tmp_path / "g.jsonl", [["q1", passages], ["q2", [one_passage("q2", "d1")]]])
     expected = list(read_graded(path))
-    monkeypatch.setattr(workbench_lines, "_LONG", 1000)
+    monkeypatch.setattr(streaming, "_LONG", 1000)
     for size in (1, 100, 700, 2000, 100_000):
-        monkeypatch.setattr(workbench_lines, "_PIECE", size)
+        monkeypatch.setattr(record_lines, "_PIECE", size)
         assert list(read_graded(path)) == load_graded(path) == expected
         with GradedFile(path) as source:
             assert source.consume(whole) == expected
@@ -234,8 +236,8 @@ def test_damage_of_long_lines_is_found(tmp_path: Path, monkeypatch: pytest.Monke
     path.write_text(json.dumps(["q1", passages]).removesuffix("]]") + damage + "\n")
     with pytest.raises(FormatError) as expected:
         list(read_graded(path))
-    monkeypatch.setattr(workbench_lines, "_LONG", 1000)
-    monkeypatch.setattr(workbench_lines, "_PIECE", 700)
+    monkeypatch.setattr(streaming, "_LONG", 1000)
+    monkeypatch.setattr(record_lines, "_PIECE", 700)
     with pytest.raises(FormatError) as found:
         list(read_graded(path))
     assert str(found.value) == str(expected.value)

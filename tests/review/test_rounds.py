@@ -19,7 +19,8 @@ from rubric_measures.formats.bank import BankEntry, bank_of_entries, load_bank, 
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import consume_records
 from rubric_measures.leaderboards.scoring import score_records
-from rubric_measures.records.files import SelfRating, load_graded, write_graded
+from rubric_measures.records.files import load_graded, write_graded
+from rubric_measures.records.models import SelfRating
 from rubric_measures.review._impact import Impact, Scores, impact_of
 from rubric_measures.review.export import export_review
 from rubric_measures.review.review_data import Material, load_material

@@ -14,7 +14,8 @@ from rubric_measures.base.signature import item_content
 from rubric_measures.cli import main
 from rubric_measures.formats.bank import load_bank, read_bank
 from rubric_measures.grades.grade_sets import GradeFilter
-from rubric_measures.records.files import ItemGradeSet, grade_of_items, load_graded, write_graded
+from rubric_measures.records.files import load_graded, write_graded
+from rubric_measures.records.models import ItemGradeSet, grade_of_items
 from rubric_measures.review._events import CellKey
 from rubric_measures.review._impact import Scores, impact_of
 from rubric_measures.review._impact_items import ItemScores

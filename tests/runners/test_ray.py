@@ -35,7 +35,8 @@ from rubric_measures.base.errors import BackendError, InputError  # noqa: E402
 from rubric_measures.cli import main  # noqa: E402
 from rubric_measures.formats.bank import bank_entries, write_bank  # noqa: E402
 from rubric_measures.grading import Grader, GradingReport, GradingSettings  # noqa: E402
-from rubric_measures.records.files import QueryPassages, write_graded  # noqa: E402
+from rubric_measures.records.files import write_graded  # noqa: E402
+from rubric_measures.records.models import QueryPassages  # noqa: E402
 from rubric_measures.runners import LocalRunner, RunStats  # noqa: E402
 from rubric_measures.runners._ray_connection import QUIET, _interrupts_held, connected  # noqa: E402
 from rubric_measures.runners._ray_desk import Desk, Order, pack_requests, unpack_requests  # noqa: E402

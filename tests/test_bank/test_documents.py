@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.records.files import GradedPassage, QueryPassages
+from rubric_measures.records.models import GradedPassage, QueryPassages
 from rubric_measures.test_bank.documents import related_segments
 from rubric_measures.test_bank.nuggetization import SourceSegment
 
