@@ -4,7 +4,6 @@ One module a topic. What takes time to import is imported inside functions, so t
 """
 
 from rubric_measures.api._agreeing import agreement
-from rubric_measures.api._board import Board
 from rubric_measures.api._canaries import run_canaries
 from rubric_measures.api._checking import KeptBoard, read_board
 from rubric_measures.api._comparing import Comparisons, compare
@@ -12,13 +11,12 @@ from rubric_measures.api._converting import convert
 from rubric_measures.api._correlating import Correlations, correlate
 from rubric_measures.api._evaluating import evaluate
 from rubric_measures.api._generating import generate
-from rubric_measures.api._grades import load
 from rubric_measures.api._grading import grade
+from rubric_measures.api._loading import load, load_bank
 from rubric_measures.api._pooling import pool
 from rubric_measures.api._qrels import write_qrels
 from rubric_measures.api._reports import check, refuse_sums, report
-from rubric_measures.api._scoring import DEFAULT_MEASURES, score
-from rubric_measures.api._sources import load_bank
+from rubric_measures.api._scoring import DEFAULT_MEASURES, Board, score
 from rubric_measures.api._tournaments import tournament
 
 __all__ = [

@@ -6,15 +6,18 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rubric_measures.api._grades import (
+from rubric_measures.api._loading import (
+    Bank,
     Gradable,
     RecordGrades,
+    bank_of,
     content_of,
+    file_path,
     grade_filter,
+    is_file,
     load,
     refuse_filters,
 )
-from rubric_measures.api._sources import Bank, bank_of, file_path, is_file
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rubric_measures.api._grades import Gradable
+from rubric_measures.api._loading import Gradable
 from rubric_measures.api._runs import Runs
 from rubric_measures.api._scoring import score
 from rubric_measures.base.errors import FormatError

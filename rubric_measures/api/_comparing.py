@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from rubric_measures.api._sources import File, file_path
+from rubric_measures.api._loading import File, file_path
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.leaderboards.board import OVERALL, Leaderboard
 from rubric_measures.measures.scoring import column_named

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rubric_measures.api._grades import grade_filter
-from rubric_measures.api._sources import Bank, File, bank_of, file_path, listed
+from rubric_measures.api._loading import Bank, File, bank_of, file_path, grade_filter, listed
 
 if TYPE_CHECKING:
     from rubric_measures.grades.compiled import Label

@@ -8,8 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from rubric_measures.api._grades import RecordGrades, content_of, grade_filter, refuse_filters
-from rubric_measures.api._sources import Bank, File, bank_of, file_path
+from rubric_measures.api._loading import (
+    Bank,
+    File,
+    RecordGrades,
+    bank_of,
+    content_of,
+    file_path,
+    grade_filter,
+    refuse_filters,
+)
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.grades.compiled import OnFailed

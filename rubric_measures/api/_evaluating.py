@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any
 from ir_measures.measures.base import Measure
 from ir_measures.util import Metric, ScoredDoc
 
-from rubric_measures.api._grades import (
+from rubric_measures.api._loading import (
+    Bank,
     RecordGrades,
     are_items,
+    bank_of,
     content_of,
     judgments_of,
     load,
     refuse_filters,
 )
 from rubric_measures.api._runs import read_run_of
-from rubric_measures.api._sources import Bank, bank_of
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import open_binary, read_text
 from rubric_measures.formats.trec import Run, read_run

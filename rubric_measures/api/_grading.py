@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack
 
-from rubric_measures.api._records import GradedRecords, PassageRecords, Passages, open_passages
-from rubric_measures.api._sources import Bank, File, bank_of, file_path
+from rubric_measures.api._loading import Bank, File, bank_of, file_path, is_file
+from rubric_measures.api._records import GradedRecords, PassageRecords
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -25,6 +26,21 @@ __all__ = ["grade"]
 
 _LOG = logging.getLogger("rubric_measures")
 _File = str | os.PathLike[str]
+
+Passages: TypeAlias = Union[File, "Iterable[QueryPassages]"]
+"""Passages by query: a file of records, or the records (what `pool`, `grade` and `load_graded` return)."""
+
+
+@contextlib.contextmanager
+def _open_passages(passages: Passages) -> Iterator[GradedFile | PassageRecords]:
+    """The queries of a file or of records, to be gone through as often as needed."""
+    from rubric_measures.records.streaming import GradedFile
+
+    if is_file(passages):
+        with file_path(passages) as path, GradedFile(path) as source:
+            yield source
+    else:
+        yield passages if isinstance(passages, PassageRecords) else PassageRecords(passages)
 
 
 def grade(
@@ -146,7 +162,7 @@ def grade(
         fields={name: str(value) for name, value in (prompt_field or {}).items()},
         documents=_documents(documents, level_shown, label_prompt, label_set),
     )
-    with open_passages(passages) as source, fewer_collections():
+    with _open_passages(passages) as source, fewer_collections():
         if dry_run:
             with asked.planning() as planned:
                 grader = Grader(planned, prompts, settings, change)

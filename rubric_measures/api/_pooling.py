@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from rubric_measures.api._loading import File, file_path, is_file
 from rubric_measures.api._records import PassageRecords
-from rubric_measures.api._sources import File, file_path, is_file
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import peek_head
 

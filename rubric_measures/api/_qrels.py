@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rubric_measures.api._grades import Gradable, RecordGrades, loaded
+from rubric_measures.api._loading import Gradable, RecordGrades, loaded
 from rubric_measures.base.errors import InputError
 
 if TYPE_CHECKING:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias, Union, overload
+from typing import TYPE_CHECKING, overload
 
-from rubric_measures.api._sources import File, file_path, is_file
 from rubric_measures.base.errors import InputError
 
 if TYPE_CHECKING:
     from rubric_measures.grading import GradingPlan, GradingReport
     from rubric_measures.records.models import QueryPassages
-    from rubric_measures.records.streaming import GradedFile
 
-__all__ = ["GradedRecords", "PassageRecords", "Passages", "open_passages"]
-
-Passages: TypeAlias = Union[File, "Iterable[QueryPassages]"]
-"""Passages by query: a file of records, or the records (what `pool`, `grade` and `load_graded` return)."""
+__all__ = ["GradedRecords", "PassageRecords"]
 
 
 class PassageRecords(Sequence["QueryPassages"]):
@@ -106,15 +100,3 @@ class GradedRecords(PassageRecords):
             return str(self.plan)
         lacking = ", ".join(f"{count} {status}" for status, count in sorted(self.report.ungraded.items()) if count)
         return super().__repr__()[:-1] + (f", not graded: {lacking})" if lacking else ")")
-
-
-@contextlib.contextmanager
-def open_passages(passages: Passages) -> Iterator[GradedFile | PassageRecords]:
-    """The queries of a file or of records, to be gone through as often as needed."""
-    from rubric_measures.records.streaming import GradedFile
-
-    if is_file(passages):
-        with file_path(passages) as path, GradedFile(path) as source:
-            yield source
-    else:
-        yield passages if isinstance(passages, PassageRecords) else PassageRecords(passages)

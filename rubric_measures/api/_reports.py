@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 import ir_measures
 
-from rubric_measures.api._board import Board
-from rubric_measures.api._grades import Gradable, RecordGrades, loaded
+from rubric_measures.api._loading import File, Gradable, RecordGrades, file_path, loaded
 from rubric_measures.api._runs import Runs, run_list
-from rubric_measures.api._scoring import Compat, in_units, units
-from rubric_measures.api._sources import File, file_path
+from rubric_measures.api._scoring import Board, Compat, in_units, units
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.runs import Run
 from rubric_measures.leaderboards.board import is_summed

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rubric_measures.api._sources import File, file_path, is_file
+from rubric_measures.api._loading import File, file_path, is_file
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.runs import Run, make_run
 from rubric_measures.formats import added_format

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union
 
-from rubric_measures.api._sources import File, file_path, is_file
+from rubric_measures.api._loading import File, file_path, is_file
 from rubric_measures.base.entities import Preference
 from rubric_measures.base.errors import InputError, UnknownNameError
 

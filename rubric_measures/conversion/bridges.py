@@ -28,12 +28,12 @@ from rubric_measures.formats.topics import Topic
 from rubric_measures.formats.trec import Qrel, Run
 from rubric_measures.formats.trec_ids import spaced_ids
 from rubric_measures.grades.compiled import DIRECT_ITEM, Grades, Label
-from rubric_measures.grades.grade_set_keys import CHOOSING, choices_of, made_by_entry
+from rubric_measures.grades.grade_set_names import CHOOSING, choices_of
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import collect_grades, select_queries
 from rubric_measures.grades.qrels import qrels_of
 from rubric_measures.grades.rows import build_grades
-from rubric_measures.records.models import DirectGrade, QueryPassages
+from rubric_measures.records.models import DirectGrade, QueryPassages, made_by_entry
 from rubric_measures.records.rankings import runs_of_records
 
 __all__ = ["BRIDGES", "Options", "bridged", "losses", "targets_of"]

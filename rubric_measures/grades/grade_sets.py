@@ -21,16 +21,17 @@ from rubric_measures.grades.assessors import (
     with_assessors,
 )
 from rubric_measures.grades.compiled import DIRECT_ITEM
-from rubric_measures.grades.grade_set_keys import (
-    CHOOSING,
-    UNKNOWN_GRADER,
+from rubric_measures.grades.grade_set_names import CHOOSING, UNKNOWN_GRADER, choices_of, graders_of
+from rubric_measures.records.models import (
+    DirectGrade,
+    GradedPassage,
     GradeSetKey,
-    choices_of,
+    ItemGradeSet,
     grade_set_key,
-    graders_of,
+    items_of_entry,
     made_by_entry,
+    provenance_of,
 )
-from rubric_measures.records.models import DirectGrade, GradedPassage, ItemGradeSet, items_of_entry, provenance_of
 from rubric_measures.records.stale_grades import stale_in
 from rubric_measures.records.streaming import PassageGroup
 

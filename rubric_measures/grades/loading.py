@@ -15,10 +15,9 @@ from rubric_measures.base.files import paused_collector
 from rubric_measures.base.signature import describe, made_by
 from rubric_measures.base.sorting import by_rank
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, build_query
-from rubric_measures.grades.grade_set_keys import GradeSetKey
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grades_of_entry
 from rubric_measures.grades.notes import note_left_out
-from rubric_measures.records.models import DirectGrade, ItemGradeSet
+from rubric_measures.records.models import DirectGrade, GradeSetKey, ItemGradeSet
 from rubric_measures.records.streaming import GradedFile, PassageGroup
 
 __all__ = [
@@ -220,7 +219,9 @@ def select_queries(
             if query_id not in seen:
                 yield RecordQuery(QueryGrades(query_id, items, {}), {}, {}, {}, [])
     # Whether an entry is of the grade set or of another one is known at the end only.
-    note_left_out(sum((selector.outside.get(key, Counter()) for key in selector.found), selector.left_out))
+    left_out = sum((selector.outside.get(key, Counter()) for key in selector.found), selector.left_out)
+    if left_out:
+        note_left_out(left_out)
     selector.note_counts()
     if selector.strangers and not keep_ranks:
         logging.getLogger("rubric_measures").warning(

@@ -10,14 +10,23 @@ from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.signature import bank_content, item_content
 from rubric_measures.grades.compiled import DIRECT_ITEM
-from rubric_measures.grades.grade_set_keys import GradeSetKey, choices_of, grade_set_key, made_by_entry
+from rubric_measures.grades.grade_set_names import choices_of
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grading._messages import Showing
 from rubric_measures.grading._outcomes import Unit
 from rubric_measures.grading._recording import shown_together
 from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.prompts import Prompt, is_unanswerable
-from rubric_measures.records.models import DirectGrade, GradedPassage, ItemGradeSet, QueryPassages, provenance_of
+from rubric_measures.records.models import (
+    DirectGrade,
+    GradedPassage,
+    GradeSetKey,
+    ItemGradeSet,
+    QueryPassages,
+    grade_set_key,
+    made_by_entry,
+    provenance_of,
+)
 
 __all__ = ["Shown", "definition_of", "shown_for_grade"]
 

@@ -155,8 +155,9 @@ class _Scoring:
                     self.names, columns, self.plan.cutoffs, self.plan.measures, strict=True
                 )
             }
-        worst = max(sorted(rows), key=lambda run_id: rows[run_id].lost_penalties)
-        note_lost_penalties(sum(row.lost_penalties for row in rows.values()), worst)
+        lost = sum(row.lost_penalties for row in rows.values())
+        if lost:
+            note_lost_penalties(lost, max(sorted(rows), key=lambda run_id: rows[run_id].lost_penalties))
         return Leaderboard(
             self.names,
             values,

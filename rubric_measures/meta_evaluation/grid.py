@@ -12,7 +12,7 @@ from ir_measures.measures.base import Measure
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.grades.compiled import OnFailed
-from rubric_measures.grades.grade_set_keys import UNKNOWN_GRADER, GradeSetKey, choices_of, prompt_cells
+from rubric_measures.grades.grade_set_names import UNKNOWN_GRADER, choices_of, prompt_cells
 from rubric_measures.grades.grade_sets import GradeFilter, grade_sets
 from rubric_measures.grades.loading import RecordQuery, consume_records
 from rubric_measures.leaderboards.scoring import Leaderboard, score_records
@@ -26,6 +26,7 @@ from rubric_measures.meta_evaluation.leaderboard_correlation import (
     scores_of_board,
     scores_of_workbench,
 )
+from rubric_measures.records.models import GradeSetKey
 from rubric_measures.records.streaming import GradedFile
 
 __all__ = ["DEFAULT_RELS", "correlate_grid", "expand_measures"]

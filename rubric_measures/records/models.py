@@ -21,6 +21,7 @@ from rubric_measures.records._passage_data import Judgment, PassageData, Ranking
 __all__ = [
     "ITEM_CONTENTS",
     "DirectGrade",
+    "GradeSetKey",
     "GradedPassage",
     "ItemGradeSet",
     "Judgment",
@@ -32,10 +33,12 @@ __all__ = [
     "SelfRating",
     "contents_of",
     "grade_of_items",
+    "grade_set_key",
     "grader_hash",
     "is_of_others",
     "items_of_entry",
     "kind_of_entry",
+    "made_by_entry",
     "provenance_of",
     "repeated_items",
     "settings_of_others",
@@ -363,6 +366,39 @@ def _hash_of_settings(settings: Mapping[str, Any]) -> str:
 def _hash_of_prompt(*fields: tuple[str, str | bool | None]) -> str:
     """The hash of what most entries say, which is the same in thousands of them."""
     return _hash_of_settings({name: said for name, said in fields if said is not None and name != "prompt_class"})
+
+
+class GradeSetKey(NamedTuple):
+    """What tells one grade set of a file from another.
+
+    Its text has the filters that choose it, but for `grade_set`, which few files need: see `choices_of`.
+    """
+
+    llm: str
+    prompt_class: str
+    kind: str
+    """`question`, `nugget` or `direct`; free text where a file has other prompt types."""
+
+    grader: str = ""
+    """The hash of model, prompt text and settings, see `grader_hash`; empty where the file does not say."""
+
+    def __str__(self) -> str:
+        return f"llm={self.llm} prompt_class={self.prompt_class} prompt_type={self.kind}"
+
+
+def grade_set_key(entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
+    """What tells the grade set of an entry from others."""
+    prompt_class = entry.prompt_info.prompt_class if entry.prompt_info else ""
+    kind = "direct" if isinstance(entry, DirectGrade) else kind_of_entry(entry)
+    return GradeSetKey(entry.llm, prompt_class, kind, grader_hash(entry))
+
+
+def made_by_entry(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:
+    """What a grade set says about its making, in the form of our provenance; sets of other programs say little."""
+    if not is_of_others(entry):
+        return provenance_of(entry)
+    options = settings_of_others(entry)
+    return {"definition": {"settings": {"options": options}}} if options else {}
 
 
 def repeated_items(entry: ItemGradeSet) -> int:

@@ -17,19 +17,18 @@ from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.grades.assessors import HUMAN, grades_by_assessors
-from rubric_measures.grades.grade_set_keys import (
-    CHOOSING,
-    UNKNOWN_GRADER,
-    GradeSetKey,
-    choices_of,
-    grade_set_key,
-    made_by_entry,
-    prompt_cells,
-)
+from rubric_measures.grades.grade_set_names import CHOOSING, UNKNOWN_GRADER, choices_of, prompt_cells
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grade_sets
 from rubric_measures.grades.loading import RecordQuery, select_query
 from rubric_measures.records.files import load_graded
-from rubric_measures.records.models import GradedPassage, QueryPassages, grade_of_items
+from rubric_measures.records.models import (
+    GradedPassage,
+    GradeSetKey,
+    QueryPassages,
+    grade_of_items,
+    grade_set_key,
+    made_by_entry,
+)
 from rubric_measures.review._events import CellKey
 from rubric_measures.review._stale_items import stale_items
 from rubric_measures.verification.analyses import CheckedGrade, CheckedPassage, check_records

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError
-from rubric_measures.grades.grade_set_keys import GradeSetKey, grade_set_key
 from rubric_measures.grades.grade_sets import grades_of_entry
-from rubric_measures.records.models import GradedPassage, QueryPassages
+from rubric_measures.records.models import GradedPassage, GradeSetKey, QueryPassages, grade_set_key
 from rubric_measures.records.streaming import PassageGroup
 
 __all__ = ["CANARY_KINDS", "CanaryCount", "CanaryReport", "FooledGrade", "build_canaries", "canary_report"]

@@ -9,10 +9,9 @@ from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from rubric_measures.grades.grade_set_keys import GradeSetKey, grade_set_key
 from rubric_measures.grades.grade_sets import GradeFilter, grades_of_entry
 from rubric_measures.meta_evaluation.kappa import kappa_of_confusion
-from rubric_measures.records.models import DirectGrade, GradedPassage, ItemGradeSet
+from rubric_measures.records.models import DirectGrade, GradedPassage, GradeSetKey, ItemGradeSet, grade_set_key
 from rubric_measures.records.streaming import PassageGroup, PassageStream
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rubric_measures.base.tables import Cell, Undefined
-from rubric_measures.grades.grade_set_keys import options_of, prompt_cells
+from rubric_measures.grades.grade_set_names import options_of, prompt_cells
 from rubric_measures.verification._line_plot import PlotPoint, line_plot
 from rubric_measures.verification.bank_stability import RunCoverage, StabilityPoint
 from rubric_measures.verification.canaries import CanaryReport

@@ -74,7 +74,7 @@ def test_rankings_inside_records(monkeypatch: pytest.MonkeyPatch) -> None:
     assert board.measures == [COVER, "L"] and "_max_" in board.cells
     # The same numbers beside run files whether records are held or streamed.
     held = rubric_measures.score("graded.jsonl.gz", ["alpha.run", "beta.run"], COVER)
-    monkeypatch.setattr("rubric_measures.api._grades.LARGE", 0)
+    monkeypatch.setattr("rubric_measures.api._loading.LARGE", 0)
     streamed = rubric_measures.score("graded.jsonl.gz", ["alpha.run", "beta.run"], COVER)
     assert (streamed.values, streamed.cells) == (held.values, held.cells)
 

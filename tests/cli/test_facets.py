@@ -121,7 +121,7 @@ def test_checks_beside_run_files_are_the_same_in_a_stream(
     command += ["--checks", "-o", "json", *unit]
     found = []
     for large in (10**9, 0):
-        monkeypatch.setattr("rubric_measures.api._grades.LARGE", large)
+        monkeypatch.setattr("rubric_measures.api._loading.LARGE", large)
         assert main(command) in (0, 1)
         found.append(json.loads(capsys.readouterr().out)["checks"])
     assert found[0] == found[1]

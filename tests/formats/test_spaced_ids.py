@@ -68,7 +68,7 @@ def test_large_records_beside_runs_on_disk_score_alike(
 ) -> None:
     command = ["leaderboard", "graded.jsonl.gz", "alpha.run", "beta.run", "--bank", "bank.jsonl", "-m", *MEASURES]
     expected = printed(folder, capsys, *command)
-    monkeypatch.setattr("rubric_measures.api._grades.LARGE", 0)
+    monkeypatch.setattr("rubric_measures.api._loading.LARGE", 0)
     assert printed(folder, capsys, *command) == expected
 
 

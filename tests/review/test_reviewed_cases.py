@@ -99,7 +99,7 @@ def test_leaderboard_says_which_queries_of_runs_the_bank_lacks(
     large: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write_all(tmp_path)
-    monkeypatch.setattr("rubric_measures.api._grades.LARGE", large)
+    monkeypatch.setattr("rubric_measures.api._loading.LARGE", large)
     (folder / "x.run").write_text("q1 Q0 d1 1 1.0 x\nq9 Q0 d1 1 1.0 x\n")
     (folder / "y.run").write_text("q8 Q0 d1 1 1.0 y\nq9 Q0 d1 1 1.0 y\n")
     paths = [str(folder / name) for name in ("graded.jsonl.gz", "alpha.run", "x.run", "y.run")]

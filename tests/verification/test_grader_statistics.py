@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.cli import main
-from rubric_measures.grades.grade_set_keys import GradeSetKey
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import GradeSetKey
 from rubric_measures.verification.grader_statistics import GraderPair
 from tests.example_records import counted, grade_set, passage, write_lines
 

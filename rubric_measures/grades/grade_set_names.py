@@ -1,29 +1,18 @@
-"""What tells grade sets apart, and their names: model, prompt and kind; where these are alike, a hash."""
+"""The names of grade sets: model, prompt and kind; where these are alike, a hash, and in what they differ."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from rubric_measures.records.models import (
-    DirectGrade,
-    ItemGradeSet,
-    grader_hash,
-    is_of_others,
-    kind_of_entry,
-    provenance_of,
-    settings_of_others,
-)
+from rubric_measures.records.models import GradeSetKey
 
 __all__ = [
     "CHOOSING",
     "UNKNOWN_GRADER",
-    "GradeSetKey",
     "choices_of",
-    "grade_set_key",
     "graders_of",
-    "made_by_entry",
     "options_of",
     "prompt_cells",
 ]
@@ -35,39 +24,6 @@ _TOLD_ELSEWHERE = ("prompt", "prompt_hash", "model", "bank")
 
 # The filters that choose a grade set, for errors.
 CHOOSING = ("llm", "prompt_class", "prompt_type", "grade_set")
-
-
-class GradeSetKey(NamedTuple):
-    """What tells one grade set of a file from another.
-
-    Its text has the filters that choose it, but for `grade_set`, which few files need: see `choices_of`.
-    """
-
-    llm: str
-    prompt_class: str
-    kind: str
-    """`question`, `nugget` or `direct`; free text where a file has other prompt types."""
-
-    grader: str = ""
-    """The hash of model, prompt text and settings, see `grader_hash`; empty where the file does not say."""
-
-    def __str__(self) -> str:
-        return f"llm={self.llm} prompt_class={self.prompt_class} prompt_type={self.kind}"
-
-
-def grade_set_key(entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
-    """What tells the grade set of an entry from others."""
-    prompt_class = entry.prompt_info.prompt_class if entry.prompt_info else ""
-    kind = "direct" if isinstance(entry, DirectGrade) else kind_of_entry(entry)
-    return GradeSetKey(entry.llm, prompt_class, kind, grader_hash(entry))
-
-
-def made_by_entry(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:
-    """What a grade set says about its making, in the form of our provenance; sets of other programs say little."""
-    if not is_of_others(entry):
-        return provenance_of(entry)
-    options = settings_of_others(entry)
-    return {"definition": {"settings": {"options": options}}} if options else {}
 
 
 def prompt_cells(keys: Iterable[GradeSetKey]) -> dict[GradeSetKey, str]:

@@ -1,18 +1,19 @@
-"""Loading grades: what a file is, and whether it is streamed, is decided here and nowhere else."""
+"""Loading grades and banks: what a file is, and whether it is streamed, is decided here and nowhere else."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from rubric_measures.api._records import PassageRecords
-from rubric_measures.api._sources import Bank, File, bank_of, file_path, is_file
 from rubric_measures.base.entities import TestBank
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import open_binary, peek_head
 from rubric_measures.base.signature import describe
 from rubric_measures.formats import added_format
@@ -21,6 +22,7 @@ from rubric_measures.grades.rows import build_grades, read_grades
 
 if TYPE_CHECKING:
     import pandas
+    from typing_extensions import TypeIs
 
     from rubric_measures.grades.assignments import AssignedAnswers
     from rubric_measures.grades.grade_sets import GradeFilter, QuestionSet
@@ -29,13 +31,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnswerGrades",
+    "Bank",
+    "File",
     "Gradable",
     "RecordGrades",
     "are_items",
+    "bank_of",
     "content_of",
+    "file_path",
     "grade_filter",
+    "is_file",
     "judgments_of",
+    "listed",
     "load",
+    "load_bank",
     "loaded",
 ]
 
@@ -45,8 +54,95 @@ LARGE = 32 << 20
 Content = Literal["records", "assignments", "judgments", "dataset", "added"]
 PromptType: TypeAlias = Literal["question", "nugget", "direct"]
 
+File: TypeAlias = str | os.PathLike[str] | IO[bytes] | IO[str]
+"""A file: its name (gzip or plain; `-` is standard input), or the open file, read from where it stands."""
+
 Gradable: TypeAlias = "File | Grades | ItemRows | pandas.DataFrame | Iterable[Any]"
 """What grades can be loaded from: a file, the id of a collection, rows, a frame, graded records, or `Grades`."""
+
+
+def is_file(source: object) -> TypeIs[File]:
+    """Whether something is a `File`: a name, or open for reading."""
+    return isinstance(source, str | os.PathLike) or hasattr(source, "read")
+
+
+def listed(files: File | Iterable[File]) -> list[File]:
+    """One file or several, as a list."""
+    return [files] if is_file(files) else list(files)
+
+
+@contextlib.contextmanager
+def file_path(source: File) -> Iterator[str]:
+    """The name under which a file can be read; an open file is copied to disk for as long as the block lasts.
+
+    Errors name the open file, not the copy.
+    """
+    if isinstance(source, str | os.PathLike):
+        yield os.fspath(source)
+        return
+    name = getattr(source, "name", None)
+    shown = name if isinstance(name, str) else "open file"
+    with tempfile.TemporaryDirectory(prefix="rubric_measures-") as folder:
+        copy = Path(folder) / (Path(shown).name or "open file")
+        content = source.read()
+        copy.write_bytes(content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content)
+        try:
+            yield str(copy)
+        except FormatError as error:
+            if error.path != str(copy):
+                raise
+            raise FormatError(
+                error.problem, path=shown, line=error.line, field=error.field, settings=error.settings
+            ) from None
+        except InputError as error:
+            if str(copy) not in str(error):
+                raise
+            raise InputError(str(error).replace(str(copy), shown), settings=error.settings) from None
+
+
+Bank: TypeAlias = TestBank | File
+"""A test bank, or a file that holds one."""
+
+
+def load_bank(source: File) -> TestBank:
+    """Reads a test bank of any format that this package reads; the format is told by content.
+
+    >>> from io import StringIO
+    >>> import rubric_measures
+    >>> rubric_measures.load_bank(StringIO('{"qid": "q1", "nuggets": [{"text": "Blue.", "importance": "vital"}]}'))
+    TestBank(1 items of 1 queries)
+
+    Args:
+        source: the file: a question or nugget bank of the Rubric workbench, nuggets or assignments of nuggetizer,
+            rubrics, Auto-Judge's banks, …; `docs/test-banks.md` lists them. Standard input (`-`) holds a bank of the
+            workbench.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: it holds no bank; or it contradicts itself. Names file, line and field.
+    """
+    from rubric_measures.formats import bank
+
+    with file_path(source) as path:
+        if path == "-" or bank.is_bank(path):
+            return bank.load_bank(path)
+        from rubric_measures.conversion.bridges import Options, bridged, targets_of
+        from rubric_measures.formats import FORMATS, detect_format
+
+        try:
+            name = detect_format(path)
+        except FormatError:
+            name = "bank"
+        kind, read = FORMATS[name].kind, FORMATS[name].read
+        if name == "bank" or read is None or not targets_of(kind, ["bank"]):
+            # What is no bank at all is refused by the reader of banks, who says what it expects.
+            return bank.load_bank(path)
+        return bank.bank_of_entries(bridged(read(path), kind, "bank", Options()))
+
+
+def bank_of(bank: Bank | None) -> TestBank | None:
+    """The bank itself, wherever it is."""
+    return bank if bank is None or isinstance(bank, TestBank) else load_bank(bank)
 
 
 def content_of(path: str) -> Content:
