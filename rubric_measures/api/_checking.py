@@ -10,9 +10,9 @@ from typing import Any
 from rubric_measures.api._loading import Gradable
 from rubric_measures.api._runs import Runs
 from rubric_measures.api._scoring import score
+from rubric_measures.base.entities import canonical_json
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import path_name, read_text
-from rubric_measures.base.signature import canonical_json
 from rubric_measures.grades.compiled import OnFailed
 
 __all__ = ["KeptBoard", "read_board"]

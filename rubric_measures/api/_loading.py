@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from rubric_measures.api._records import PassageRecords
-from rubric_measures.base.entities import TestBank
+from rubric_measures.base.entities import TestBank, describe
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import open_binary, peek_head
-from rubric_measures.base.signature import describe
 from rubric_measures.formats import added_format
 from rubric_measures.grades.compiled import BANK_DOC, Grades, ItemRows, OnFailed, QueryGrades, check_on_failed
 from rubric_measures.grades.rows import build_grades, read_grades

@@ -13,9 +13,9 @@ from ir_measures.measures.base import Measure
 from rubric_measures.api._comparing import Comparisons, compare
 from rubric_measures.api._loading import AnswerGrades, Gradable, RecordGrades, loaded
 from rubric_measures.api._runs import Runs, rankings_for, run_list
+from rubric_measures.base.entities import bank_hash
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import paused_collector
-from rubric_measures.base.signature import bank_hash
 from rubric_measures.grades.compiled import Grades, faceted
 from rubric_measures.grades.notes import note_queries, note_without_items
 from rubric_measures.leaderboards.board import BELOW, OVERALL, Leaderboard

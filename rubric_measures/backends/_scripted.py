@@ -14,9 +14,9 @@ import pydantic
 from rubric_measures.backends.base import Reply, ReplyStatus, Request
 from rubric_measures.backends.options import check_options
 from rubric_measures.backends.replies.cache import messages_hash
+from rubric_measures.base.entities import content_hash
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import iter_lines, path_name
-from rubric_measures.base.signature import content_hash
 
 __all__ = ["ScriptedBackend", "ScriptedRule", "make"]
 

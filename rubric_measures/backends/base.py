@@ -9,8 +9,8 @@ from functools import cached_property, lru_cache
 from json.encoder import encode_basestring as _quoted
 from typing import Literal, Protocol, runtime_checkable
 
+from rubric_measures.base.entities import canonical_json
 from rubric_measures.base.messages import Message
-from rubric_measures.base.signature import canonical_json
 
 __all__ = ["ATTEMPT_STEP", "Backend", "Message", "Reply", "ReplyStatus", "Request", "llm_name"]
 

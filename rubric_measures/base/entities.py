@@ -1,10 +1,14 @@
-"""The frozen records that the package speaks: queries, passages, rubric items, banks, grades, preferences."""
+"""The frozen records that the package speaks: queries, passages, rubric items, banks, grades, preferences, signatures.
+
+A signature says what produced a number: every setting that could change it, in one canonical text and a short hash.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
@@ -20,8 +24,16 @@ __all__ = [
     "Preference",
     "Query",
     "RubricItem",
+    "Signature",
     "TestBank",
+    "bank_content",
+    "bank_hash",
+    "canonical_json",
+    "content_hash",
+    "describe",
     "facet_of",
+    "item_content",
+    "made_by",
     "make_item_id",
 ]
 
@@ -172,7 +184,7 @@ class TestBank:
         items: query id -> its items, in bank order. A query may have an empty list.
         query_texts: query id -> text, where the bank gives it.
         facet_texts: (query id, facet id) -> text, where the bank gives it.
-        edited: query id -> item id -> what the item says, in all words that mean the same (`signature.item_content`),
+        edited: query id -> item id -> what the item says, in all words that mean the same (`item_content`),
             of items whose gold answers people changed after they were graded; grades made for these hold.
     """
 
@@ -234,3 +246,82 @@ class TestBank:
         except KeyError:
             hint = "(the test bank has no such query)"
             raise UnknownNameError("query", query_id, self.items, hint=hint, where=where) from None
+
+
+# Made once: json.dumps with arguments makes an encoder for each call.
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def canonical_json(value: object) -> str:
+    """The one JSON text of a value: sorted keys, no spaces, UTF-8 as it is, NaN refused.
+
+    Raises:
+        ValueError: the value holds NaN or infinity, or something that JSON cannot say.
+    """
+    return _ENCODER.encode(value)
+
+
+def content_hash(value: object) -> str:
+    """The sha256 hex digest of the canonical JSON of a value; the only key function of caches and manifests."""
+    return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def bank_hash(bank: TestBank) -> str:
+    """The first twelve hex digits of the hash of all that a bank says about its items."""
+    return content_hash([asdict(item) for item in sorted(bank, key=lambda item: (item.query_id, item.item_id))])[:12]
+
+
+def bank_content(bank: TestBank) -> str:
+    """The sha256 of the texts, ids, kinds and answer keys of a bank: what grades refer to."""
+    return content_hash(
+        {
+            query_id: [[item.item_id, item.text, item.kind, list(item.gold_answers)] for item in items]
+            for query_id, items in bank.items.items()
+        }
+    )
+
+
+def item_content(item: RubricItem) -> str:
+    """What an item says to a grader (text, kind, gold answers), in sixteen hex digits."""
+    return content_hash([item.text, item.kind, list(item.gold_answers)])[:16]
+
+
+def describe(grade_sets: Iterable[tuple[str, ...]], bank: TestBank | None) -> dict[str, object]:
+    """What grades are, for the signature: the grade sets (`GradeSetKey`), and the bank by its content."""
+    return {
+        "grades": [str(key) for key in sorted(grade_sets)],
+        "bank": None if bank is None else bank_hash(bank),
+    }
+
+
+def made_by(made: Iterable[str]) -> dict[str, object]:
+    """The signatures of the graders, for the signature of what is scored; nothing where the records have none."""
+    listed = sorted(made)
+    return {"graders": listed} if listed else {}
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The settings behind a number; equal signatures (and equal input) mean equal numbers.
+
+    Attributes:
+        settings: name -> JSON-able value; names are sorted in the text, so their order does not matter.
+    """
+
+    settings: Mapping[str, object]
+
+    def __str__(self) -> str:
+        """`name:value|name:value|…`, sorted by name; values as compact JSON, strings bare."""
+        return "|".join(
+            f"{name}:{value if isinstance(value, str) else canonical_json(value)}"
+            for name, value in sorted(self.settings.items())
+        )
+
+    @property
+    def short(self) -> str:
+        """The first twelve hex digits of the hash of all settings."""
+        return content_hash(dict(self.settings))[:12]
+
+    def extended(self, **settings: object) -> Signature:
+        """A signature with further (or replaced) settings."""
+        return Signature({**self.settings, **settings})

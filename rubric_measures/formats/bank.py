@@ -14,11 +14,10 @@ from typing import Any, NamedTuple, Self
 from pydantic import TypeAdapter, model_validator
 from pydantic_core import from_json
 
-from rubric_measures.base.entities import Importance, ItemKind, RubricItem, TestBank, make_item_id
+from rubric_measures.base.entities import Importance, ItemKind, RubricItem, TestBank, item_content, make_item_id
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import iter_lines, path_name
 from rubric_measures.base.json_files import JsonLines, TextId, check_keys, validate_line
-from rubric_measures.base.signature import item_content
 from rubric_measures.formats.base import Format
 from rubric_measures.records.models import Record
 
@@ -231,7 +230,7 @@ class RegradeMark(NamedTuple):
     Attributes:
         needed: whether the item needs new grades (`info.regrade`).
         same_as: what the item said before in other words that mean the same (`info.same_as`, as
-            `signature.item_content`): grades that were made anew for these hold.
+            `entities.item_content`): grades that were made anew for these hold.
     """
 
     needed: bool

@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median_low
 
-from rubric_measures.base.entities import RubricItem
-from rubric_measures.base.signature import item_content
+from rubric_measures.base.entities import RubricItem, item_content
 from rubric_measures.records.models import GradedPassage, ItemGradeSet, contents_of, items_of_entry, kind_of_entry
 
 __all__ = [

@@ -9,9 +9,8 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from typing import Any, Literal
 
-from rubric_measures.base.entities import GradeStatus, RubricItem, TestBank
+from rubric_measures.base.entities import GradeStatus, RubricItem, TestBank, bank_content
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.signature import bank_content
 from rubric_measures.grades.assessors import (
     HUMAN,
     AssessorCount,

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from rubric_measures.base.entities import RubricItem, TestBank
+from rubric_measures.base.entities import RubricItem, TestBank, describe, made_by
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import paused_collector
-from rubric_measures.base.signature import describe, made_by
 from rubric_measures.base.sorting import by_rank
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, build_query
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grades_of_entry

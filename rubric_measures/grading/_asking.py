@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from rubric_measures.backends.base import ATTEMPT_STEP, Backend, Message, Reply, Request
 from rubric_measures.backends.options import refuse_settings
-from rubric_measures.base.entities import GradeStatus
-from rubric_measures.base.signature import canonical_json
+from rubric_measures.base.entities import GradeStatus, canonical_json
 from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.prompts import Parsed, Prompt, is_unanswerable
 

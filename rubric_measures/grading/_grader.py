@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from rubric_measures.base.entities import RubricItem, TestBank
+from rubric_measures.base.entities import RubricItem, TestBank, bank_content
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.base.signature import bank_content
 from rubric_measures.grading._outcomes import Outcome, Unit
 from rubric_measures.grading._recording import GradeSetMaker, described
 from rubric_measures.grading._report import GradingReport

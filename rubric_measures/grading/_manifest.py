@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from rubric_measures.backends.base import llm_name
-from rubric_measures.base.entities import TestBank
+from rubric_measures.base.entities import TestBank, bank_content, canonical_json
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer, path_name, read_text
-from rubric_measures.base.signature import bank_content, canonical_json
 from rubric_measures.grading._grader import Grader, GradingReport
 
 __all__ = ["make_manifest", "write_manifest"]

@@ -9,8 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from rubric_measures.backends.base import Backend, llm_name
-from rubric_measures.base.entities import ItemKind, RubricItem
-from rubric_measures.base.signature import Signature
+from rubric_measures.base.entities import ItemKind, RubricItem, Signature
 from rubric_measures.grading._outcomes import Outcome
 from rubric_measures.grading._styles import Style
 from rubric_measures.prompts import load_prompt

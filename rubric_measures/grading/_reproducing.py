@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rubric_measures.backends.base import Message
-from rubric_measures.base.entities import RubricItem, TestBank
+from rubric_measures.base.entities import RubricItem, TestBank, bank_content, item_content
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.base.signature import bank_content, item_content
 from rubric_measures.grades.compiled import DIRECT_ITEM
 from rubric_measures.grades.grade_set_names import choices_of
 from rubric_measures.grades.grade_sets import GradeFilter

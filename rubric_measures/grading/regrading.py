@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
-from rubric_measures.base.entities import RubricItem, TestBank
+from rubric_measures.base.entities import RubricItem, TestBank, item_content
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.signature import item_content
 from rubric_measures.formats.bank import BankEntry, RegradeMark, former_items, regrade_marks
 from rubric_measures.grading._outcomes import Outcome
 from rubric_measures.grading._recording import GradeSetMaker, shown_together

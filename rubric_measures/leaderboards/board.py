@@ -14,8 +14,8 @@ from operator import itemgetter
 
 from ir_measures.measures.base import MeanAgg, Measure
 
+from rubric_measures.base.entities import Signature
 from rubric_measures.base.errors import MeasureError
-from rubric_measures.base.signature import Signature
 from rubric_measures.base.sorting import RankNotes
 from rubric_measures.grades.compiled import QueryGrades
 from rubric_measures.measures.measure import Coverage

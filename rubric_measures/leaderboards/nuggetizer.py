@@ -15,10 +15,10 @@ from typing import Any
 
 from ir_measures.measures.base import Measure
 
+from rubric_measures.base.entities import Signature, content_hash
 from rubric_measures.base.errors import FormatError, MeasureError
 from rubric_measures.base.files import iter_lines, path_name, paused_collector
 from rubric_measures.base.json_files import parse_json
-from rubric_measures.base.signature import Signature, content_hash
 from rubric_measures.leaderboards.board import InputsReader
 from rubric_measures.leaderboards.scoring import Cell, Leaderboard, cell_of
 

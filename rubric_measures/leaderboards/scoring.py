@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from ir_measures.measures.base import Measure
 
+from rubric_measures.base.entities import Signature, made_by
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.base.parallel import forked_map
-from rubric_measures.base.signature import Signature, made_by
 from rubric_measures.base.sorting import Placed, RankNotes
 from rubric_measures.formats.trec import Ranking, distinct_run_names, map_run
 from rubric_measures.formats.trec_ids import as_known, spaced_ids, written_id

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from ir_measures.measures.base import Measure
 
+from rubric_measures.base.entities import Signature, made_by
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.base.signature import Signature, made_by
 from rubric_measures.grades.compiled import QueryGrades
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import RankedPassage, RecordQuery

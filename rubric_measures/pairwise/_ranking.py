@@ -8,10 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from rubric_measures.base.entities import Preference
+from rubric_measures.base.entities import Preference, Signature, content_hash
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.extras import require
-from rubric_measures.base.signature import Signature, content_hash
 from rubric_measures.leaderboards.scoring import Cell, Leaderboard, collect_cells
 from rubric_measures.pairwise._bradley_terry import components, fit_strengths, resampled_points
 from rubric_measures.pairwise._elo import EloSettings, elo_ratings

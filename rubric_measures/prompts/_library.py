@@ -14,11 +14,11 @@ from pathlib import Path, PurePath
 from types import MappingProxyType, ModuleType
 from typing import Any
 
+from rubric_measures.base.entities import content_hash
 from rubric_measures.base.errors import FormatError, InputError, PlugInError, RubricMeasuresError, UnknownNameError
 from rubric_measures.base.files import path_name, read_text
 from rubric_measures.base.messages import Message
 from rubric_measures.base.plugins import PlugIn, plug_ins, say_once
-from rubric_measures.base.signature import content_hash
 from rubric_measures.prompts import parsers
 from rubric_measures.prompts._checks import FIELDS, PARSERS, problems_of
 from rubric_measures.prompts._delimiters import Delimiters, delimiters_of

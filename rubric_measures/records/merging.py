@@ -9,8 +9,8 @@ from functools import reduce
 from operator import attrgetter, itemgetter
 from typing import Any, NoReturn, TypeVar
 
+from rubric_measures.base.entities import canonical_json
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.signature import canonical_json
 from rubric_measures.records.models import (
     ITEM_CONTENTS,
     DirectGrade,

@@ -14,8 +14,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import AliasChoices, Field
 
-from rubric_measures.base.entities import GradeStatus, ItemKind
-from rubric_measures.base.signature import content_hash
+from rubric_measures.base.entities import GradeStatus, ItemKind, content_hash
 from rubric_measures.records._passage_data import Judgment, PassageData, RankingEntry, Record
 
 __all__ = [
@@ -319,7 +318,7 @@ def provenance_of(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:
 
 
 def contents_of(entry: ItemGradeSet) -> Mapping[str, str]:
-    """Item id -> what the item said when it was graded (`signature.item_content`), where a grade set knows it."""
+    """Item id -> what the item said when it was graded (`entities.item_content`), where a grade set knows it."""
     found = (entry.model_extra or {}).get(ITEM_CONTENTS)
     return found if isinstance(found, Mapping) else {}
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from rubric_measures.base.entities import TestBank
-from rubric_measures.base.signature import item_content
+from rubric_measures.base.entities import TestBank, item_content
 from rubric_measures.formats.bank import BankEntry, BankItem, bank_entries, former_items, item_id_of
 from rubric_measures.review._events import ItemState, Snapshot
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from itertools import chain, count
 from typing import Any, NamedTuple
 
-from rubric_measures.base.signature import content_hash
+from rubric_measures.base.entities import content_hash
 from rubric_measures.review._events import CellKey, Event, Snapshot
 from rubric_measures.review._replay import is_earlier
 

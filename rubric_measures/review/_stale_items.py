@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from rubric_measures.base.entities import RubricItem, TestBank
-from rubric_measures.base.signature import bank_content
+from rubric_measures.base.entities import RubricItem, TestBank, bank_content
 from rubric_measures.records.models import ItemGradeSet, QueryPassages, items_of_entry
 from rubric_measures.records.stale_grades import stale_in
 from rubric_measures.review._events import CellKey, ItemState, Snapshot

@@ -10,10 +10,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from rubric_measures.base.entities import ItemKind
+from rubric_measures.base.entities import ItemKind, content_hash, item_content
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
 from rubric_measures.base.files import atomic_writer, iter_lines, path_name
-from rubric_measures.base.signature import content_hash, item_content
 from rubric_measures.formats.bank import read_bank, write_bank
 from rubric_measures.grades.assessors import HUMAN
 from rubric_measures.records.files import write_graded

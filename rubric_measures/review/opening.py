@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from rubric_measures.base.entities import bank_hash
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.signature import bank_hash
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.measures.scoring import note_labels, parse_measures, rubric_measures_of
 from rubric_measures.review.requests import checked_assessor

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rubric_measures.base.entities import TestBank
+from rubric_measures.base.entities import TestBank, canonical_json
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, iter_lines, path_name
-from rubric_measures.base.signature import canonical_json
 from rubric_measures.formats.bank import BankEntry, bank_entries
 from rubric_measures.formats.queries import read_query_file
 from rubric_measures.records.files import load_graded

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 import rubric_measures
-from rubric_measures.base.entities import Grade, RubricItem, TestBank
-from rubric_measures.base.signature import bank_hash
+from rubric_measures.base.entities import Grade, RubricItem, TestBank, bank_hash
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
 from rubric_measures.grades.rows import build_grades

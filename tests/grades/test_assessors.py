@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubric_measures import RubricCover, RubricQrels
+from rubric_measures.base.entities import item_content
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.signature import item_content
 from rubric_measures.cli import main
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.trec import read_qrels

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from rubric_measures.base.entities import ItemKind, RubricItem, TestBank
+from rubric_measures.base.entities import ItemKind, RubricItem, TestBank, content_hash
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.signature import content_hash
 from rubric_measures.cli import main
 from rubric_measures.formats.bank import bank_entries, load_bank, write_bank
 from rubric_measures.grades.grade_sets import GradeFilter, grade_sets

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.backends.base import Request
-from rubric_measures.base.entities import RubricItem
-from rubric_measures.base.signature import content_hash
+from rubric_measures.base.entities import RubricItem, content_hash
 from rubric_measures.grading import GradingSettings
 from rubric_measures.grading._outcomes import Unit
 from rubric_measures.grading._styles import make_style

@@ -13,8 +13,8 @@ import ir_measures
 import pytest
 
 from rubric_measures import NuggetV, RubricCover, RubricQrels, WeightedCover
+from rubric_measures.base.entities import Signature
 from rubric_measures.base.errors import FormatError, InputError, MeasureError
-from rubric_measures.base.signature import Signature
 from rubric_measures.base.tables import FORMS
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard

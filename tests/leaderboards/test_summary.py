@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from rubric_measures.base.entities import Signature
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.base.signature import Signature
 from rubric_measures.cli import main
 from rubric_measures.corpora.answers import Answer
 from rubric_measures.corpora.pooling import pool

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubric_measures.backends.base import Message
+from rubric_measures.base.entities import canonical_json
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
-from rubric_measures.base.signature import canonical_json
 from rubric_measures.prompts import (
     Prompt,
     list_text,

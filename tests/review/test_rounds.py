@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rubric_measures import NuggetW, RubricCover, RubricQrels
-from rubric_measures.base.entities import TestBank, make_item_id
+from rubric_measures.base.entities import TestBank, item_content, make_item_id
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.signature import item_content
 from rubric_measures.formats.bank import BankEntry, bank_of_entries, load_bank, read_bank
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import consume_records

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rubric_measures import RubricCover
-from rubric_measures.base.signature import item_content
+from rubric_measures.base.entities import item_content
 from rubric_measures.cli import main
 from rubric_measures.formats.bank import load_bank, read_bank
 from rubric_measures.grades.grade_sets import GradeFilter

@@ -12,9 +12,9 @@ from typing import NamedTuple, Self
 
 from rubric_measures.backends.base import Reply, Request
 from rubric_measures.backends.replies._stored_replies import CacheEntry, Row, decoded, messages_hash, row_of
+from rubric_measures.base.entities import canonical_json
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, path_name
-from rubric_measures.base.signature import canonical_json
 
 __all__ = ["CacheEntry", "ModelCount", "ReplyCache", "messages_hash"]
 
