@@ -185,7 +185,7 @@ class TestBank:
         query_texts: query id -> text, where the bank gives it.
         facet_texts: (query id, facet id) -> text, where the bank gives it.
         edited: query id -> item id -> what the item says, in all words that mean the same (`item_content`),
-            of items whose gold answers people changed after they were graded; grades made for these hold.
+            of items whose gold answers assessors changed after they were graded; grades made for these hold.
     """
 
     __test__ = False  # pytest would collect a class of this name

@@ -83,7 +83,7 @@ def parse_json(data: bytes | str, *, path: str, line: int = 0) -> Any:
 def check_keys(data: bytes | str, *, path: str, line: int = 0) -> None:
     """Refuses an object that names a key twice; parsers keep the last in silence.
 
-    It parses the text once more, and slower, so it is for files that people write: queries and test banks.
+    It parses the text once more, and slower, so it is for files that are written by hand: queries and test banks.
 
     Raises:
         FormatError: a key comes twice; names file and line.

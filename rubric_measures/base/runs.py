@@ -52,10 +52,10 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The rankings of one system.
+    """The rankings of one run.
 
     Attributes:
-        run_id: the system's name.
+        run_id: the run's name.
         rankings: query id -> its ranking, in the order of the queries' first lines.
         rank_disagreements: neighbours whose rank column and scores disagree (the scores count).
     """

@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_places_option(parser)
     add_grade_options(parser, scores=False)
     parser.epilog = """examples:
-  rubric_measures agreement people.qrels model.qrels --cutoff 2 2
+  rubric_measures agreement assessors.qrels model.qrels --cutoff 2 2
   rubric_measures agreement graded.jsonl.gz --cutoff 4 2        (labels against the judgments inside)
   rubric_measures agreement graded.jsonl.gz --tables -o latex
   rubric_measures agreement graded.jsonl.gz graded.jsonl.gz --items --prompt-class A --prompt-class-b B"""

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="games judged by assessors; mixed in and marked")  # fmt: skip
     add("--agents", type=ids, metavar="ID,ID,…", help="the agents that play (default: all)")
     add("-o", "--output-format", default="text", choices=list(FORMS),
-        help="for people (default), or a leaderboard; json has everything")  # fmt: skip
+        help="a table with intervals (default), or a leaderboard; json has everything")  # fmt: skip
     add("--output", metavar="FILE", default="-", help="write there (default: standard output)")
     add_places_option(parser, 1, " of ratings")
 

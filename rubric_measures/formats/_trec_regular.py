@@ -2,7 +2,7 @@
 
 A file is regular when the lines of each query stand together, columns are parted by one blank or tab, a run has one
 tag, and nothing is wrong. That is proved for each query before its rows are used; at the first doubt the whole file is
-left to `trec_checked`, which knows every shape and names the line where something is wrong.
+left to `_trec_checked`, which knows every shape and names the line where something is wrong.
 """
 
 from __future__ import annotations

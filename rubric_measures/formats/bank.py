@@ -47,7 +47,7 @@ class BankItem(Record):
     Attributes:
         query_id: the query; that of the entry when it is left out.
         facet_id: the facet; that of the entry when it is left out.
-        question_id: the id of a question; made from the text when it is left out (people write banks by hand).
+        question_id: the id of a question; made from the text when it is left out (assessors write banks by hand).
         question_text: the question.
         nugget_id: the id of a nugget, likewise.
         nugget_text: the key fact.
@@ -164,7 +164,7 @@ def is_bank(path: str | os.PathLike[str]) -> bool:
 def load_bank(path: str | os.PathLike[str]) -> TestBank:
     """The bank of a file; several lines of one query (its facets) are merged, in file order.
 
-    Item ids need not be the md5 of the text, because people edit banks; they must be unique in their query. An item
+    Item ids need not be the md5 of the text, because assessors edit banks; they must be unique in their query. An item
     that comes twice with the same text is kept once and counted.
 
     Raises:

@@ -53,7 +53,7 @@ def check_on_failed(value: object) -> OnFailed:
 def levels_with_failed(
     levels: Mapping[str, Mapping[int, int]], failed: Mapping[str, int], grade: int
 ) -> dict[str, Mapping[int, int]]:
-    """The grades of passages (see `graded.QueryGrades.levels`) in which failed ones have a grade.
+    """The grades of passages (see `QueryGrades`) in which failed ones have a grade.
 
     Args:
         levels: doc_id -> {grade: mask of the items}.

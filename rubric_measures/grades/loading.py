@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class RankedPassage(NamedTuple):
-    """One entry of a system's ranking inside the records; sorts best first."""
+    """One place of a run's ranking inside the records; sorts best first."""
 
     rank: int
     score: float
@@ -47,14 +47,14 @@ class RecordQuery:
 
     Attributes:
         grades: the compiled grades of the one grade set that was selected.
-        rankings: system -> doc_ids by rank; a `sorting.Gap` where a document has no record (see `sorting.by_rank`).
-        ranks: system -> all its places as the file has them, whatever query they name; only where asked for.
+        rankings: run -> doc_ids by rank; a `Gap` where a document has no record (see `by_rank`).
+        ranks: run -> all its places as the file has them, whatever query they name; only where asked for.
         judgments: doc_id -> the highest judgment of the passage for the query.
         passages: all doc_ids, in file order.
         grade_sets: the grade sets that its grades are of; one, unless the first of several was asked for.
         made: the signatures of the graders that made them, where the records have any.
         part: the name of the part of the query (`query_id/facet_id`) whose items these are; None for all of them.
-        disagreements: system -> places where its scores say another order than its ranks.
+        disagreements: run -> places where its scores say another order than its ranks.
     """
 
     grades: QueryGrades
@@ -125,7 +125,7 @@ def select_query(
         if label is not None:
             judgments[doc_id] = label
     where = f"{selector.source}: query {query_id!r}"
-    placed = {method: by_rank(of_method, doc_ids, where, method) for method, of_method in places.items()}
+    placed = {run_id: by_rank(of_run, doc_ids, where, run_id) for run_id, of_run in places.items()}
     grades, left_out = build_query(
         query_id,
         ((doc_id, item_id, grade) for doc_id, one in chosen.items() for item_id, grade in one.grades.items()),
@@ -134,8 +134,8 @@ def select_query(
         chosen,
     )
     selector.left_out.update(left_out)
-    rankings = {method: one.doc_ids for method, one in placed.items()}
-    disagreements = {method: one.disagreements for method, one in placed.items() if one.disagreements}
+    rankings = {run_id: one.doc_ids for run_id, one in placed.items()}
+    disagreements = {run_id: one.disagreements for run_id, one in placed.items() if one.disagreements}
     return RecordQuery(
         grades,
         rankings,

@@ -26,7 +26,7 @@ class Outcome(NamedTuple):
     Attributes:
         item_id: the item; `"0"` for a direct relevance label.
         grade: the grade; None where there is none.
-        status: as in `records.Grade`.
+        status: as in `Grade`.
         answer: the raw reply that the grade comes from.
         note: the reason of a status other than `graded`.
         details: what else is worth keeping: the replies of the other chunks and replicates, the answer that was

@@ -30,7 +30,7 @@ class GradingSettings:
         unparsed: what a reply without a rating is: empty for no grade; `exampp`: 0 for an unanswerable expression or
             nothing, else 1 (EXAM++ 4.2.2); `workbench`: the reverse, as the Rubric workbench's program has it.
         compat: `workbench`: replies are read and answers matched as the Rubric workbench's program does it;
-            `nuggetizer`: label lists count as in the nuggetizer program (see `combining.as_nuggetizer`).
+            `nuggetizer`: label lists count as in the nuggetizer program (see `as_nuggetizer`).
         long_passages: what happens to a passage that the model's context cannot hold: `chunk` (overlapping pieces, the
             best grade counts), `truncate` (the beginning is graded, with status `truncated`), `refuse`.
         empty_texts: what happens to a passage without words: `lowest` (the lowest grade of the scale, without a call),

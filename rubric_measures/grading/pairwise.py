@@ -91,7 +91,7 @@ def references_of_collection(source: str | Path, level: int = 2) -> dict[str, tu
     """The relevant documents of each query of a collection by its judgments, best label first, then by id.
 
     Args:
-        source: a folder, a file, or an ir_datasets id; see `collection.load_collection`.
+        source: a folder, a file, or an ir_datasets id; see `load_collection`.
         level: the lowest label that is shown.
 
     Raises:

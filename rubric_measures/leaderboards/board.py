@@ -119,7 +119,7 @@ class InputsReader:
 
 # The row of the best score that any run could reach; the name that the Rubric workbench gives it.
 OVERALL = "_overall_"
-# Rows that stand below the runs: the greatest, median and least of their scores (see `leaderboard_summary`).
+# Rows that stand below the runs: the greatest, median and least of their scores (see `with_summary`).
 BELOW = ("_max_", "_median_", "_min_")
 
 

@@ -110,8 +110,8 @@ def spool_runs(
     Args:
         paths: TREC run files.
         depth: how many documents of a ranking are needed; None keeps all.
-        workers: see `forked.forked_map`.
-        watch: see `forked.forked_map`.
+        workers: see `forked_map`.
+        watch: see `forked_map`.
 
     Raises:
         FormatError: a file is no run.

@@ -1,7 +1,7 @@
 """Leaderboards as the Rubric workbench's program computes them, to recompute published ones.
 
 The differences from the paper, and so from `leaderboard`: the denominator is the set of graded items of a query, not
-its bank; a system is averaged only over the queries in which it ranks a passage at rank 20 or better; the cut is on the
+its bank; a run is averaged only over the queries in which it ranks a passage at rank 20 or better; the cut is on the
 `rank` field as it stands (tied ranks are all kept), whatever query a ranking names; of several grade sets that pass the
 filter the first of each passage counts.
 """
@@ -79,7 +79,7 @@ def score_workbench(
         settings: what else belongs into the signature.
 
     Returns:
-        a leaderboard whose means are over the queries that each system ranks.
+        a leaderboard whose means are over the queries that each run ranks.
 
     Raises:
         MeasureError: another measure is asked for.

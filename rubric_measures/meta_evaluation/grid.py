@@ -93,7 +93,7 @@ def correlate_grid(
             item of the bank are left out, and counted; labels of whole passages are scored without the bank.
         wanted: restricts the grade sets.
         coefficients: see `correlate_leaderboards`.
-        on_failed: see `graded.Grades`.
+        on_failed: see `Grades`.
         draws: rounds (0 for no intervals), seed and level.
         compat: `workbench` scores and joins as that program does.
 

@@ -131,7 +131,7 @@ def correlate_over_topics(
 
     The official side is either a score of each run (then only the measures are resampled, the official ranking is
     given), or a table of topics × runs (then both are resampled with the same topics). A run's score is its mean over
-    the drawn topics. The interval is `bootstrap.symmetric_interval`, which says why it is not BCa. A top-k
+    the drawn topics. The interval is a `symmetric_interval`, which says why it is not BCa. A top-k
     variant keeps the runs that are in the official top k of the full data.
 
     Args:

@@ -1,4 +1,4 @@
-"""The Rubric workbench's inter-annotator tables: counts of label sets against judgment sets, with κ of each cell."""
+"""The Rubric workbench's tables of how assessors agree: counts of label against judgment sets, with κ of each cell."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class JudgedPassage:
 
     Attributes:
         grades: one grade an item, any order.
-        judgments: the relevance labels that people gave it; a passage may have several.
+        judgments: the relevance labels that assessors gave it; a passage may have several.
     """
 
     grades: tuple[int, ...]

@@ -42,7 +42,7 @@ class Prompt:
         target: what is shown: `question` or `nugget` (one item and a passage), `direct` (a query and a passage),
             `answer` (a query and an answer), `answers` (two of them), `query` (makes queries), `any` (an item
             of either kind).
-        task: what the reply is for: `grade`, `extract` (a text for people to verify), `verify` (extract, then check
+        task: what the reply is for: `grade`, `extract` (a text for assessors to verify), `verify` (extract, then check
             against gold answers), `generate`, `label`, `compare`, or `part` (it fills a field of another prompt).
         parser: how a reply is read; one of `PARSERS`.
         scale: lowest and highest grade; None where the reply is no grade.
@@ -88,7 +88,7 @@ class Prompt:
 
     @cached_property
     def delimiters(self) -> Delimiters:
-        """What separates the parts of the template; see `delimiters.delimiters_of`."""
+        """What separates the parts of the template; see `delimiters_of`."""
         return delimiters_of(self.text)
 
     @property
@@ -122,7 +122,7 @@ class Prompt:
         """The messages with all fields filled in, in one pass: a value that holds `{name}` is not filled in again.
 
         Lines of a value that begin with one of the template's own delimiters are quoted with `> `, and delimiters
-        inside of lines written in another way (`delimiters.neutralise`), so that a passage cannot pretend to be another
+        inside of lines written in another way (`neutralise`), so that a passage cannot pretend to be another
         part of the prompt; everything else stays byte for byte. Settings (fields with a
         default) are trusted and stay as they are.
 

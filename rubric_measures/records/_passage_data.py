@@ -29,7 +29,7 @@ class Record(BaseModel):
 
 
 class Judgment(Record):
-    """What a person (or an official assessor) said about the relevance of a passage; any integer.
+    """What an assessor said about the relevance of a passage; any integer.
 
     Attributes:
         doc_id: the passage (`paragraphId`).
@@ -45,10 +45,10 @@ class Judgment(Record):
 
 
 class RankingEntry(Record):
-    """Where a system ranked the passage.
+    """Where a run ranked the passage.
 
     Attributes:
-        method: the system (run_id).
+        method: the run (run_id).
         doc_id: the passage (`paragraphId`).
         query_id: the query (`queryId`).
         rank: from 0 or 1, as the file has it; never negative, at most `MAX_RANK`.

@@ -25,7 +25,7 @@ def read_graded(path: str | os.PathLike[str]) -> Iterator[QueryPassages]:
     query are one group. A passage that comes twice with the same content is kept once and counted; query ids that are
     numbers become strings; both are said once, at the end of the file. A key that a JSON object names twice has its
     later value: to see it takes an eighth of the reading time more, even by counting keys alone (queries and banks,
-    which people write, are looked through).
+    which assessors write, are looked through).
 
     Raises:
         InputError: the file cannot be opened.

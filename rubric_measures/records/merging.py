@@ -155,7 +155,7 @@ class _Merger:
     def united(self, one: Sequence[_R], other: Sequence[_R], said: Callable[[_R], _Said]) -> list[_R]:
         """The entries of both lists; what both say is there once, and what one list says twice stays twice.
 
-        Several entries of one key are several people's judgments (or a ranking with the passage twice, for its reader
+        Several judgments of one key are several assessors' (or a ranking with the passage twice, for its reader
         to refuse). Either list may have more of them than the other, but not each something that the other lacks.
         """
         entries = list(one)

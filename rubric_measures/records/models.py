@@ -43,7 +43,7 @@ __all__ = [
     "settings_of_others",
 ]
 
-# The field in which people's grade sets keep what their items said then.
+# The field in which assessors' grade sets keep what their items said then.
 ITEM_CONTENTS = "item_contents"
 
 Rating = Annotated[int, Field(ge=0, le=5)]
@@ -91,7 +91,7 @@ class ItemGradeSet(Record):
         prompt_type: `question` or `nugget` (free text: the workbench has others).
         llm_response_errors: item id -> what went wrong.
         relevance_label: a label derived from the grades, by the workbench's newer versions.
-        item_status: our addition: item id -> status of every item that has no grade (see `records.Grade`).
+        item_status: our addition: item id -> status of every item that has no grade (see `Grade`).
     """
 
     correct_answered: list[str] = Field(alias="correctAnswered")
@@ -238,7 +238,7 @@ class GradedPassage(Record):
         return (self.paragraph_data.judgments if self.paragraph_data else None) or []
 
     def judged(self, query_id: str) -> int | None:
-        """The label that people gave the passage for a query: the highest, where several did; None without any."""
+        """The label that assessors gave the passage for a query: the highest, where several did; None without any."""
         return max((one.relevance for one in self.judgments if one.query_id == query_id), default=None)
 
     @property
@@ -312,7 +312,7 @@ def kind_of_entry(entry: ItemGradeSet) -> str:
 
 
 def provenance_of(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:
-    """What a grade set of ours says about its making; empty for those of other programs, and of people."""
+    """What a grade set of ours says about its making; empty for those of other programs, and of assessors."""
     found = (entry.model_extra or {}).get("provenance")
     return found if isinstance(found, Mapping) else {}
 
@@ -334,7 +334,7 @@ def settings_of_others(entry: ItemGradeSet | DirectGrade) -> dict[str, Any]:
 
 
 def is_of_others(entry: ItemGradeSet | DirectGrade) -> bool:
-    """Whether another program or a person made a grade set, or began it before ours amended it."""
+    """Whether another program or an assessor made a grade set, or began it before ours amended it."""
     made = provenance_of(entry)
     return bool(made.get("mixed")) or not made.get("grader")
 

@@ -262,7 +262,7 @@ class ReviewStore:
         Args:
             assessor: who.
             kind: `item_add`, `item_edit`, `item_retire`, `item_split` or `item_merge`.
-            payload: what, by kind; see `bank_edits`.
+            payload: what, by kind; see `_bank_edits`.
             expected: key -> the version that the editor saw, of every item that the edit touches.
 
         Raises:

@@ -1,7 +1,8 @@
-"""Tests of reading and writing files: gzip by content, damage, BOM, line ends, and output that appears whole or not."""
+"""Tests of reading and writing files: gzip by content, damage, BOM, line ends, output whole or not, and garbage."""
 
 from __future__ import annotations
 
+import gc
 import gzip
 import os
 import signal
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import atomic_writer, iter_lines, read_text
+from rubric_measures.base.files import atomic_writer, iter_lines, paused_collector, read_text
 
 
 def test_gzip_is_told_by_content_not_by_name(tmp_path: Path) -> None:
@@ -155,3 +156,51 @@ def test_many_processes_may_write_one_file_at_once(tmp_path: Path) -> None:
     assert [writer.wait(120) for writer in writers] == [0, 0, 0, 0]
     assert target.read_text() in {name * 1000 for name in "abcd"}
     assert list(tmp_path.iterdir()) == [target]
+
+
+def in_generation(generation: int, wanted: object) -> bool:
+    return any(one is wanted for one in gc.get_objects(generation=generation))
+
+
+def test_garbage_collection_goes_on_after_the_outermost_block_and_only_if_it_was_on() -> None:
+    with paused_collector():
+        with pytest.raises(ValueError, match="x"), paused_collector():
+            raise ValueError("x")
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with paused_collector():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_what_a_whole_file_was_made_into_is_old_at_once() -> None:
+    gc.unfreeze()  # A server that another test started keeps its records frozen.
+    with paused_collector():
+        line = [[number] for number in range(100)]
+        assert in_generation(0, line)
+    gc.collect()
+    with paused_collector():
+        file = [[number] for number in range(300_000)]
+        assert in_generation(0, file)
+    assert in_generation(2, file)
+    assert gc.get_freeze_count() == 0
+    assert len(line) == 100
+
+
+def test_what_somebody_froze_stays_frozen() -> None:
+    frozen: list[list[int]] = [[]]
+    gc.collect()
+    gc.freeze()
+    try:
+        count = gc.get_freeze_count()
+        with paused_collector():
+            file = [[number] for number in range(300_000)]
+        assert gc.get_freeze_count() >= count - 1000
+        assert not in_generation(2, frozen)
+        assert len(file) == 300_000
+    finally:
+        gc.unfreeze()

@@ -264,12 +264,12 @@ def test_grid_over_grade_sets(tmp_path, capsys) -> None:
 
 
 def test_agreement_of_qrels(tmp_path, capsys) -> None:
-    first, second = tmp_path / "people.qrels", tmp_path / "model.qrels"
+    first, second = tmp_path / "assessors.qrels", tmp_path / "model.qrels"
     first.write_text("".join(f"q{i // 4} 0 d{i} {label}\n" for i, label in enumerate([0, 1, 2, 3, 0, 1, 2, 3, 1])))
     second.write_text("".join(f"q{i // 4} 0 d{i} {label}\n" for i, label in enumerate([0, 1, 2, 2, 0, 0, 2, 2])))
     status, out, err = call(capsys, "agreement", first, second, "--cutoff", 2, 2, "--rounds", 50)
     assert status == 0
-    assert "1 documents are labelled by people.qrels only" in err
+    assert "1 documents are labelled by assessors.qrels only" in err
     assert "model.qrels never uses the label 3" in err
     assert re.search(r"exact match +0\.6250", out)
     assert re.search(r">= 2 / >= 2 +4 +0 +0 +4 +1\.0000 +1\.0000", out)
@@ -478,15 +478,15 @@ def test_leaderboard_checks_of_records_and_refusals(tmp_path, scored, capsys) ->
     assert (tmp_path / "board.png").stat().st_size > 1000
 
 
-def test_people_and_model_together(scored, tmp_path, capsys) -> None:
+def test_assessors_and_model_together(scored, tmp_path, capsys) -> None:
     qrels, runs = scored
-    human = tmp_path / "human.txt"
-    # The model scores `good` 0.5 on all four topics; people 0.5 and 0.25 on two of them.
-    human.write_text("good q0 cover 0.5\ngood q1 cover 0.25\ngood all cover 0.375\n")
-    arguments = ("leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "--assessor-scores", human)
+    assessed = tmp_path / "assessors.txt"
+    # The model scores `good` 0.5 on all four topics; assessors 0.5 and 0.25 on two of them.
+    assessed.write_text("good q0 cover 0.5\ngood q1 cover 0.25\ngood all cover 0.375\n")
+    arguments = ("leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "--assessor-scores", assessed)
     content = checked("leaderboard", call(capsys, *arguments, "-o", "json")[1])
     one = content["prediction_powered"]["good"]["RubricCover(rel=4)@1"]
-    # A model that always says the same has no power: the estimate is people's mean.
+    # A model that always says the same has no power: the estimate is the assessors' mean.
     assert (one["power"], one["mean"], one["naive_mean"], one["labelled"], one["unlabelled"]) == (0, 0.375, 0.5, 2, 2)
     assert "model as truth" in call(capsys, *arguments, "-o", "text")[1]
     header, *rows = [line.split("\t") for line in call(capsys, *arguments)[1].splitlines()]
@@ -496,7 +496,7 @@ def test_people_and_model_together(scored, tmp_path, capsys) -> None:
         for kind in ("powered", "human", "naive")
         for end in ("", "_low", "_high")
     ]
-    # People: 0.375 ± 12.706 · 0.125; the naive interval of a model that always says 0.5 is a point.
+    # Assessors: 0.375 ± 12.706 · 0.125; the naive interval of a model that always says 0.5 is a point.
     assert shown == ["0.3750", "-1.2133", "1.9633", "0.3750", "-1.2133", "1.9633", "0.5000", "0.5000", "0.5000"]
     board = tmp_path / "powered.tsv"
     board.write_text(call(capsys, *arguments)[1])
@@ -504,7 +504,7 @@ def test_people_and_model_together(scored, tmp_path, capsys) -> None:
     known = [("good", "q0", 0.5), ("good", "q1", 0.25)]
     # Lines without `all`, in any order of columns: the leaderboard's own names say which column is which.
     for order in ("{run} {measure} {topic}", "{topic} {run} {measure}", "{run} {topic} {measure}"):
-        human.write_text(
+        assessed.write_text(
             "".join(
                 order.format(run=run, measure="RubricCover(rel=4)@1", topic=topic) + f" {value}\n"
                 for run, topic, value in [*known, ("good", "q9", 1), ("elsewhere", "q7", 1)]
@@ -516,16 +516,16 @@ def test_people_and_model_together(scored, tmp_path, capsys) -> None:
         assert "1 runs with scores by assessors are not on the leaderboard and left out (elsewhere)" in err
         assert "2 runs have no scores by assessors (mixed, tied)" in err
         assert "1 scores by assessors left out" in err and "(such as good on q9)" in err
-    human.write_text("x t7 m 0.5\nx t8 m 0.25\n")
+    assessed.write_text("x t7 m 0.5\nx t8 m 0.25\n")
     status, _, err = call(capsys, *arguments)
     assert (status, "--assessor-form" in err, len(err.splitlines())) == (2, True, 1)
     assert "the same runs" in call(capsys, *arguments, "--assessor-form", "ir_measures")[2]
     assert "name its file" in call(capsys, *arguments[:-2], "--assessor-form", "ir_measures")[2]
-    human.write_text("run_id\tcover\ngood\t0.5\n")
+    assessed.write_text("run_id\tcover\ngood\t0.5\n")
     assert "holds no per-topic scores" in call(capsys, *arguments)[2]
-    human.write_text("good q0 cover 0.5\nbad q0 cover 0.5\ngood all cover 0.5\n")
+    assessed.write_text("good q0 cover 0.5\nbad q0 cover 0.5\ngood all cover 0.5\n")
     assert "two units a side" in call(capsys, *arguments)[2]
-    human.write_text("other q0 cover 0.5\nother all cover 0.5\n")
+    assessed.write_text("other q0 cover 0.5\nother all cover 0.5\n")
     assert "the same runs" in call(capsys, *arguments)[2]
 
 

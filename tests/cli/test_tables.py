@@ -21,8 +21,8 @@ REPORTS = (
     ["--baseline", RUNS[0]],
     ["--groups"],
     ["--checks"],
-    ["--assessor-scores", "human.txt"],
-    ["--intervals", "--groups", "--checks", "--assessor-scores", "human.txt"],
+    ["--assessor-scores", "assessors.txt"],
+    ["--intervals", "--groups", "--checks", "--assessor-scores", "assessors.txt"],
     ["--summary"],
     ["--length"],
     ["--summary", "--length"],
@@ -51,7 +51,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             scores += [f'{{"run_id": {json.dumps(run)}, "topic_id": "{query_id}", "measure": "RubricCover(rel=4)@1", '
                        f'"value": {0.5 + number / 4}}}\n' for run in RUNS]  # fmt: skip
     write_lines(tmp_path / "graded.jsonl", lines)
-    (tmp_path / "human.txt").write_text("".join(scores))
+    (tmp_path / "assessors.txt").write_text("".join(scores))
     return tmp_path
 
 
@@ -95,12 +95,12 @@ def test_every_form_works_beside_every_report(form: str, report: list[str], caps
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
-    "report", [["--checks"], ["--baseline", "x|y"], ["--assessor-scores", "human.txt"]], ids=" ".join
+    "report", [["--checks"], ["--baseline", "x|y"], ["--assessor-scores", "assessors.txt"]], ids=" ".join
 )
 def test_what_is_read_as_text_is_read_as_markdown_and_latex_too(
     report: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Markdown and LaTeX had no place for checks, comparisons and people's scores, and left them out in silence."""
+    """Markdown and LaTeX had no place for checks, comparisons and assessors' scores, and left them out in silence."""
     tables = [call(capsys, *FEWER, *report, "-o", form)[1] for form in ("text", "markdown", "latex")]
     assert [tables[0].count("\n\n"), tables[1].count("\n| --"), tables[2].count("toprule")] == [1, 2, 2]
 

@@ -70,7 +70,7 @@ def test_json_is_as_documented(games: Path, tmp_path: Path, capsys: pytest.Captu
             jsonschema.Draft202012Validator(json.loads(schemas[name])).validate(content)
 
 
-def test_csv_games_and_people(games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_csv_games_and_assessors(games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_ragelo_games(tmp_path / "g.csv", [game._replace(grader="") for game in CYCLE])
     status, out, err = run(capsys, tmp_path / "g.csv", "--assessor-games", games, "--rounds", 20, "--replays", 5)
     assert status == 0
@@ -78,18 +78,18 @@ def test_csv_games_and_people(games: Path, tmp_path: Path, capsys: pytest.Captur
     assert "72 of 144 games were judged by assessors" in err
 
 
-def test_people_judge_agents_that_are_there(games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    human = tmp_path / "human.jsonl"
-    write_preferences(human, [Preference("q01", "x", "thorugh", "a")])
-    status, out, err = run(capsys, games, "--assessor-games", human)
+def test_assessors_judge_agents_that_are_there(games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    verdicts = tmp_path / "verdicts.jsonl"
+    write_preferences(verdicts, [Preference("q01", "x", "thorugh", "a")])
+    status, out, err = run(capsys, games, "--assessor-games", verdicts)
     assert (status, out) == (2, "")
-    assert err == (f"rubric_measures: unknown agent 'thorugh': known: x, y, z ({human}: a verdict on query 'q01')\n")
+    assert err == (f"rubric_measures: unknown agent 'thorugh': known: x, y, z ({verdicts}: a verdict on query 'q01')\n")
     # With answers, their runs are the agents; nothing is played, asked or saved before.
-    status, out, err = run(capsys, *play(tmp_path, "concise", "thorough"), "--assessor-games", human)
+    status, out, err = run(capsys, *play(tmp_path, "concise", "thorough"), "--assessor-games", verdicts)
     assert (status, out, (tmp_path / "games.jsonl.cache.sqlite").exists()) == (2, "", False)
     assert "unknown agent 'x'" in err
-    # Verdicts of people alone are games like any.
-    assert run(capsys, "--assessor-games", human, "--rounds", 5)[0] == 0
+    # Verdicts of assessors alone are games like any.
+    assert run(capsys, "--assessor-games", verdicts, "--rounds", 5)[0] == 0
 
 
 def test_compat_and_agents(games: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,11 +122,11 @@ def test_an_added_agent_plays_its_new_games_only(tmp_path: Path, capsys: pytest.
 
 
 def test_games_of_others_stay_in_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    human = Preference("q01", "concise", "thorough", "a", grader="human:ada")
-    write_preferences(tmp_path / "games.jsonl", [human])
+    verdict = Preference("q01", "concise", "thorough", "a", grader="human:ada")
+    write_preferences(tmp_path / "games.jsonl", [verdict])
     _, _, err = run(capsys, *play(tmp_path, "concise", "thorough"))
     assert "1 games of other graders" in err and "1 of 17 games were judged by assessors" in err
-    assert read_preferences(tmp_path / "games.jsonl")[0] == human
+    assert read_preferences(tmp_path / "games.jsonl")[0] == verdict
 
 
 def test_failed_games_are_said_and_played_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

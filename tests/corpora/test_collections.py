@@ -277,8 +277,8 @@ def test_the_example_is_registered() -> None:
     for view, bank in (("items", "questions"), ("nuggets/items", "nuggets")):
         rows = list(ir_datasets.load(f"rubric-measures/example/{view}").qrels_iter())
         assert {row.iteration for row in rows} == {item.item_id for item in dataset.banks[bank]}
-    people = [tuple(row) for row in ir_datasets.load("rubric-measures/example/judgments").qrels_iter()]
-    assert people == [tuple(row[:3]) for row in dataset.judgments]
+    assessors = [tuple(row) for row in ir_datasets.load("rubric-measures/example/judgments").qrels_iter()]
+    assert assessors == [tuple(row[:3]) for row in dataset.judgments]
 
 
 def test_importing_the_package_does_not_load_ir_datasets() -> None:

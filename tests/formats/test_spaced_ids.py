@@ -99,7 +99,7 @@ def test_runs_and_judgments_join_the_records(folder: Path, capsys: pytest.Captur
 
 
 def with_collection(folder: Path) -> None:
-    """docs.jsonl, queries.tsv and people.qrels of the example, in the ids of the folder; qrels encode them."""
+    """docs.jsonl, queries.tsv and assessors.qrels of the example, in the ids of the folder; qrels encode them."""
     groups = load_graded(folder / "graded.jsonl.gz")
     docs = {one.doc_id: one.text for group in groups for one in group.passages}
     spaced = next(iter(docs)).replace("1", "9")
@@ -111,14 +111,23 @@ def with_collection(folder: Path) -> None:
         for p in group.passages
         for one in p.judgments
     ]
-    write_qrels(folder / "people.qrels", judged)
+    write_qrels(folder / "assessors.qrels", judged)
 
 
 def test_pooling_finds_documents_queries_and_judgments(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = []
     for where in (folder, folder / "plain"):
         with_collection(where)
-        names = ["alpha.run", "beta.run", "-c", "docs.jsonl", "--queries", "queries.tsv", "--judgments", "people.qrels"]
+        names = [
+            "alpha.run",
+            "beta.run",
+            "-c",
+            "docs.jsonl",
+            "--queries",
+            "queries.tsv",
+            "--judgments",
+            "assessors.qrels",
+        ]
         printed(where, capsys, "pool", *names, "--judged", "-o", str(where / "new.jsonl"))
         groups = load_graded(where / "new.jsonl")
         graded = load_graded(where / "graded.jsonl.gz")
@@ -151,9 +160,9 @@ def test_agreement_of_qrels_and_records(folder: Path, capsys: pytest.CaptureFixt
         tables = [
             printed(where, capsys, "agreement", *sources, "-o", "tsv")
             for sources in (
-                ("people.qrels", "graded.jsonl.gz"),
-                ("graded.jsonl.gz", "people.qrels"),
-                ("labels.qrels", "people.qrels"),
+                ("assessors.qrels", "graded.jsonl.gz"),
+                ("graded.jsonl.gz", "assessors.qrels"),
+                ("labels.qrels", "assessors.qrels"),
                 ("items.qrels", "graded.jsonl.gz", "--items"),
             )
         ]
@@ -180,7 +189,7 @@ def test_item_qrels_become_records_again(folder: Path, capsys: pytest.CaptureFix
     assert main([*map(str, ["leaderboard", folder / "again.jsonl", folder / "alpha.run", "-m", MEASURES[0]])]) == 0
     again = capsys.readouterr().out
     assert again == printed(folder, capsys, "leaderboard", "graded.jsonl.gz", "alpha.run", "-m", MEASURES[0])
-    printed(folder, capsys, "convert", "people.qrels", "--to", "records", "-c", "docs.jsonl", "-o", "new.jsonl")
+    printed(folder, capsys, "convert", "assessors.qrels", "--to", "records", "-c", "docs.jsonl", "-o", "new.jsonl")
 
 
 def test_nuggets_are_made_of_documents_that_qrels_judge(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -190,7 +199,7 @@ def test_nuggets_are_made_of_documents_that_qrels_judge(folder: Path, capsys: py
     command = ["generate", "queries.tsv", "--target", "nuggets", "--from-documents", "graded.jsonl.gz"]
     command += ["--model", f"scripted:{table}", "--dry-run"]
     # Judged 1 or more: d1 of q1, d3 of q2.
-    assert printed(folder, capsys, *command, "--qrels", "people.qrels") == printed(folder, capsys, *command) != ""
+    assert printed(folder, capsys, *command, "--qrels", "assessors.qrels") == printed(folder, capsys, *command) != ""
 
 
 def test_ids_that_are_written_alike_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""People's grades in the place of a grader's: what counts where they differ, in every command that scores."""
+"""Assessors' grades in the place of a grader's: what counts where they differ, in every command that scores."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ from tests.example_records import BANK, grade_set, passage, write_lines
 OVERRIDE = GradeFilter(assessors="override")
 
 
-def by(person: str, grades: dict[str, int], kind: str = "question") -> dict[str, Any]:
-    entry = grade_set(grades, llm=f"human:{person}", prompt="HumanReview", kind=kind)
-    return {**entry, "answers": [[item_id, f"{person} says so"] for item_id in grades]}
+def by(assessor: str, grades: dict[str, int], kind: str = "question") -> dict[str, Any]:
+    entry = grade_set(grades, llm=f"human:{assessor}", prompt="HumanReview", kind=kind)
+    return {**entry, "answers": [[item_id, f"{assessor} says so"] for item_id in grades]}
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """d1: people change a, agree on b, grade c, which failed; d2: three differ on a; d3: the grader graded nothing."""
+    """d1: assessors change a, agree on b, grade c, which failed; d2: three differ on a; d3: no grade by the grader."""
     first = [grade_set({"q1/a": 5, "q1/b": 4}, status={"q1/c": "unparsed"})]
     first += [by("ada", {"q1/a": 1, "q1/b": 4}), by("ada", {"q1/a": 2}), by("bob", {"q1/c": 4})]
     second = [grade_set({"q1/a": 0, "q1/b": 0, "q1/c": 0})]
@@ -73,7 +73,7 @@ EXPECTED = {
 
 
 @given(st.lists(st.integers(0, 5), min_size=1))
-def test_the_grade_of_people_is_one_of_theirs_and_splits_them_in_halves(grades: list[int]) -> None:
+def test_the_grade_of_assessors_is_one_of_theirs_and_splits_them_in_halves(grades: list[int]) -> None:
     found = grade_of_assessors(grades)
     assert found in grades and found == grade_of_assessors(sorted(grades))
     assert 2 * sum(one < found for one in grades) < len(grades) and 2 * sum(one > found for one in grades) <= len(
@@ -81,12 +81,12 @@ def test_the_grade_of_people_is_one_of_theirs_and_splits_them_in_halves(grades: 
     )
 
 
-def test_of_two_people_the_lower_grade_counts() -> None:
+def test_of_two_assessors_the_lower_grade_counts() -> None:
     assert (grade_of_assessors([5, 2]), grade_of_assessors([2, 5]), grade_of_assessors([0, 5, 5])) == (2, 2, 5)
 
 
 @pytest.mark.parametrize("with_bank", [True, False])
-def test_people_stand_in_the_graders_place_and_it_is_said(
+def test_assessors_stand_in_the_graders_place_and_it_is_said(
     path: Path, with_bank: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     bank = load_bank(path.with_name("bank.jsonl")) if with_bank else None
@@ -95,7 +95,7 @@ def test_people_stand_in_the_graders_place_and_it_is_said(
     assert {(row.query_id, row.doc_id, row.iteration, row.relevance) for row in rows} == EXPECTED
     assert grades.queries["q1"].failed == {}
     said = [record.getMessage().partition(": ")[2] for record in caplog.records]
-    # a, b and c of d1, a of d2; b is the grader's too. Of d2's a people differ; d3 was not graded by the grader.
+    # a, b and c of d1, a of d2; b is the grader's too. Of d2's a assessors differ; d3 was not graded by the grader.
     assert said == [
         "4 grades by assessors stand in the grader's place; 3 of them say something else than the grader",
         "on 1 of them assessors differ; the median counts, of two the lower",
@@ -156,14 +156,14 @@ def test_every_command_that_scores(path: Path, tmp_path: Path, capsys: pytest.Ca
     (row,) = [row for row in rows if row["doc_id"] == "d2" and row["title"].endswith("(q1/a)")]
     assert (row["grade"], row["answer"]) == (4, "ada says so; bob says so; cleo says so")
     assert out.err.count("stand in the grader's place") == 1
-    # Without the option each person is a grader, and the error says what there is.
+    # Without the option each assessor is a grader, and the error says what there is.
     assert main(["qrels", str(path), *common[:2]]) == 2
     assert "llm=human:ada" in (said := capsys.readouterr().err) and "--assessors)" in said
     assert main(["qrels", str(path), *common, "--llm", "human:ada"]) == 2
     assert "name the grader, not the assessor" in capsys.readouterr().err
 
 
-def test_files_without_people_say_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_files_without_assessors_say_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [grade_set({"q1/a": 5})])]]])
     assert load_records(path, None, OVERRIDE).queries == load_records(path).queries
     assert [record.getMessage().partition(": ")[2][:30] for record in caplog.records] == [
@@ -171,13 +171,13 @@ def test_files_without_people_say_so(tmp_path: Path, caplog: pytest.LogCaptureFi
     ]
 
 
-def test_people_override_items_of_their_kind_and_of_the_bank_only(tmp_path: Path) -> None:
+def test_assessors_override_items_of_their_kind_and_of_the_bank_only(tmp_path: Path) -> None:
     nuggets = grade_set({"q1/n": 1}, kind="nugget", prompt="NuggetSelfRatedPrompt")
     sets = [nuggets, by("ada", {"q1/n": 4}, "nugget"), by("ada", {"q1/a": 5})]
     path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", sets)]]])
     found = [(row.iteration, row.relevance) for row in load_records(path, None, OVERRIDE).queries["q1"].rows()]
     assert found == [("q1/n", 4)]
-    # Grades 0 and 1 by a key of answers become ratings beside those of people.
+    # Grades 0 and 1 by a key of answers become ratings beside those of assessors.
     keyed = {**grade_set({"q1/a": 1, "q1/b": 0}), "self_ratings": None}
     sets = [keyed, by("ada", {"q1/a": 3, "q1/gone": 5})]
     path = write_lines(tmp_path / "k.jsonl", [["q1", [passage("q1", "d1", sets)]]])
@@ -195,10 +195,10 @@ def test_a_review_and_its_export_score_alike(path: Path, tmp_path: Path) -> None
     store = ReviewStore(tmp_path / "s.sqlite", material.bank)
     try:
         cell = CellKey("q1", "d1", "q1/a")
-        for person, grade in (("ada", 1), ("bob", 4), ("ada", 2)):
-            store.grade(person, cell, grade, 5)
-            store.decide(person, cell, "override", grade, "seen otherwise")
-        # Bob was the first to decide and Ada the last; with two people the lower grade counts either way.
+        for assessor, grade in (("ada", 1), ("bob", 4), ("ada", 2)):
+            store.grade(assessor, cell, grade, 5)
+            store.decide(assessor, cell, "override", grade, "seen otherwise")
+        # Bob was the first to decide and Ada the last; with two assessors the lower grade counts either way.
         assert store.snapshot().final(cell) == 2
         measure = RubricCover(rel=4) @ 1
         review = Review(material, store, [measure], str(bank), tmp_path)
@@ -237,7 +237,7 @@ def test_a_second_review_counts_the_grades_of_the_first(path: Path, tmp_path: Pa
     pytest.importorskip("jinja2")
     bank = path.with_name("bank.jsonl")
     graded: Path | str = path
-    # d1: a 2 by Ada, b 4, c 4 by Bob; d2: a 4 by three people. one: b, c of d1, 2/4; two: nothing of d3, which the
+    # d1: a 2 by Ada, b 4, c 4 by Bob; d2: a 4 by three assessors. one: b, c of d1, 2/4; two: nothing of d3, which the
     # grader did not grade; q2 and q3 of the bank count with 0.
     assert scores_of(graded, bank) == {"one": round(0.5 / 3, 12), "two": 0.0}
     material = load_material(graded, bank)
@@ -248,7 +248,7 @@ def test_a_second_review_counts_the_grades_of_the_first(path: Path, tmp_path: Pa
         scores = Scores(material, [RubricCover(rel=4) @ 1])
         (impact,) = impact_of(scores, store.snapshot())
         assert sides(impact) == (scores_of(graded, bank),) * 2
-        # Of a and c of d1 and a of d2 people say another thing than the grader.
+        # Of a and c of d1 and a of d2 assessors say another thing than the grader.
         assert (impact.grades_changed, impact.changed_before) == (3, 3)
         cells = [CellKey("q1", "d1", "q1/b"), CellKey("q1", "d1", "q1/c"), CellKey("q1", "d2", "q1/a")]
         steps = [
@@ -261,28 +261,28 @@ def test_a_second_review_counts_the_grades_of_the_first(path: Path, tmp_path: Pa
             # a of d2: Cleo's 4 becomes 0; the median of 0, 1, 5 is 1.
             ("cleo", cells[2], 0, 0),
         ]
-        for number, (person, cell, grade, of_grader) in enumerate(steps):
-            store.grade(person, cell, grade, of_grader)
+        for number, (assessor, cell, grade, of_grader) in enumerate(steps):
+            store.grade(assessor, cell, grade, of_grader)
             if of_grader not in (None, grade):
-                store.decide(person, cell, "override", grade, "seen otherwise")
+                store.decide(assessor, cell, "override", grade, "seen otherwise")
             (impact,) = impact_of(scores, store.snapshot())
             made = export_review(store, material, str(bank), tmp_path / f"out{number}").paths
             assert sides(impact) == (scores_of(graded, bank), scores_of(*made[:2]))
         assert sides(impact)[1] == {"one": 0.0, "two": 0.0}
         assert (impact.grades_changed, impact.changed_before) == (4, 3)
-        # What counted before is what the records' people said: 4 by Bob, 4 by three; Ada's 4 is the grader's, too.
+        # What counted before is what the records' assessors said: 4 by Bob, 4 by three; Ada's 4 is the grader's, too.
         assert changed_cells(material, store.snapshot()) == [(cells[0], 4, 0), (cells[1], 4, 1), (cells[2], 4, 1)]
         store.edit("ada", "item_retire", {"key": "q1/d"}, {"q1/d": 0})
         (impact,) = impact_of(scores, store.snapshot())
         graded, bank = map(Path, export_review(store, material, str(bank), tmp_path / "last").paths[:2])
         assert sides(impact)[1] == scores_of(graded, bank)
-        # Who differs from people of the records stands in the queue, and a person has one grade there.
+        # Who differs from assessors of the records stands in the queue, and an assessor has one grade there.
         (entry,) = [one for one in make_queue(material, QueueChoice(), {}) if one.cell == cells[2]]
         assert entry.why == "4 grades differ by 5"
         now = make_queue(material, QueueChoice(), store.snapshot().grades)
         assert [one.why for one in now if one.cell == cells[2]] == ["4 grades differ by 5"]
         rows = {row.assessor: row for row in progress_rows(store.snapshot(), material.graded_by)}
-        assert {person: (row.graded, row.earlier) for person, row in rows.items()} == {
+        assert {assessor: (row.graded, row.earlier) for assessor, row in rows.items()} == {
             "ada": (1, 3),
             "bob": (1, 2),
             "cleo": (2, 1),
@@ -313,9 +313,9 @@ def test_pages_know_the_grades_of_earlier_reviews(path: Path, tmp_path: Path) ->
     try:
         review = Review(material, store, [RubricCover(rel=4) @ 1], str(path.with_name("bank.jsonl")), tmp_path)
 
-        def shown(path: str, person: str) -> str:
+        def shown(path: str, assessor: str) -> str:
             screen: Any = getattr(screens, path)
-            asked = Asked(f"/{path}", {"order": "query"}, {}, person, "token")
+            asked = Asked(f"/{path}", {"order": "query"}, {}, assessor, "token")
             return re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", screen(review, asked).content))
 
         # Ada graded a and b of d1 and a of d2; Bob c of d1, and a of d2.
@@ -327,15 +327,15 @@ def test_pages_know_the_grades_of_earlier_reviews(path: Path, tmp_path: Path) ->
         assert "ada 0 of 6 0 0 0 0 3" in shown("progress", "ada")
         # Ada was shown the grader's grade of it then, so what she says now is not blind.
         fields = {name: [value] for name, value in {"q": "q1", "d": "d1", "i": "q1/a", "grade": "3"}.items()}
-        for person in ("ada", "cleo"):
-            screens.post_grade(review, Asked("/grade", {}, fields, person, "token"))
+        for assessor in ("ada", "cleo"):
+            screens.post_grade(review, Asked("/grade", {}, fields, assessor, "token"))
         said = store.snapshot().grades[CellKey("q1", "d1", "q1/a")]
         assert (said["ada"].blind, said["cleo"].blind) == (False, True)
     finally:
         store.close()
 
 
-def test_a_person_cannot_be_overridden() -> None:
+def test_an_assessor_cannot_be_overridden() -> None:
     with pytest.raises(InputError, match="name the grader"):
         GradeFilter(llm="human:ada", assessors="override")
     assert list(check_records([], GradeSetSelector(OVERRIDE, "x"))) == []
@@ -401,7 +401,7 @@ def test_a_query_without_items_has_no_score_in_any_command(tmp_path: Path, capsy
 
 
 def item_grades(graded: Path | str, bank: Path | str) -> dict[tuple[str, str], int]:
-    """(document, item) -> grade of q1, with people's in the grader's place."""
+    """(document, item) -> grade of q1, with assessors' in the grader's place."""
     rows = load_records(graded, load_bank(bank), OVERRIDE).queries["q1"].rows()
     return {(row.doc_id, row.iteration): row.relevance for row in rows}
 
@@ -479,7 +479,7 @@ def test_grades_of_another_state_of_an_item_do_not_outrank_the_graders(
     assert item_grades(tmp_path / "both.jsonl", bank) == item_grades(graded, bank)
 
 
-def test_a_person_who_is_the_grader_has_no_stale_grades_either(
+def test_an_assessor_who_is_the_grader_has_no_stale_grades_either(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     items = {item.item_id: item for item in load_bank(write_lines(tmp_path / "b.jsonl", BANK)).items["q1"]}
@@ -542,22 +542,22 @@ def test_a_grade_of_unknown_words_goes_with_a_later_stale_one(tmp_path: Path) ->
 
 
 def _three(tmp_path: Path, name: str, *, replaced: bool = False) -> str:
-    """Three runs, each with one of three passages on top; people turn the grader's order round, or already have."""
+    """Three runs, each with one of three passages on top; assessors turn the grader's order round, or already have."""
     grades = {"d1": 5, "d2": 3, "d3": 1}
-    people = {"d1": [("ada", 1)], "d3": [("ada", 5), ("bob", 5)]}
+    assessors = {"d1": [("ada", 1)], "d3": [("ada", 5), ("bob", 5)]}
     judgments = {"d1": 0, "d2": 2, "d3": 3}
     passages = []
     for n, (doc_id, grade) in enumerate(grades.items(), 1):
-        given = people.get(doc_id, [])
+        given = assessors.get(doc_id, [])
         if replaced:
             sets = [grade_set({"q1/a": given[0][1] if given else grade})]
         else:
-            sets = [grade_set({"q1/a": grade}), *(by(person, {"q1/a": other}) for person, other in given)]
+            sets = [grade_set({"q1/a": grade}), *(by(assessor, {"q1/a": other}) for assessor, other in given)]
         passages.append(passage("q1", doc_id, sets, {f"r{n}": 1}, judgments[doc_id]))
     return str(write_lines(tmp_path / name, [["q1", passages]]))
 
 
-def test_a_grid_of_correlations_with_people_in_the_graders_place(
+def test_a_grid_of_correlations_with_assessors_in_the_graders_place(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("scipy")
@@ -568,54 +568,54 @@ def test_a_grid_of_correlations_with_people_in_the_graders_place(
     found = {}
     for name, command in {
         "grader": [path, "--llm", "model"],
-        "people": [path, "--assessors", "override"],
+        "assessors": [path, "--assessors", "override"],
         "replaced": [replaced],
     }.items():
         assert main(["correlate", str(official), *command, *asked]) == 0
         out, err = capsys.readouterr()
         (cell,) = json.loads(out)["grid"]
         found[name] = cell
-        assert err.count("2 grades by assessors stand in the grader's place; 2 of them") == (name == "people")
+        assert err.count("2 grades by assessors stand in the grader's place; 2 of them") == (name == "assessors")
     # nDCG@1 is the label over the highest: 1, 3/5, 1/5 by the grader, and the other way round by assessors.
     values = {name: [one["value"] for one in cell["result"]["coefficients"]] for name, cell in found.items()}
-    assert values == {"grader": [1.0], "people": [-1.0], "replaced": [-1.0]}
-    assert found["people"] == found["replaced"]
+    assert values == {"grader": [1.0], "assessors": [-1.0], "replaced": [-1.0]}
+    assert found["assessors"] == found["replaced"]
     board = tmp_path / "board.json"
     board.write_text('{"r1": 0.9, "r2": 0.5, "r3": 0.2}')
     assert main(["correlate", str(official), str(board), "--assessors", "override"]) == 2
     assert "board.json: holds scores of runs, no grade sets to choose from" in capsys.readouterr().err
-    # Without the option each person is a grader with a leaderboard.
+    # Without the option each assessor is a grader with a leaderboard.
     assert main(["correlate", str(official), path, *asked]) in (0, 1)
     assert [cell["llm"] for cell in json.loads(capsys.readouterr().out)["grid"]] == ["human:ada", "human:bob", "model"]
 
 
-def test_agreement_with_people_in_the_graders_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_agreement_with_assessors_in_the_graders_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("scipy")
     path, replaced = _three(tmp_path, "graded.jsonl"), _three(tmp_path, "replaced.jsonl", replaced=True)
     asked = ["--cutoff", "3", "2", "--rounds", "0", "-o", "json"]
     found = {}
     for name, command in {
         "grader": [path, "--llm", "model"],
-        "people": [path, "--assessors", "override"],
+        "assessors": [path, "--assessors", "override"],
         "replaced": [replaced],
     }.items():
         assert main(["agreement", *command, *asked]) == 0
         out, err = capsys.readouterr()
         found[name] = json.loads(out)
-        assert err.count("stand in the grader's place") == (name == "people")
+        assert err.count("stand in the grader's place") == (name == "assessors")
     # Labels 5, 3, 1 and judgments 0, 2, 3: one in both, one in each alone; 1/3 agree, 5/9 by chance: -1/2.
     # Labels 1, 3, 5: all agree.
-    for name, kappa, cells in (("grader", -0.5, (1, 1, 1, 0)), ("people", 1.0, (2, 0, 0, 1))):
+    for name, kappa, cells in (("grader", -0.5, (1, 1, 1, 0)), ("assessors", 1.0, (2, 0, 0, 1))):
         (cutoff,) = found[name]["cutoffs"]
         assert cutoff["kappa"] == pytest.approx(kappa)
         assert tuple(cutoff[part] for part in ("both", "only_a", "only_b", "neither")) == cells
-    assert {**found["people"], "sources": None} == {**found["replaced"], "sources": None}
+    assert {**found["assessors"], "sources": None} == {**found["replaced"], "sources": None}
     tables = []
     for command in ([path, "--assessors", "override"], [replaced]):
         assert main(["agreement", *command, "--tables", "-o", "json"]) == 0
         tables.append(json.loads(capsys.readouterr().out))
     assert tables[0] == tables[1]
-    # A person against the grader, item by item: 1 against 5, 5 against 1.
+    # An assessor against the grader, item by item: 1 against 5, 5 against 1.
     pair = ["--items", "--llm", "model", "--llm-b", "human:ada"]
     assert main(["agreement", path, path, *pair, *asked[3:]]) == 0
     result = json.loads(capsys.readouterr().out)["agreement"]
@@ -624,7 +624,7 @@ def test_agreement_with_people_in_the_graders_place(tmp_path: Path, capsys: pyte
     assert "name the grader, not the assessor" in capsys.readouterr().err
 
 
-def test_conversion_with_people_in_the_graders_place(
+def test_conversion_with_assessors_in_the_graders_place(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bank = ["--bank", str(path.with_name("bank.jsonl"))]
@@ -638,7 +638,7 @@ def test_conversion_with_people_in_the_graders_place(
         rows = {(row.query_id, row.doc_id, row.iteration, row.relevance) for row in read_qrels(output)}
         assert {row for row in rows if row[1] != "*"} == expected
         assert capsys.readouterr().err.count("4 grades by assessors stand in the grader's place") == 1
-    # Each person is a grader otherwise, and nothing is written.
+    # Each assessor is a grader otherwise, and nothing is written.
     output = tmp_path / "none"
     for to in ("records", "run", "judgments"):
         # These keep all grade sets, or none: the option would do nothing.

@@ -62,7 +62,7 @@ def graded(tmp_path: Path) -> Path:
 
 
 def edited(graded: Path, *edits: tuple[str, dict[str, Any]], grade: tuple[CellKey, int] | None = None) -> Path:
-    """The folder that a review with these edits (and a person's grade) leaves."""
+    """The folder that a review with these edits (and an assessor's grade) leaves."""
     folder = graded.parent / "out"
     bank = graded.parent / "bank.jsonl"
     material = load_material(graded, bank)
@@ -128,7 +128,7 @@ def test_edits_of_a_review_are_followed_and_nothing_else(graded: Path, capsys: p
     assert "3 items graded anew; 2 grade sets amended, 1 left as they were" in said
     assert "6 stale grades of items that changed or left are taken out" in said
     assert "may be older than the change are left: 1 by human:ada" in said
-    # The query that no edit touched is the same to the byte, and so is what the person said.
+    # The query that no edit touched is the same to the byte, and so is what the assessor said.
     assert (
         lines(new)[1] == lines(folder / "graded.jsonl.gz")[1] and lines(new)[0] != lines(folder / "graded.jsonl.gz")[0]
     )
@@ -193,7 +193,7 @@ def test_split_merge_and_an_item_that_only_lost_a_comma(graded: Path, capsys: py
 
 
 @pytest.mark.parametrize("with_old", [True, False])
-def test_banks_that_people_edit_by_hand(graded: Path, capsys: pytest.CaptureFixture[str], with_old: bool) -> None:
+def test_banks_that_assessors_edit_by_hand(graded: Path, capsys: pytest.CaptureFixture[str], with_old: bool) -> None:
     folder = graded.parent
     (folder / "old.jsonl").write_bytes((folder / "bank.jsonl").read_bytes())
     changed = {"q1": {**ITEMS["q1"], "beta": "Where does the alpha layer flow?"}, "q2": ITEMS["q2"]}

@@ -118,13 +118,13 @@ def test_rag25_human_against_llm_labels() -> None:
         with gzip.open(SHARED / "rag25" / name, "rt") as stream:
             rows = [line.split() for line in stream]
         sources.append({(query_id, doc_id): int(relevance) for query_id, _, doc_id, relevance in rows})
-    people, model = sources
-    assert people.keys() == model.keys()
-    assert len(people) == 10284
-    pairs = sorted(people)
-    result = agreement([people[pair] for pair in pairs], [model[pair] for pair in pairs])
+    assessors, model = sources
+    assert assessors.keys() == model.keys()
+    assert len(assessors) == 10284
+    pairs = sorted(assessors)
+    result = agreement([assessors[pair] for pair in pairs], [model[pair] for pair in pairs])
     assert result.kappa == pytest.approx(0.2333, abs=5e-5)
     assert result.quadratic_kappa == pytest.approx(0.4918, abs=5e-5)
     assert result.alpha_ordinal == pytest.approx(0.4926, abs=5e-5)
-    binary = binary_agreement([people[pair] for pair in pairs], [model[pair] for pair in pairs], 2, 2)
+    binary = binary_agreement([assessors[pair] for pair in pairs], [model[pair] for pair in pairs], 2, 2)
     assert binary.kappa == pytest.approx(0.4310, abs=5e-5)

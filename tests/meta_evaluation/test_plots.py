@@ -77,7 +77,10 @@ def test_bland_altman_lines() -> None:
 def test_long_names_stay_inside_the_figure() -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    names = ("people-of-the-track-2024-judgments.qrels", "model-labels-by-some-model-with-a-very-long-name-0613.qrels")
+    names = (
+        "assessors-of-the-track-2024-judgments.qrels",
+        "model-labels-by-some-model-with-a-very-long-name-0613.qrels",
+    )
     long = "RubricQrels(judged_only=True,label='count',measure='nDCG(judged_only=True)@100',rel=4)"
     runs = [f"a-team-with-a-long-name-run-{index}-of-three" for index in range(3)]
     table = np.array([[0.1, 0.5, 0.9], [0.2, 0.4, 0.6]])

@@ -8,11 +8,11 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.meta_evaluation.prediction_powered import prediction_powered_mean
 
 
-def sample(seed: int = 0, human: int = 60, model: int = 400):
+def sample(seed: int = 0, assessed: int = 60, model: int = 400):
     generator = np.random.default_rng(seed)
-    truth = generator.random(human + model)
-    guess = np.clip(truth + generator.normal(0.1, 0.15, human + model), 0, 1)
-    return truth[:human], guess[:human], guess[human:]
+    truth = generator.random(assessed + model)
+    guess = np.clip(truth + generator.normal(0.1, 0.15, assessed + model), 0, 1)
+    return truth[:assessed], guess[:assessed], guess[assessed:]
 
 
 def test_it_is_ppi_pys_at_a_given_power() -> None:
@@ -38,7 +38,7 @@ def test_tuned_power_by_hand() -> None:
 
 
 def test_it_removes_the_models_bias_and_narrows_the_interval() -> None:
-    truth, guess, others = sample(human=100, model=2000)
+    truth, guess, others = sample(assessed=100, model=2000)
     result = prediction_powered_mean(truth, guess, others)
     assert result.low < 0.5 < result.high
     assert not result.naive_low < 0.5 < result.naive_high
@@ -51,7 +51,7 @@ def test_a_useless_model_costs_nothing() -> None:
     assert (constant.power, constant.mean) == (0.0, constant.human_mean)
     assert constant.low == pytest.approx(constant.human_low)
     assert constant.high == pytest.approx(constant.human_high)
-    # A model that contradicts people would get a negative weight; it gets none.
+    # A model that contradicts assessors would get a negative weight; it gets none.
     assert prediction_powered_mean(truth, 1 - guess, 1 - others).power == 0.0
 
 

@@ -121,7 +121,7 @@ def test_titles_that_contradict_each_other_are_refused() -> None:
 @pytest.mark.parametrize(
     ("one", "other", "united"),
     [
-        # Two people judged the passage 3 and 0 for one query; another file has one of them. The dict kept the last.
+        # Two assessors judged the passage 3 and 0 for one query; another file has one of them. The dict kept the last.
         ([(3, None), (0, None)], [(0, None)], [(3, None), (0, None)]),
         ([(0, None)], [(3, None), (0, None)], [(0, None), (3, None)]),
         ([(3, "ann"), (0, "bob")], [(0, None)], [(3, "ann"), (0, "bob")]),

@@ -1,4 +1,4 @@
-"""The review page over HTTP: screens, forms, safety. Browser tests are in test_review_browser."""
+"""The review page over HTTP: screens, forms, safety. Browser tests are in test_browser."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_windows_importance_and_trim() -> None:
     assert made.failures == ()
 
 
-def test_the_list_never_grows_over_its_limit_and_people_get_all_of_it() -> None:
+def test_the_list_never_grows_over_its_limit_and_assessors_get_all_of_it() -> None:
     model = Nuggetizer()
     made = nuggetize([QUERY], {"q1": segments(45)}, caller_of(model), over_generate=True)
     assert (len(model.create), len(model.importance)) == (5, 0)
