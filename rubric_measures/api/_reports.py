@@ -12,7 +12,7 @@ from rubric_measures.api._runs import Runs, run_list
 from rubric_measures.api._scoring import Board, Compat, in_units, units
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.runs import Run
-from rubric_measures.leaderboards.board import is_summed
+from rubric_measures.leaderboards.scoring import is_summed
 from rubric_measures.measures.scoring import Measures, parse_measures, rubric_measures_of
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def check(
             left; or another program's rules.
     """
     from rubric_measures.grades.loading import RecordQuery
-    from rubric_measures.leaderboards.run_spool import spool_rows
+    from rubric_measures.leaderboards.runs import spool_rows
     from rubric_measures.meta_evaluation.leaderboard_checks import check_leaderboard, raw_runs
 
     known = loaded(grades)

@@ -19,14 +19,15 @@ from rubric_measures.base.files import paused_collector
 from rubric_measures.grades.compiled import Grades, faceted
 from rubric_measures.grades.notes import note_queries, note_without_items
 from rubric_measures.leaderboards.board import BELOW, OVERALL, Leaderboard
-from rubric_measures.leaderboards.scoring import needed_depth, score_records, score_run_files, score_runs
+from rubric_measures.leaderboards.runs import score_run_files, score_runs
+from rubric_measures.leaderboards.scoring import needed_depth, score_records
 from rubric_measures.measures.scoring import Measures, note_labels, parse_measures, rubric_measures_of
 
 if TYPE_CHECKING:
     import pandas
 
     from rubric_measures.grades.loading import RecordQuery
-    from rubric_measures.leaderboards.run_spool import RunSpool
+    from rubric_measures.leaderboards.runs import RunSpool
     from rubric_measures.meta_evaluation.run_comparison import Procedure, Test
 
 __all__ = ["DEFAULT_MEASURES", "Board", "Compat", "Watch", "in_units", "score", "units"]
@@ -66,7 +67,7 @@ class Board(Leaderboard):
                 `markdown` or `trec_eval` (lines run, measure, query, value).
             places: decimal places; -1 prints all digits.
         """
-        from rubric_measures.leaderboards.output import render
+        from rubric_measures.leaderboards.board import render
 
         return render(self, form, places)
 
@@ -323,7 +324,7 @@ def _of_runs(
         return watch(files, len(paths), "runs")
 
     if isinstance(grades, RecordGrades) and grades.records.is_large:
-        from rubric_measures.leaderboards.run_spool import spool_runs
+        from rubric_measures.leaderboards.runs import spool_runs
 
         with spool_runs(paths, needed_depth(measures), watch=bar) as spool:
             return _of_records(grades, measures, spool, overall, facets, per_facet, watch)

@@ -19,7 +19,7 @@ from rubric_measures.cli.inputs import (
     loaded_grades,
     progress,
 )
-from rubric_measures.leaderboards.output import board_report
+from rubric_measures.leaderboards.board import board_report
 from rubric_measures.measures.scoring import note_labels, parse_measures
 
 __all__ = ["HELP", "add_arguments", "run"]

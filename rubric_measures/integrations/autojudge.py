@@ -209,7 +209,7 @@ class RubricJudge:
             MeasureError: a measure is wrong.
         """
         base = require("autojudge_base", "autojudge")
-        from rubric_measures.leaderboards.scoring import score_runs
+        from rubric_measures.leaderboards.runs import score_runs
         from rubric_measures.measures.scoring import note_labels, parse_measures, rubric_measures_of
 
         chosen = JudgeSettings.of(settings)

@@ -1,121 +1,32 @@
-"""What a leaderboard is: cells, values by query, the order of the runs; and digests of what it was scored from.
-
-Two digests of inputs are equal where the content is, whatever the order of queries, passages, items, lines and runs,
-and however files are called or packed.
-"""
+"""What a leaderboard is: cells, values by query, the order of the runs; and its reports, JSON and trec_eval's lines."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
-from operator import itemgetter
+from itertools import chain
+from typing import Any
 
-from ir_measures.measures.base import MeanAgg, Measure
-
+from rubric_measures.base import tables
 from rubric_measures.base.entities import Signature
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.base.sorting import RankNotes
-from rubric_measures.grades.compiled import QueryGrades
-from rubric_measures.measures.measure import Coverage
+from rubric_measures.base.tables import Column, Report, Table, columns, number
+from rubric_measures.formats.trec_ids import IdCleaner
 
 __all__ = [
     "BELOW",
     "OVERALL",
     "BoardInputs",
     "Cell",
-    "InputsReader",
     "Leaderboard",
-    "Tally",
-    "cell_of",
-    "collect_cells",
-    "grades_digest",
-    "is_summed",
-    "make_cell",
-    "ranking_digest",
+    "board_content",
+    "board_data",
+    "board_report",
+    "board_table",
+    "render",
 ]
-
-
-def _digest(parts: Iterable[str]) -> str:
-    """Twelve hex digits of texts in their order; no id holds a NUL."""
-    return blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
-
-
-def _digest_of(named: Mapping[str, str]) -> str:
-    return _digest(text for pair in sorted(named.items()) for text in pair)
-
-
-def grades_digest(grades: QueryGrades) -> str:
-    """Twelve hex digits of all that measures read of a query: its items with importance, weight and facet; its grades.
-
-    Grades that failed count as such; grades of items that the bank lacks are not part of it.
-    """
-    order = sorted(range(len(grades.items)), key=lambda index: grades.items[index].item_id)
-    pick = itemgetter(*order) if order else tuple
-    width = len(order)
-
-    def canonical(mask: int) -> str:
-        """The mask as a digit an item, in the order of the items' ids."""
-        return "".join(pick(f"{mask:0{width}b}"[::-1]))
-
-    parts = [f"{width} {len(grades.levels)}"]
-    for index in order:
-        item = grades.items[index]
-        parts.append(f"{item.item_id}\0{item.importance}\0{item.weight!r}\0{item.part}")
-    for doc_id, levels in sorted(grades.levels.items()):
-        known = [(grade, canonical(mask)) for grade, mask in levels.items() if mask]
-        parts.append(f"{doc_id}\0{sorted(known)}")
-    for doc_id, mask in sorted(grades.failed.items()):
-        if mask:
-            parts.append(f"{doc_id}\0{canonical(mask)}")
-    return _digest(parts)
-
-
-def ranking_digest(doc_ids: Iterable[str]) -> str:
-    """Twelve hex digits of a ranking's documents in their order."""
-    return _digest(doc_ids)
-
-
-@dataclass(frozen=True)
-class BoardInputs:
-    """The digests of what a leaderboard was scored from.
-
-    Attributes:
-        grades: query_id -> digest of its items and grades.
-        runs: run_id -> digest of its rankings of these queries, as deep as the measures look.
-    """
-
-    grades: Mapping[str, str] = field(default_factory=dict)
-    runs: Mapping[str, str] = field(default_factory=dict)
-
-    def settings(self) -> dict[str, object]:
-        """Both in one digest each, for the signature."""
-        return {"scored": _digest_of(self.grades), "runs": _digest_of(self.runs)}
-
-
-class InputsReader:
-    """Collects the digests while a leaderboard is scored, in any order."""
-
-    def __init__(self) -> None:
-        self._grades: dict[str, str] = {}
-        self._runs: dict[str, dict[str, str]] = {}
-
-    def add_grades(self, name: str, grades: QueryGrades) -> None:
-        """Takes the grades of a query (or of a facet, under its name)."""
-        self._grades[name] = grades_digest(grades)
-
-    def add_run(self, run_id: str, rankings: Iterable[tuple[str, str]] = ()) -> None:
-        """Takes digests of a run's rankings, by query."""
-        self._runs.setdefault(run_id, {}).update(rankings)
-
-    def read(self) -> BoardInputs:
-        """What was collected."""
-        return BoardInputs(
-            dict(sorted(self._grades.items())),
-            {run_id: _digest_of(rankings) for run_id, rankings in sorted(self._runs.items())},
-        )
-
 
 # The row of the best score that any run could reach; the name that the Rubric workbench gives it.
 OVERALL = "_overall_"
@@ -145,60 +56,17 @@ class Cell:
     failed: int
 
 
-@dataclass
-class Tally:
-    """A count of the grades that a run's values needed."""
+@dataclass(frozen=True)
+class BoardInputs:
+    """The digests of what a leaderboard was scored from.
 
-    needed: int = 0
-    graded: int = 0
-    failed: int = 0
-
-    def add(self, coverage: Coverage) -> None:
-        """Counts those of one query, too."""
-        self.needed += coverage.needed
-        self.graded += coverage.graded
-        self.failed += coverage.failed
-
-
-def cell_of(values: Iterable[float | None]) -> Cell:
-    """Mean and standard error of the values of one run and measure, without counts of grades."""
-    return make_cell(values, Tally())
-
-
-def is_summed(measure: Measure) -> bool:
-    """Whether a measure's values are not averaged over the queries: a count, which ir_measures sums."""
-    return not isinstance(measure.aggregator(), MeanAgg)
-
-
-def make_cell(values: Iterable[float | None], tally: Tally, measure: Measure | None = None) -> Cell:
-    """Mean and standard error of the values of one run and measure, with counts of grades.
-
-    Args:
-        values: the values of the queries; None where one could not be scored.
-        tally: the counts.
-        measure: says whether the values are averaged; they are without it.
+    Attributes:
+        grades: query_id -> digest of its items and grades.
+        runs: run_id -> digest of its rankings of these queries, as deep as the measures look.
     """
-    scored = [value for value in values if value is not None]
-    share = tally.graded / tally.needed if tally.needed else None
-    if not scored:
-        return Cell(None, None, 0, share, tally.failed)
-    if measure is not None and is_summed(measure):
-        aggregator = measure.aggregator()
-        for value in scored:
-            aggregator.add(value)
-        return Cell(float(aggregator.result()), None, len(scored), share, tally.failed)
-    mean = math.fsum(scored) / len(scored)
-    error = None
-    if len(scored) > 1:
-        error = math.sqrt(math.fsum((value - mean) ** 2 for value in scored) / (len(scored) - 1) / len(scored))
-    return Cell(mean, error, len(scored), share, tally.failed)
 
-
-def collect_cells(values: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> dict[str, dict[str, Cell]]:
-    """Means and standard errors of run_id -> measure -> query_id -> value, without counts of grades."""
-    return {
-        run_id: {name: cell_of(queries.values()) for name, queries in row.items()} for run_id, row in values.items()
-    }
+    grades: Mapping[str, str] = field(default_factory=dict)
+    runs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -252,3 +120,112 @@ class Leaderboard:
         ) and not any(
             value is None for row in self.values.values() for queries in row.values() for value in queries.values()
         )
+
+
+def _nothing(run_id: str, measure: str) -> str:
+    return ""
+
+
+def board_table(board: Leaderboard, places: int = 4, more: Callable[[str, str], str] = _nothing) -> Table:
+    """A row a run, best first: mean ± standard error by each measure, and the least coverage.
+
+    Args:
+        board: the leaderboard.
+        places: decimal places; -1 prints all digits.
+        more: run, measure -> what stands behind mean and standard error.
+    """
+    rows = []
+    for run_id in board.ranking():
+        cells = board.cells[run_id]
+        shares = [cell.coverage for cell in cells.values() if cell.coverage is not None]
+        row = [run_id]
+        for name in board.measures:
+            error = cells[name].standard_error
+            spread = "" if error is None else f" ± {number(error, places)}"
+            row.append(f"{number(cells[name].mean, places)}{spread}{more(run_id, name)}")
+        rows.append([*row, f"{min(shares):.1%}" if shares else None])
+    return Table(columns(["run", *board.measures, "grades"]), rows)
+
+
+def board_data(board: Leaderboard, places: int = 4) -> Table:
+    """A row a run, best first, with one column each for mean, standard error and coverage by a measure."""
+    heads = [Column("run_id", is_left=True)]
+    for name in board.measures:
+        heads += [Column(name, places), Column(f"stderr:{name}", places), Column(f"coverage:{name}")]
+    rows: list[list[tables.Cell]] = []
+    for run_id in board.ranking():
+        cells = (board.cells[run_id][name] for name in board.measures)
+        rows.append([run_id, *chain(*((cell.mean, cell.standard_error, cell.coverage) for cell in cells))])
+    return Table(heads, rows)
+
+
+def board_content(board: Leaderboard, places: int = -1) -> dict[str, Any]:
+    """The JSON of a leaderboard (docs/json.md), with the values of all queries and the signature."""
+
+    def rounded(value: float | None) -> float | None:
+        return value if value is None or places < 0 else round(value, places)
+
+    runs = []
+    for run_id in board.ranking():
+        measures = {}
+        for name in board.measures:
+            cell = board.cells[run_id][name]
+            measures[name] = {
+                "mean": rounded(cell.mean),
+                "standard_error": rounded(cell.standard_error),
+                "queries": cell.queries,
+                "coverage": cell.coverage,
+                "failed": cell.failed,
+                "per_query": {query_id: rounded(value) for query_id, value in board.values[run_id][name].items()},
+            }
+        runs.append({"run_id": run_id, "missing_queries": list(board.missing.get(run_id, ())), "measures": measures})
+    return {
+        "format": "rubric_measures leaderboard 1",
+        "measures": list(board.measures),
+        "runs": runs,
+        "signature": str(board.signature),
+        "signature_hash": board.signature.short,
+        "settings": dict(board.signature.settings),
+        # A tournament has the digest of its games among the settings.
+        **(
+            {"inputs": {"grades": dict(board.inputs.grades), "runs": dict(board.inputs.runs)}}
+            if board.inputs.runs
+            else {}
+        ),
+    }
+
+
+def _scores(board: Leaderboard, places: int) -> Table:
+    """Every value that exists, and the means as those of the query `all`; spaces of names are percent-encoded."""
+    rows: list[list[tables.Cell]] = []
+    clean = IdCleaner()
+    for run_id in board.ranking():
+        for name in board.measures:
+            start = [clean(run_id), clean(name)]
+            values = board.values[run_id][name]
+            rows += [[*start, clean(query_id), float(one)] for query_id, one in values.items() if one is not None]
+            mean = board.cells[run_id][name].mean
+            rows += [] if mean is None else [[*start, "all", mean]]
+    clean.say("trec_eval lines")
+    return Table(columns(["run", "measure", "query", "value"], places), rows)
+
+
+def board_report(board: Leaderboard, places: int = 4) -> Report:
+    """The leaderboard in all forms."""
+    return Report(
+        [board_table(board, places)],
+        [board_data(board, places)],
+        lambda: board_content(board, places),
+        lambda: _scores(board, places),
+    )
+
+
+def render(board: Leaderboard, output_format: str = "tsv", places: int = 4) -> str:
+    """The leaderboard as text, best run first.
+
+    Args:
+        board: the leaderboard.
+        output_format: one of `rubric_measures.base.tables.FORMS`.
+        places: decimal places; -1 prints all digits.
+    """
+    return "".join(tables.render(board_report(board, places), output_format))

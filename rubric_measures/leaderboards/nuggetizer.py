@@ -19,8 +19,8 @@ from rubric_measures.base.entities import Signature, content_hash
 from rubric_measures.base.errors import FormatError, MeasureError
 from rubric_measures.base.files import iter_lines, path_name, paused_collector
 from rubric_measures.base.json_files import parse_json
-from rubric_measures.leaderboards.board import InputsReader
-from rubric_measures.leaderboards.scoring import Cell, Leaderboard, cell_of
+from rubric_measures.leaderboards.board import Cell, Leaderboard
+from rubric_measures.leaderboards.scoring import InputsReader, cell_of, inputs_settings
 
 __all__ = ["nuggetizer_score", "score_nuggetizer"]
 
@@ -88,7 +88,7 @@ def score_nuggetizer(
     for run, queries in lines.items():
         # Nuggets, labels and answers come together: what a run is given is all there is.
         inputs.add_run(run, ((query_id, content_hash(sorted(answers))[:12]) for query_id, answers in queries.items()))
-    signature = Signature({"measures": names, "compat": "nuggetizer", **inputs.read().settings()})
+    signature = Signature({"measures": names, "compat": "nuggetizer", **inputs_settings(inputs.read())})
     return Leaderboard(names, values, cells, signature, inputs=inputs.read())
 
 

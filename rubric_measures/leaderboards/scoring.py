@@ -1,56 +1,180 @@
-"""Scoring runs: runs × measures × queries to a leaderboard, from run files, records or rankings in memory."""
+"""Scoring: rankings × measures × queries to a leaderboard, and digests of what it was scored from.
+
+Two digests of inputs are equal where the content is, whatever the order of queries, passages, items, lines and runs,
+and however files are called or packed.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from ir_measures.measures.base import Measure
+from ir_measures.measures.base import MeanAgg, Measure
 
 from rubric_measures.base.entities import Signature, made_by
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.base.parallel import forked_map
 from rubric_measures.base.sorting import Placed, RankNotes
-from rubric_measures.formats.trec import Ranking, distinct_run_names, map_run
-from rubric_measures.formats.trec_ids import as_known, spaced_ids, written_id
+from rubric_measures.formats.trec_ids import as_known, written_id
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades
 from rubric_measures.grades.notes import note_lost_penalties
-from rubric_measures.leaderboards.board import (
-    OVERALL,
-    Cell,
-    InputsReader,
-    Leaderboard,
-    Tally,
-    cell_of,
-    collect_cells,
-    make_cell,
-    ranking_digest,
-)
+from rubric_measures.leaderboards.board import OVERALL, BoardInputs, Cell, Leaderboard
+from rubric_measures.measures.measure import Coverage
 from rubric_measures.measures.scoring import Plan, QueryScorer, Scored
 
 if TYPE_CHECKING:
     from rubric_measures.grades.loading import RecordQuery
-    from rubric_measures.leaderboards.run_spool import RunSpool
+    from rubric_measures.leaderboards.runs import RunSpool
 
 _LOG = logging.getLogger("rubric_measures")
 
 __all__ = [
-    "OVERALL",
-    "Cell",
-    "Leaderboard",
+    "InputsReader",
+    "RunRow",
+    "Scoring",
+    "Tally",
     "cell_of",
     "collect_cells",
+    "grades_digest",
+    "inputs_settings",
+    "is_summed",
+    "make_cell",
     "needed_depth",
+    "ranking_digest",
     "score_records",
-    "score_run_files",
-    "score_runs",
 ]
 
 
+def _digest(parts: Iterable[str]) -> str:
+    """Twelve hex digits of texts in their order; no id holds a NUL."""
+    return blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+
+
+def _digest_of(named: Mapping[str, str]) -> str:
+    return _digest(text for pair in sorted(named.items()) for text in pair)
+
+
+def grades_digest(grades: QueryGrades) -> str:
+    """Twelve hex digits of all that measures read of a query: its items with importance, weight and facet; its grades.
+
+    Grades that failed count as such; grades of items that the bank lacks are not part of it.
+    """
+    order = sorted(range(len(grades.items)), key=lambda index: grades.items[index].item_id)
+    pick = itemgetter(*order) if order else tuple
+    width = len(order)
+
+    def canonical(mask: int) -> str:
+        """The mask as a digit an item, in the order of the items' ids."""
+        return "".join(pick(f"{mask:0{width}b}"[::-1]))
+
+    parts = [f"{width} {len(grades.levels)}"]
+    for index in order:
+        item = grades.items[index]
+        parts.append(f"{item.item_id}\0{item.importance}\0{item.weight!r}\0{item.part}")
+    for doc_id, levels in sorted(grades.levels.items()):
+        known = [(grade, canonical(mask)) for grade, mask in levels.items() if mask]
+        parts.append(f"{doc_id}\0{sorted(known)}")
+    for doc_id, mask in sorted(grades.failed.items()):
+        if mask:
+            parts.append(f"{doc_id}\0{canonical(mask)}")
+    return _digest(parts)
+
+
+def ranking_digest(doc_ids: Iterable[str]) -> str:
+    """Twelve hex digits of a ranking's documents in their order."""
+    return _digest(doc_ids)
+
+
+def inputs_settings(inputs: BoardInputs) -> dict[str, object]:
+    """The digests of grades and of runs in one each, for the signature."""
+    return {"scored": _digest_of(inputs.grades), "runs": _digest_of(inputs.runs)}
+
+
+class InputsReader:
+    """Collects the digests while a leaderboard is scored, in any order."""
+
+    def __init__(self) -> None:
+        self._grades: dict[str, str] = {}
+        self._runs: dict[str, dict[str, str]] = {}
+
+    def add_grades(self, name: str, grades: QueryGrades) -> None:
+        """Takes the grades of a query (or of a facet, under its name)."""
+        self._grades[name] = grades_digest(grades)
+
+    def add_run(self, run_id: str, rankings: Iterable[tuple[str, str]] = ()) -> None:
+        """Takes digests of a run's rankings, by query."""
+        self._runs.setdefault(run_id, {}).update(rankings)
+
+    def read(self) -> BoardInputs:
+        """What was collected."""
+        return BoardInputs(
+            dict(sorted(self._grades.items())),
+            {run_id: _digest_of(rankings) for run_id, rankings in sorted(self._runs.items())},
+        )
+
+
 @dataclass
-class _RunRow:
+class Tally:
+    """A count of the grades that a run's values needed."""
+
+    needed: int = 0
+    graded: int = 0
+    failed: int = 0
+
+    def add(self, coverage: Coverage) -> None:
+        """Counts those of one query, too."""
+        self.needed += coverage.needed
+        self.graded += coverage.graded
+        self.failed += coverage.failed
+
+
+def cell_of(values: Iterable[float | None]) -> Cell:
+    """Mean and standard error of the values of one run and measure, without counts of grades."""
+    return make_cell(values, Tally())
+
+
+def is_summed(measure: Measure) -> bool:
+    """Whether a measure's values are not averaged over the queries: a count, which ir_measures sums."""
+    return not isinstance(measure.aggregator(), MeanAgg)
+
+
+def make_cell(values: Iterable[float | None], tally: Tally, measure: Measure | None = None) -> Cell:
+    """Mean and standard error of the values of one run and measure, with counts of grades.
+
+    Args:
+        values: the values of the queries; None where one could not be scored.
+        tally: the counts.
+        measure: says whether the values are averaged; they are without it.
+    """
+    scored = [value for value in values if value is not None]
+    share = tally.graded / tally.needed if tally.needed else None
+    if not scored:
+        return Cell(None, None, 0, share, tally.failed)
+    if measure is not None and is_summed(measure):
+        aggregator = measure.aggregator()
+        for value in scored:
+            aggregator.add(value)
+        return Cell(float(aggregator.result()), None, len(scored), share, tally.failed)
+    mean = math.fsum(scored) / len(scored)
+    error = None
+    if len(scored) > 1:
+        error = math.sqrt(math.fsum((value - mean) ** 2 for value in scored) / (len(scored) - 1) / len(scored))
+    return Cell(mean, error, len(scored), share, tally.failed)
+
+
+def collect_cells(values: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> dict[str, dict[str, Cell]]:
+    """Means and standard errors of run_id -> measure -> query_id -> value, without counts of grades."""
+    return {
+        run_id: {name: cell_of(queries.values()) for name, queries in row.items()} for run_id, row in values.items()
+    }
+
+
+@dataclass
+class RunRow:
     """What one run collects: for each measure query_id -> value, for each cutoff the count of needed grades."""
 
     columns: list[dict[str, float | None]]
@@ -61,6 +185,7 @@ class _RunRow:
     lost_penalties: int = 0
 
     def add(self, query_id: str, scored: Scored) -> None:
+        """Takes what the run scores for a query, or for a facet of one."""
         for column, value in zip(self.columns, scored.values, strict=True):
             column[query_id] = value
         for cutoff, tally in self.tallies.items():
@@ -72,7 +197,7 @@ class _RunRow:
             self.missing.append(query_id)
 
 
-class _Scoring:
+class Scoring:
     """A leaderboard while it is made: queries are prepared, rankings scored and put into the rows of their runs."""
 
     def __init__(self, measures: Sequence[Measure], on_failed: OnFailed, overall: bool) -> None:
@@ -85,15 +210,16 @@ class _Scoring:
         self.plan = Plan(measures)
         self.on_failed: OnFailed = on_failed
         self.inputs = InputsReader()
-        self.rows: dict[str, _RunRow] = {}
+        self.rows: dict[str, RunRow] = {}
         self.best = self.new_row() if overall else None
         # Where facets are scored apart, each has a scorer of its own, and all have the rankings of their query.
         self.scorers: dict[str, QueryScorer] = {}
         self.parts: dict[str, list[str]] = {}
         self.without_items: list[str] = []
 
-    def new_row(self) -> _RunRow:
-        return _RunRow([{} for _ in self.names], {cutoff: Tally() for cutoff in self.plan.cutoffs})
+    def new_row(self) -> RunRow:
+        """The row of a run that scored nothing yet."""
+        return RunRow([{} for _ in self.names], {cutoff: Tally() for cutoff in self.plan.cutoffs})
 
     def prepare(self, name: str, grades: QueryGrades) -> QueryScorer | None:
         """Takes a query, or a facet of one; None where it has no item, and so no score."""
@@ -114,7 +240,7 @@ class _Scoring:
         for name, query in sorted(grades.queries.items()):
             self.prepare(name, query)
 
-    def row(self, found: Mapping[str, Mapping[str, Scored]]) -> _RunRow:
+    def row(self, found: Mapping[str, Mapping[str, Scored]]) -> RunRow:
         """The row of a run of which all is known: query_id -> what each of its parts scores."""
         row = self.new_row()
         for query_id, parts in found.items():
@@ -162,7 +288,7 @@ class _Scoring:
             self.names,
             values,
             cells,
-            Signature({"measures": self.names, **_settings(self.on_failed, settings), **inputs.settings()}),
+            Signature({"measures": self.names, **_settings(self.on_failed, settings), **inputs_settings(inputs)}),
             {run_id: row.missing for run_id, row in rows.items() if row.missing},
             {run_id: sorted(row.unknown) for run_id, row in rows.items() if row.unknown},
             ranks=ranks or RankNotes(),
@@ -170,7 +296,7 @@ class _Scoring:
             inputs=inputs,
         )
 
-    def _with_known_best(self, rows: Mapping[str, _RunRow]) -> Mapping[str, _RunRow]:
+    def _with_known_best(self, rows: Mapping[str, RunRow]) -> Mapping[str, RunRow]:
         """The rows with the best possible score by those measures alone of which it is known for every query."""
         best = rows.get(OVERALL)
         if best is None:
@@ -195,88 +321,6 @@ def _settings(on_failed: OnFailed, more: Mapping[str, object]) -> dict[str, obje
     from rubric_measures import __version__
 
     return {"version": __version__, "on_failed": on_failed, "sort": "score,doc_id", "missing": "zero", **more}
-
-
-def score_runs(
-    grades: Grades,
-    runs: Iterable[tuple[str, Mapping[str, Sequence[str]]]],
-    measures: Sequence[Measure],
-    *,
-    overall: bool = True,
-    settings: Mapping[str, object] | None = None,
-) -> Leaderboard:
-    """Scores runs against grades, one run at a time.
-
-    Args:
-        grades: the grades and the bank; queries of the bank that a run lacks score 0, without items none.
-        runs: (run_id, query_id -> doc_ids best first); consumed once, so runs may be read from files as they come.
-        measures: this package's measures, or ir_measures' measures over subtopics.
-        overall: also report the best score that any run could reach with the graded passages, by the measures of which
-            it is known: not with penalties (negative weights), nor where all grades of a query failed, which is said.
-        settings: what else belongs into the signature.
-
-    Raises:
-        InputError: two runs have one name, or there is no run.
-        MeasureError: a measure cannot be computed from these grades.
-    """
-    scoring = _Scoring(measures, grades.on_failed, overall)
-    scoring.prepare_all(grades)
-    for run_id, rankings in runs:
-        if run_id in scoring.rows:
-            raise InputError(f"two runs are called {run_id!r}; rename one")
-        scoring.rows[run_id] = scoring.row(
-            {
-                query_id: {name: scoring.scorers[name].score(ranking) for name in scoring.parts.get(query_id, ())}
-                for query_id, ranking in sorted(rankings.items())
-            }
-        )
-    return scoring.finish({**grades.source, **(settings or {})})
-
-
-def score_run_files(
-    grades: Grades,
-    paths: Sequence[str],
-    measures: Sequence[Measure],
-    *,
-    overall: bool = True,
-    settings: Mapping[str, object] | None = None,
-    workers: int | None = None,
-    watch: Callable[[Iterable[str]], Iterable[str]] = lambda paths: paths,
-) -> Leaderboard:
-    """Scores TREC run files, several at a time; the numbers do not depend on how many.
-
-    Args:
-        grades: as for `score_runs`.
-        paths: the files; memory is that of one file a worker.
-        measures: as for `score_runs`.
-        overall: as for `score_runs`.
-        settings: as for `score_runs`.
-        workers: processes that read and score; None takes one for each core where that pays.
-        watch: wraps the iteration over the files (a progress bar).
-
-    Raises:
-        FormatError: a file is no run.
-        InputError: two runs have one name, or there is no run.
-        MeasureError: a measure cannot be computed from these grades.
-    """
-    scoring = _Scoring(measures, grades.on_failed, overall)
-    scoring.prepare_all(grades)
-    spaced = spaced_ids(scoring.parts)
-
-    def score_query(query_id: str, ranking: Ranking) -> dict[str, Scored]:
-        return {
-            name: scoring.scorers[name].score(as_known(ranking.doc_ids, grades.queries[name].levels))
-            for name in scoring.parts.get(spaced.get(query_id, query_id), ())
-        }
-
-    def score(path: str) -> tuple[str, _RunRow]:
-        run_id, found = map_run(path, score_query)
-        return run_id, scoring.row({spaced.get(query_id, query_id): scored for query_id, scored in found.items()})
-
-    scored = list(forked_map(score, paths, workers, watch))
-    names = distinct_run_names([tag for tag, _ in scored], paths)
-    scoring.rows.update((name, row) for name, (_, row) in zip(names, scored, strict=True))
-    return scoring.finish({**grades.source, **(settings or {})})
 
 
 def _ranked_by(runs: RunSpool, query: QueryGrades) -> dict[str, Sequence[str]]:
@@ -315,7 +359,7 @@ def score_records(
         InputError: the records hold no ranking.
         MeasureError: a measure cannot be computed from these grades.
     """
-    scoring = _Scoring(measures, on_failed, overall)
+    scoring = Scoring(measures, on_failed, overall)
     rows = scoring.rows
     for run in runs.runs if runs is not None else ():
         rows[run.run_id] = scoring.new_row()

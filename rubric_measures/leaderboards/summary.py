@@ -8,7 +8,8 @@ from dataclasses import replace
 from statistics import median
 
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.leaderboards.board import BELOW, OVERALL, Cell, Leaderboard, collect_cells
+from rubric_measures.leaderboards.board import BELOW, OVERALL, Cell, Leaderboard
+from rubric_measures.leaderboards.scoring import collect_cells
 from rubric_measures.records.streaming import GradedFile, PassageGroup
 
 __all__ = ["LENGTH", "lengths_of_records", "with_lengths", "with_summary"]

@@ -18,8 +18,8 @@ from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.grades.compiled import QueryGrades
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import RankedPassage, RecordQuery
-from rubric_measures.leaderboards.board import InputsReader, ranking_digest
-from rubric_measures.leaderboards.scoring import OVERALL, Leaderboard, collect_cells
+from rubric_measures.leaderboards.board import OVERALL, Leaderboard
+from rubric_measures.leaderboards.scoring import InputsReader, collect_cells, inputs_settings, ranking_digest
 
 __all__ = ["DEFAULT_RANK", "score_workbench", "workbench_filter"]
 
@@ -118,7 +118,7 @@ def score_workbench(
         for run_id in sorted(values)
     }
     said = {"measures": names, "compat": "workbench", "grades": sorted(grade_sets), **made_by(made), **(settings or {})}
-    signature = Signature({**said, **inputs.read().settings()})
+    signature = Signature({**said, **inputs_settings(inputs.read())})
     return Leaderboard(names, ordered, collect_cells(ordered), signature, inputs=inputs.read())
 
 

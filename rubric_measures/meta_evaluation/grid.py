@@ -15,7 +15,8 @@ from rubric_measures.grades.compiled import OnFailed
 from rubric_measures.grades.grade_set_names import UNKNOWN_GRADER, choices_of, prompt_cells
 from rubric_measures.grades.grade_sets import GradeFilter, grade_sets
 from rubric_measures.grades.loading import RecordQuery, consume_records
-from rubric_measures.leaderboards.scoring import Leaderboard, score_records
+from rubric_measures.leaderboards.board import Leaderboard
+from rubric_measures.leaderboards.scoring import score_records
 from rubric_measures.leaderboards.workbench import score_workbench, workbench_filter
 from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws
 from rubric_measures.meta_evaluation.leaderboard_correlation import (

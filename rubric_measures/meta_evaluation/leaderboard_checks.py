@@ -16,8 +16,9 @@ from rubric_measures.formats.trec import columns_of, distinct_run_names, read_ru
 from rubric_measures.formats.trec_ids import as_known, written_id
 from rubric_measures.grades.compiled import OnFailed, QueryGrades
 from rubric_measures.grades.loading import RecordQuery
-from rubric_measures.leaderboards.run_spool import RowSpool
-from rubric_measures.leaderboards.scoring import OVERALL, Leaderboard, needed_depth, score_records
+from rubric_measures.leaderboards.board import OVERALL, Leaderboard
+from rubric_measures.leaderboards.runs import RowSpool
+from rubric_measures.leaderboards.scoring import needed_depth, score_records
 
 __all__ = [
     "LeaderboardChecks",

@@ -11,7 +11,7 @@ import numpy as np
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.leaderboards import LeaderboardTable
-from rubric_measures.leaderboards.scoring import OVERALL, Leaderboard
+from rubric_measures.leaderboards.board import OVERALL, Leaderboard
 from rubric_measures.meta_evaluation._batches import FloatArray, score_table
 from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws
 from rubric_measures.meta_evaluation.correlation import (

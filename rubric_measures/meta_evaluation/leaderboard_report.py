@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.leaderboards import LeaderboardTable
-from rubric_measures.leaderboards.scoring import OVERALL, Leaderboard
+from rubric_measures.leaderboards.board import OVERALL, Leaderboard
 from rubric_measures.meta_evaluation._batches import score_table
 from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws, Interval, bootstrap_means
 from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks

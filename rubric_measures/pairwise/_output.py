@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rubric_measures.base import tables
 from rubric_measures.base.tables import Cell, Column, Table, columns, letters, number
-from rubric_measures.leaderboards.output import board_content, board_report
+from rubric_measures.leaderboards.board import board_content, board_report
 from rubric_measures.pairwise._ranking import Rating, Tournament
 
 __all__ = ["render"]

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from rubric_measures.base.entities import Preference, Signature, content_hash
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.extras import require
-from rubric_measures.leaderboards.scoring import Cell, Leaderboard, collect_cells
+from rubric_measures.leaderboards.board import Cell, Leaderboard
+from rubric_measures.leaderboards.scoring import collect_cells
 from rubric_measures.pairwise._bradley_terry import components, fit_strengths, resampled_points
 from rubric_measures.pairwise._elo import EloSettings, elo_ratings
 from rubric_measures.pairwise._games import Games, PositionBias, WinTable, gather_games, position_bias, win_table

@@ -10,8 +10,8 @@ from ir_measures.measures.base import Measure
 
 from rubric_measures.grades.assessors import grade_of_assessors
 from rubric_measures.grades.compiled import Grades, QueryGrades, build_query
-from rubric_measures.leaderboards.board import Tally, make_cell
-from rubric_measures.leaderboards.scoring import score_runs
+from rubric_measures.leaderboards.runs import score_runs
+from rubric_measures.leaderboards.scoring import Tally, make_cell
 from rubric_measures.review._events import CellKey, ItemState, Snapshot
 from rubric_measures.review._stale_items import left_items
 from rubric_measures.review.review_data import Material, QueryMaterial

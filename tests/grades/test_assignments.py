@@ -20,7 +20,7 @@ from rubric_measures.formats.nuggetizer import read_assignments
 from rubric_measures.formats.nuggetizer_records import bank_of_nuggets, grades_of_assignments
 from rubric_measures.grades.assignments import load_assignments
 from rubric_measures.grades.rows import build_grades
-from rubric_measures.leaderboards.scoring import score_runs
+from rubric_measures.leaderboards.runs import score_runs
 
 SIX = ["NuggetV", "NuggetV(strict=True)", "NuggetA", "NuggetA(strict=True)", "NuggetW", "NuggetW(strict=True)"]
 LABELS = ["support", "partial_support", "not_support"]

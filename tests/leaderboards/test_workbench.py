@@ -14,7 +14,7 @@ from rubric_measures.formats.trec import read_qrels
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import consume_records, load_records
 from rubric_measures.grades.qrels import qrels_of
-from rubric_measures.leaderboards.scoring import Leaderboard
+from rubric_measures.leaderboards.board import Leaderboard
 from rubric_measures.leaderboards.workbench import score_workbench, workbench_filter
 from tests.shared_data import shared_data
 

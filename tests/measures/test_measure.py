@@ -15,7 +15,7 @@ from rubric_measures.base.errors import MeasureError
 from rubric_measures.cli import main
 from rubric_measures.grades.compiled import OnFailed
 from rubric_measures.grades.rows import build_grades
-from rubric_measures.leaderboards.scoring import score_runs
+from rubric_measures.leaderboards.runs import score_runs
 from rubric_measures.measures import CUTOFF, CoverageMeasure, QueryContext, RankedDocs, RankingScorer, min_grade
 from tests.example_records import write_all
 from tests.measures.test_provider import BANK, ROWS, RUN

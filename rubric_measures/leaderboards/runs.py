@@ -1,4 +1,4 @@
-"""Runs on disk by query: read once, so that graded records can be streamed beside any number of runs."""
+"""Runs beside grades: scored one by one where grades are in memory; kept on disk where records are streamed."""
 
 from __future__ import annotations
 
@@ -9,16 +9,105 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import IO
 
+from ir_measures.measures.base import Measure
+
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.parallel import forked_map
-from rubric_measures.formats.trec import distinct_run_names, map_run
+from rubric_measures.formats.trec import Ranking, distinct_run_names, map_run
+from rubric_measures.formats.trec_ids import as_known, spaced_ids
+from rubric_measures.grades.compiled import Grades
+from rubric_measures.leaderboards.board import Leaderboard
+from rubric_measures.leaderboards.scoring import RunRow, Scoring
+from rubric_measures.measures.scoring import Scored
 
 try:
     import fcntl
 except ImportError:  # no POSIX system: there are no forked processes either
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["RowSpool", "RunSpool", "spool_rows", "spool_runs"]
+__all__ = ["RowSpool", "RunSpool", "score_run_files", "score_runs", "spool_rows", "spool_runs"]
+
+
+def score_runs(
+    grades: Grades,
+    runs: Iterable[tuple[str, Mapping[str, Sequence[str]]]],
+    measures: Sequence[Measure],
+    *,
+    overall: bool = True,
+    settings: Mapping[str, object] | None = None,
+) -> Leaderboard:
+    """Scores runs against grades, one run at a time.
+
+    Args:
+        grades: the grades and the bank; queries of the bank that a run lacks score 0, without items none.
+        runs: (run_id, query_id -> doc_ids best first); consumed once, so runs may be read from files as they come.
+        measures: this package's measures, or ir_measures' measures over subtopics.
+        overall: also report the best score that any run could reach with the graded passages, by the measures of which
+            it is known: not with penalties (negative weights), nor where all grades of a query failed, which is said.
+        settings: what else belongs into the signature.
+
+    Raises:
+        InputError: two runs have one name, or there is no run.
+        MeasureError: a measure cannot be computed from these grades.
+    """
+    scoring = Scoring(measures, grades.on_failed, overall)
+    scoring.prepare_all(grades)
+    for run_id, rankings in runs:
+        if run_id in scoring.rows:
+            raise InputError(f"two runs are called {run_id!r}; rename one")
+        scoring.rows[run_id] = scoring.row(
+            {
+                query_id: {name: scoring.scorers[name].score(ranking) for name in scoring.parts.get(query_id, ())}
+                for query_id, ranking in sorted(rankings.items())
+            }
+        )
+    return scoring.finish({**grades.source, **(settings or {})})
+
+
+def score_run_files(
+    grades: Grades,
+    paths: Sequence[str],
+    measures: Sequence[Measure],
+    *,
+    overall: bool = True,
+    settings: Mapping[str, object] | None = None,
+    workers: int | None = None,
+    watch: Callable[[Iterable[str]], Iterable[str]] = lambda paths: paths,
+) -> Leaderboard:
+    """Scores TREC run files, several at a time; the numbers do not depend on how many.
+
+    Args:
+        grades: as for `score_runs`.
+        paths: the files; memory is that of one file a worker.
+        measures: as for `score_runs`.
+        overall: as for `score_runs`.
+        settings: as for `score_runs`.
+        workers: processes that read and score; None takes one for each core where that pays.
+        watch: wraps the iteration over the files (a progress bar).
+
+    Raises:
+        FormatError: a file is no run.
+        InputError: two runs have one name, or there is no run.
+        MeasureError: a measure cannot be computed from these grades.
+    """
+    scoring = Scoring(measures, grades.on_failed, overall)
+    scoring.prepare_all(grades)
+    spaced = spaced_ids(scoring.parts)
+
+    def score_query(query_id: str, ranking: Ranking) -> dict[str, Scored]:
+        return {
+            name: scoring.scorers[name].score(as_known(ranking.doc_ids, grades.queries[name].levels))
+            for name in scoring.parts.get(spaced.get(query_id, query_id), ())
+        }
+
+    def score(path: str) -> tuple[str, RunRow]:
+        run_id, found = map_run(path, score_query)
+        return run_id, scoring.row({spaced.get(query_id, query_id): scored for query_id, scored in found.items()})
+
+    scored = list(forked_map(score, paths, workers, watch))
+    names = distinct_run_names([tag for tag, _ in scored], paths)
+    scoring.rows.update((name, row) for name, (_, row) in zip(names, scored, strict=True))
+    return scoring.finish({**grades.source, **(settings or {})})
 
 
 @dataclass(frozen=True)
