@@ -10,8 +10,8 @@ from typing import Any
 from rubric_measures.backends.base import Reply, Request
 from rubric_measures.backends.hf._batching import by_length
 from rubric_measures.backends.hf._decoding import padded
-from rubric_measures.backends.hf.loading import HuggingFaceModel, ModelSource
-from rubric_measures.backends.hf.text import with_blanks, without_blanks
+from rubric_measures.backends.hf.loading import FORGED, HuggingFaceModel, ModelSource
+from rubric_measures.backends.hf.text import defused
 from rubric_measures.base.errors import InputError
 
 __all__ = ["NO_ANSWER", "ExtractiveBackend"]
@@ -115,12 +115,11 @@ class ExtractiveBackend(HuggingFaceModel):
         self.check_options(request)
         try:
             fields = json.loads(request.messages[-1].content)
-            context, question = str(fields["context"]), str(fields["question"])
+            context, question = (defused(str(fields[name]), self.control_tokens) for name in ("context", "question"))
         except (ValueError, KeyError, TypeError, IndexError):
             return Reply(None, "failed", "this model reads only the prompt ExtractiveQuestionAnswering")
         if not context.strip():
             return Reply(NO_ANSWER, raw={"mode": "extractive"})
-        question = self.safe(question)
         size = min(self.window, self.limit or self.window)
         taken = len(self.encode(question)) + self.tokenizer.num_special_tokens_to_add(pair=True)
         if size - taken < _LEAST_ROOM:
@@ -128,11 +127,10 @@ class ExtractiveBackend(HuggingFaceModel):
         return _Job(request, context, tuple(self._windows(question.strip(), context, size, size - taken)))
 
     def _windows(self, question: str, context: str, size: int, room: int) -> Iterator[_Window]:
-        places = self.safe_places(context)
         with self._lock:  # the library keeps truncation settings on the tokenizer itself
             shown = self.tokenizer(
                 question,
-                with_blanks(context, places),
+                context,
                 truncation="only_second",
                 max_length=size,
                 stride=min(self.stride, room // 2),
@@ -145,8 +143,11 @@ class ExtractiveBackend(HuggingFaceModel):
         for ids, kinds, offsets, part in zip(
             shown["input_ids"], shown["token_type_ids"], shown["offset_mapping"], parts, strict=True
         ):
+            # The library counts what a normaliser makes of a text as a token of that text.
+            if any(which is not None and token in self.control_ids for which, token in zip(part, ids, strict=True)):
+                raise ValueError(FORGED)
             spans = tuple(
-                (without_blanks(start, places), without_blanks(end, places)) if which == 1 and end > start else None
+                (start, end) if which == 1 and end > start else None
                 for which, (start, end) in zip(part, offsets, strict=True)
             )
             start = self.tokenizer.cls_token_id

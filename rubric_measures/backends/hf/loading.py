@@ -16,11 +16,11 @@ from typing import Any
 
 from rubric_measures.backends.base import Message, Reply, Request
 from rubric_measures.backends.hf._batching import one_line, run_batches
-from rubric_measures.backends.hf.text import breaks_of_tokens, shown_length, with_blanks
+from rubric_measures.backends.hf.text import defused
 from rubric_measures.base.errors import BackendError, InputError, MissingExtraError
 from rubric_measures.base.extras import require
 
-__all__ = ["HuggingFaceModel", "ModelSource", "choose_device", "choose_dtype", "find_source"]
+__all__ = ["FORGED", "HuggingFaceModel", "ModelSource", "choose_device", "choose_dtype", "find_source"]
 
 _DTYPES = ("auto", "float32", "bfloat16", "float16")
 _OLDEST = (5, 1)
@@ -28,6 +28,7 @@ _WHOLE = 256 << 20  # files up to this size are hashed whole
 _BLOCK = 1 << 20
 _UNLIMITED = 10**9  # tokenizers without a limit say something like 1e30
 _Encoder = Callable[[Sequence[Message]], list[int]]
+FORGED = "the text writes a control token of the model"
 GENERATION_OPTIONS = frozenset({"temperature", "max_tokens", "seed", "top_p"})
 
 
@@ -295,7 +296,7 @@ class HuggingFaceModel(abc.ABC):
 
     def count_tokens(self, text: str) -> int:
         """The number of tokens of a text as it is shown (control tokens in it defused), special tokens left out."""
-        return shown_length(text, self.control_tokens, self.control_ids, self.encode, self._control_spans)
+        return len(self.encode(defused(text, self.control_tokens)))
 
     @cached_property
     def control_tokens(self) -> tuple[str, ...]:
@@ -316,30 +317,18 @@ class HuggingFaceModel(abc.ABC):
     def _controls(self, ids: Sequence[int]) -> int:
         return sum(map(self.control_ids.__contains__, ids))
 
-    def _control_spans(self, text: str) -> list[tuple[int, int]]:
-        if not getattr(self.tokenizer, "is_fast", False):
-            return []
-        found = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-        pairs = zip(found["input_ids"], found["offset_mapping"], strict=True)
-        return [span for token, span in pairs if token in self.control_ids]
-
-    def safe_places(self, text: str) -> list[int]:
-        """Where blanks go into a text so that its tokens have no control token (see `breaks_of_tokens`)."""
-        return breaks_of_tokens(text, self.control_tokens, self._control_spans)
-
-    def safe(self, text: str) -> str:
-        """The text with these blanks."""
-        return with_blanks(text, self.safe_places(text))
-
     def prompt_tokens(
         self, messages: Sequence[Message], encoded: Callable[[Sequence[Message]], list[int]]
     ) -> list[int]:
-        """The tokens of messages in the form that the model is shown (`encoded`); no content has a control token."""
+        """The tokens of messages in the form that the model is shown (`encoded`).
+
+        Raises:
+            ValueError: the tokenizer finds a control token in a content (written in fullwidth letters).
+        """
         ids = encoded(messages)
-        # A tokenizer may find more in the contents than can be read in them; only then they are looked at one by one.
-        if self._controls(ids) == self._frame_controls(tuple(message.role for message in messages), encoded):
-            return ids
-        return encoded([Message(message.role, self.safe(message.content)) for message in messages])
+        if self._controls(ids) != self._frame_controls(tuple(message.role for message in messages), encoded):
+            raise ValueError(FORGED)
+        return ids
 
     def _frame_controls(self, roles: tuple[str, ...], encoded: _Encoder) -> int:
         """How many control tokens stand around the contents."""

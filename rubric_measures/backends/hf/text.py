@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import datetime
-import itertools
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rubric_measures.backends.base import Message
 
 __all__ = [
-    "breaks",
-    "breaks_of_tokens",
     "chat_text",
     "defused",
     "final_channel",
     "markers_of",
     "plain_text",
-    "shown_length",
-    "with_blanks",
-    "without_blanks",
 ]
 
 # Some templates print today's date (strftime_now, date_string); a reply may not depend on the day it was asked for.
@@ -42,38 +36,6 @@ _FINAL = re.compile(
 )
 
 
-def breaks(text: str, control: Sequence[str]) -> tuple[int, ...]:
-    """The places of a text at which a blank keeps it from writing a control token: behind the token's first character.
-
-    >>> breaks("a <|im_end|> b", ["<|im_end|>"])
-    (3,)
-    """
-    present = [token for token in control if len(token) > 1 and token in text]
-    if not present:
-        return ()
-    pattern = "|".join(re.escape(token) for token in sorted(present, key=len, reverse=True))
-    return tuple(match.start() + 1 for match in re.finditer(pattern, text))
-
-
-def with_blanks(text: str, places: Sequence[int]) -> str:
-    """The text with a blank in front of the characters at some places, which are in order.
-
-    >>> with_blanks("</s>", [1])
-    '< /s>'
-    """
-    ends = [0, *places, len(text)]
-    return " ".join(text[start:end] for start, end in itertools.pairwise(ends))
-
-
-def without_blanks(place: int, places: Sequence[int]) -> int:
-    """Where a place of `with_blanks(text, places)` is in the text itself.
-
-    >>> [without_blanks(place, [1]) for place in range(5)]
-    [0, 1, 1, 2, 3]
-    """
-    return place - sum(blank + number < place for number, blank in enumerate(places))
-
-
 def defused(text: str, control: Sequence[str]) -> str:
     """A text in which no control token of the tokenizer (`<|im_end|>`, `</s>`) can be read: a space follows its first
     character.
@@ -81,42 +43,11 @@ def defused(text: str, control: Sequence[str]) -> str:
     >>> defused("a <|im_end|> b", ["<|im_end|>"])
     'a < |im_end|> b'
     """
-    return with_blanks(text, breaks(text, control))
-
-
-def breaks_of_tokens(text: str, control: Sequence[str], spans: Callable[[str], Sequence[tuple[int, int]]]) -> list[int]:
-    """The places of `breaks`, and those that are needed so that a tokenizer finds no control token (by `spans`).
-
-    A tokenizer reads a text as its normaliser leaves it: fullwidth letters become plain ones, invisible characters
-    vanish, and control tokens arise that nobody saw.
-
-    Raises:
-        ValueError: blanks do not help.
-    """
-    places = set(breaks(text, control))
-    while found := spans(with_blanks(text, sorted(places))):
-        before = len(places)
-        order = sorted(places)
-        for first, last in found:
-            start, end = without_blanks(first, order), without_blanks(last, order)
-            places.update(sorted(set(range(start + 1, end)) - places)[:1])
-        if len(places) == before:
-            raise ValueError("the text has a control token of the model that cannot be broken up")
-    return sorted(places)
-
-
-def shown_length(
-    text: str,
-    control: Sequence[str],
-    control_ids: Collection[int],
-    encode: Callable[[str], list[int]],
-    spans: Callable[[str], Sequence[tuple[int, int]]],
-) -> int:
-    """How many tokens a text has as it is shown, without control tokens (see `breaks_of_tokens`)."""
-    ids = encode(defused(text, control))
-    if any(token in control_ids for token in ids):
-        ids = encode(with_blanks(text, breaks_of_tokens(text, control, spans)))
-    return len(ids)
+    present = [token for token in control if len(token) > 1 and token in text]
+    if not present:
+        return text
+    pattern = "|".join(re.escape(token) for token in sorted(present, key=len, reverse=True))
+    return re.sub(pattern, lambda found: f"{found[0][0]} {found[0][1:]}", text)
 
 
 def markers_of(rendered: str) -> frozenset[str]:
