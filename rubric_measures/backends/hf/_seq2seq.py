@@ -13,6 +13,7 @@ from rubric_measures.backends.hf._decoding import Written, padded, selected_cach
 from rubric_measures.backends.hf._replies import WritingJob, WritingModel, token_limit, written_reply
 from rubric_measures.backends.hf.loading import ModelSource
 from rubric_measures.backends.hf.text import plain_text
+from rubric_measures.base.errors import BackendError
 
 __all__ = ["Seq2SeqBackend"]
 
@@ -70,7 +71,7 @@ class _State:
 
 
 class Seq2SeqBackend(WritingModel):
-    """T5, FLAN-T5, BART and others of AutoModelForSeq2SeqLM.
+    """T5, FLAN-T5 and others of AutoModelForSeq2SeqLM; one with rules of its own for generation (BART) is refused.
 
     Mode `generate` writes the reply greedily, token by token, as `model.generate(num_beams=1, do_sample=False)` does.
     Mode `labels` scores every label of `Request.labels` as a whole reply (all its tokens and the end token) and replies
@@ -109,11 +110,14 @@ class Seq2SeqBackend(WritingModel):
         """How many tokens the prompt may have."""
         return self.limit
 
-    @cached_property
-    def _plain(self) -> bool:
-        """Whether the model's own greedy decoding is nothing but the most probable token each time."""
-        config = self.network.generation_config
-        return all(getattr(config, name, None) in neutral for name, neutral in _NEUTRAL.items())
+    def _load_network(self) -> Any:
+        network = super()._load_network()
+        config = network.generation_config
+        ruled = [name for name, neutral in _NEUTRAL.items() if getattr(config, name, None) not in neutral]
+        if ruled:
+            found = f"its generation config has rules of its own ({', '.join(ruled)}), which are not followed here"
+            raise BackendError(f"{self.model}: {found}; take a model without, such as FLAN-T5")
+        return network
 
     @cached_property
     def _ends(self) -> tuple[int, ...]:
@@ -139,8 +143,6 @@ class Seq2SeqBackend(WritingModel):
         import torch
 
         with torch.inference_mode():
-            if not self._plain:
-                return [self._by_library(job) for job in jobs]
             ids, mask = padded([job.ids for job in jobs], self.device, left=False)
             network = self.network
             encoded = network.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
@@ -151,24 +153,6 @@ class Seq2SeqBackend(WritingModel):
 
     def _spellings(self, label: str) -> tuple[tuple[int, ...], ...]:
         return ((*self.encode(label), *self._ends[:1]),)
-
-    def _by_library(self, job: WritingJob) -> Reply:
-        """The reply by the library's `generate`, for models whose generation config has rules of its own (BART)."""
-        import torch
-
-        temperature = float(str(job.request.options.get("temperature", 0) or 0))
-        settings: dict[str, Any] = {"do_sample": False}
-        if temperature:
-            settings = {"do_sample": True, "temperature": temperature, "top_k": 0}
-            settings["top_p"] = float(str(job.request.options.get("top_p", 1.0)))
-        ids = torch.tensor([job.ids], device=self.device)
-        with torch.random.fork_rng(enabled=bool(temperature)):
-            if temperature:
-                torch.manual_seed(int(job.request.key[:15], 16))
-            out = self.network.generate(input_ids=ids, num_beams=1, max_new_tokens=job.limit, **settings)
-        row = out[0, 1:].tolist()
-        cut = next((place for place, token in enumerate(row) if token in self._ends and place), len(row))
-        return self._reply(job, Written(tuple(row[:cut]), cut < len(row)))
 
     def _reply(self, job: WritingJob, written: Written) -> Reply:
         text = self.tokenizer.decode(written.tokens, skip_special_tokens=True).strip()
