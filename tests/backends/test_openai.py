@@ -222,75 +222,36 @@ def test_an_endpoint_that_accepts_no_call_ends_the_run() -> None:
     with running(accepts_for=0) as closed:
         with pytest.raises(RejectedError, match="no call is accepted at all: HTTP 403: Forbidden"):
             ask(backend(closed.url, concurrency=4), *(f"id={number}" for number in range(500)))
-        # Twenty calls, those in flight beside them, and one that no filter could mind; also where a passage has many.
-        assert closed.stats()["calls"] <= 20 + 3 + 1
-        with pytest.raises(RejectedError):
-            ask(backend(closed.url, concurrency=4), *(f"id={number}" for number in range(500)), group="passage")
-        assert closed.stats()["calls"] <= 2 * (20 + 3 + 1)
-        # It is known, too, where all replies are there before the last one is asked for.
-        with pytest.raises(RejectedError):
-            ask(backend(closed.url, concurrency=64), *(f"id={number}" for number in range(24)))
+        # A hundred calls, and those in flight beside them.
+        assert closed.stats()["calls"] <= 100 + 4
 
 
-def test_an_endpoint_that_accepts_no_call_any_more_ends_the_run() -> None:
+def test_an_endpoint_that_accepts_no_call_any_more_fails_them() -> None:
     with running(accepts_for=40) as closing:
-        made = backend(closing.url, concurrency=4)
-        statuses: list[str] = []
-        with pytest.raises(RejectedError, match="no call is accepted any more: HTTP 403: Forbidden"):
-            for _, reply in made.complete(request(f"id={number}", made) for number in range(500)):
-                statuses.append(reply.status)
-        assert statuses.count("ok") == 40
-        assert closing.stats()["calls"] <= 40 + 20 + 3 + 1
+        found = ask(backend(closing.url, concurrency=4), *(f"id={number}" for number in range(200)))
+        assert [reply.status for reply in found.values()].count("ok") == 40
+        assert [reply.status for reply in found.values()].count("failed") == 160
 
 
 @pytest.mark.parametrize("fault", ["400", "403"])
-@pytest.mark.parametrize("first", [0, 100, 300])
+@pytest.mark.parametrize("first", [0, 100, 200])
 def test_forbidden_passages_fail_alone_however_many_there_are(server: Running, fault: str, first: int) -> None:
     """A filter may dislike all passages of a query; those before and behind it are asked all the same."""
-    forbidden = range(first, first + 100)
-    texts = [f"faults={fault},always id={n} {first}" if n in forbidden else f"id={n} {first}" for n in range(400)]
+    forbidden = range(first, first + 90)
+    texts = [f"faults={fault},always id={n} {first}" if n in forbidden else f"id={n} {first}" for n in range(300)]
     found = ask(backend(server.url, concurrency=4), *texts, max_tokens=7)
     assert [number for number, text in enumerate(texts) if found[text].status == "failed"] == list(forbidden)
     assert {reply.status for reply in found.values()} == {"ok", "failed"}
 
 
-def test_an_option_that_an_endpoint_does_not_take_ends_the_run_at_once() -> None:
-    """Nothing is cut and nothing fails passage by passage: no call could be right."""
+def test_an_option_that_an_endpoint_does_not_take_ends_the_run() -> None:
     with running(most_tokens=100) as short:
         made = backend(short.url, concurrency=4)
         with pytest.raises(
             RejectedError, match=r"at all: HTTP 400: max_tokens is too large: 101\. .*; say a lower max_tokens"
         ):
             ask(made, *(f"id={number}" for number in range(500)), max_tokens=101)
-        assert short.stats()["calls"] <= 4 + 1
         assert ask(made, "id=1", max_tokens=100)["id=1"].status == "ok"
-
-
-def test_a_passage_that_seems_to_need_another_option_fails_alone(server: Running) -> None:
-    texts = [f"faults=400:setting,always id={n} alone" if n % 50 == 0 else f"id={n} alone" for n in range(100)]
-    found = ask(backend(server.url, concurrency=1), *texts)
-    assert [number for number, text in enumerate(texts) if found[text].status == "failed"] == [0, 50]
-    assert found[texts[0]].error == "HTTP 400: temperature exceeds the maximum of 2; say another temperature"
-
-
-def test_calls_in_flight_may_show_that_an_endpoint_accepts_some() -> None:
-    """Rejections come at once, replies later: nothing is known before the calls in flight are answered."""
-    with running(delay=1.0) as slow:
-        texts = [f"faults=403,always id={number}" if number % 2 else f"id={number}" for number in range(60)]
-        found = ask(backend(slow.url, concurrency=60), *texts)
-        assert [found[text].status for text in texts] == ["ok", "failed"] * 30
-        # Those in flight answered the question; nothing else was asked.
-        assert slow.stats()["calls"] == 60
-
-
-def test_calls_in_flight_are_kept_when_an_endpoint_accepts_no_further_one() -> None:
-    with running(delay=1.0, accepts_for=10) as closing:
-        made = backend(closing.url, concurrency=64)
-        found: list[Reply] = []
-        with pytest.raises(RejectedError):
-            for _, reply in made.complete(request(f"id={number}", made) for number in range(500)):
-                found.append(reply)
-        assert sum(reply.status == "ok" for reply in found) == 10
 
 
 def test_an_endpoint_that_accepts_no_call_is_left_out_where_there_are_others(
@@ -300,7 +261,7 @@ def test_an_endpoint_that_accepts_no_call_is_left_out_where_there_are_others(
         texts = [f"id={number} beside a closed one" for number in range(400)]
         found = ask(backend(server.url, closed.url, concurrency=4), *texts)
         calls = closed.stats()["calls"]
-    assert sum(reply.status == "failed" for reply in found.values()) == calls - 1 <= 20 + 3
+    assert sum(reply.status == "failed" for reply in found.values()) == calls <= 100 + 3
     assert f"{closed.url} is not used any more: HTTP 403: Forbidden" in caplog.text
 
 

@@ -251,10 +251,10 @@ def test_too_long_is_a_prompt_and_no_option(message: str, status: str) -> None:
     """A prompt that is too long is one passage's matter; an option that is wrong is everybody's."""
     found = trouble_of_status(400, {"error": {"message": message, "code": "context_length_exceeded"}}, None)
     if status == "truncated":
-        assert (found.kind, found.status, found.setting) == ("final", "truncated", False)
+        assert (found.kind, found.status) == ("final", "truncated")
     else:
         advice = f"say a lower {status}" if status == "max_tokens" else f"say another {status}"
-        assert (found.kind, found.status, found.setting) == ("final", "failed", True)
+        assert (found.kind, found.status) == ("final", "failed")
         assert found.error == f"HTTP 400: {message}; {advice}"
 
 
@@ -273,7 +273,7 @@ def test_too_long_is_a_prompt_and_no_option(message: str, status: str) -> None:
 )
 def test_an_option_that_a_model_does_not_have(message: str, advice: str) -> None:
     found = trouble_of_status(400, {"error": {"message": message, "code": "unsupported_parameter"}}, None)
-    assert (found.kind, found.status, found.setting) == ("final", "failed", bool(advice))
+    assert (found.kind, found.status) == ("final", "failed")
     assert found.error == f"HTTP 400: {message}" + (f"; {advice}" if advice else "")
 
 

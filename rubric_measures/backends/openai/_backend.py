@@ -189,11 +189,9 @@ class OpenAICompatible:
             )
             yield from run.complete(requests)
 
-    def _one_by_one(
-        self, first: Request, iterator: Iterator[Request], doubting: bool = True
-    ) -> Iterator[tuple[Request, Reply]]:
+    def _one_by_one(self, first: Request, iterator: Iterator[Request]) -> Iterator[tuple[Request, Reply]]:
         window = _LOOK_AHEAD * self._policy.concurrency * len(self._urls)
-        engine = Engine(self._name, self._clients, self._policy, self._secrets(), self._on_wire, doubting)
+        engine = Engine(self._name, self._clients, self._policy, self._secrets(), self._on_wire)
         try:
             engine.submit([first])
             outstanding, exhausted = 1, False
@@ -252,7 +250,7 @@ class OpenAICompatible:
         ]
         obeyed = set()
         # A rejected probe only says that this is not obeyed.
-        for request, reply in self._one_by_one(probes[0], iter(probes[1:]), doubting=False):
+        for request, reply in self._one_by_one(probes[0], iter(probes[1:])):
             mode = str(request.options["structured"])
             # Many servers ignore in silence what they do not know, so only the reply itself is proof.
             if reply.text in _PROBE_LABELS and ("+" not in mode or "first_token_logprobs" in reply.raw):

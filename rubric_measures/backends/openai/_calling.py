@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rubric_measures.backends.base import Message, Reply, Request
+from rubric_measures.backends.base import Reply, Request
 from rubric_measures.backends.openai._endpoints import Call, Endpoint, Sharing
 from rubric_measures.backends.openai._wire import (
     Trouble,
@@ -34,9 +34,7 @@ _LOG = logging.getLogger("rubric_measures")
 # and then each answer waits until the others are read, round after round.
 _STAGGER = 0.002
 _GIVE_UP_AFTER_LOST = 100  # calls lost one after the other, each after all its attempts
-_DOUBT_AFTER_REJECTED = 20  # passages whose calls the endpoint called wrong since one was right; calls before any was
-# Endpoints that are told to write JSON want to read the word.
-_HARMLESS = "What is 1 + 1? Reply with the number only, which is JSON."
+_GIVE_UP_AFTER_REJECTED = 100  # calls that an endpoint called wrong before any was right
 # How endpoints say that the longest reply has another name; both names may also stand in a message about its value.
 _RENAMED = re.compile(
     r"\bmax_tokens\b.{0,80}\b(?:use|try|with)[ '\"`\\]+max_completion_tokens\b|"
@@ -65,7 +63,6 @@ class Engine:
     """Runs calls in an event loop of its own thread; `submit` requests, `drain` replies.
 
     `make_clients` gives (shown URL, client) of each endpoint, inside of the loop; `on_wire` the request as it is sent.
-    With `doubting`, an endpoint that rejects call after call may accept none at all.
     """
 
     def __init__(
@@ -75,19 +72,15 @@ class Engine:
         policy: CallPolicy,
         secrets: tuple[str, ...] = (),
         on_wire: Callable[[Request], Request] = lambda request: request,
-        doubting: bool = True,
     ) -> None:
         self._name = name
         self._make_clients = make_clients
         self._policy = policy
         self._secrets = secrets
         self._on_wire = on_wire
-        self._doubting = doubting
         self._done: queue.SimpleQueue[tuple[Request, Reply] | BaseException] = queue.SimpleQueue()
         self._started = threading.Event()
         self._stop = asyncio.Event()
-        self._trusted = asyncio.Event()  # cleared while it is in doubt whether an endpoint accepts any call
-        self._trusted.set()
         self._lost = 0
         self.sleeping = 0  # calls that wait before their next attempt
         self._thread = threading.Thread(target=self._main, name="rubric_measures-http", daemon=True)
@@ -163,14 +156,11 @@ class Engine:
         try:
             while await endpoint.ready():
                 window = await endpoint.gate.enter()
-                trusted = self._trusted.is_set()
-                if trusted and endpoint.up and (call := self._sharing.take(endpoint)) is not None:
+                if endpoint.up and (call := self._sharing.take(endpoint)) is not None:
                     await self._run(endpoint, call, window)
                     continue
                 endpoint.gate.abandon(window)
-                if not trusted:
-                    await self._trusted.wait()
-                elif endpoint.up:
+                if endpoint.up:
                     await self._sharing.wait(endpoint)
         except Exception as error:
             self._fatal(error)
@@ -188,7 +178,7 @@ class Engine:
             return
         if found.kind in ("final", "hopeless"):
             gate.leave(window, False)
-            await self._settle(endpoint, call, found)
+            self._settle(endpoint, call, found)
             return
         if found.kind == "busy":
             call.rejections += 1
@@ -255,14 +245,19 @@ class Engine:
         self._sharing.release(endpoint)
         return False
 
-    async def _settle(self, endpoint: Endpoint, call: Call, trouble: Trouble) -> None:
+    def _settle(self, endpoint: Endpoint, call: Call, trouble: Trouble) -> None:
         """Trouble that another attempt would not change."""
         if trouble.kind == "hopeless":
             error = BackendError(f"{endpoint.url}: model {self._name!r} cannot be used: {trouble.error}")
             if not self._ended(endpoint, trouble, error):
                 self._sharing.add([call], first=True)
-        elif trouble.status != "failed" or await self._may_accept_others(endpoint, call, trouble):
-            self._deliver(call, Reply(None, trouble.status, trouble.error), endpoint)
+            return
+        if trouble.status == "failed" and not endpoint.answered:
+            endpoint.rejected += 1
+            error = RejectedError(f"{endpoint.url}: no call is accepted at all: {trouble.error}")
+            if endpoint.rejected == _GIVE_UP_AFTER_REJECTED and self._ended(endpoint, trouble, error):
+                return
+        self._deliver(call, Reply(None, trouble.status, trouble.error), endpoint)
 
     def _ended(self, endpoint: Endpoint, trouble: Trouble, error: BackendError) -> bool:
         """Leaves out an endpoint that takes no call; whether that is the end of the run, as it is the last one."""
@@ -274,36 +269,6 @@ class Engine:
             endpoint.closed = trouble.error
             self._sharing.release(endpoint)
         return False
-
-    async def _may_accept_others(self, endpoint: Endpoint, call: Call, trouble: Trouble) -> bool:
-        """Counts a call that an endpoint rejects; whether the run goes on.
-
-        After too many of them no call begins until those in flight are answered. If none is accepted, the endpoint is
-        asked something harmless in just the same way: a filter may dislike all passages of a query.
-        """
-        endpoint.rejected.add((call.request.group if endpoint.answered else "") or call.request.key)
-        # An option that is wrong for one call is wrong for all, or nearly so.
-        enough = 1 if trouble.setting and not endpoint.answered else _DOUBT_AFTER_REJECTED
-        if not self._doubting or len(endpoint.rejected) < enough or not self._trusted.is_set():
-            return True
-        self._trusted.clear()
-        answered = endpoint.answered
-        while endpoint.gate.in_flight and endpoint.answered == answered:
-            await asyncio.sleep(_STAGGER)
-        if endpoint.answered == answered:
-            harmless = tuple(Message(message.role, _HARMLESS) for message in call.request.messages)
-            found = await self._attempt(endpoint, dataclasses.replace(call.request, messages=harmless))
-            if isinstance(found, Reply):
-                endpoint.succeeded()
-            elif found.kind == "hopeless" or (found.kind, found.status) == ("final", "failed"):
-                more = "any more" if endpoint.answered else "at all"
-                error = RejectedError(f"{endpoint.url}: no call is accepted {more}: {trouble.error}")
-                if self._ended(endpoint, trouble, error):
-                    return False
-        # Where it has no time now, the calls to come find out.
-        endpoint.rejected.clear()
-        self._trusted.set()
-        return True
 
     def _drop(self, endpoint: Endpoint) -> None:
         if any(one.up for one in self._sharing.endpoints if one is not endpoint):

@@ -40,7 +40,7 @@ class Endpoint:
         gate: the limit on its calls.
         token_field: what it calls the longest reply.
         answered: how many replies it gave.
-        rejected: the groups (before its first reply, the keys) of the calls that it called wrong since it gave a reply.
+        rejected: how many calls it called wrong before its first reply.
         closed: why it is out of use for good; empty while it is not.
         resting: whether it asked for so long a wait that nobody counts on it until then.
     """
@@ -53,7 +53,7 @@ class Endpoint:
         self.gate = Gate(slots, clock)
         self.token_field = "max_tokens"
         self.answered = 0
-        self.rejected: set[str] = set()
+        self.rejected = 0
         self.closed = ""
         self.resting = False
         self._clock = clock
@@ -69,7 +69,6 @@ class Endpoint:
     def succeeded(self) -> None:
         """Notes a reply."""
         self.answered += 1
-        self.rejected.clear()
         self._failures = 0
         self._cooldown = self._first_cooldown
 

@@ -69,7 +69,6 @@ class Trouble(NamedTuple):
         status: what the reply's status is when it is not tried again.
         congestion: whether it may come from too many calls at once.
         unreachable: whether no connection could be made at all.
-        setting: whether it comes from an option of the request, not from what is shown.
     """
 
     kind: Literal["busy", "failure", "final", "hopeless"]
@@ -78,7 +77,6 @@ class Trouble(NamedTuple):
     status: Literal["failed", "refused", "truncated"] = "failed"
     congestion: bool = False
     unreachable: bool = False
-    setting: bool = False
 
 
 def request_body(request: Request, name: str, *, token_field: str = "max_tokens") -> dict[str, Any]:
@@ -275,7 +273,7 @@ def _said(body: object) -> tuple[str, str]:
 def _refused(status: int, code: str, text: str, error: str) -> Trouble:
     """What is wrong with a call that will never succeed."""
     if status in (400, 422) and (advice := _advice(text)):
-        return Trouble("final", f"{error}; {advice}", setting=True)
+        return Trouble("final", f"{error}; {advice}")
     if "context_length" in code or (status in (400, 413, 422) and _TOO_LONG.search(text) and _PROMPT.search(text)):
         return Trouble("final", error, status="truncated")
     if _FILTERED.search(f"{code} {text}"):
