@@ -23,18 +23,18 @@ from rubric_measures.meta_evaluation._bootstrap import (
 )
 from rubric_measures.meta_evaluation._significance import max_t, paired_tests, randomised_tukey_hsd
 from rubric_measures.meta_evaluation.correlation import kendall_batch
-from rubric_measures.meta_evaluation.intervals import correlate_over_topics, pooled_tau, topic_tau
+from rubric_measures.meta_evaluation.intervals import correlate_over_queries, pooled_tau, query_tau
 from rubric_measures.meta_evaluation.prediction_powered import prediction_powered_mean
 
 FloatArray = NDArray[np.float64]
-RUNS, TOPICS, MEASURES = 58, 54, 30
+RUNS, QUERIES, MEASURES = 58, 54, 30
 
 
-def simulated(runs: int, topics: int, measures: int, seed: int = 0) -> tuple[FloatArray, FloatArray]:
-    """Official scores (runs,) and per-topic scores (topics, runs, measures) in [0, 1]."""
+def simulated(runs: int, queries: int, measures: int, seed: int = 0) -> tuple[FloatArray, FloatArray]:
+    """Official scores (runs,) and per-query scores (queries, runs, measures) in [0, 1]."""
     generator = np.random.default_rng(seed)
     quality = generator.normal(size=runs)
-    scores = 0.5 + 0.1 * quality[None, :, None] + 0.2 * generator.normal(size=(topics, runs, measures))
+    scores = 0.5 + 0.1 * quality[None, :, None] + 0.2 * generator.normal(size=(queries, runs, measures))
     return quality, np.clip(scores, 0, 1)
 
 
@@ -47,18 +47,18 @@ def timed(name: str, rounds: str, function: object) -> None:
 
 def times() -> None:
     """Seconds of each part at the size of TREC DL 2020."""
-    official, scores = simulated(RUNS, TOPICS, MEASURES)
+    official, scores = simulated(RUNS, QUERIES, MEASURES)
     first, second = scores[:, :, 0], scores[:, :, 1]
     left, right = np.triu_indices(RUNS, 1)
-    print(f"\n{RUNS} runs x {TOPICS} topics x {MEASURES} measures\n")
+    print(f"\n{RUNS} runs x {QUERIES} queries x {MEASURES} measures\n")
     print("| what | rounds | seconds | CPU seconds |\n|---|---|---|---|")
-    table = scores.reshape(TOPICS, -1)
+    table = scores.reshape(QUERIES, -1)
     timed(f"BCa intervals of all {table.shape[1]} means", "10,000", lambda: bootstrap_means(table))
     for name in ("kendall", "spearman", "pearson", "tau_ap_b", "rbo"):
-        timed(f"{name} of {MEASURES} measures, intervals over topics", "10,000",
-              lambda name=name: correlate_over_topics(official, scores, name))  # fmt: skip
-    timed("τ per topic and τ over all pairs, one measure", "10,000",
-          lambda: (topic_tau(first, second), pooled_tau(first, second)))  # fmt: skip
+        timed(f"{name} of {MEASURES} measures, intervals over queries", "10,000",
+              lambda name=name: correlate_over_queries(official, scores, name))  # fmt: skip
+    timed("τ per query and τ over all pairs, one measure", "10,000",
+          lambda: (query_tau(first, second), pooled_tau(first, second)))  # fmt: skip
     timed("paired t and sign flips of all 1,653 pairs", "10,000", lambda: paired_tests(first[:, left], first[:, right]))
     timed("randomised Tukey HSD of all pairs", "10,000", lambda: randomised_tukey_hsd(first))
     timed("MaxT against a baseline", "10,000", lambda: max_t(first[:, 1:] - first[:, :1]))
@@ -69,25 +69,25 @@ def covers(low: float, high: float, truth: float) -> bool:
 
 
 def mean_coverage(simulations: int = 2000) -> None:
-    """How often the BCa interval of a mean over topics holds the true mean."""
+    """How often the BCa interval of a mean over queries holds the true mean."""
     print(f"\nBCa interval of a mean, nominal 95 %, {simulations} simulations, 1,000 rounds\n")
-    print("| topics | scores | coverage |\n|---|---|---|")
+    print("| queries | scores | coverage |\n|---|---|---|")
     generator = np.random.default_rng(1)
-    for topics in (10, 25, 54, 100):
+    for queries in (10, 25, 54, 100):
         for name, a, b in (("symmetric, Beta(2, 2)", 2.0, 2.0), ("skewed, Beta(0.5, 2)", 0.5, 2.0)):
-            table = generator.beta(a, b, size=(topics, simulations))
+            table = generator.beta(a, b, size=(queries, simulations))
             intervals = bootstrap_means(table, draws=Draws(1000, 7))
             hits = [covers(one.low, one.high, a / (a + b)) for one in intervals]  # type: ignore[arg-type]
-            print(f"| {topics} | {name} | {np.mean(hits):.3f} |", flush=True)
+            print(f"| {queries} | {name} | {np.mean(hits):.3f} |", flush=True)
 
 
 def tau_coverage(simulations: int = 300, rounds: int = 500) -> None:
-    """How often intervals of Kendall's τ over topics hold the τ of the noise-free means."""
-    print(f"\nIntervals of τ over topics, nominal 95 %, {simulations} simulations, {rounds} rounds\n")
-    print("| runs | topics | spread of runs / noise of a topic | percentile | BCa | symmetric (ours) |")
+    """How often intervals of Kendall's τ over queries hold the τ of the noise-free means."""
+    print(f"\nIntervals of τ over queries, nominal 95 %, {simulations} simulations, {rounds} rounds\n")
+    print("| runs | queries | spread of runs / noise of a query | percentile | BCa | symmetric (ours) |")
     print("|---|---|---|---|---|---|")
     generator = np.random.default_rng(2)
-    for runs, topics, spread, noise in (
+    for runs, queries, spread, noise in (
         (10, 50, 0.1, 0.1),
         (30, 100, 0.1, 0.1),
         (30, 50, 0.1, 0.2),
@@ -100,28 +100,28 @@ def tau_coverage(simulations: int = 300, rounds: int = 500) -> None:
             official = generator.normal(size=runs)
             quality = official + 0.5 * generator.normal(size=runs)
             truth = float(kendall_batch(official[None], quality[None])[0])
-            scores = spread * quality + noise * generator.normal(size=(topics, runs))
+            scores = spread * quality + noise * generator.normal(size=(queries, runs))
 
             def taus(counts: FloatArray, official: FloatArray = official, scores: FloatArray = scores) -> FloatArray:
                 return kendall_batch(np.broadcast_to(official, (len(counts), len(official))),
                                      weighted_means(counts, scores))  # fmt: skip
 
-            estimate = float(taus(np.ones((1, topics)))[0])
-            drawn = taus(bootstrap_counts(topics, rounds, seed))
-            bca = bca_interval(estimate, drawn, taus(jackknife_counts(topics)))
+            estimate = float(taus(np.ones((1, queries)))[0])
+            drawn = taus(bootstrap_counts(queries, rounds, seed))
+            bca = bca_interval(estimate, drawn, taus(jackknife_counts(queries)))
             symmetric = symmetric_interval(estimate, drawn, bounds=(-1.0, 1.0))
             low, high = np.quantile(drawn, [0.025, 0.975])
             for place, (lower, upper) in enumerate(((low, high), (bca.low, bca.high), (symmetric.low, symmetric.high))):
                 hits[place] += covers(lower, upper, truth)  # type: ignore[arg-type]
         shares = " | ".join(f"{share:.2f}" for share in hits / simulations)
-        print(f"| {runs} | {topics} | {spread} / {noise} | {shares} |", flush=True)
+        print(f"| {runs} | {queries} | {spread} / {noise} | {shares} |", flush=True)
 
 
 def ppi_coverage(simulations: int = 4000) -> None:
-    """How often intervals of a mean hold the truth: prediction-powered, human labels alone, model labels alone."""
+    """How often intervals of a mean hold the truth: prediction-powered, assessors alone, model labels alone."""
     print(f"\nPrediction-powered means, nominal 95 %, {simulations} simulations; the model is biased by +0.1\n")
-    print("| human topics | model topics | noise of the model | coverage: PPI++ | human only | model as truth | "
-          "width: PPI++ / human only |\n|---|---|---|---|---|---|---|")  # fmt: skip
+    print("| assessed queries | model queries | noise of the model | coverage: PPI++ | assessors alone | model as truth | "
+          "width: PPI++ / assessors alone |\n|---|---|---|---|---|---|---|")  # fmt: skip
     generator = np.random.default_rng(3)
     truth = 2.0 / 5.0
     for human, model, noise in ((15, 200, 0.1), (30, 200, 0.1), (50, 500, 0.1), (50, 500, 0.3), (50, 50, 0.1)):

@@ -69,8 +69,8 @@ class Comparisons(Mapping[str, "Comparison"]):
         """Logs what the tables leave out: queries that some run lacks, tests without a p-value; and who is best."""
         for one in self.by_measure.values():
             if one.left_out:
-                text = "%d topics that some run lacks are left out (such as %s); %d are compared"
-                _LOG.warning(text, len(one.left_out), one.left_out[0], len(one.topics))
+                text = "%d queries that some run lacks are left out (such as %s); %d are compared"
+                _LOG.warning(text, len(one.left_out), one.left_out[0], len(one.queries))
             for reason, count in Counter(pair.test.reason for pair in one.pairs if pair.p_adjusted is None).items():
                 _LOG.warning("%d comparisons have no p-value: %s", count, reason or "no variance is left")
             if one.groups and one.groups[0][0] == next(iter(one.means)):
@@ -167,7 +167,7 @@ def compare(
     known = [name for name in named if name != _ANY] or ["score"] * (_ANY in named)
     if not known:
         names = ", ".join(source.name for source in sources) or "name scores"
-        raise InputError(f"{names}: no per-topic scores; print them with -q, or a board as JSON")
+        raise InputError(f"{names}: no per-query scores; print them with -q, or a board as JSON")
     asked = [measures] if isinstance(measures, str) else measures
     if asked is None and len(known) > 1:
         raise InputError(f"several measures, choose one: {' '.join(known)}", settings=("measures",))

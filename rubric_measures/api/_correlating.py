@@ -129,7 +129,7 @@ class Correlations:
 
         Args:
             path: the figure to write: .png, .svg or .pdf.
-            kind: `leaderboards`, `scatter` (by topic and run), or `length` (the official column holding lengths).
+            kind: `leaderboards`, `scatter` (by query and run), or `length` (the official column holding lengths).
 
         Raises:
             InputError: there is no leaderboard file to draw, or too many columns.
@@ -163,12 +163,12 @@ class Correlations:
             lengths, scores_of_runs = ([one.means[run] for run in runs] for one in (official, column))
             save_figure(plot_length(runs, lengths, scores_of_runs, (official.name, name)), path)
             return
-        sides = [{topic for run in runs for topic in one.topics.get(run, ())} for one in (official, column)]
+        sides = [{query for run in runs for query in one.queries.get(run, ())} for one in (official, column)]
         if not all(sides):
-            raise InputError("a scatter plot needs per-topic scores on both sides", settings=("plot_kind",))
-        topics = sorted(sides[0] | sides[1])
+            raise InputError("a scatter plot needs per-query scores on both sides", settings=("plot_kind",))
+        queries = sorted(sides[0] | sides[1])
         tables = [
-            [[one.topics.get(run, {}).get(topic, math.nan) for run in runs] for topic in topics]
+            [[one.queries.get(run, {}).get(query, math.nan) for run in runs] for query in queries]
             for one in (official, column)
         ]
         save_figure(plot_manual_automatic(tables[0], tables[1], (first, name)), path)
@@ -291,7 +291,7 @@ def _records(scores: Scores) -> str | None:
 def _official(
     official: Scores, name: str | None, wanted: Sequence[str] | None, form: Form | None, ranks: bool | None
 ) -> tuple[RunScores, Mapping[str, float]]:
-    """The official column, and the standard errors that its file gives or its per-topic scores have."""
+    """The official column, and the standard errors that its file gives or its per-query scores have."""
     from rubric_measures.formats.leaderboards import read_leaderboard
     from rubric_measures.meta_evaluation import leaderboard_correlation as correlation
 
@@ -336,9 +336,9 @@ def _columns(
         chosen = [column_named(name, other.measures) for name in wanted or other.measures]
         return [(correlation.scores_of_board(other, name), {}) for name in chosen]
     with file_path(other) as path:
-        topics = {topic for values in official.topics.values() for topic in values}
+        queries = {query for values in official.queries.values() for query in values}
         table: LeaderboardTable = read_leaderboard(
-            path, form=form, topics=topics, runs=official.means, measures=wanted or ()
+            path, form=form, queries=queries, runs=official.means, measures=wanted or ()
         )
         hint = f"(columns of {path})"
         chosen = [column_named(name, table.measures, hint) for name in wanted or table.measures]

@@ -110,9 +110,9 @@ def _assessor_table(board: Board, assessor_scores: File, form: Form | None) -> L
 
     queries = {query_id for row in board.values.values() for column in row.values() for query_id in column}
     with file_path(assessor_scores) as path:
-        table = read_leaderboard(path, form=form, topics=queries, runs=board.values, measures=board.measures)
+        table = read_leaderboard(path, form=form, queries=queries, runs=board.values, measures=board.measures)
         if not table.query_ids:
-            raise InputError(f"{path}: holds no per-topic scores; assessors and model are compared topic by topic")
+            raise InputError(f"{path}: holds no per-query scores; assessors and model are compared query by query")
     return table
 
 

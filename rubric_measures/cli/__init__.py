@@ -26,7 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "qrels": ("rubric_measures.cli.qrels", "graded records to qrels"),
     "correlate": ("rubric_measures.cli.correlate", "rank correlation of leaderboards with the official one"),
     "agreement": ("rubric_measures.cli.agreement", "agreement of label sources: confusion, kappa, alpha, cutoffs"),
-    "compare": ("rubric_measures.cli.compare", "paired tests between runs, from per-topic scores"),
+    "compare": ("rubric_measures.cli.compare", "paired tests between runs, from per-query scores"),
     "tournament": ("rubric_measures.cli.tournament", "pairwise games to ratings; a model may play them"),
     "verify": ("rubric_measures.cli.verify", "reports with which assessors check grades and banks"),
     "review": ("rubric_measures.cli.review", "a local page where assessors check grades and edit the bank"),

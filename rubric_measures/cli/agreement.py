@@ -111,6 +111,6 @@ def _say(result: SourceAgreement) -> int:
     is_undefined = result.agreement.kappa is None
     if is_undefined:
         _LOG.warning("kappa and alpha are undefined: both sources give one and the same label throughout")
-    if result.topic_kappa.undefined:
-        _LOG.info("kappa is undefined on %d topics (one label throughout)", result.topic_kappa.undefined)
+    if result.query_kappa.undefined:
+        _LOG.info("kappa is undefined on %d queries (one label throughout)", result.query_kappa.undefined)
     return 1 if is_undefined else 0

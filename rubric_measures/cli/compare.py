@@ -1,4 +1,4 @@
-"""`compare`: runs against runs from per-topic scores, with corrected tests and groups of equals."""
+"""`compare`: runs against runs from per-query scores, with corrected tests and groups of equals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rubric_measures.meta_evaluation.comparison_tables import comparison_report
 
 __all__ = ["HELP", "add_arguments", "run"]
 
-HELP = "paired tests between runs, from per-topic scores"
+HELP = "paired tests between runs, from per-query scores"
 _PASSED = ("measures", "runs", "baseline", "correction", "test", "alpha", "rounds", "seed", "form")
 
 
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     parser.add_argument(
         "scores", metavar="SCORES", nargs="+",
-        help="leaderboards with per-topic scores: our JSON, trec_eval -q lines, …; several files are put together",
+        help="leaderboards with per-query scores: our JSON, trec_eval -q lines, …; several files are put together",
     )  # fmt: skip
     parser.add_argument(
         "-m", "--measure", dest="measures", metavar="MEASURE", help="the measure, where there are several"
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs the command; 1 when topics or tests are missing."""
+    """Runs the command; 1 when queries or tests are missing."""
     keep_inputs_of(options, *options.scores)
     compared = api.compare(*options.scores, **{name: getattr(options, name) for name in _PASSED})
     if options.plot is not None:

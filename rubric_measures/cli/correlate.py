@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", metavar="FILE", help="also draw the leaderboards (png, svg, pdf)")
     parser.add_argument(
         "--plot-kind", choices=["leaderboards", "scatter", "length"], default="leaderboards",
-        help="all leaderboards in official order (default); official against automatic scores by topic and run; or "
+        help="all leaderboards in official order (default); official against automatic scores by query and run; or "
         "score against length, OFFICIAL holding the lengths",
     )  # fmt: skip
     add_bootstrap_options(parser)

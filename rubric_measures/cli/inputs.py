@@ -175,18 +175,18 @@ def add_test_options(parser: argparse.ArgumentParser) -> None:
 def add_report_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options that put more beside the means; without them the output is that of the bare leaderboard."""
     group = parser.add_argument_group("uncertainty")
-    group.add_argument("--intervals", action="store_true", help="bootstrap intervals of the means over topics (BCa)")
+    group.add_argument("--intervals", action="store_true", help="bootstrap intervals of the means over queries (BCa)")
     group.add_argument("--level", type=float, default=0.95, help="nominal coverage of intervals (default 0.95)")
     group.add_argument("--baseline", metavar="RUN", help="test every run against this one; † marks differences")
     group.add_argument("--groups", action="store_true", help="mark runs that cannot be told apart with one letter")
     group.add_argument(
         "--checks",
         action="store_true",
-        help="Judged@k, missing topics, ties, and whether a tie rule decides the winner",
+        help="Judged@k, missing queries, ties, and whether a tie rule decides the winner",
     )
     group.add_argument(
         "--assessor-scores", metavar="SCORES",
-        help="per-topic scores by assessors' grades on some topics: prediction-powered means beside the naive ones",
+        help="per-query scores by assessors' grades on some queries: prediction-powered means beside the naive ones",
     )  # fmt: skip
     group.add_argument("--assessor-form", choices=FORMS, help="the form of SCORES, where it cannot be seen")
     group.add_argument("--plot", metavar="FILE", help="draw the leaderboard with standard errors (png, svg, pdf)")

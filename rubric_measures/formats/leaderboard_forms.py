@@ -21,7 +21,7 @@ __all__ = [
     "form_of_text",
 ]
 
-# The topic of a line that holds the aggregate over the topics.
+# What a line that holds the aggregate over the queries has in the place of a query.
 ALL = "all"
 OWN_FORMAT = "rubric_measures leaderboard 1"
 Form = Literal[
@@ -46,7 +46,7 @@ _RUN_HEADERS = {"run_id", "run", "run_tag", "method", "system"}
 class Known(NamedTuple):
     """Names that are known from elsewhere, to tell the columns of a long form by; empty where nothing is known."""
 
-    topics: frozenset[str] = frozenset()
+    queries: frozenset[str] = frozenset()
     runs: frozenset[str] = frozenset()
     measures: frozenset[str] = frozenset()
 
@@ -79,7 +79,7 @@ def form_of_header(line: str) -> Form | None:
 
 
 def form_of_columns(rows: Sequence[Sequence[str]], name: str, known: Known = _NOTHING) -> Form:
-    """Tells the long forms by their topic column (it holds `all`, or nothing but known topics), or by what is known.
+    """Tells the long forms by their `topic` column (it holds `all`, or nothing but known queries), or by what is known.
 
     Raises:
         FormatError: no form, or several, fit; the message names them.
@@ -101,7 +101,7 @@ def form_of_columns(rows: Sequence[Sequence[str]], name: str, known: Known = _NO
         return [form for form in forms if test(values[COLUMNS[form].index("topic")])]
 
     for forms in (narrowed(candidates, lambda column: ALL in column), candidates):
-        fitting = narrowed(forms, lambda column: bool(known.topics) and column - {ALL} <= known.topics)
+        fitting = narrowed(forms, lambda column: bool(known.queries) and column - {ALL} <= known.queries)
         if len(forms) == 1:
             return forms[0]
         if len(fitting) == 1:
@@ -110,13 +110,13 @@ def form_of_columns(rows: Sequence[Sequence[str]], name: str, known: Known = _NO
     if len(familiar) == 1:
         return familiar[0]
     named = ", ".join(f"{form} ({' '.join(COLUMNS[form])})" for form in candidates)
-    problem = f"could be any of {named}; name the form or the topics"
+    problem = f"could be any of {named}; name the form or the queries"
     raise FormatError(problem, path=name, settings=("form", "official_form", "assessor_form", "source"))
 
 
 def _most_familiar(forms: Sequence[Form], values: Sequence[set[str]], known: Known) -> list[Form]:
     """The forms in which most columns hold a known name of their kind; none where no column does."""
-    kinds = {"topic": known.topics, "run": known.runs, "measure": known.measures}
+    kinds = {"topic": known.queries, "run": known.runs, "measure": known.measures}
     counts = [
         sum(not values[index].isdisjoint(kinds.get(column, ())) for index, column in enumerate(COLUMNS[form]))
         for form in forms

@@ -50,9 +50,9 @@ def _lost(table: LeaderboardTable, form: Form) -> str:
     if form == "json":
         return ""
     parts = []
-    topics = sum(row.query_id != ALL for row in table.rows)
-    if topics and form in {"wide", "workbench", "dict"}:
-        parts.append(f"{topics} values of single topics")
+    queries = sum(row.query_id != ALL for row in table.rows)
+    if queries and form in {"wide", "workbench", "dict"}:
+        parts.append(f"{queries} values of single queries")
     errors = sum(row.error is not None for row in table.rows)
     if errors and form not in {"wide", "workbench"}:
         parts.append(f"{errors} standard errors")
@@ -80,7 +80,7 @@ def _long(table: LeaderboardTable, form: Form, clean: IdCleaner) -> Iterator[str
 
 
 def _ranks(table: LeaderboardTable) -> dict[tuple[str, str, str], int]:
-    """The place of each row among the runs of its measure and topic, best first, run_id descending in ties."""
+    """The place of each row among the runs of its measure and query, best first, run_id descending in ties."""
     groups: dict[tuple[str, str], list[tuple[float, str]]] = {}
     for row in table.rows:
         groups.setdefault((row.measure, row.query_id), []).append((row.value, row.run_id))

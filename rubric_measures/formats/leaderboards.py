@@ -31,22 +31,22 @@ _LOG = logging.getLogger("rubric_measures")
 
 # What our own TSV holds beside the measures.
 _BESIDE = (
-    *("stderr:", "coverage:", "topics:", "low:", "high:", "difference:", "p:", "group:", "check:"),
+    *("stderr:", "coverage:", "queries:", "low:", "high:", "difference:", "p:", "group:", "check:"),
     *(f"{name}{end}:" for name in ("powered", "human", "naive") for end in ("", "_low", "_high")),
 )
 
 
 class Score(NamedTuple):
-    """One number of a leaderboard: one row a (run, measure, topic).
+    """One number of a leaderboard: one row a (run, measure, query).
 
     Attributes:
         run_id: the run.
         measure: the measure, as the file names it.
-        query_id: the topic, or `all` for the aggregate.
+        query_id: the query, or `all` for the aggregate.
         value: the score, finite.
         error: the standard error of an aggregate, where the file gives it.
         coverage: the share of the grades that the value needed which exist, where the file gives it.
-        queries: the number of topics in an aggregate, where the file gives it.
+        queries: the number of queries in an aggregate, where the file gives it.
         failed: the number of needed grades that failed, where the file gives it.
     """
 
@@ -62,12 +62,12 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True)
 class LeaderboardTable:
-    """The numbers of a leaderboard file, in file order; no (run, measure, topic) twice.
+    """The numbers of a leaderboard file, in file order; no (run, measure, query) twice.
 
     Attributes:
         rows: the numbers.
         signature: what produced them, where the file says it.
-        missing: run -> topics without an answer or ranking, where the file says it.
+        missing: run -> queries without an answer or ranking, where the file says it.
     """
 
     rows: tuple[Score, ...]
@@ -86,11 +86,11 @@ class LeaderboardTable:
 
     @property
     def query_ids(self) -> tuple[str, ...]:
-        """The topics, in the order of their first rows, without `all`."""
+        """The queries, in the order of their first rows, without `all`."""
         return tuple(dict.fromkeys(row.query_id for row in self.rows if row.query_id != ALL))
 
     def column(self, measure: str, query_id: str = ALL) -> dict[str, float]:
-        """Run -> value of one measure for one topic (the aggregate by default); runs without such a row are absent.
+        """Run -> value of one measure for one query (the aggregate by default); runs without such a row are absent.
 
         Raises:
             UnknownNameError: no row has the measure.
@@ -102,7 +102,7 @@ class LeaderboardTable:
         return {row.run_id: row.error for row in self._of(measure) if row.query_id == ALL and row.error is not None}
 
     def per_query(self, measure: str) -> dict[str, dict[str, float]]:
-        """Run -> topic -> value of one measure, without the aggregate.
+        """Run -> query -> value of one measure, without the aggregate.
 
         Raises:
             UnknownNameError: no row has the measure.
@@ -124,7 +124,7 @@ def read_leaderboard(
     path: str | os.PathLike[str],
     *,
     form: Form | None = None,
-    topics: Collection[str] = (),
+    queries: Collection[str] = (),
     runs: Collection[str] = (),
     measures: Collection[str] = (),
 ) -> LeaderboardTable:
@@ -137,21 +137,21 @@ def read_leaderboard(
     the Rubric workbench's TSV, a JSON dict run -> rank (all are whole or half, from 1 to the number of runs) or
     score, and the JSON of this package's leaderboards.
 
-    The form is seen from the content: the column that holds `all`, or only known topics, is the topic's; else the one
+    The form is seen from the content: the column that holds `all`, or only known queries, is the queries'; else the one
     form counts in which most columns hold what is known. Measures
     whose values are all text are left out and counted, empty cells of wide files too.
 
     Args:
         path: the file.
         form: the form, where it is known or cannot be seen.
-        topics: known topics, to tell the columns of a file that has no `all`.
+        queries: known queries, to tell the columns of a file that has no `all`.
         runs: known runs, likewise.
         measures: known measures, likewise.
 
     Raises:
         InputError: the file cannot be opened.
         FormatError: the file is empty, or has no known form or several; a line has the wrong number of columns or no
-            number; two lines give one run, measure and topic different values.
+            number; two lines give one run, measure and query different values.
     """
     name = path_name(path)
     text = read_text(path)
@@ -168,7 +168,7 @@ def read_leaderboard(
     elif form in {"wide", "workbench"}:
         rows = _from_table(text, name, form)
     else:
-        rows = _from_long(text, name, form, Known(frozenset(topics), frozenset(runs), frozenset(measures)))
+        rows = _from_long(text, name, form, Known(frozenset(queries), frozenset(runs), frozenset(measures)))
     return _table(rows, name)
 
 

@@ -1,8 +1,8 @@
-"""The topic bootstrap: resampled topics as counts, so that all statistics are one matrix product; BCa intervals.
+"""The query bootstrap: resampled queries as counts, so that all statistics are one matrix product; BCa intervals.
 
-The unit is the topic (for correlations without per-topic scores, the run). What is drawn depends on the seed, the
+The unit is the query (for correlations without per-query scores, the run). What is drawn depends on the seed, the
 number of units and the number of rounds only, never on which runs or measures are asked for or in which order; callers
-sort their topics.
+sort their queries.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Interval:
         low: the lower end; None where no interval can be given.
         high: the upper end; None likewise.
         level: the nominal coverage, such as 0.95.
-        units: how many units (topics or runs) were resampled.
+        units: how many units (queries or runs) were resampled.
         undefined: in how many rounds the statistic was undefined; these rounds are left out.
         reason: why there is no interval; empty otherwise.
         method: `bca` or `symmetric`.
@@ -114,8 +114,8 @@ def weighted_means(counts: FloatArray, scores: ArrayLike) -> FloatArray:
     """The mean of every column under every row of counts; NaN scores are missing and take no part.
 
     mean_b,j = Σ_t c_bt s_tj / Σ_t c_bt [s_tj present]. Rounded to 12 decimals, so that equal means stay equal.
-    Counts are (rounds, topics), scores (topics, columns); the result is (rounds, columns), NaN where no drawn topic has
-    a score.
+    Counts are (rounds, queries), scores (queries, columns); the result is (rounds, columns), NaN where no drawn query
+    has a score.
     """
     values = np.asarray(scores, dtype=np.float64)
     present = ~np.isnan(values)
@@ -227,8 +227,8 @@ def symmetric_interval(
 ) -> Interval:
     """The symmetric bootstrap interval of one statistic: θ ± q, q the level-quantile of |θ* − θ|, inside the bounds.
 
-    Resampling topics adds noise to a leaderboard, and noise lowers every rank correlation: nearly all replicates lie
-    below the estimate. A percentile interval then misses the value that more topics would give; BCa runs out of
+    Resampling queries adds noise to a leaderboard, and noise lowers every rank correlation: nearly all replicates lie
+    below the estimate. A percentile interval then misses the value that more queries would give; BCa runs out of
     replicates to correct with and may even miss its own estimate; a reflected interval shrinks to a point where the
     estimate is 1. The symmetric one takes the distance that resampling causes for the distance of the truth, to either
     side. Its coverage is in benchmarks/README.md.
@@ -268,7 +268,7 @@ def bootstrap_statistic(
 
     Args:
         statistic: counts (samples, units) -> values (samples,), NaN where undefined.
-        units: the number of topics (or runs); with fewer than two there is no interval.
+        units: the number of queries (or runs); with fewer than two there is no interval.
         draws: rounds, seed and level.
         method: `bca`, or `symmetric` for statistics that noise biases (correlations).
         bounds: the range of the statistic, for `symmetric`.
@@ -288,14 +288,14 @@ def bootstrap_statistic(
 
 
 def bootstrap_means(scores: ArrayLike, draws: Draws = USUAL_DRAWS) -> list[Interval]:
-    """The mean of every column (a run, or a run and measure) with its BCa interval over topics.
+    """The mean of every column (a run, or a run and measure) with its BCa interval over queries.
 
     Args:
-        scores: (topics, columns), one row a topic; NaN is a missing score and takes no part in the column's mean.
-        draws: rounds, seed and level; all columns see the same resampled topics.
+        scores: (queries, columns), one row a query; NaN is a missing score and takes no part in the column's mean.
+        draws: rounds, seed and level; all columns see the same resampled queries.
 
     Returns:
-        one interval a column, in the scores' unit; `units` is the number of topics that have a score. A column with
+        one interval a column, in the scores' unit; `units` is the number of queries that have a score. A column with
         fewer than two scores has no interval, and a column with none no estimate.
 
     Raises:
@@ -307,15 +307,15 @@ def bootstrap_means(scores: ArrayLike, draws: Draws = USUAL_DRAWS) -> list[Inter
     """
     table = np.asarray(scores, dtype=np.float64)
     if table.ndim != 2:
-        raise InputError(f"scores must be a table of topics × columns, not of shape {table.shape}")
+        raise InputError(f"scores must be a table of queries × columns, not of shape {table.shape}")
     if np.isinf(table).any():
         raise InputError("a score is infinite; leave it out or correct it")
-    topics, columns = table.shape
+    queries, columns = table.shape
     level = draws.level
-    if topics == 0:
-        return [Interval(None, None, None, level, 0, 0, "there is no topic")] * columns
-    estimates = weighted_means(np.ones((1, topics)), table)[0]
-    counts, left_out = bootstrap_counts(topics, draws.rounds, draws.seed), jackknife_counts(topics)
+    if queries == 0:
+        return [Interval(None, None, None, level, 0, 0, "there is no query")] * columns
+    estimates = weighted_means(np.ones((1, queries)), table)[0]
+    counts, left_out = bootstrap_counts(queries, draws.rounds, draws.seed), jackknife_counts(queries)
     result: list[Interval] = []
     # Column by column in pieces: sorting needs a copy of all replicates.
     step = max(1, 20_000_000 // draws.rounds)
@@ -328,9 +328,9 @@ def bootstrap_means(scores: ArrayLike, draws: Draws = USUAL_DRAWS) -> list[Inter
         for index, size in enumerate(sizes):
             estimate = float(estimates[start + index])
             if size == 0:
-                result.append(Interval(None, None, None, level, 0, 0, "no topic has a score"))
+                result.append(Interval(None, None, None, level, 0, 0, "no query has a score"))
             elif size == 1:
-                result.append(Interval(estimate, None, None, level, 1, 0, "one topic only; an interval needs two"))
+                result.append(Interval(estimate, None, None, level, 1, 0, "one query only; an interval needs two"))
             else:
                 result.append(
                     Interval(estimate, float(low[index]), float(high[index]), level, int(size), int(undefined[index]))

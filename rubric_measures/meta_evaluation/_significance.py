@@ -27,8 +27,8 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 Correction = Literal["none", "holm", "bh"]
 
-# Up to this many topics all 2^n sign flips are enumerated, and the p-value is exact.
-_EXACT_TOPICS = 13
+# Up to this many queries all 2^n sign flips are enumerated, and the p-value is exact.
+_EXACT_QUERIES = 13
 # Sums of the same numbers in another order differ by rounding: permutations within this share count as ties.
 ROUNDING = 1e-10
 _PIECE = 4_000_000
@@ -48,10 +48,10 @@ class PairedTest:
         exact: whether all 2^n flips were enumerated; else they were drawn, p = (hits + 1) / (rounds + 1).
         effect_size: Cohen's d_z = mean difference / standard deviation of the differences; None where that is 0.
         hedges_g: d_z with Hedges' small-sample correction.
-        wins: topics where a > b.
-        ties: topics where a = b.
-        losses: topics where a < b.
-        topics: the number of topics.
+        wins: queries where a > b.
+        ties: queries where a = b.
+        losses: queries where a < b.
+        queries: the number of queries.
         reason: why the t-test is undefined; empty otherwise.
     """
 
@@ -67,19 +67,19 @@ class PairedTest:
     wins: int
     ties: int
     losses: int
-    topics: int
+    queries: int
     reason: str = ""
 
 
 def _sign_flip_p(differences: FloatArray, rounds: int, seed: int) -> tuple[FloatArray, bool]:
-    """Two-sided p-values of the mean of every column (topics, pairs) under random signs."""
-    topics, pairs = differences.shape
-    exact = topics <= _EXACT_TOPICS
+    """Two-sided p-values of the mean of every column (queries, pairs) under random signs."""
+    queries, pairs = differences.shape
+    exact = queries <= _EXACT_QUERIES
     if exact:
-        codes = np.arange(1 << topics)
-        signs = 1.0 - 2.0 * ((codes[:, None] >> np.arange(topics)) & 1)
+        codes = np.arange(1 << queries)
+        signs = 1.0 - 2.0 * ((codes[:, None] >> np.arange(queries)) & 1)
     else:
-        signs = 1.0 - 2.0 * seeded(seed).integers(0, 2, size=(rounds, topics)).astype(np.float64)
+        signs = 1.0 - 2.0 * seeded(seed).integers(0, 2, size=(rounds, queries)).astype(np.float64)
     observed = np.abs(differences.sum(axis=0))
     limit = observed - ROUNDING * np.abs(differences).sum(axis=0)
     hits = np.zeros(pairs)
@@ -99,24 +99,24 @@ def paired_tests(
 ) -> list[PairedTest]:
     """Paired t-test and sign-flip permutation test of every column of `a` with the same column of `b`.
 
-    t = mean(d) / (sd(d) / √n), sd with n − 1. The permutation test flips the sign of every topic's difference: it
+    t = mean(d) / (sd(d) / √n), sd with n − 1. The permutation test flips the sign of every query's difference: it
     asks how often |mean| is at least as large. All pairs see the same flips. Where all differences are equal, t is
     undefined (None); the permutation test still says p = 1 for identical runs.
 
-    Both are per-topic scores, (topics,) or (topics, pairs); flips are drawn where there are more than 13 topics.
+    Both are per-query scores, (queries,) or (queries, pairs); flips are drawn where there are more than 13 queries.
 
     Raises:
-        InputError: shapes differ, there is no topic, or a score is not finite.
+        InputError: shapes differ, there is no query, or a score is not finite.
 
     Source: Smucker, Allan and Carterette (CIKM 2007) for both tests in retrieval; Cohen (1988) and Hedges (1981) for
     the effect sizes.
     """
     left, right = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if left.shape != right.shape or left.ndim not in (1, 2) or len(left) == 0:
-        raise InputError(f"a paired test needs the same topics on both sides, not shapes {left.shape}, {right.shape}")
+        raise InputError(f"a paired test needs the same queries on both sides, not shapes {left.shape}, {right.shape}")
     differences = (left - right).reshape(len(left), -1)
     if not np.isfinite(differences).all():
-        raise InputError("a paired test needs finite scores; leave topics that a run misses out (and say so)")
+        raise InputError("a paired test needs finite scores; leave queries that a run misses out (and say so)")
     p_values, exact = _sign_flip_p(differences, rounds, seed)
     return [
         _one_test(differences[:, column], float(p_values[column]), exact, level)
@@ -127,20 +127,20 @@ def paired_tests(
 def _one_test(differences: FloatArray, p_permutation: float, exact: bool, level: float) -> PairedTest:
     from scipy.special import gammaln, stdtr, stdtrit
 
-    topics = len(differences)
+    queries = len(differences)
     mean = float(differences.mean())
     wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
     t = p_t = low = high = effect = hedges = None
     reason = ""
     scale = float(np.abs(differences).max())
-    if topics < 2:
-        reason = "one topic only; the t-test needs two"
+    if queries < 2:
+        reason = "one query only; the t-test needs two"
     elif float(np.ptp(differences)) <= ROUNDING * scale:
-        reason = "the runs are identical on every topic" if scale == 0 else "the runs differ by the same on every topic"
+        reason = "the runs are identical on every query" if scale == 0 else "the runs differ by the same on every query"
     else:
         deviation = float(differences.std(ddof=1))
-        freedom = topics - 1
-        error = deviation / np.sqrt(topics)
+        freedom = queries - 1
+        error = deviation / np.sqrt(queries)
         t = mean / error
         p_t = float(2.0 * stdtr(freedom, -abs(t)))
         reach = float(stdtrit(freedom, (1.0 + level) / 2.0)) * error
@@ -150,7 +150,7 @@ def _one_test(differences: FloatArray, p_permutation: float, exact: bool, level:
             # Hedges' J(m) = Γ(m/2) / (√(m/2) Γ((m−1)/2)).
             hedges = effect * float(np.exp(gammaln(freedom / 2) - gammaln((freedom - 1) / 2)) / np.sqrt(freedom / 2))
     return PairedTest(
-        mean, low, high, t, p_t, p_permutation, exact, effect, hedges, wins, topics - wins - losses, losses, topics,
+        mean, low, high, t, p_t, p_permutation, exact, effect, hedges, wins, queries - wins - losses, losses, queries,
         reason,
     )  # fmt: skip
 
@@ -194,39 +194,39 @@ def adjust(p_values: Sequence[float | None], correction: Correction = "holm") ->
 
 
 def complete_table(scores: ArrayLike) -> FloatArray:
-    """The scores as a table of at least two topics × two runs without holes, or an `InputError`."""
+    """The scores as a table of at least two queries × two runs without holes, or an `InputError`."""
     table = np.asarray(scores, dtype=np.float64)
     if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] < 2:
-        raise InputError(f"comparing all runs needs at least two topics and two runs, not shape {table.shape}")
+        raise InputError(f"comparing all runs needs at least two queries and two runs, not shape {table.shape}")
     if not np.isfinite(table).all():
-        raise InputError("comparing all runs needs a score of every run on every topic; keep the topics they share")
+        raise InputError("comparing all runs needs a score of every run on every query; keep the queries they share")
     return table
 
 
 def tukey_hsd(scores: ArrayLike) -> FloatArray:
-    """Tukey's honestly significant differences of all pairs of runs, topics as blocks: adjusted p-values, (runs, runs).
+    """Tukey's honestly significant differences of all pairs of runs, queries as blocks: adjusted p-values (runs, runs).
 
     Two-way analysis of variance without replication: residual variance s² = Σ (x_tr − x̄_t − x̄_r + x̄)² / ((n−1)(k−1));
     q = |x̄_i − x̄_j| / (s / √n) against the studentised range of k runs with (n−1)(k−1) degrees of freedom. The diagonal
     is 1. NaN where the residual variance is 0.
 
     Raises:
-        InputError: a score is missing, or there are fewer than two topics or runs.
+        InputError: a score is missing, or there are fewer than two queries or runs.
 
     Source: Tukey (1949); in retrieval: Sakai, Laboratory Experiments in Information Retrieval (2018), chapter 4.
     """
     from scipy.stats import studentized_range
 
     table = complete_table(scores)
-    topics, runs = table.shape
+    queries, runs = table.shape
     means = table.mean(axis=0)
     residual = table - table.mean(axis=1, keepdims=True) - means + table.mean()
-    freedom = (topics - 1) * (runs - 1)
+    freedom = (queries - 1) * (runs - 1)
     variance = float((residual**2).sum()) / freedom
     result = np.full((runs, runs), np.nan)
     if variance > ROUNDING**2 * max(1.0, float(np.abs(table).max()) ** 2):
         first, second = np.triu_indices(runs, 1)
-        q = np.abs(means[first] - means[second]) / np.sqrt(variance / topics)
+        q = np.abs(means[first] - means[second]) / np.sqrt(variance / queries)
         p_values = np.clip(studentized_range.sf(q, runs, freedom), 0.0, 1.0)
         result[first, second] = result[second, first] = p_values
     np.fill_diagonal(result, 1.0)
@@ -236,24 +236,24 @@ def tukey_hsd(scores: ArrayLike) -> FloatArray:
 def randomised_tukey_hsd(scores: ArrayLike, *, rounds: int = DEFAULT_ROUNDS, seed: int = DEFAULT_SEED) -> FloatArray:
     """Randomised Tukey HSD of all pairs of runs: adjusted p-values without a normal distribution, (runs, runs).
 
-    In each round the runs' scores are shuffled within every topic; p_ij is the share of rounds, this one included,
+    In each round the runs' scores are shuffled within every query; p_ij is the share of rounds, this one included,
     whose largest minus smallest mean is at least |x̄_i − x̄_j|. The diagonal is 1.
 
     The order of the runs changes the draws: pass them in order of their ids.
 
     Raises:
-        InputError: a score is missing, or there are fewer than two topics or runs.
+        InputError: a score is missing, or there are fewer than two queries or runs.
 
     Source: Carterette, Multiple Testing in Statistical Analysis of Systems-Based IR Experiments (TOIS 2012), section 4.
     """
     table = complete_table(scores)
     generator = seeded(seed)
-    topics, runs = table.shape
+    queries, runs = table.shape
     ranges = np.empty(rounds)
     step = max(1, _PIECE // table.size)
     for start in range(0, rounds, step):
         size = min(step, rounds - start)
-        shuffled = generator.permuted(np.broadcast_to(table, (size, topics, runs)), axis=2)
+        shuffled = generator.permuted(np.broadcast_to(table, (size, queries, runs)), axis=2)
         means = shuffled.mean(axis=1)
         ranges[start : start + size] = means.max(axis=1) - means.min(axis=1)
     means = table.mean(axis=0)
@@ -269,31 +269,31 @@ def randomised_tukey_hsd(scores: ArrayLike, *, rounds: int = DEFAULT_ROUNDS, see
 def max_t(differences: ArrayLike, *, rounds: int = DEFAULT_ROUNDS, seed: int = DEFAULT_SEED) -> list[float | None]:
     """Single-step MaxT: sign-flip p-values of many paired comparisons, adjusted by the largest |t| of each round.
 
-    The same signs flip all comparisons of a topic, so their correlation is kept, which Holm has to assume away.
+    The same signs flip all comparisons of a query, so their correlation is kept, which Holm has to assume away.
     p_j = (1 + rounds with max_i |t_i| ≥ |t_j|) / (rounds + 1).
 
-    Differences are (topics, comparisons), run minus baseline. One where all are equal (t is undefined) has None, and
+    Differences are (queries, comparisons), run minus baseline. One where all are equal (t is undefined) has None, and
     takes no part.
 
     Raises:
-        InputError: there are fewer than two topics, or a difference is not finite.
+        InputError: there are fewer than two queries, or a difference is not finite.
 
     Source: Westfall and Young, Resampling-Based Multiple Testing (1993).
     """
     table = np.asarray(differences, dtype=np.float64)
     if table.ndim != 2 or len(table) < 2 or not np.isfinite(table).all():
-        raise InputError("MaxT needs a complete table of at least two topics × comparisons")
+        raise InputError("MaxT needs a complete table of at least two queries × comparisons")
     varies = np.ptp(table, axis=0) > ROUNDING * np.abs(table).max(axis=0)
     result: list[float | None] = [None] * table.shape[1]
     if not varies.any():
         return result
     values = table[:, varies]
-    topics = len(values)
+    queries = len(values)
     squares = (values**2).sum(axis=0)
 
     def statistics(sums: FloatArray) -> FloatArray:
         # Flipping signs leaves Σ d² as it is, so t is a function of the sum alone.
-        spread = np.maximum(squares - sums**2 / topics, ROUNDING * squares)
+        spread = np.maximum(squares - sums**2 / queries, ROUNDING * squares)
         t: FloatArray = np.abs(sums) / np.sqrt(spread)
         return t
 
@@ -303,7 +303,7 @@ def max_t(differences: ArrayLike, *, rounds: int = DEFAULT_ROUNDS, seed: int = D
     step = max(1, _PIECE // max(1, values.shape[1]))
     for start in range(0, rounds, step):
         size = min(step, rounds - start)
-        signs = 1.0 - 2.0 * generator.integers(0, 2, size=(size, topics)).astype(np.float64)
+        signs = 1.0 - 2.0 * generator.integers(0, 2, size=(size, queries)).astype(np.float64)
         largest[start : start + size] = statistics(signs @ values).max(axis=1)
     hits = rounds - np.searchsorted(np.sort(largest), observed * (1.0 - ROUNDING), side="left")
     for column, count in zip(np.flatnonzero(varies), hits, strict=True):

@@ -1,4 +1,4 @@
-"""Do two graders agree: everything that two label sources say about each other, Bland–Altman, histograms, topics."""
+"""Do two graders agree: everything that two label sources say about each other, Bland–Altman, histograms, queries."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = [
     "Agreement",
     "BlandAltman",
     "Histogram",
-    "TopicSpread",
+    "QuerySpread",
     "agreement",
     "bland_altman",
     "krippendorff_alpha",
     "label_histogram",
-    "topic_spread",
+    "query_spread",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -109,17 +109,17 @@ def label_histogram(labels: ArrayLike, scale: Sequence[int] | None = None) -> Hi
 
 
 @dataclass(frozen=True, slots=True)
-class TopicSpread:
+class QuerySpread:
     """How κ spreads over queries.
 
     Attributes:
-        values: topic -> value, None where undefined there.
-        mean: over the topics where it is defined; None without any.
-        deviation: standard deviation over topics (n − 1); None with fewer than two.
+        values: query -> value, None where undefined there.
+        mean: over the queries where it is defined; None without any.
+        deviation: standard deviation over queries (n − 1); None with fewer than two.
         low: the smallest value.
         median: the middle one.
         high: the largest.
-        undefined: number of topics where it is undefined.
+        undefined: number of queries where it is undefined.
     """
 
     values: dict[str, float | None]
@@ -131,30 +131,30 @@ class TopicSpread:
     undefined: int
 
 
-def topic_spread(
+def query_spread(
     a: ArrayLike,
     b: ArrayLike,
-    topics: Sequence[str],
-) -> TopicSpread:
-    """Cohen's κ of the two sources per topic.
+    queries: Sequence[str],
+) -> QuerySpread:
+    """Cohen's κ of the two sources per query.
 
     Args:
         a: labels.
         b: the other source's.
-        topics: the topic of each document.
+        queries: the query of each document.
     """
     left, right = paired_labels(a, b)
-    if len(topics) != len(left):
-        raise InputError(f"{len(left)} labels need as many topics, not {len(topics)}")
+    if len(queries) != len(left):
+        raise InputError(f"{len(left)} labels need as many queries, not {len(queries)}")
     rows: dict[str, list[int]] = {}
-    for index, topic in enumerate(topics):
-        rows.setdefault(topic, []).append(index)
-    values = {topic: kappa_of_confusion(confusion(left[rows[topic]], right[rows[topic]])) for topic in sorted(rows)}
+    for index, query in enumerate(queries):
+        rows.setdefault(query, []).append(index)
+    values = {query: kappa_of_confusion(confusion(left[rows[query]], right[rows[query]])) for query in sorted(rows)}
     known = np.array([value for value in values.values() if value is not None])
     if not len(known):
-        return TopicSpread(values, None, None, None, None, None, len(values))
+        return QuerySpread(values, None, None, None, None, None, len(values))
     deviation = float(known.std(ddof=1)) if len(known) > 1 else None
-    return TopicSpread(
+    return QuerySpread(
         values,
         float(known.mean()),
         deviation,

@@ -88,13 +88,13 @@ def _reading(report: LeaderboardReport, places: int) -> Iterator[Table]:
         if comparison.baseline is not None:
             yield _pairs(comparison, places, comparison.measure)
     if report.powered:
-        names = ["run", "measure", "assessors + model", "assessors alone", "model as truth", "λ", "topics"]
+        names = ["run", "measure", "assessors + model", "assessors alone", "model as truth", "λ", "queries"]
         yield Table(columns(names), list(_powered_rows(report, places)))
     if report.checks is not None:
         rows: list[list[Cell]] = [
-            [one.run_id, one.topics, len(one.missing), one.judged, one.tied] for one in report.checks.runs
+            [one.run_id, one.queries, len(one.missing), one.judged, one.tied] for one in report.checks.runs
         ]
-        yield Table(columns(["run", "topics", *_check_names(report.checks)]), rows)
+        yield Table(columns(["run", "queries", *_check_names(report.checks)]), rows)
 
 
 def _beside(report: LeaderboardReport, run: str, measure: str, places: int) -> str:
@@ -147,7 +147,7 @@ def _data(report: LeaderboardReport, places: int) -> Table:
     added: list[tuple[list[str], list[list[Cell]]]] = []
     for measure in report.board.measures:
         if report.intervals:
-            names = [f"{name}:{measure}" for name in ("topics", "low", "high")]
+            names = [f"{name}:{measure}" for name in ("queries", "low", "high")]
             intervals = [report.intervals[run][measure] for run in runs]
             added.append((names, [[one.units, one.low, one.high] for one in intervals]))
         if report.powered:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rubric_measures.base.errors import UnknownNameError
 from rubric_measures.base.tables import Cell, Column, Marked, Report, Table, number, plain
-from rubric_measures.meta_evaluation.intervals import CoefficientInterval, TopicTau
+from rubric_measures.meta_evaluation.intervals import CoefficientInterval, QueryTau
 from rubric_measures.meta_evaluation.leaderboard_correlation import (
     GridCell,
     LeaderboardCorrelation,
@@ -19,7 +19,7 @@ from rubric_measures.meta_evaluation.pair_agreement import PairAgreement
 __all__ = ["correlation_report"]
 
 _PAIRS = ("official", "found", "opposite", "agreement of both")
-_TOPIC = ("topic_kendall", "pooled_kendall")
+_QUERY = ("query_kendall", "pooled_kendall")
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class _Shape:
             shown += " [no interval]"
         return [Marked(shown) if is_best else shown]
 
-    def topic(self, tau: TopicTau | None) -> list[Cell]:
-        """The cells of a τ at topic level: for programs value, low and high."""
+    def query(self, tau: QueryTau | None) -> list[Cell]:
+        """The cells of a τ at query level: for programs value, low and high."""
         value, low, high = (None,) * 3 if tau is None else (tau.interval.estimate, tau.interval.low, tau.interval.high)
         return [value, low, high] if self.is_data else [self.between(value, low, high)]
 
@@ -116,18 +116,18 @@ def correlation_report(
 
 def _boards(results: Sequence[tuple[str, LeaderboardCorrelation]], shape: _Shape) -> Table:
     several = len({path for path, _ in results}) > 1
-    has_topics = any(result.topic_kendall is not None for _, result in results)
+    has_queries = any(result.query_kendall is not None for _, result in results)
     has_pairs = shape.is_data and any(result.pairs is not None for _, result in results)
     heads = shape.heads(shape.coefficients, ("", "low:", "high:", "p:"))
-    heads += shape.heads(_TOPIC, ("", "low:", "high:")) if has_topics else []
+    heads += shape.heads(_QUERY, ("", "low:", "high:")) if has_queries else []
     heads += [f"pairs:{name}" for name in _PAIRS] if has_pairs else []
     rows = []
     for path, result in results:
         row: list[Cell] = [*([path] if several else []), result.name, len(result.runs)]
         for one in result.coefficients:
             row += shape.coefficient(one, False)
-        if has_topics:
-            row += [*shape.topic(result.topic_kendall), *shape.topic(result.pooled_kendall)]
+        if has_queries:
+            row += [*shape.query(result.query_kendall), *shape.query(result.pooled_kendall)]
         if has_pairs:
             row += [None] * len(_PAIRS) if result.pairs is None else _pair_cells(result.pairs)
         rows.append(row)
@@ -175,7 +175,7 @@ def _json(result: LeaderboardCorrelation) -> dict[str, object]:
         "coefficients": coefficients,
         "worst_run": result.worst_run,
         "worst_drop": result.worst_drop,
-        "topic_kendall": result.topic_kendall,
+        "query_kendall": result.query_kendall,
         "pooled_kendall": result.pooled_kendall,
         "significant_pairs": result.pairs,
         "notes": result.notes,

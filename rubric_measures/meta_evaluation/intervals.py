@@ -1,4 +1,4 @@
-"""Bootstrap intervals of rank correlations: over topics where both sides have per-topic scores, over runs otherwise."""
+"""Bootstrap intervals of rank correlations: over queries where both sides have scores for each, else over runs."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from rubric_measures.meta_evaluation.correlation import (
 __all__ = [
     "CoefficientInterval",
     "Draws",
-    "TopicTau",
+    "QueryTau",
+    "correlate_over_queries",
     "correlate_over_runs",
-    "correlate_over_topics",
     "pooled_tau",
-    "topic_tau",
+    "query_tau",
 ]
 
 
@@ -50,7 +50,7 @@ class CoefficientInterval:
     Attributes:
         coefficient: the point estimate, with p-value or reason.
         interval: None when no interval was asked for.
-        unit: what was resampled: `topic` or `run`.
+        unit: what was resampled: `query` or `run`.
     """
 
     coefficient: Coefficient
@@ -59,17 +59,17 @@ class CoefficientInterval:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicTau:
-    """Kendall's τ-b at topic level.
+class QueryTau:
+    """Kendall's τ-b at query level.
 
     Attributes:
-        interval: the value with its interval over topics.
-        topics: topics that count.
-        undefined: topics left out because all runs are tied there on a side (or a side has no scores).
+        interval: the value with its interval over queries.
+        queries: queries that count.
+        undefined: queries left out because all runs are tied there on a side (or a side has no scores).
     """
 
     interval: Interval
-    topics: int
+    queries: int
     undefined: int
 
 
@@ -80,7 +80,7 @@ def _bounds(base: str, runs: int) -> tuple[float, float]:
 
 
 def _kendall_in_pieces(x: FloatArray, table: FloatArray, counts: FloatArray, official: FloatArray | None) -> FloatArray:
-    """τ-b of every measure in every round: (rounds, measures). `x` are official scores of runs, or per-topic ones."""
+    """τ-b of every measure in every round: (rounds, measures). `x` are official scores of runs, or per-query ones."""
     runs, measures = table.shape[1], table.shape[2]
     rounds = len(counts)
     result = np.empty((rounds, measures))
@@ -100,7 +100,7 @@ def _kendall_in_pieces(x: FloatArray, table: FloatArray, counts: FloatArray, off
 
 
 def _lacks_a_run(x: FloatArray, y: FloatArray) -> NDArray[np.bool_]:
-    """The rounds in which a run has no score, because every topic that it has was left out: they say nothing."""
+    """The rounds in which a run has no score, because every query that it has was left out: they say nothing."""
     lacking: NDArray[np.bool_] = np.isnan(np.concatenate([x, y], axis=1)).any(axis=1)
     return lacking
 
@@ -121,22 +121,22 @@ def _replicates(
     return result
 
 
-def correlate_over_topics(
+def correlate_over_queries(
     official: ArrayLike,
     scores: ArrayLike,
     name: str | CoefficientName = "kendall",
     draws: Draws = USUAL_DRAWS,
 ) -> list[CoefficientInterval]:
-    """One coefficient of the official leaderboard with many measures, with symmetric bootstrap intervals over topics.
+    """One coefficient of the official leaderboard with many measures, with symmetric bootstrap intervals over queries.
 
     The official side is either a score of each run (then only the measures are resampled, the official ranking is
-    given), or a table of topics × runs (then both are resampled with the same topics). A run's score is its mean over
-    the drawn topics. The interval is a `symmetric_interval`, which says why it is not BCa. A top-k
+    given), or a table of queries × runs (then both are resampled with the same queries). A run's score is its mean over
+    the drawn queries. The interval is a `symmetric_interval`, which says why it is not BCa. A top-k
     variant keeps the runs that are in the official top k of the full data.
 
     Args:
-        official: (runs,) or (topics, runs), higher is better; NaN in a table is a missing score.
-        scores: (topics, runs) or (topics, runs, measures).
+        official: (runs,) or (queries, runs), higher is better; NaN in a table is a missing score.
+        scores: (queries, runs) or (queries, runs, measures).
         name: the coefficient.
         draws: rounds (0 for no interval), seed and level.
 
@@ -152,36 +152,36 @@ def correlate_over_topics(
     if table.ndim != 3 or x.ndim not in (1, 2) or x.shape[-1] != table.shape[1]:
         raise InputError(f"official scores of shape {x.shape} do not fit scores of shape {table.shape}")
     if x.ndim == 2 and x.shape[0] != table.shape[0]:
-        raise InputError(f"official scores have {x.shape[0]} topics, the measures {table.shape[0]}")
-    topics = table.shape[0]
-    ones = np.ones((1, topics))
+        raise InputError(f"official scores have {x.shape[0]} queries, the measures {table.shape[0]}")
+    queries = table.shape[0]
+    ones = np.ones((1, queries))
     x_mean = x if x.ndim == 1 else weighted_means(ones, x)[0]
     if wanted.k is not None and len(x_mean):
         chosen = top_k(x_mean, wanted.k)
         x, x_mean, table = x[..., chosen], x_mean[chosen], table[:, chosen]
     base = CoefficientName(wanted.base)
-    means = weighted_means(ones, table.reshape(topics, -1))[0].reshape(table.shape[1:])
+    means = weighted_means(ones, table.reshape(queries, -1))[0].reshape(table.shape[1:])
     points = [
         replace(correlate(x_mean, means[:, measure], base), name=str(wanted)) for measure in range(table.shape[2])
     ]
     if draws.rounds == 0:
-        return [CoefficientInterval(point, None, "topic") for point in points]
+        return [CoefficientInterval(point, None, "query") for point in points]
     fixed = x if x.ndim == 1 else None
-    if topics >= 2:
-        replicates = _replicates(wanted.base, x, table, bootstrap_counts(topics, draws.rounds, draws.seed), fixed)
+    if queries >= 2:
+        replicates = _replicates(wanted.base, x, table, bootstrap_counts(queries, draws.rounds, draws.seed), fixed)
     result = []
     for measure, point in enumerate(points):
         if point.value is None:
-            interval = Interval(None, None, None, draws.level, topics, 0, point.reason)
-        elif topics < 2:
+            interval = Interval(None, None, None, draws.level, queries, 0, point.reason)
+        elif queries < 2:
             interval = Interval(
-                point.value, None, None, draws.level, topics, 0, "one topic only; an interval needs two"
+                point.value, None, None, draws.level, queries, 0, "one query only; an interval needs two"
             )
         else:
             interval = symmetric_interval(
-                point.value, replicates[:, measure], draws.level, topics, _bounds(wanted.base, len(x_mean))
+                point.value, replicates[:, measure], draws.level, queries, _bounds(wanted.base, len(x_mean))
             )
-        result.append(CoefficientInterval(point, interval, "topic"))
+        result.append(CoefficientInterval(point, interval, "query"))
     return result
 
 
@@ -191,7 +191,7 @@ def correlate_over_runs(
     name: str | CoefficientName = "kendall",
     draws: Draws = USUAL_DRAWS,
 ) -> CoefficientInterval:
-    """One coefficient of two leaderboards that have no per-topic scores, with a BCa interval over runs.
+    """One coefficient of two leaderboards that have no per-query scores, with a BCa interval over runs.
 
     Pairs (official score, score) are drawn with replacement. Two copies of a run are tied on both sides, which τ-b,
     τ_AP,b, ρ and r take; τ_AP has no such interval, because the official ranking must have no ties.
@@ -232,72 +232,74 @@ def correlate_over_runs(
 def _two_tables(official: ArrayLike, scores: ArrayLike) -> tuple[FloatArray, FloatArray]:
     x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     if x.ndim != 2 or x.shape != y.shape:
-        raise InputError(f"per-topic scores must be two tables of topics × runs, not of shapes {x.shape} and {y.shape}")
+        raise InputError(
+            f"per-query scores must be two tables of queries × runs, not of shapes {x.shape} and {y.shape}"
+        )
     return x, y
 
 
-def topic_tau(
+def query_tau(
     official: ArrayLike,
     scores: ArrayLike,
     draws: Draws = USUAL_DRAWS,
-) -> TopicTau:
-    """Kendall's τ-b of the runs per topic, averaged over topics.
+) -> QueryTau:
+    """Kendall's τ-b of the runs per query, averaged over queries.
 
-    Runs without a score on either side (NaN) are left out of that topic. Topics where τ is undefined take no part and
+    Runs without a score on either side (NaN) are left out of that query. Queries where τ is undefined take no part and
     are counted.
 
     Args:
-        official: (topics, runs), higher is better.
-        scores: (topics, runs).
+        official: (queries, runs), higher is better.
+        scores: (queries, runs).
         draws: rounds (0 for no interval), seed and level.
 
     Source: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), the τ "averaged over topics" of its score figures.
     """
     x, y = _two_tables(official, scores)
     taus = np.full(len(x), np.nan)
-    for topic in range(len(x)):
-        present = ~(np.isnan(x[topic]) | np.isnan(y[topic]))
-        taus[topic] = kendall_batch(x[topic][None, present], y[topic][None, present])[0]
+    for query in range(len(x)):
+        present = ~(np.isnan(x[query]) | np.isnan(y[query]))
+        taus[query] = kendall_batch(x[query][None, present], y[query][None, present])[0]
     undefined = int(np.isnan(taus).sum())
-    topics = len(taus) - undefined
+    queries = len(taus) - undefined
     defined = taus[~np.isnan(taus)]
-    if not topics:
-        nothing = Interval(None, None, None, draws.level, 0, 0, "τ is undefined on every topic")
-        return TopicTau(nothing, 0, undefined)
+    if not queries:
+        nothing = Interval(None, None, None, draws.level, 0, 0, "τ is undefined on every query")
+        return QueryTau(nothing, 0, undefined)
     if draws.rounds == 0:
-        return TopicTau(Interval(float(defined.mean()), None, None, draws.level, topics), topics, undefined)
+        return QueryTau(Interval(float(defined.mean()), None, None, draws.level, queries), queries, undefined)
     interval = bootstrap_statistic(
         lambda counts: weighted_means(counts, defined[:, None])[:, 0],
-        topics,
+        queries,
         draws,
     )
-    return TopicTau(interval, topics, undefined)
+    return QueryTau(interval, queries, undefined)
 
 
 def pooled_tau(
     official: ArrayLike,
     scores: ArrayLike,
     draws: Draws = USUAL_DRAWS,
-) -> TopicTau:
-    """Kendall's τ-b over all topic/run pairs, with an interval over topics.
+) -> QueryTau:
+    """Kendall's τ-b over all query/run pairs, with an interval over queries.
 
     Every bootstrap round is a quadratic form: with C_ts the concordant minus discordant pairs between the runs of
-    topics t and s, and counts c, τ_b = cᵀCc / sqrt(cᵀX c · cᵀY c), X and Y the pairs that are untied on each side. So
+    queries t and s, and counts c, τ_b = cᵀCc / sqrt(cᵀX c · cᵀY c), X and Y the pairs that are untied on each side. So
     the pairs are compared once, not once a round.
 
     Args:
-        official: (topics, runs), higher is better; NaN is missing and the topic/run pair left out.
-        scores: (topics, runs).
+        official: (queries, runs), higher is better; NaN is missing and the query/run pair left out.
+        scores: (queries, runs).
         draws: rounds (0 for no interval), seed and level.
 
     Source: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), the τ over all topic/run pairs.
     """
     x, y = _two_tables(official, scores)
-    topics = len(x)
+    queries = len(x)
     missing = np.isnan(x) | np.isnan(y)
-    both, untied_x, untied_y = (np.zeros((topics, topics)) for _ in range(3))
-    for first in range(topics):
-        for second in range(first, topics):
+    both, untied_x, untied_y = (np.zeros((queries, queries)) for _ in range(3))
+    for first in range(queries):
+        for second in range(first, queries):
             valid = ~(missing[first][:, None] | missing[second][None, :])
             x_signs = np.where(valid, np.sign(x[first][:, None] - x[second][None, :]), 0.0)
             y_signs = np.where(valid, np.sign(y[first][:, None] - y[second][None, :]), 0.0)
@@ -316,13 +318,13 @@ def pooled_tau(
         return result
 
     counted = int((~missing).any(axis=1).sum())
-    if draws.rounds == 0 and topics:
-        value = float(statistic(np.ones((1, topics)))[0])
+    if draws.rounds == 0 and queries:
+        value = float(statistic(np.ones((1, queries)))[0])
         reason = "all pairs are tied on a side" if np.isnan(value) else ""
-        return TopicTau(
-            Interval(None if reason else value, None, None, draws.level, counted, 0, reason), counted, topics - counted
+        return QueryTau(
+            Interval(None if reason else value, None, None, draws.level, counted, 0, reason), counted, queries - counted
         )
     interval = bootstrap_statistic(
-        statistic, topics, replace(draws, rounds=max(draws.rounds, 1)), method="symmetric", bounds=(-1.0, 1.0)
+        statistic, queries, replace(draws, rounds=max(draws.rounds, 1)), method="symmetric", bounds=(-1.0, 1.0)
     )
-    return TopicTau(interval, counted, topics - counted)
+    return QueryTau(interval, counted, queries - counted)

@@ -1,4 +1,4 @@
-"""Cohen's κ: confusion tables, weights, intervals over topics, labels binarised at cutoffs."""
+"""Cohen's κ: confusion tables, weights, intervals over queries, labels binarised at cutoffs."""
 
 from __future__ import annotations
 
@@ -133,28 +133,28 @@ def kappa_of_confusion(
 def kappa_interval(
     a: ArrayLike,
     b: ArrayLike,
-    topics: Sequence[Hashable],
+    queries: Sequence[Hashable],
     weights: Weights = "none",
     draws: Draws = USUAL_DRAWS,
 ) -> Interval:
-    """Cohen's κ with its BCa interval over topics: labels inside a topic are not independent, topics are.
+    """Cohen's κ with its BCa interval over queries: labels inside a query are not independent, queries are.
 
     Args:
         a: labels.
         b: the other source's.
-        topics: the topic of each document; topics are resampled in sorted order, so the order of the rows is no matter.
+        queries: the query of each document; they are resampled in sorted order, so the order of the rows is no matter.
         weights: see `kappa_of_confusion`.
         draws: rounds, seed and level.
     """
     left, right = paired_labels(a, b)
-    if len(topics) != len(left):
-        raise InputError(f"{len(left)} labels need as many topics, not {len(topics)}")
+    if len(queries) != len(left):
+        raise InputError(f"{len(left)} labels need as many queries, not {len(queries)}")
     scale, flat = np.unique(np.concatenate([left, right]), return_inverse=True)
-    names = sorted(set(topics), key=str)
+    names = sorted(set(queries), key=str)
     place = {name: index for index, name in enumerate(names)}
     size = len(scale)
     tables = np.zeros((len(names), size, size))
-    rows = np.array([place[topic] for topic in topics], dtype=np.intp)
+    rows = np.array([place[query] for query in queries], dtype=np.intp)
     np.add.at(tables, (rows, flat[: len(left)], flat[len(left) :]), 1.0)
     loss = _disagreement(scale.astype(np.float64), weights)
     columns = tables.reshape(len(names), -1)

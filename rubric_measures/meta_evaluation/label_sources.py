@@ -23,11 +23,11 @@ from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws, Inter
 from rubric_measures.meta_evaluation.agreement import (
     Agreement,
     Histogram,
-    TopicSpread,
+    QuerySpread,
     agreement,
     krippendorff_alpha,
     label_histogram,
-    topic_spread,
+    query_spread,
 )
 from rubric_measures.meta_evaluation.kappa import (
     BinaryAgreement,
@@ -204,11 +204,11 @@ class SourceAgreement:
         only_in: for each source, the documents that no other source labels.
         aligned: the labels of the first two on their common documents, in order of the documents' keys.
         agreement: all statistics of the first two.
-        kappa_interval: κ over topics; None when no interval was asked for.
+        kappa_interval: κ over queries; None when no interval was asked for.
         quadratic_interval: quadratic κ likewise.
         cutoffs: binarised at the cutoffs asked for.
         all_cutoffs: binarised at every pair of cutoffs.
-        topic_kappa: κ per topic.
+        query_kappa: κ per query.
         histograms: label histogram of each source, all its labels.
         scale: the labels that the histograms count.
         alpha_nominal: Krippendorff's α of all sources, missing labels allowed.
@@ -223,7 +223,7 @@ class SourceAgreement:
     quadratic_interval: Interval | None
     cutoffs: tuple[BinaryAgreement, ...]
     all_cutoffs: tuple[BinaryAgreement, ...]
-    topic_kappa: TopicSpread
+    query_kappa: QuerySpread
     histograms: tuple[Histogram, ...]
     scale: tuple[int, ...]
     alpha_nominal: float | None
@@ -265,7 +265,7 @@ def compare_sources(
             f"{'/'.join(min(first, default=('nothing',)))} against {'/'.join(min(second, default=('nothing',)))}"
         )
     a, b = (np.array([labels[key] for key in common], dtype=np.int_) for labels in (first, second))
-    topics = [key[0] for key in common]
+    queries = [key[0] for key in common]
     every = sorted({key for source in sources for key in source.labels})
     counts = {key: sum(key in source.labels for source in sources) for key in every}
     used = {value for source in sources for value in source.labels.values()}
@@ -273,8 +273,8 @@ def compare_sources(
     ratings = np.array([[source.labels.get(key, np.nan) for key in every] for source in sources], dtype=np.float64)
     kappa = quadratic = None
     if draws.rounds:
-        kappa = kappa_interval(a, b, topics, draws=draws)
-        quadratic = kappa_interval(a, b, topics, "quadratic", draws)
+        kappa = kappa_interval(a, b, queries, draws=draws)
+        quadratic = kappa_interval(a, b, queries, "quadratic", draws)
     return SourceAgreement(
         tuple(source.name for source in sources),
         tuple(sum(1 for key in source.labels if counts[key] == 1) for source in sources),
@@ -284,7 +284,7 @@ def compare_sources(
         quadratic,
         tuple(binary_agreement(a, b, *pair) for pair in cutoffs),
         tuple(binary_at_all_cutoffs(a, b)),
-        topic_spread(a, b, topics),
+        query_spread(a, b, queries),
         tuple(label_histogram(list(source.labels.values()), labels) for source in sources),
         tuple(sorted({*labels, *used})),
         krippendorff_alpha(ratings, "nominal"),
@@ -303,7 +303,7 @@ def agreement_report(result: SourceAgreement, places: int = 4) -> Report:
         "quadratic_kappa_interval": result.quadratic_interval,
         "cutoffs": result.cutoffs,
         "all_cutoffs": result.all_cutoffs,
-        "topic_kappa": result.topic_kappa,
+        "query_kappa": result.query_kappa,
         "histograms": result.histograms,
         "alpha_all": {"nominal": result.alpha_nominal, "ordinal": result.alpha_ordinal},
     }
@@ -338,8 +338,8 @@ def _tables(result: SourceAgreement, places: int) -> Iterator[Table]:
 
 
 def _statistics(result: SourceAgreement) -> list[list[Cell]]:
-    """Name, value and interval; κ over topics has its range in the interval's place."""
-    one, spread = result.agreement, result.topic_kappa
+    """Name, value and interval; κ over queries has its range in the interval's place."""
+    one, spread = result.agreement, result.query_kappa
     intervals = {"kappa": result.kappa_interval, "kappa quadratic": result.quadratic_interval}
     values: dict[str, Cell] = {
         "pairs": one.pairs,
@@ -353,13 +353,13 @@ def _statistics(result: SourceAgreement) -> list[list[Cell]]:
         "Bland-Altman low": one.bland_altman.low,
         "Bland-Altman bias": one.bland_altman.bias,
         "Bland-Altman high": one.bland_altman.high,
-        "kappa per topic: mean": spread.mean,
+        "kappa per query: mean": spread.mean,
     }
     rows: list[list[Cell]] = []
     for name, value in values.items():
         interval = intervals.get(name)
         rows.append([name, value, *((None, None) if interval is None else (interval.low, interval.high))])
     if spread.deviation is not None:
-        rows.append(["kappa per topic: deviation", spread.deviation, None, None])
-        rows.append(["kappa per topic: median", spread.median, spread.low, spread.high])
+        rows.append(["kappa per query: deviation", spread.deviation, None, None])
+        rows.append(["kappa per query: median", spread.median, spread.low, spread.high])
     return rows

@@ -1,4 +1,4 @@
-"""What can be wrong beneath a leaderboard: unjudged passages, missing topics, ties that decide the winner."""
+"""What can be wrong beneath a leaderboard: unjudged passages, missing queries, ties that decide the winner."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class RunCheck:
 
     Attributes:
         run_id: the run.
-        topics: topics of the leaderboard that the run ranks.
-        missing: topics that it does not rank.
+        queries: queries of the leaderboard that the run ranks.
+        missing: queries that it does not rank.
         judged: Judged@k: the share of the passages within the cutoff that have a grade; None without passages.
         tied: the share of the passages within the cutoff whose score another passage of the ranking has, too; None
             without passages.
     """
 
     run_id: str
-    topics: int
+    queries: int
     missing: tuple[str, ...]
     judged: float | None
     tied: float | None
@@ -180,7 +180,7 @@ def check_leaderboard(
     runs: RowSpool | None = None,
     on_failed: OnFailed = "exclude",
 ) -> LeaderboardChecks:
-    """Judged@k, missing topics and ties of every run, and whether the tie rule decides the winner.
+    """Judged@k, missing queries and ties of every run, and whether the tie rule decides the winner.
 
     Ours breaks ties by document id, descending (trec_eval's rule); the other rule keeps file order, as several tools
     do. All runs are scored once more under that rule, as a stream: memory is that of one query.

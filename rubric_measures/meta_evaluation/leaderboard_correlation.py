@@ -1,4 +1,4 @@
-"""Two leaderboards joined on their runs and correlated, with intervals over topics or over runs."""
+"""Two leaderboards joined on their runs and correlated, with intervals over queries or over runs."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from rubric_measures.meta_evaluation.correlation import (
 )
 from rubric_measures.meta_evaluation.intervals import (
     CoefficientInterval,
-    TopicTau,
+    QueryTau,
+    correlate_over_queries,
     correlate_over_runs,
-    correlate_over_topics,
     pooled_tau,
-    topic_tau,
+    query_tau,
 )
 from rubric_measures.meta_evaluation.pair_agreement import PairAgreement, significant_pair_agreement
 
@@ -45,7 +45,7 @@ __all__ = [
 
 DEFAULT_COEFFICIENTS = ("kendall", "spearman", "pearson", "tau_ap_b", "rbo", "max_rank_drop")
 
-# A file's means, printed with four decimals, may differ from the means of its per-topic scores by rounding alone.
+# A file's means, printed with four decimals, may differ from the means of its per-query scores by rounding alone.
 _PRINTED = 2e-4
 
 
@@ -56,13 +56,13 @@ class RunScores:
     Attributes:
         name: the measure, or what else tells the column from others.
         means: run -> score, higher is better (ranks are negated).
-        topics: run -> topic -> score; empty where the leaderboard has no per-topic scores.
+        queries: run -> query -> score; empty where the leaderboard has no per-query scores.
         ranks: whether the scores are negated ranks.
     """
 
     name: str
     means: Mapping[str, float]
-    topics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    queries: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     ranks: bool = False
 
 
@@ -79,9 +79,9 @@ class LeaderboardCorrelation:
         coefficients: one result a coefficient, in the order asked for.
         worst_run: the run with the maximum rank drop; None where that is undefined (fewer than two runs, or all tied).
         worst_drop: the ranks it loses; None likewise.
-        topic_kendall: τ per topic averaged; None unless both sides have per-topic scores of the same topics.
-        pooled_kendall: τ over all topic/run pairs; None likewise.
-        pairs: agreement on the significantly different pairs; None unless both have complete per-topic scores.
+        query_kendall: τ per query averaged; None unless both sides have per-query scores of the same queries.
+        pooled_kendall: τ over all query/run pairs; None likewise.
+        pairs: agreement on the significantly different pairs; None unless both have complete per-query scores.
         notes: what the reader has to know about how the numbers were computed.
     """
 
@@ -93,8 +93,8 @@ class LeaderboardCorrelation:
     coefficients: tuple[CoefficientInterval, ...]
     worst_run: str | None
     worst_drop: float | None
-    topic_kendall: TopicTau | None = None
-    pooled_kendall: TopicTau | None = None
+    query_kendall: QueryTau | None = None
+    pooled_kendall: QueryTau | None = None
     pairs: PairAgreement | None = None
     notes: tuple[str, ...] = ()
 
@@ -112,7 +112,7 @@ def scores_of_table(table: LeaderboardTable, measure: str, *, ranks: bool | None
         ranks: whether the numbers are ranks, 1 best; by default when the column is called `rank`.
 
     Returns:
-        the file's aggregates, or the means over topics where it has none. The row of the best possible score
+        the file's aggregates, or the means over queries where it has none. The row of the best possible score
         (`_overall_`) is no run and is left out.
 
     Raises:
@@ -120,15 +120,15 @@ def scores_of_table(table: LeaderboardTable, measure: str, *, ranks: bool | None
     """
     is_rank = measure == "rank" if ranks is None else ranks
     sign = -1.0 if is_rank else 1.0
-    topics = {
-        run: {topic: sign * value for topic, value in values.items()}
+    queries = {
+        run: {query: sign * value for query, value in values.items()}
         for run, values in table.per_query(measure).items()
         if run != OVERALL
     }
     means = {run: sign * value for run, value in table.column(measure).items() if run != OVERALL}
-    for run, values in topics.items():
+    for run, values in queries.items():
         means.setdefault(run, sum(values.values()) / len(values))
-    return RunScores(measure, means, topics, is_rank)
+    return RunScores(measure, means, queries, is_rank)
 
 
 def scores_of_board(board: Leaderboard, measure: str) -> RunScores:
@@ -138,7 +138,7 @@ def scores_of_board(board: Leaderboard, measure: str) -> RunScores:
         measure,
         {run: mean for run, mean in means.items() if mean is not None},
         {
-            run: {topic: value for topic, value in row[measure].items() if value is not None}
+            run: {query: value for query, value in row[measure].items() if value is not None}
             for run, row in board.values.items()
             if means.get(run) is not None
         },
@@ -146,7 +146,7 @@ def scores_of_board(board: Leaderboard, measure: str) -> RunScores:
 
 
 def scores_of_workbench(board: Leaderboard, measure: str) -> RunScores:
-    """One column as the Rubric workbench correlates it: its exact means, and no per-topic scores.
+    """One column as the Rubric workbench correlates it: its exact means, and no per-query scores.
 
     The program averages binary fractions exactly, so two runs whose means are equal in decimals may differ in the
     sixteenth digit and are then no tie. Everywhere else such runs are tied (12 decimals count).
@@ -162,23 +162,23 @@ def scores_of_workbench(board: Leaderboard, measure: str) -> RunScores:
 
 
 def _table(scores: RunScores, runs: Sequence[str]) -> tuple[FloatArray, list[str]] | None:
-    """(topics, runs) scores, NaN where missing; None where a run has none or the means are not those of the topics."""
-    if not runs or not all(scores.topics.get(run) for run in runs):
+    """(queries, runs) scores, NaN where missing; None where a run has none or the means are not those of queries."""
+    if not runs or not all(scores.queries.get(run) for run in runs):
         return None
-    table, topics = score_table([scores.topics[run] for run in runs])
+    table, queries = score_table([scores.queries[run] for run in runs])
     means = np.array([scores.means[run] for run in runs])
     if np.abs(np.nanmean(table, axis=0) - means).max() > _PRINTED:
         return None
-    return table, topics
+    return table, queries
 
 
 def standard_errors(scores: RunScores) -> dict[str, float]:
-    """Run -> standard error of its mean over topics, s / √n with n − 1 in s.
+    """Run -> standard error of its mean over queries, s / √n with n − 1 in s.
 
-    Runs with fewer than two topics, and those whose score is not the mean of their topics, are left out.
+    Runs with fewer than two queries, and those whose score is not the mean of their queries, are left out.
     """
     errors = {}
-    for run, values in scores.topics.items():
+    for run, values in scores.queries.items():
         numbers = list(values.values())
         if len(numbers) > 1 and run in scores.means and abs(statistics.fmean(numbers) - scores.means[run]) <= _PRINTED:
             errors[run] = statistics.stdev(numbers) / math.sqrt(len(numbers))
@@ -204,8 +204,8 @@ def correlate_leaderboards(
 ) -> LeaderboardCorrelation:
     """Joins two leaderboards on their runs and correlates them.
 
-    Intervals are over topics where the other leaderboard has per-topic scores whose means are its run scores (the
-    official side is resampled too when it has the same topics, else it is taken as given), and over runs otherwise.
+    Intervals are over queries where the other leaderboard has per-query scores whose means are its run scores (the
+    official side is resampled too when it has the same queries, else it is taken as given), and over runs otherwise.
 
     Args:
         official: the reference.
@@ -213,7 +213,7 @@ def correlate_leaderboards(
         coefficients: names, `@k` for the official top k.
         draws: rounds (0 for no intervals), seed and level.
         strict: a run of the official leaderboard that the other lacks is an error (the Rubric workbench's rule).
-        details: also compute τ per topic, τ over all pairs and the significantly different pairs.
+        details: also compute τ per query, τ over all pairs and the significantly different pairs.
 
     Raises:
         InputError: no run is in both, or `strict` and one is missing.
@@ -236,24 +236,24 @@ def correlate_leaderboards(
     wanted = [parse_coefficient(name) if isinstance(name, str) else name for name in coefficients]
     notes: list[str] = []
     scored, reference = _table(other, runs), _table(official, runs)
-    if other.topics and scored is None:
-        notes.append("run scores are not the means of the per-topic scores (or some are missing): intervals over runs")
+    if other.queries and scored is None:
+        notes.append("run scores are not the means of the per-query scores (or some are missing): intervals over runs")
     both = scored is not None and reference is not None and scored[1] == reference[1]
     if scored is not None and reference is not None and not both:
-        notes.append("the two leaderboards have different topics: the official scores are taken as given")
+        notes.append("the two leaderboards have different queries: the official scores are taken as given")
     x = np.array([official.means[run] for run in runs])
     y = np.array([other.means[run] for run in runs])
     results: list[CoefficientInterval] = []
     for name in wanted:
         if scored is not None:
             given = reference[0] if both and reference is not None else x
-            results += correlate_over_topics(given, scored[0], name, draws)
+            results += correlate_over_queries(given, scored[0], name, draws)
         else:
             results.append(correlate_over_runs(x, y, name, draws))
     drop, worst = _worst_drop(x, y, runs)
-    topic = pooled = pairs = None
+    by_query = pooled = pairs = None
     if details and both and scored is not None and reference is not None:
-        topic = topic_tau(reference[0], scored[0], draws)
+        by_query = query_tau(reference[0], scored[0], draws)
         pooled = pooled_tau(reference[0], scored[0], draws)
         complete = np.isfinite(reference[0]).all() and np.isfinite(scored[0]).all()
         if complete and len(runs) > 1 and len(scored[1]) > 1:
@@ -267,7 +267,7 @@ def correlate_leaderboards(
         tuple(results),
         worst,
         drop,
-        topic,
+        by_query,
         pooled,
         pairs,
         tuple(notes),

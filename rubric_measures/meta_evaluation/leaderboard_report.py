@@ -42,14 +42,14 @@ class LeaderboardReport:
 
 
 def mean_intervals(board: Leaderboard, draws: Draws = USUAL_DRAWS) -> dict[str, dict[str, Interval]]:
-    """The BCa interval of every run's mean by every measure; topics are resampled, the same ones for all.
+    """The BCa interval of every run's mean by every measure; queries are resampled, the same ones for all.
 
     Args:
         board: the leaderboard; queries that could not be scored take no part in a mean.
         draws: rounds, seed and level.
 
     Returns:
-        run -> measure -> interval; `units` is the number of topics in the mean.
+        run -> measure -> interval; `units` is the number of queries in the mean.
     """
     names = [(run, measure) for run in board.values for measure in board.measures]
     table, _ = score_table([board.values[run][measure] for run, measure in names])
@@ -65,16 +65,16 @@ def powered_means(
     """Every run's mean from a few queries that assessors graded and all that the model graded (PPI++).
 
     Args:
-        board: scores by the model's grades, on all topics.
-        assessors: per-topic scores of the same runs and measures by assessors' grades, on some topics. Where it has
+        board: scores by the model's grades, on all queries.
+        assessors: per-query scores of the same runs and measures by assessors' grades, on some queries. Where it has
             one measure only, that one stands for each measure of the leaderboard that has no column of its name.
         level: the nominal coverage.
 
     Returns:
-        run -> measure -> result, for the runs that both have. Topics are the units.
+        run -> measure -> result, for the runs that both have. Queries are the units.
 
     Raises:
-        InputError: no run is in both, or a run has fewer than two assessed or two other topics.
+        InputError: no run is in both, or a run has fewer than two assessed or two other queries.
     """
     result: dict[str, dict[str, PredictionPowered]] = {}
     strangers: set[tuple[str, str]] = set()
@@ -92,15 +92,15 @@ def powered_means(
             )
         assessed = assessors.per_query(name)
         for run in sorted(board.values.keys() & assessed.keys() - {OVERALL}):
-            model = {topic: value for topic, value in board.values[run][measure].items() if value is not None}
+            model = {query: value for query, value in board.values[run][measure].items() if value is not None}
             both = sorted(model.keys() & assessed[run].keys())
             rest = sorted(model.keys() - assessed[run].keys())
-            strangers.update((run, topic) for topic in assessed[run].keys() - model.keys())
+            strangers.update((run, query) for query in assessed[run].keys() - model.keys())
             try:
                 powered = prediction_powered_mean(
-                    [assessed[run][topic] for topic in both],
-                    [model[topic] for topic in both],
-                    [model[topic] for topic in rest],
+                    [assessed[run][query] for query in both],
+                    [model[query] for query in both],
+                    [model[query] for query in rest],
                     level=level,
                 )
             except InputError as error:
@@ -117,7 +117,7 @@ def _note_left_out(strangers: set[tuple[str, str]], runs: set[str], assessed: se
     if strangers:
         example = min(strangers)
         _LOG.warning(
-            "%d scores by assessors left out: the leaderboard has none of that run on that topic (such as %s on %s)",
+            "%d scores by assessors left out: the leaderboard has none of that run on that query (such as %s on %s)",
             *(len(strangers), *example),
         )
     for names, what in (

@@ -52,14 +52,14 @@ class PairAgreement:
 
 
 def significant_pair_agreement(official: ArrayLike, scores: ArrayLike, *, alpha: float = 0.05) -> PairAgreement:
-    """Agreement of two measures on the significantly different pairs of runs (paired t-tests over topics).
+    """Agreement of two measures on the significantly different pairs of runs (paired t-tests over queries).
 
     Each side tests its pairs and corrects them by itself. A pair whose test is undefined (identical runs) is not
     significant.
 
     Args:
-        official: (topics, runs), complete.
-        scores: (topics, runs), complete, same runs; the topics may be others.
+        official: (queries, runs), complete.
+        scores: (queries, runs), complete, same runs; the queries may be others.
         alpha: significance level after correction.
 
     Raises:
@@ -92,12 +92,12 @@ def _directions(
     from scipy.special import stdtr
 
     differences = table[:, first] - table[:, second]
-    topics = len(differences)
+    queries = len(differences)
     mean, deviation = differences.mean(axis=0), differences.std(axis=0, ddof=1)
     varies = np.ptp(differences, axis=0) > ROUNDING * np.abs(differences).max(axis=0)
     p_values: list[float | None] = [None] * len(mean)
-    t = np.abs(mean[varies]) / (deviation[varies] / np.sqrt(topics))
-    for column, p in zip(np.flatnonzero(varies), 2.0 * stdtr(topics - 1, -t), strict=True):
+    t = np.abs(mean[varies]) / (deviation[varies] / np.sqrt(queries))
+    for column, p in zip(np.flatnonzero(varies), 2.0 * stdtr(queries - 1, -t), strict=True):
         p_values[int(column)] = float(p)
     adjusted = adjust(p_values, "holm")
     real = np.array([value is not None and value < alpha for value in adjusted], dtype=np.bool_)

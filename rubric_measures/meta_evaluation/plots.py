@@ -21,7 +21,7 @@ from rubric_measures.base.extras import require
 from rubric_measures.base.files import followed
 from rubric_measures.meta_evaluation.agreement import bland_altman
 from rubric_measures.meta_evaluation.correlation import correlate
-from rubric_measures.meta_evaluation.intervals import Draws, pooled_tau, topic_tau
+from rubric_measures.meta_evaluation.intervals import Draws, pooled_tau, query_tau
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -179,36 +179,36 @@ def plot_leaderboards(
 def plot_manual_automatic(
     manual: ArrayLike, automatic: ArrayLike, names: tuple[str, str] = ("manual", "automatic")
 ) -> Figure:
-    """Manual against automatic scores of topic/run pairs (small) and runs (large), with the three τ's in the corner.
+    """Manual against automatic scores of query/run pairs (small) and runs (large), with the three τ's in the corner.
 
     Args:
-        manual: (topics, runs) scores; NaN is missing.
-        automatic: (topics, runs), same runs and topics.
+        manual: (queries, runs) scores; NaN is missing.
+        automatic: (queries, runs), same runs and queries.
         names: the labels of the axes.
 
     Raises:
-        InputError: the tables differ in shape, or no topic/run pair has a score on both sides.
+        InputError: the tables differ in shape, or no query/run pair has a score on both sides.
 
     Source: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), Figure 6.
     """
     x, y = np.asarray(manual, dtype=np.float64), np.asarray(automatic, dtype=np.float64)
     if x.ndim != 2 or x.shape != y.shape:
-        raise InputError(f"manual and automatic scores need one shape (topics × runs), not {x.shape} and {y.shape}")
+        raise InputError(f"manual and automatic scores need one shape (queries × runs), not {x.shape} and {y.shape}")
     missing = np.isnan(x) | np.isnan(y)
     if missing.all():
-        raise InputError("manual and automatic scores have no topic in common")
+        raise InputError("manual and automatic scores have no query in common")
     x, y = np.where(missing, np.nan, x), np.where(missing, np.nan, y)
     scored = ~missing.all(axis=0)
     x, y = x[:, scored], y[:, scored]
     figure, axes = _figure(4.2, 4.2)
-    axes.scatter(x, y, s=7, color=_COLOURS[4], alpha=0.45, linewidths=0, label="topic and run")
+    axes.scatter(x, y, s=7, color=_COLOURS[4], alpha=0.45, linewidths=0, label="query and run")
     # Equal means stay equal: later decimals hold only the order of summation.
     x_runs: FloatArray = np.round(np.asarray(np.nanmean(x, axis=0)), 12)
     y_runs: FloatArray = np.round(np.asarray(np.nanmean(y, axis=0)), 12)
     axes.scatter(x_runs, y_runs, s=34, color=_COLOURS[1], marker="D", edgecolors="black", linewidths=0.5, label="run")
     taus = (
         ("τ of runs", correlate(x_runs, y_runs, "kendall").value),
-        ("τ per topic, averaged", topic_tau(x, y, Draws(0)).interval.estimate),
+        ("τ per query, averaged", query_tau(x, y, Draws(0)).interval.estimate),
         ("τ of all pairs", pooled_tau(x, y, Draws(0)).interval.estimate),
     )
     text = "\n".join(f"{name}: {'undefined' if value is None else f'{value:.3f}'}" for name, value in taus)

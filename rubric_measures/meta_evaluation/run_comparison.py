@@ -55,9 +55,9 @@ class Comparison:
     Attributes:
         measure: the measure.
         baseline: the run that all others are compared with; None when all pairs are.
-        means: run -> mean over the common topics, best first.
-        topics: the topics that all runs have.
-        left_out: topics that some run lacks.
+        means: run -> mean over the common queries, best first.
+        queries: the queries that all runs have.
+        left_out: queries that some run lacks.
         pairs: the comparisons.
         groups: groups of runs that cannot be told apart, best first; empty with a baseline.
         procedure: the correction for the number of comparisons.
@@ -68,7 +68,7 @@ class Comparison:
     measure: str
     baseline: str | None
     means: Mapping[str, float]
-    topics: tuple[str, ...]
+    queries: tuple[str, ...]
     left_out: tuple[str, ...]
     pairs: tuple[Pair, ...]
     groups: tuple[tuple[str, ...], ...]
@@ -78,10 +78,10 @@ class Comparison:
 
 
 def _common(scores: Mapping[str, Mapping[str, float]], measure: str) -> tuple[list[str], list[str]]:
-    every = {topic for values in scores.values() for topic in values}
-    common = sorted(topic for topic in every if all(topic in values for values in scores.values()))
+    every = {query for values in scores.values() for query in values}
+    common = sorted(query for query in every if all(query in values for values in scores.values()))
     if not common:
-        raise InputError(f"{measure}: the runs have no topic in common; compare runs over the same topics")
+        raise InputError(f"{measure}: the runs have no query in common; compare runs over the same queries")
     return common, sorted(every - set(common))
 
 
@@ -99,10 +99,10 @@ def compare_runs(
     """Paired comparisons of runs over the queries that all of them have.
 
     Args:
-        scores: run -> topic -> score.
+        scores: run -> query -> score.
         measure: what the scores are, for the output.
         baseline: compare every other run with this one; None compares all pairs.
-        procedure: `holm`, `bh` or `none` correct the p-values of `test`; `tukey` (normal theory, topics as blocks),
+        procedure: `holm`, `bh` or `none` correct the p-values of `test`; `tukey` (normal theory, queries as blocks),
             `randomised-tukey` and `max-t` (with a baseline: single step, sign flips) have p-values of their own.
         test: `t` (paired t-test) or `permutation` (sign flips).
         alpha: significance level.
@@ -110,7 +110,7 @@ def compare_runs(
         seed: of the permutation tests.
 
     Raises:
-        InputError: fewer than two runs, no common topic, a procedure that does not fit, or alpha is no level.
+        InputError: fewer than two runs, no common query, a procedure that does not fit, or alpha is no level.
         UnknownNameError: the baseline is not among the runs.
     """
     if procedure not in CORRECTIONS or test not in ("t", "permutation"):
@@ -120,11 +120,11 @@ def compare_runs(
     if not 0.0 < alpha < 1.0:
         raise InputError(f"a significance level is between 0 and 1, not {alpha:g}")
     if len(scores) < 2:
-        raise InputError(f"{measure}: {len(scores)} run(s) with per-topic scores; a comparison needs two")
-    topics, left_out = _common(scores, measure)
+        raise InputError(f"{measure}: {len(scores)} run(s) with per-query scores; a comparison needs two")
+    queries, left_out = _common(scores, measure)
     # By id, so that draws do not depend on the order of the runs.
     runs = sorted(scores)
-    table = np.array([[scores[run][topic] for run in runs] for topic in topics])
+    table = np.array([[scores[run][query] for run in runs] for query in queries])
     means = dict(sorted(zip(runs, table.mean(axis=0).tolist(), strict=True), key=lambda item: (-item[1], item[0])))
     order = list(means)
     if baseline is None:
@@ -146,7 +146,7 @@ def compare_runs(
         Pair(a, b, one, p, p is not None and p < alpha) for (a, b), one, p in zip(names, tests, adjusted, strict=True)
     )
     groups = () if baseline is not None else _groups(order, means, pairs, alpha)
-    return Comparison(measure, baseline, means, tuple(topics), tuple(left_out), pairs, groups, procedure, test, alpha)
+    return Comparison(measure, baseline, means, tuple(queries), tuple(left_out), pairs, groups, procedure, test, alpha)
 
 
 def _known(value: float) -> float | None:

@@ -83,17 +83,17 @@ def test_correlate_formats(boards, capsys) -> None:
     content = checked("correlate", out)
     (board,) = content["leaderboards"]
     assert (board["measure"], board["missing"], content["official"]["ranks"]) == ("cover", ["lost"], True)
-    assert {one["resampled"] for one in board["coefficients"]} == {"topic"}
+    assert {one["resampled"] for one in board["coefficients"]} == {"query"}
     status, out, _ = call(
         capsys, "correlate", scores, scores, "--official-measure", "cover", "-m", "nugget", "-o", "json", "--rounds", 50
     )
     (board,) = checked("correlate", out)["leaderboards"]
-    assert (status, board["topic_kendall"]["topics"], board["pooled_kendall"]["topics"]) == (0, 8, 8)
+    assert (status, board["query_kendall"]["queries"], board["pooled_kendall"]["queries"]) == (0, 8, 8)
     assert board["significant_pairs"]["reference_significant"] >= 0
     both = ("correlate", scores, scores, "--official-measure", "cover", "-m", "cover", "-c", "kendall", "--rounds", 50)
     header, row = (line.split("\t") for line in call(capsys, *both, "-o", "tsv")[1].splitlines())
     found = dict(zip(header, row, strict=True))
-    assert (found["topic_kendall"], found["low:topic_kendall"], found["high:pooled_kendall"]) == ("1.0000",) * 3
+    assert (found["query_kendall"], found["low:query_kendall"], found["high:pooled_kendall"]) == ("1.0000",) * 3
     assert found["pairs:official"] == found["pairs:found"] != "0" and found["pairs:agreement of both"] == "1.0000"
     assert "significantly different pairs & official & found" in call(capsys, *both, "-o", "latex")[1]
 
@@ -178,10 +178,10 @@ def test_lines_without_all_are_read_with_the_official_runs(boards, tmp_path, cap
     lines = [line.split() for line in scores.read_text().splitlines()]
     swapped = tmp_path / "tot.txt"
     swapped.write_text(
-        "".join(f"{run} {name} {topic} {value}\n" for run, topic, name, value in lines if topic != "all")
+        "".join(f"{run} {name} {query} {value}\n" for run, query, name, value in lines if query != "all")
     )
     arguments = ("correlate", official, swapped, "-c", "kendall", "--rounds", 0)
-    assert "name the form or the topics" in call(capsys, *arguments)[2]
+    assert "name the form or the queries" in call(capsys, *arguments)[2]
     out = call(capsys, *arguments, "-m", "nugget", "cover")[1]
     assert [line.split()[:2] for line in out.splitlines()[1:]] == [["nugget", "4"], ["cover", "4"]]
 
@@ -343,13 +343,13 @@ def test_compare(boards, tmp_path, capsys) -> None:
     less.write_text("".join(line + "\n" for line in scores.read_text().splitlines() if "a q3" not in line))
     status, _, err = call(capsys, "compare", less, "-m", "cover")
     assert status == 1
-    assert "1 topics that some run lacks are left out (such as q3); 7 are compared" in err
+    assert "1 queries that some run lacks are left out (such as q3); 7 are compared" in err
 
 
 def test_compare_refuses(boards, capsys) -> None:
     _, scores, wide = boards
     assert "several measures, choose one: cover nugget (--measure)" in call(capsys, "compare", scores)[2]
-    assert "no per-topic scores" in call(capsys, "compare", wide)[2]
+    assert "no per-query scores" in call(capsys, "compare", wide)[2]
     assert "unknown run" in call(capsys, "compare", scores, "-m", "cover", "--baseline", "zz")[2]
     assert "in another file" in call(capsys, "compare", scores, scores, "-m", "cover")[2]
     assert "unknown measure" in call(capsys, "compare", scores, "-m", "covr")[2]
@@ -426,7 +426,7 @@ def test_leaderboard_is_unchanged_without_options_and_extended_with_them(scored,
     # In id order d9 comes first, unjudged, then d3: half of the first two are judged; all scores are tied.
     assert (cells["tied"]["check:judged@2"], cells["tied"]["check:tied@2"]) == ("0.5000", "1.0000")
     assert (cells["good"]["check:judged@2"], cells["good"]["check:tied@2"]) == ("1.0000", "0.0000")
-    assert cells["tied"]["topics:RubricCover(rel=4)@2"] == "4"
+    assert cells["tied"]["queries:RubricCover(rel=4)@2"] == "4"
     assert cells["mixed"]["difference:RubricCover(rel=4)@2"] == "-0.5000"
     assert "1 of 3 runs have tied scores" in err
     _, out, _ = call(
@@ -444,7 +444,7 @@ def test_leaderboard_json_and_reading_it_back(scored, tmp_path, capsys) -> None:
     content = checked("leaderboard", out)
     cells = {run["run_id"]: run["measures"]["RubricCover(rel=4)@1"] for run in content["runs"]}
     assert cells["good"]["interval"]["low"] == cells["good"]["mean"] == 0.5
-    # File order puts d1 first in `tied`, which then covers an item on three of four topics: not yet the winner.
+    # File order puts d1 first in `tied`, which then covers an item on three of four queries: not yet the winner.
     assert content["checks"]["top"][0]["by_file_order"] == ["good"]
     assert not content["checks"]["top"][0]["changed"]
     table = tmp_path / "board.tsv"
@@ -481,7 +481,7 @@ def test_leaderboard_checks_of_records_and_refusals(tmp_path, scored, capsys) ->
 def test_assessors_and_model_together(scored, tmp_path, capsys) -> None:
     qrels, runs = scored
     assessed = tmp_path / "assessors.txt"
-    # The model scores `good` 0.5 on all four topics; assessors 0.5 and 0.25 on two of them.
+    # The model scores `good` 0.5 on all four queries; assessors 0.5 and 0.25 on two of them.
     assessed.write_text("good q0 cover 0.5\ngood q1 cover 0.25\ngood all cover 0.375\n")
     arguments = ("leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "--assessor-scores", assessed)
     content = checked("leaderboard", call(capsys, *arguments, "-o", "json")[1])
@@ -503,11 +503,11 @@ def test_assessors_and_model_together(scored, tmp_path, capsys) -> None:
     assert read_leaderboard(board).measures == ("RubricCover(rel=4)@1",)
     known = [("good", "q0", 0.5), ("good", "q1", 0.25)]
     # Lines without `all`, in any order of columns: the leaderboard's own names say which column is which.
-    for order in ("{run} {measure} {topic}", "{topic} {run} {measure}", "{run} {topic} {measure}"):
+    for order in ("{run} {measure} {query}", "{query} {run} {measure}", "{run} {query} {measure}"):
         assessed.write_text(
             "".join(
-                order.format(run=run, measure="RubricCover(rel=4)@1", topic=topic) + f" {value}\n"
-                for run, topic, value in [*known, ("good", "q9", 1), ("elsewhere", "q7", 1)]
+                order.format(run=run, measure="RubricCover(rel=4)@1", query=query) + f" {value}\n"
+                for run, query, value in [*known, ("good", "q9", 1), ("elsewhere", "q7", 1)]
             )
         )
         _, out, err = call(capsys, *arguments, "-o", "json")
@@ -522,7 +522,7 @@ def test_assessors_and_model_together(scored, tmp_path, capsys) -> None:
     assert "the same runs" in call(capsys, *arguments, "--assessor-form", "ir_measures")[2]
     assert "name its file" in call(capsys, *arguments[:-2], "--assessor-form", "ir_measures")[2]
     assessed.write_text("run_id\tcover\ngood\t0.5\n")
-    assert "holds no per-topic scores" in call(capsys, *arguments)[2]
+    assert "holds no per-query scores" in call(capsys, *arguments)[2]
     assessed.write_text("good q0 cover 0.5\nbad q0 cover 0.5\ngood all cover 0.5\n")
     assert "two units a side" in call(capsys, *arguments)[2]
     assessed.write_text("other q0 cover 0.5\nother all cover 0.5\n")

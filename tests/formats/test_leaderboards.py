@@ -47,20 +47,20 @@ def test_forms_of_one_run(tmp_path: Path, form: Form) -> None:
     assert not (tmp_path / "both").exists()
 
 
-def test_every_long_form_without_all_needs_the_topics(tmp_path: Path) -> None:
+def test_every_long_form_without_all_needs_the_queries(tmp_path: Path) -> None:
     for form in COLUMNS:
         rows = ROWS[:1] if "run" not in COLUMNS[form] else ROWS[::2]
         write_leaderboard(tmp_path / "r1", LeaderboardTable(rows), form)
         if form != "ranking":
-            with pytest.raises(FormatError, match=r"could be any of .*; name the form or the topics"):
+            with pytest.raises(FormatError, match=r"could be any of .*; name the form or the queries"):
                 read_leaderboard(tmp_path / "r1")
-        assert read_leaderboard(tmp_path / "r1", topics=["t1", "t2"]).rows == rows
+        assert read_leaderboard(tmp_path / "r1", queries=["t1", "t2"]).rows == rows
         assert read_leaderboard(tmp_path / "r1", form=form).rows == rows
 
 
 def test_known_names_tell_the_columns_where_not_all_are_known(tmp_path: Path) -> None:
     path = _write(tmp_path, "a V t1 0.5\nb V t9 0.25\n")
-    for known in ({"runs": ["a"]}, {"measures": ["V"], "runs": ["b", "z"]}, {"topics": ["t1", "t2"]}):
+    for known in ({"runs": ["a"]}, {"measures": ["V"], "runs": ["b", "z"]}, {"queries": ["t1", "t2"]}):
         # Runs alone leave `run topic measure` and `run measure topic`.
         if set(known) == {"runs"}:
             with pytest.raises(FormatError, match="could be any of"):
@@ -129,7 +129,7 @@ def test_what_a_form_cannot_hold_is_said(tmp_path: Path, caplog: pytest.LogCaptu
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
         write_leaderboard(tmp_path / "a.tsv", TABLE, "wide")
         write_leaderboard(tmp_path / "b.txt", LeaderboardTable((Score("r 1", "V", "all", 1.0, 0.1),)))
-    assert "no place for 2 values of single topics" in caplog.text
+    assert "no place for 2 values of single queries" in caplog.text
     assert "no place for 1 standard errors" in caplog.text
     assert (tmp_path / "b.txt").read_text() == "r%201\tall\tV\t1.0\n"
     with pytest.raises(InputError, match="aggregates of one measure; the table has 2"):
@@ -218,7 +218,7 @@ def test_real_files() -> None:
     path = data / "kiddie" / "kiddie.eval.txt"
     with pytest.raises(FormatError, match="could be any of"):
         read_leaderboard(path)
-    table = read_leaderboard(path, topics=[str(topic) for topic in range(1001, 1123)])
+    table = read_leaderboard(path, queries=[str(topic) for topic in range(1001, 1123)])
     assert (table.run_ids, table.measures) == (("berry", "ewe"), ("SCORE", "HAS_KEYWORDS"))
     assert len(table.rows) == 400
     ranks = read_leaderboard(data / "workbench-golden" / "dl20-scale-official-leaderboard.json")

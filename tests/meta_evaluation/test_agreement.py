@@ -15,7 +15,7 @@ from rubric_measures.meta_evaluation.agreement import (
     bland_altman,
     krippendorff_alpha,
     label_histogram,
-    topic_spread,
+    query_spread,
 )
 from rubric_measures.meta_evaluation.kappa import (
     binary_agreement,
@@ -90,14 +90,14 @@ def test_histogram_names_labels_that_are_never_used() -> None:
     assert label_histogram([]).counts == {}
 
 
-def test_topic_spread() -> None:
-    topics = ["1", "1", "1", "1", "2", "2", "3"]
-    # Topic 1 agrees fully, topic 2 fully disagrees: p_o 0, p_e .5, κ −1; topic 3 has one label: undefined.
-    spread = topic_spread([0, 1, 0, 1, 0, 1, 1], [0, 1, 0, 1, 1, 0, 1], topics)
+def test_query_spread() -> None:
+    queries = ["1", "1", "1", "1", "2", "2", "3"]
+    # Query 1 agrees fully, query 2 fully disagrees: p_o 0, p_e .5, κ −1; query 3 has one label: undefined.
+    spread = query_spread([0, 1, 0, 1, 0, 1, 1], [0, 1, 0, 1, 1, 0, 1], queries)
     assert spread.values == {"1": 1.0, "2": -1.0, "3": None}
     assert (spread.mean, spread.low, spread.median, spread.high, spread.undefined) == (0.0, -1.0, 0.0, 1.0, 1)
     assert spread.deviation == pytest.approx(np.sqrt(2))
-    assert topic_spread([1], [1], ["1"]).mean is None
+    assert query_spread([1], [1], ["1"]).mean is None
 
 
 def test_wrong_labels() -> None:

@@ -1,4 +1,4 @@
-"""Tests of the topic bootstrap: scipy's BCa, seeds, order of runs, missing scores, degenerate statistics."""
+"""Tests of the query bootstrap: scipy's BCa, seeds, order of runs, missing scores, degenerate statistics."""
 
 import numpy as np
 import pytest
@@ -64,16 +64,16 @@ def test_missing_scores_take_no_part() -> None:
     full, partial, empty = bootstrap_means(scores, draws=Draws(200))
     assert (full.estimate, full.units) == (0.5, 3)
     assert (partial.estimate, partial.units) == (0.5, 2)
-    assert empty == Interval(None, None, None, 0.95, 0, 0, "no topic has a score")
-    # A round that draws the first topic three times has no score of the second column.
+    assert empty == Interval(None, None, None, 0.95, 0, 0, "no query has a score")
+    # A round that draws the first query three times has no score of the second column.
     assert partial.undefined > 0
 
 
-def test_one_topic_has_no_interval() -> None:
+def test_one_query_has_no_interval() -> None:
     (result,) = bootstrap_means([[0.4]], draws=Draws(10))
     assert (result.estimate, result.low, result.high) == (0.4, None, None)
     assert "needs two" in result.reason
-    assert bootstrap_means(np.zeros((0, 2)))[1].reason == "there is no topic"
+    assert bootstrap_means(np.zeros((0, 2)))[1].reason == "there is no query"
 
 
 @settings(max_examples=50, deadline=None)

@@ -1,4 +1,4 @@
-"""Tests of intervals of correlations: point values, seeds, top-k, per-topic and pooled τ against scipy."""
+"""Tests of intervals of correlations: point values, seeds, top-k, per-query and pooled τ against scipy."""
 
 import numpy as np
 import pytest
@@ -8,25 +8,25 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.meta_evaluation._bootstrap import Draws, bootstrap_counts
 from rubric_measures.meta_evaluation.correlation import COEFFICIENTS, correlate
 from rubric_measures.meta_evaluation.intervals import (
+    correlate_over_queries,
     correlate_over_runs,
-    correlate_over_topics,
     pooled_tau,
-    topic_tau,
+    query_tau,
 )
 
 
-def tables(topics: int = 12, runs: int = 8, seed: int = 0):
+def tables(queries: int = 12, runs: int = 8, seed: int = 0):
     generator = np.random.default_rng(seed)
     quality = generator.random(runs)
-    x = np.round(np.clip(quality + generator.normal(0, 0.2, (topics, runs)), 0, 1), 1)
-    y = np.round(np.clip(quality + generator.normal(0, 0.3, (topics, runs)), 0, 1), 1)
+    x = np.round(np.clip(quality + generator.normal(0, 0.2, (queries, runs)), 0, 1), 1)
+    y = np.round(np.clip(quality + generator.normal(0, 0.3, (queries, runs)), 0, 1), 1)
     return x, y
 
 
 @pytest.mark.parametrize("name", [*COEFFICIENTS, "kendall@4"])
 def test_point_values_are_those_of_the_means_and_intervals_hold_them(name) -> None:
     x, y = tables()
-    (result,) = correlate_over_topics(x, y, name, draws=Draws(200))
+    (result,) = correlate_over_queries(x, y, name, draws=Draws(200))
     assert result.coefficient == correlate(np.round(x.mean(0), 12), np.round(y.mean(0), 12), name)
     interval = result.interval
     assert interval is not None and interval.low is not None and interval.high is not None
@@ -34,9 +34,9 @@ def test_point_values_are_those_of_the_means_and_intervals_hold_them(name) -> No
     assert interval.units == 12
 
 
-def test_replicates_are_those_of_resampled_topics() -> None:
+def test_replicates_are_those_of_resampled_queries() -> None:
     x, y = tables()
-    (result,) = correlate_over_topics(x, y, "kendall", draws=Draws(50, 9))
+    (result,) = correlate_over_queries(x, y, "kendall", draws=Draws(50, 9))
     taus = []
     for counts in bootstrap_counts(12, 50, seed=9).astype(int):
         drawn = np.repeat(np.arange(12), counts)
@@ -50,30 +50,30 @@ def test_replicates_are_those_of_resampled_topics() -> None:
 def test_order_of_runs_and_company_of_measures_do_not_matter() -> None:
     x, y = tables()
     z = tables(seed=5)[1]
-    both = correlate_over_topics(x.mean(0), np.stack([y, z], axis=2), "kendall", draws=Draws(200))
-    assert correlate_over_topics(x.mean(0), y, "kendall", draws=Draws(200)) == both[:1]
+    both = correlate_over_queries(x.mean(0), np.stack([y, z], axis=2), "kendall", draws=Draws(200))
+    assert correlate_over_queries(x.mean(0), y, "kendall", draws=Draws(200)) == both[:1]
     order = np.random.default_rng(1).permutation(8)
-    assert correlate_over_topics(x.mean(0)[order], y[:, order], "kendall", draws=Draws(200)) == both[:1]
+    assert correlate_over_queries(x.mean(0)[order], y[:, order], "kendall", draws=Draws(200)) == both[:1]
     # Another seed, another interval (of r, which is not discrete).
-    one, other = (correlate_over_topics(x, y, "pearson", draws=Draws(200, seed))[0].interval for seed in (0, 1))
+    one, other = (correlate_over_queries(x, y, "pearson", draws=Draws(200, seed))[0].interval for seed in (0, 1))
     assert one.estimate == other.estimate
     assert one.low != other.low
 
 
-def test_one_topic_or_no_rounds() -> None:
+def test_one_query_or_no_rounds() -> None:
     x, y = tables()
-    (single,) = correlate_over_topics(x[:1], y[:1], "kendall", draws=Draws(100))
+    (single,) = correlate_over_queries(x[:1], y[:1], "kendall", draws=Draws(100))
     assert single.interval.low is None
     assert "needs two" in single.interval.reason
-    (bare,) = correlate_over_topics(x, y, "kendall", draws=Draws(0))
+    (bare,) = correlate_over_queries(x, y, "kendall", draws=Draws(0))
     assert bare.interval is None
-    (tied,) = correlate_over_topics(x, np.zeros_like(y), "kendall", draws=Draws(100))
+    (tied,) = correlate_over_queries(x, np.zeros_like(y), "kendall", draws=Draws(100))
     assert tied.coefficient.value is None
     assert tied.interval.reason == "all runs are tied in the second leaderboard"
     with pytest.raises(InputError, match="do not fit"):
-        correlate_over_topics(x[:, :3], y)
-    with pytest.raises(InputError, match="topics"):
-        correlate_over_topics(x[:5], y)
+        correlate_over_queries(x[:, :3], y)
+    with pytest.raises(InputError, match="queries"):
+        correlate_over_queries(x[:5], y)
 
 
 def test_over_runs() -> None:
@@ -88,22 +88,22 @@ def test_over_runs() -> None:
     assert correlate_over_runs([1.0, 2.0, 3.0], [1.0, 3.0, 2.0], draws=Draws(0)).interval is None
 
 
-def test_topic_tau_is_the_mean_of_scipys() -> None:
+def test_query_tau_is_the_mean_of_scipys() -> None:
     x, y = tables()
     x[3], y[5, 2] = 0.5, np.nan
     taus = []
-    for topic in range(12):
-        present = ~np.isnan(y[topic])
-        taus.append(stats.kendalltau(x[topic][present], y[topic][present]).statistic)
-    result = topic_tau(x, y, draws=Draws(100))
+    for query in range(12):
+        present = ~np.isnan(y[query])
+        taus.append(stats.kendalltau(x[query][present], y[query][present]).statistic)
+    result = query_tau(x, y, draws=Draws(100))
     assert result.interval.estimate == pytest.approx(np.nanmean(taus))
-    assert (result.topics, result.undefined) == (11, 1)
-    assert topic_tau(x, y, draws=Draws(0)).interval.estimate == pytest.approx(np.nanmean(taus))
-    nothing = topic_tau(np.zeros_like(x), y)
+    assert (result.queries, result.undefined) == (11, 1)
+    assert query_tau(x, y, draws=Draws(0)).interval.estimate == pytest.approx(np.nanmean(taus))
+    nothing = query_tau(np.zeros_like(x), y)
     assert (nothing.interval.estimate, nothing.undefined) == (None, 12)
 
 
-def test_pooled_tau_is_scipys_over_all_pairs_and_rounds_repeat_topics() -> None:
+def test_pooled_tau_is_scipys_over_all_pairs_and_rounds_repeat_queries() -> None:
     x, y = tables()
     y[0, 0] = np.nan
     present = ~np.isnan(y).ravel()
@@ -121,12 +121,12 @@ def test_pooled_tau_is_scipys_over_all_pairs_and_rounds_repeat_topics() -> None:
 
 @pytest.mark.parametrize("name", list(COEFFICIENTS))
 def test_rounds_without_any_score_of_a_run_say_nothing(name) -> None:
-    """A run with one topic only has no score in the rounds that leave it out; its rank there would be made up."""
-    _, y = tables(topics=4, runs=4)
-    # An official ranking without ties, so that τ_AP is defined; the last run has a score on the first topic only.
+    """A run with one query only has no score in the rounds that leave it out; its rank there would be made up."""
+    _, y = tables(queries=4, runs=4)
+    # An official ranking without ties, so that τ_AP is defined; the last run has a score on the first query only.
     official = np.array([4.0, 3.0, 2.0, 1.0])
     y[1:, 3] = np.nan
-    (result,) = correlate_over_topics(official, y, name, draws=Draws(40, 1))
+    (result,) = correlate_over_queries(official, y, name, draws=Draws(40, 1))
     without = int((bootstrap_counts(4, 40, 1)[:, 0] == 0).sum())
     assert 0 < without < 40
     assert result.interval is not None and result.interval.undefined == without

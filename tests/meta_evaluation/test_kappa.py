@@ -1,4 +1,4 @@
-"""Tests of Cohen's κ: against scikit-learn, by hand, at cutoffs, with intervals over topics."""
+"""Tests of Cohen's κ: against scikit-learn, by hand, at cutoffs, with intervals over queries."""
 
 import numpy as np
 import pytest
@@ -48,14 +48,14 @@ def test_binary_agreement_and_all_cutoffs() -> None:
     assert binary_agreement(a, b, 9, 9).kappa is None
 
 
-def test_kappa_interval_resamples_topics() -> None:
+def test_kappa_interval_resamples_queries() -> None:
     generator = np.random.default_rng(0)
     a = generator.integers(0, 3, 200)
     b = np.where(generator.random(200) < 0.6, a, generator.integers(0, 3, 200))
-    topics = [f"t{i % 10}" for i in range(200)]
-    interval = kappa_interval(a, b, topics, draws=Draws(500))
+    queries = [f"t{i % 10}" for i in range(200)]
+    interval = kappa_interval(a, b, queries, draws=Draws(500))
     assert interval.estimate == pytest.approx(agreement(a, b).kappa)
     assert interval.low < interval.estimate < interval.high
     order = generator.permutation(200)
-    assert kappa_interval(a[order], b[order], [topics[i] for i in order], draws=Draws(500)) == interval
+    assert kappa_interval(a[order], b[order], [queries[i] for i in order], draws=Draws(500)) == interval
     assert kappa_interval([1, 1], [1, 1], ["1", "2"]).estimate is None

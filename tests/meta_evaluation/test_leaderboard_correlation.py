@@ -1,4 +1,4 @@
-"""Tests of joined leaderboards: missing runs, topics, ranks, and the Rubric workbench's own correlations."""
+"""Tests of joined leaderboards: missing runs, queries, ranks, and the Rubric workbench's own correlations."""
 
 import json
 import os
@@ -28,9 +28,9 @@ GOLDEN = (
 OFFICIAL = RunScores("official", {"a": 4.0, "b": 3.0, "c": 2.0, "d": 1.0, "lost": 0.0})
 
 
-def per_topic(seed: int = 0, topics: int = 6) -> RunScores:
-    table = np.random.default_rng(seed).random((topics, 4)) + np.array([0.6, 0.4, 0.2, 0.0])
-    scores = {run: {f"t{i}": float(table[i, j]) for i in range(topics)} for j, run in enumerate("abcd")}
+def per_query(seed: int = 0, queries: int = 6) -> RunScores:
+    table = np.random.default_rng(seed).random((queries, 4)) + np.array([0.6, 0.4, 0.2, 0.0])
+    scores = {run: {f"t{i}": float(table[i, j]) for i in range(queries)} for j, run in enumerate("abcd")}
     return RunScores("m", {run: float(np.mean(list(values.values()))) for run, values in scores.items()}, scores)
 
 
@@ -47,30 +47,30 @@ def test_runs_are_joined_and_the_missing_named() -> None:
         correlate_leaderboards(OFFICIAL, RunScores("m", {"x": 0.9}))
 
 
-def test_intervals_are_over_topics_where_there_are_any() -> None:
-    other = per_topic()
+def test_intervals_are_over_queries_where_there_are_any() -> None:
+    other = per_query()
     result = correlate_leaderboards(OFFICIAL, other, ["kendall"], draws=Draws(100))
-    assert result.coefficients[0].unit == "topic"
-    assert result.topic_kendall is None
-    both = correlate_leaderboards(per_topic(1), other, ["kendall"], draws=Draws(100))
-    assert both.topic_kendall is not None and both.topic_kendall.topics == 6
+    assert result.coefficients[0].unit == "query"
+    assert result.query_kendall is None
+    both = correlate_leaderboards(per_query(1), other, ["kendall"], draws=Draws(100))
+    assert both.query_kendall is not None and both.query_kendall.queries == 6
     assert both.pooled_kendall is not None and both.pairs is not None
-    x = [value for run in "abcd" for _, value in sorted(per_topic(1).topics[run].items())]
-    y = [value for run in "abcd" for _, value in sorted(other.topics[run].items())]
+    x = [value for run in "abcd" for _, value in sorted(per_query(1).queries[run].items())]
+    y = [value for run in "abcd" for _, value in sorted(other.queries[run].items())]
     assert both.pooled_kendall.interval.estimate == pytest.approx(stats.kendalltau(x, y).statistic)
 
 
-def test_means_that_are_not_those_of_the_topics_fall_back_to_runs() -> None:
-    other = per_topic()
-    moved = RunScores("m", {run: value + 0.1 for run, value in other.means.items()}, other.topics)
+def test_means_that_are_not_those_of_the_queries_fall_back_to_runs() -> None:
+    other = per_query()
+    moved = RunScores("m", {run: value + 0.1 for run, value in other.means.items()}, other.queries)
     result = correlate_leaderboards(OFFICIAL, moved, ["kendall"], draws=Draws(50))
     assert result.coefficients[0].unit == "run"
     assert "intervals over runs" in result.notes[0]
-    fewer = {run: dict(list(values.items())[:3]) for run, values in per_topic(1).topics.items()}
+    fewer = {run: dict(list(values.items())[:3]) for run, values in per_query(1).queries.items()}
     means = {run: float(np.mean(list(values.values()))) for run, values in fewer.items()}
     different = correlate_leaderboards(RunScores("o", means, fewer), other, ["kendall"], draws=Draws(50))
-    assert "different topics" in different.notes[0]
-    assert different.topic_kendall is None
+    assert "different queries" in different.notes[0]
+    assert different.query_kendall is None
 
 
 def test_maximum_rank_drop_names_the_run() -> None:
@@ -129,7 +129,7 @@ def test_the_workbenchs_correlations() -> None:
     assert len(cells) == 10
 
 
-def test_standard_errors_of_per_topic_scores() -> None:
-    topics = {"a": {"q1": 0.0, "q2": 1.0}, "one": {"q1": 0.5}, "other": {"q1": 0.0, "q2": 1.0}}
-    # a: s² = (0.25 + 0.25) / 1, so s / √2 = √(0.5 / 2) = 0.5. `other` is no mean of its topics.
-    assert standard_errors(RunScores("m", {"a": 0.5, "one": 0.5, "other": 0.9}, topics)) == pytest.approx({"a": 0.5})
+def test_standard_errors_of_per_query_scores() -> None:
+    queries = {"a": {"q1": 0.0, "q2": 1.0}, "one": {"q1": 0.5}, "other": {"q1": 0.0, "q2": 1.0}}
+    # a: s² = (0.25 + 0.25) / 1, so s / √2 = √(0.5 / 2) = 0.5. `other` is no mean of its queries.
+    assert standard_errors(RunScores("m", {"a": 0.5, "one": 0.5, "other": 0.9}, queries)) == pytest.approx({"a": 0.5})

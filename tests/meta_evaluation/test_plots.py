@@ -51,7 +51,7 @@ def test_manual_automatic_shows_three_taus() -> None:
     assert figure.axes[0].texts[0].get_text().count("1.000") == 3
     tied = plots.plot_manual_automatic(np.zeros((2, 3)), manual)
     assert tied.axes[0].texts[0].get_text().count("undefined") == 3
-    with pytest.raises(InputError, match="no topic in common"):
+    with pytest.raises(InputError, match="no query in common"):
         plots.plot_manual_automatic(np.array([[0.1], [np.nan]]), np.array([[np.nan], [0.1]]))
     with pytest.raises(InputError, match="one shape"):
         plots.plot_manual_automatic(manual, manual[:, :2])

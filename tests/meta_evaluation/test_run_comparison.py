@@ -1,4 +1,4 @@
-"""Tests of comparisons of systems: pairs, baselines, corrections, topics that are missing, order of runs."""
+"""Tests of comparisons of systems: pairs, baselines, corrections, queries that are missing, order of runs."""
 
 import numpy as np
 import pytest
@@ -8,10 +8,10 @@ from rubric_measures.meta_evaluation._significance import adjust, max_t, tukey_h
 from rubric_measures.meta_evaluation.run_comparison import CORRECTIONS, compare_runs
 
 
-def scores(topics: int = 20):
+def scores(queries: int = 20):
     generator = np.random.default_rng(0)
-    table = generator.normal(0, 0.1, (topics, 3)) + np.array([0.2, 0.6, 0.61])
-    return {run: {f"t{i}": float(table[i, j]) for i in range(topics)} for j, run in enumerate("abc")}, table
+    table = generator.normal(0, 0.1, (queries, 3)) + np.array([0.2, 0.6, 0.61])
+    return {run: {f"t{i}": float(table[i, j]) for i in range(queries)} for j, run in enumerate("abc")}, table
 
 
 def test_all_pairs_and_groups() -> None:
@@ -44,7 +44,7 @@ def test_baseline() -> None:
 
 
 @pytest.mark.parametrize("procedure", CORRECTIONS)
-def test_order_of_runs_and_topics_does_not_matter(procedure) -> None:
+def test_order_of_runs_and_queries_does_not_matter(procedure) -> None:
     given, _ = scores(8)
     turned = {run: dict(reversed(list(given[run].items()))) for run in reversed(list(given))}
     assert compare_runs(given, "m", procedure=procedure, rounds=200) == compare_runs(
@@ -52,12 +52,12 @@ def test_order_of_runs_and_topics_does_not_matter(procedure) -> None:
     )
 
 
-def test_topics_that_a_run_lacks_are_left_out_and_named() -> None:
+def test_queries_that_a_run_lacks_are_left_out_and_named() -> None:
     given, _ = scores(5)
     del given["b"]["t2"]
     result = compare_runs(given, "m")
     assert result.left_out == ("t2",)
-    assert result.pairs[0].test.topics == 4
+    assert result.pairs[0].test.queries == 4
 
 
 def test_identical_runs_have_no_t_but_share_a_group() -> None:
@@ -75,7 +75,7 @@ def test_wrong_input() -> None:
         compare_runs(given, "m", baseline="z")
     with pytest.raises(InputError, match="needs two"):
         compare_runs({"a": {"1": 0.5}}, "m")
-    with pytest.raises(InputError, match="no topic in common"):
+    with pytest.raises(InputError, match="no query in common"):
         compare_runs({"a": {"1": 0.5}, "b": {"2": 0.5}}, "m")
     with pytest.raises(InputError, match="unknown correction"):
         compare_runs(given, "m", procedure="bonferroni")

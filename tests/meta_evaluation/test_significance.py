@@ -30,7 +30,7 @@ def test_paired_test_by_hand() -> None:
     assert result.hedges_g == pytest.approx(1.2247 * 0.7236, abs=1e-3)
     # Of the 16 sign flips |sum| = 4 needs all of 1, 2, 1 alike; the zero is free: 2 · 2 = 4 of 16.
     assert (result.p_permutation, result.exact) == (0.25, True)
-    assert (result.wins, result.ties, result.losses, result.topics) == (3, 1, 0, 4)
+    assert (result.wins, result.ties, result.losses, result.queries) == (3, 1, 0, 4)
 
 
 @settings(max_examples=50, deadline=None)
@@ -81,11 +81,11 @@ def test_drawn_permutations_agree_with_ranx() -> None:
 
 def test_identical_and_shifted_runs_have_no_t() -> None:
     same, shifted = paired_tests(np.array([[0.1, 0.3], [0.2, 0.4]]), np.array([[0.1, 0.1], [0.2, 0.2]]))
-    assert (same.t, same.p_permutation, same.reason) == (None, 1.0, "the runs are identical on every topic")
+    assert (same.t, same.p_permutation, same.reason) == (None, 1.0, "the runs are identical on every query")
     assert shifted.p_t is None
-    assert "by the same on every topic" in shifted.reason
+    assert "by the same on every query" in shifted.reason
     (single,) = paired_tests([0.5], [0.1])
-    assert "one topic only" in single.reason
+    assert "one query only" in single.reason
 
 
 def test_adjust_is_statsmodels() -> None:
@@ -108,8 +108,8 @@ def test_tukey_hsd_is_the_two_way_analysis_of_statsmodels() -> None:
     scores = np.random.default_rng(2).random((15, 4))
     scores[:, 0] += 0.4
     rows = [(t, r, scores[t, r]) for t in range(15) for r in range(4)]
-    frame = pandas.DataFrame(rows, columns=["topic", "run", "score"])
-    residual = anova.ols("score ~ C(topic) + C(run)", frame).fit().mse_resid
+    frame = pandas.DataFrame(rows, columns=["query", "run", "score"])
+    residual = anova.ols("score ~ C(query) + C(run)", frame).fit().mse_resid
     ours = tukey_hsd(scores)
     means = scores.mean(axis=0)
     for i, j in itertools.combinations(range(4), 2):
@@ -145,9 +145,9 @@ def test_randomised_tukey_and_max_t_find_the_one_that_differs() -> None:
 
 
 def test_comparisons_need_complete_tables() -> None:
-    with pytest.raises(InputError, match="every run on every topic"):
+    with pytest.raises(InputError, match="every run on every query"):
         tukey_hsd([[0.1, np.nan], [0.2, 0.3]])
-    with pytest.raises(InputError, match="two topics and two runs"):
+    with pytest.raises(InputError, match="two queries and two runs"):
         randomised_tukey_hsd([[0.1, 0.2]])
     with pytest.raises(InputError, match="MaxT"):
         max_t([[0.1]])
@@ -155,7 +155,7 @@ def test_comparisons_need_complete_tables() -> None:
     assert np.isnan(tukey_hsd([[0.1, 0.2], [0.3, 0.4]])[0, 1])
     with pytest.raises(InputError, match="finite"):
         paired_tests([0.1, np.nan], [0.1, 0.2])
-    with pytest.raises(InputError, match="same topics"):
+    with pytest.raises(InputError, match="same queries"):
         paired_tests([0.1], [0.1, 0.2])
 
 
