@@ -120,21 +120,21 @@ def tau_coverage(simulations: int = 300, rounds: int = 500) -> None:
 def ppi_coverage(simulations: int = 4000) -> None:
     """How often intervals of a mean hold the truth: prediction-powered, assessors alone, model labels alone."""
     print(f"\nPrediction-powered means, nominal 95 %, {simulations} simulations; the model is biased by +0.1\n")
-    print("| assessed queries | model queries | noise of the model | coverage: PPI++ | assessors alone | model as truth | "
-          "width: PPI++ / assessors alone |\n|---|---|---|---|---|---|---|")  # fmt: skip
+    print("| assessed queries | model queries | noise of the model | coverage: PPI++ | assessors alone | model as "
+          "truth | width: PPI++ / assessors alone |\n|---|---|---|---|---|---|---|")  # fmt: skip
     generator = np.random.default_rng(3)
     truth = 2.0 / 5.0
-    for human, model, noise in ((15, 200, 0.1), (30, 200, 0.1), (50, 500, 0.1), (50, 500, 0.3), (50, 50, 0.1)):
+    for assessed, model, noise in ((15, 200, 0.1), (30, 200, 0.1), (50, 500, 0.1), (50, 500, 0.3), (50, 50, 0.1)):
         hits, widths = np.zeros(3), np.zeros(2)
         for _ in range(simulations):
-            scores = generator.beta(2.0, 3.0, size=human + model)
-            guesses = scores + 0.1 + noise * generator.normal(size=human + model)
-            one = prediction_powered_mean(scores[:human], guesses[:human], guesses[human:])
+            scores = generator.beta(2.0, 3.0, size=assessed + model)
+            guesses = scores + 0.1 + noise * generator.normal(size=assessed + model)
+            one = prediction_powered_mean(scores[:assessed], guesses[:assessed], guesses[assessed:])
             hits += [covers(one.low, one.high, truth), covers(one.human_low, one.human_high, truth),
                      covers(one.naive_low, one.naive_high, truth)]  # fmt: skip
             widths += [one.high - one.low, one.human_high - one.human_low]
         shares = " | ".join(f"{share:.3f}" for share in hits / simulations)
-        print(f"| {human} | {model} | {noise} | {shares} | {widths[0] / widths[1]:.2f} |", flush=True)
+        print(f"| {assessed} | {model} | {noise} | {shares} | {widths[0] / widths[1]:.2f} |", flush=True)
 
 
 def main() -> None:
