@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["Interruptible", "begin", "forget_interrupt", "leave"]
+__all__ = ["begin", "forget_interrupt", "leave"]
 
 _NAME = "rubric_measures"
 
@@ -31,29 +31,6 @@ def begin() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, leave)
     sys.excepthook = before
-
-
-class Interruptible:
-    """While a command runs, Ctrl-C is a KeyboardInterrupt again, so that it can keep what is done.
-
-    Without `begin`, and inside of another one, nothing changes.
-    """
-
-    def __init__(self) -> None:
-        self._changed = False
-
-    def __enter__(self) -> None:
-        import signal
-
-        if signal.getsignal(signal.SIGINT) is leave:
-            self._changed = True
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    def __exit__(self, *_: object) -> None:
-        if self._changed:
-            import signal
-
-            signal.signal(signal.SIGINT, leave)
 
 
 def forget_interrupt() -> None:

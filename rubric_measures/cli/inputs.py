@@ -108,9 +108,11 @@ def keep_inputs_of(options: argparse.Namespace, *inputs: str | None) -> None:
     Raises:
         InputError: an input would be replaced, or one output by the other.
     """
-    keep_inputs(options.output, *inputs)
-    keep_inputs(options.plot, *inputs)
-    keep_apart(output=options.output, plot=options.plot)
+    if options.output not in (None, "-"):
+        keep_inputs(options.output, *inputs)
+    if options.plot is not None:
+        keep_inputs(options.plot, *inputs)
+        keep_apart(output=options.output, plot=options.plot)
 
 
 def bank_of(options: argparse.Namespace) -> TestBank | None:

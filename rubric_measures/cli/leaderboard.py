@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rubric_measures import api
 from rubric_measures.base.errors import InputError
@@ -21,6 +23,9 @@ from rubric_measures.cli.inputs import (
 )
 from rubric_measures.leaderboards.board import board_report
 from rubric_measures.measures.scoring import note_labels, parse_measures
+
+if TYPE_CHECKING:
+    from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -93,7 +98,6 @@ def run(options: argparse.Namespace) -> int:
         board.plot(options.plot)
     if is_asked_for(options):
         # Means alone need neither numpy nor scipy.
-        from rubric_measures.cli.leaderboard_report import say_report
         from rubric_measures.meta_evaluation.comparison_tables import report_of
 
         more = api.report(
@@ -111,7 +115,7 @@ def run(options: argparse.Namespace) -> int:
             rounds=options.rounds,
             seed=options.seed,
         )
-        say_report(more)
+        _say_report(more)
         report = report_of(more, chosen_places(options))
     else:
         report = board_report(board, chosen_places(options))
@@ -122,3 +126,32 @@ def run(options: argparse.Namespace) -> int:
     note_labels(parse_measures(measures))
     logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)
     return 0 if board.is_complete else 1
+
+
+def _say_report(report: LeaderboardReport) -> None:
+    """Notes what ties and missing grades do to the order."""
+    log = logging.getLogger("rubric_measures")
+    if report.checks is None:
+        return
+    for top in report.checks.top:
+        if top.changed:
+            log.warning(
+                "%s: ties decide the winner: %s by document id, %s in file order",
+                top.measure,
+                _names(top.by_doc_id),
+                _names(top.by_file_order),
+            )
+    tied = [check for check in report.checks.runs if check.tied]
+    if tied:
+        worst = max(tied, key=lambda check: check.tied or 0.0)
+        log.info(
+            "%d of %d runs have tied scores inside the cutoff; most has %s (%.1f %%)",
+            len(tied),
+            len(report.checks.runs),
+            worst.run_id,
+            100 * (worst.tied or 0.0),
+        )
+
+
+def _names(runs: Sequence[str]) -> str:
+    return " and ".join(runs[:3]) + (f" and {len(runs) - 3} more" if len(runs) > 3 else "")

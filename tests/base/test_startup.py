@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.base import startup
+from rubric_measures.cli import Interruptible
 from tests.grading_data import write_inputs
 
 ROOT = Path(startup.__file__).parents[2]
@@ -40,7 +41,13 @@ sys.exit(main())
 """
 _STARTING = ["signal", "rubric_measures.measures", "ir_measures", "pydantic", "rubric_measures.cli", "argparse"]
 _AGAIN = ["ir_measures", "argparse", "exit"]
-_LATER = ["rubric_measures.cli.streams", "rubric_measures.base.errors", "rubric_measures.cli.grade", "sqlite3", "exit"]
+_LATER = [
+    "rubric_measures.cli.model_options",
+    "rubric_measures.base.errors",
+    "rubric_measures.cli.grade",
+    "sqlite3",
+    "exit",
+]
 
 
 def interrupted(folder: Path, at: str, command: list[str]) -> subprocess.CompletedProcess[str]:
@@ -93,12 +100,12 @@ def test_ignored_interrupts_stay_ignored(tmp_path: Path) -> None:
 
 def test_inside_of_a_program_commands_leave_its_handler() -> None:
     before = signal.getsignal(signal.SIGINT)
-    with startup.Interruptible(), startup.Interruptible():
+    with Interruptible(), Interruptible():
         assert signal.getsignal(signal.SIGINT) is before
     signal.signal(signal.SIGINT, startup.leave)
     try:
-        with startup.Interruptible():
-            with startup.Interruptible():
+        with Interruptible():
+            with Interruptible():
                 assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
             assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
         assert signal.getsignal(signal.SIGINT) is startup.leave

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.cli import main
-from rubric_measures.cli.streams import guarded
+from rubric_measures.cli import guarded, main
 from tests.example_records import RECORDS, passage, write_all, write_lines
 
 FULL = Path("/dev/full")
