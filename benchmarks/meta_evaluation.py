@@ -130,9 +130,9 @@ def ppi_coverage(simulations: int = 4000) -> None:
             scores = generator.beta(2.0, 3.0, size=assessed + model)
             guesses = scores + 0.1 + noise * generator.normal(size=assessed + model)
             one = prediction_powered_mean(scores[:assessed], guesses[:assessed], guesses[assessed:])
-            hits += [covers(one.low, one.high, truth), covers(one.human_low, one.human_high, truth),
+            hits += [covers(one.low, one.high, truth), covers(one.assessor_low, one.assessor_high, truth),
                      covers(one.naive_low, one.naive_high, truth)]  # fmt: skip
-            widths += [one.high - one.low, one.human_high - one.human_low]
+            widths += [one.high - one.low, one.assessor_high - one.assessor_low]
         shares = " | ".join(f"{share:.3f}" for share in hits / simulations)
         print(f"| {assessed} | {model} | {noise} | {shares} | {widths[0] / widths[1]:.2f} |", flush=True)
 

@@ -32,7 +32,7 @@ _LOG = logging.getLogger("rubric_measures")
 # What our own TSV holds beside the measures.
 _BESIDE = (
     *("stderr:", "coverage:", "queries:", "low:", "high:", "difference:", "p:", "group:", "check:"),
-    *(f"{name}{end}:" for name in ("powered", "human", "naive") for end in ("", "_low", "_high")),
+    *(f"{name}{end}:" for name in ("powered", "assessor", "naive") for end in ("", "_low", "_high")),
 )
 
 

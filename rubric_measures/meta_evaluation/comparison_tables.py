@@ -133,13 +133,13 @@ def _three_means(one: PredictionPowered) -> list[tuple[float | None, float | Non
     """Mean and interval from assessors and model, from assessors alone, and from the model taken as the truth."""
     return [
         (one.mean, one.low, one.high),
-        (one.human_mean, one.human_low, one.human_high),
+        (one.assessor_mean, one.assessor_low, one.assessor_high),
         (one.naive_mean, one.naive_low, one.naive_high),
     ]
 
 
 def _data(report: LeaderboardReport, places: int) -> Table:
-    """The bare table with more columns: `low:`, `high:`, `powered:`, `human:`, `difference:` and so on."""
+    """The bare table with more columns: `low:`, `high:`, `powered:`, `assessor:`, `difference:` and so on."""
     base = board_data(report.board, places)
     heads = list(base.columns)
     rows = [list(row) for row in base.rows]
@@ -151,7 +151,7 @@ def _data(report: LeaderboardReport, places: int) -> Table:
             intervals = [report.intervals[run][measure] for run in runs]
             added.append((names, [[one.units, one.low, one.high] for one in intervals]))
         if report.powered:
-            kinds = [f"{kind}{end}" for kind in ("powered", "human", "naive") for end in ("", "_low", "_high")]
+            kinds = [f"{kind}{end}" for kind in ("powered", "assessor", "naive") for end in ("", "_low", "_high")]
             names = [f"{kind}:{measure}" for kind in kinds]
             found = [report.powered.get(run, {}).get(measure) for run in runs]
             added.append((names, [[None] * 9 if one is None else [*chain(*_three_means(one))] for one in found]))

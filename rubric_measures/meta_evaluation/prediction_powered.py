@@ -23,9 +23,9 @@ class PredictionPowered:
         low: lower end of its interval.
         high: upper end.
         power: λ, how far the model's labels are used: 0 not at all, 1 fully.
-        human_mean: from the assessors' labels alone.
-        human_low: lower end of the interval from assessors' labels alone.
-        human_high: upper end.
+        assessor_mean: from the assessors' labels alone.
+        assessor_low: lower end of the interval from assessors' labels alone.
+        assessor_high: upper end.
         naive_mean: from all model labels, taken as if they were the truth.
         naive_low: lower end of its interval, which does not hold where the model is biased.
         naive_high: upper end.
@@ -38,9 +38,9 @@ class PredictionPowered:
     low: float
     high: float
     power: float
-    human_mean: float
-    human_low: float
-    human_high: float
+    assessor_mean: float
+    assessor_low: float
+    assessor_high: float
     naive_mean: float
     naive_low: float
     naive_high: float
@@ -64,7 +64,7 @@ def _reach(parts: FloatArray, units: int, level: float) -> float:
 
 
 def prediction_powered_mean(
-    human: ArrayLike,
+    assessed: ArrayLike,
     model: ArrayLike,
     model_unlabelled: ArrayLike,
     *,
@@ -83,7 +83,7 @@ def prediction_powered_mean(
     A unit is a query (a run's score on it): units are taken to be independent, which passages of one query are not.
 
     Args:
-        human: (n,) assessors' labels or scores.
+        assessed: (n,) assessors' labels or scores.
         model: (n,) the model's for the same units.
         model_unlabelled: (N,) the model's for the others.
         level: the nominal coverage.
@@ -99,7 +99,7 @@ def prediction_powered_mean(
     >>> round(result.power, 4), round(result.mean, 4)
     (0.6111, 0.5208)
     """
-    truth, guess, others = (np.asarray(values, dtype=np.float64) for values in (human, model, model_unlabelled))
+    truth, guess, others = (np.asarray(values, dtype=np.float64) for values in (assessed, model, model_unlabelled))
     if truth.ndim != 1 or truth.shape != guess.shape or others.ndim != 1:
         raise InputError(
             f"assessors' labels need the model's of the same units, not shapes {truth.shape}, {guess.shape}"

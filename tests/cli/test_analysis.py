@@ -493,7 +493,7 @@ def test_assessors_and_model_together(scored, tmp_path, capsys) -> None:
     good = next(dict(zip(header, row, strict=True)) for row in rows if row[0] == "good")
     shown = [
         good[f"{kind}{end}:RubricCover(rel=4)@1"]
-        for kind in ("powered", "human", "naive")
+        for kind in ("powered", "assessor", "naive")
         for end in ("", "_low", "_high")
     ]
     # Assessors: 0.375 ± 12.706 · 0.125; the naive interval of a model that always says 0.5 is a point.

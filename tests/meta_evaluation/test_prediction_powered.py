@@ -34,7 +34,7 @@ def test_tuned_power_by_hand() -> None:
     result = prediction_powered_mean([1, 0, 1, 1], [1, 0, 1, 1], [1, 0, 0, 1, 0, 0, 1, 0])
     assert result.power == pytest.approx(11 / 18)
     assert result.mean == pytest.approx(0.75 + 11 / 18 * (3 / 8 - 3 / 4))
-    assert (result.human_mean, result.naive_mean, result.labelled, result.unlabelled) == (0.75, 0.5, 4, 8)
+    assert (result.assessor_mean, result.naive_mean, result.labelled, result.unlabelled) == (0.75, 0.5, 4, 8)
 
 
 def test_it_removes_the_models_bias_and_narrows_the_interval() -> None:
@@ -42,15 +42,15 @@ def test_it_removes_the_models_bias_and_narrows_the_interval() -> None:
     result = prediction_powered_mean(truth, guess, others)
     assert result.low < 0.5 < result.high
     assert not result.naive_low < 0.5 < result.naive_high
-    assert result.high - result.low < 0.8 * (result.human_high - result.human_low)
+    assert result.high - result.low < 0.8 * (result.assessor_high - result.assessor_low)
 
 
 def test_a_useless_model_costs_nothing() -> None:
     truth, guess, others = sample()
     constant = prediction_powered_mean(truth, np.full(60, 0.3), np.full(400, 0.3))
-    assert (constant.power, constant.mean) == (0.0, constant.human_mean)
-    assert constant.low == pytest.approx(constant.human_low)
-    assert constant.high == pytest.approx(constant.human_high)
+    assert (constant.power, constant.mean) == (0.0, constant.assessor_mean)
+    assert constant.low == pytest.approx(constant.assessor_low)
+    assert constant.high == pytest.approx(constant.assessor_high)
     # A model that contradicts assessors would get a negative weight; it gets none.
     assert prediction_powered_mean(truth, 1 - guess, 1 - others).power == 0.0
 
