@@ -28,8 +28,8 @@ HUMAN = "human:"
 def grade_of_assessors(grades: Iterable[int]) -> int:
     """The one grade of several assessors: the median, of an even number the lower one of the two in the middle.
 
-    It is a grade that somebody gave, whatever the order of the assessors; of two who differ the higher grade is not
-    believed alone.
+    It is always a grade that one of them gave, and their order does not matter. Where two differ, the lower grade
+    counts.
 
     Raises:
         statistics.StatisticsError: there is no grade.
@@ -46,7 +46,7 @@ class AssessorCount:
         changed: of these, those that differ from the grader's, or where the grader has none.
         split: of these, those on which assessors differ.
         elsewhere: grades of passages that the grader did not grade, which are left out.
-        stale: grades that were given to other words or gold answers of the item than the bank has, which are left out.
+        stale: grades that were given before the item's words or gold answers changed; they are left out.
     """
 
     replaced: int = 0
@@ -103,30 +103,31 @@ class AssessorGrades:
     Attributes:
         grades: item_id -> the grades, one an assessor.
         reasons: item_id -> what they wrote, joined.
-        sets: the entries that these are of.
-        by_person: `human:NAME` -> item_id -> the grade.
-        stale: grades that were given to another state of their item, and are not among these.
+        sets: the grade sets that hold them.
+        by_assessor: `human:NAME` -> item_id -> the grade.
+        stale: grades that were given before their item changed; they are not among these.
     """
 
     grades: Mapping[str, Collection[int]] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
     sets: Collection[ItemGradeSet] = ()
-    by_person: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    by_assessor: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     stale: int = 0
 
 
 def grades_by_assessors(
     passage: GradedPassage, kind: str | None, items: Mapping[str, RubricItem] | None
 ) -> AssessorGrades:
-    """The grades that assessors gave a passage; of one assessor's two grades of an item the later entry's counts.
+    """The grades that assessors gave a passage; where one assessor graded an item twice, the later grade counts.
 
-    A review writes what an item said when it was graded. Where that is not what the bank's item says, the grade is
-    stale: it counts no longer, nor does one of the same assessor before it of which nobody knows what it was given to.
+    A review writes down what an item said when it was graded. Where the bank's item says something else now, the grade
+    is stale and does not count. An earlier grade by the same assessor does not count either, unless it says what the
+    item said then.
 
     Args:
         passage: the passage.
         kind: only of items of this kind; None for all.
-        items: item_id -> item of the bank: only of these, and not given to another state of them; None for all.
+        items: item_id -> item of the bank: only grades of these, as they are now; None for all.
     """
     entries = [
         entry
@@ -134,7 +135,7 @@ def grades_by_assessors(
         if entry.llm.startswith(HUMAN) and (kind is None or kind_of_entry(entry) == kind)
     ]
     stale = _stale(entries, items)
-    by_person: dict[str, dict[str, int]] = {}
+    by_assessor: dict[str, dict[str, int]] = {}
     said: dict[str, dict[str, str]] = {}
     sets: list[ItemGradeSet] = []
     for number, entry in enumerate(entries):
@@ -146,24 +147,24 @@ def grades_by_assessors(
         }
         if kept:
             sets.append(entry)
-            by_person.setdefault(entry.llm, {}).update(kept)
+            by_assessor.setdefault(entry.llm, {}).update(kept)
             for item_id, reason in entry.answers:
                 if item_id in kept:
                     said.setdefault(item_id, {})[entry.llm] = reason
     of_items: dict[str, list[int]] = {}
-    for grades in by_person.values():
+    for grades in by_assessor.values():
         for item_id, grade in grades.items():
             of_items.setdefault(item_id, []).append(grade)
     reasons = {item_id: "; ".join(text for text in texts.values() if text) for item_id, texts in said.items()}
     places = {(entries[number].llm, item_id) for number, item_ids in stale.items() for item_id in item_ids}
-    left = sum(item_id not in by_person.get(assessor, {}) for assessor, item_id in places)
-    return AssessorGrades(of_items, reasons, sets, by_person, left)
+    left = sum(item_id not in by_assessor.get(assessor, {}) for assessor, item_id in places)
+    return AssessorGrades(of_items, reasons, sets, by_assessor, left)
 
 
 def _stale(entries: Sequence[ItemGradeSet], items: Mapping[str, RubricItem] | None) -> dict[int, set[str]]:
-    """Place of an entry -> its items whose grades were given to another state of them.
+    """Place of a grade set -> its items that changed since they were graded.
 
-    So are grades before such a one of the same assessor of which nobody knows what they were given to.
+    Earlier grades by the same assessor that do not say what the item said then are among them.
     """
     found: dict[int, set[str]] = {}
     unknown: dict[tuple[str, str], set[int]] = {}
@@ -183,10 +184,10 @@ def _stale(entries: Sequence[ItemGradeSet], items: Mapping[str, RubricItem] | No
 
 
 def held_sets(passage: GradedPassage, items: Mapping[str, RubricItem]) -> tuple[list[ItemGradeSet], dict[str, int]]:
-    """(the grade sets of a passage without assessors' stale grades; assessor -> how many items those were of).
+    """(the grade sets of a passage without assessors' stale grades; assessor -> how many grades were stale).
 
-    A set that has none is the very same one. For the grades of one assessor by themselves, as `grades_by_assessors` has
-    those of all.
+    A set without stale grades is the same object. This is for one assessor's grades by themselves;
+    `grades_by_assessors` puts those of all together.
 
     Args:
         passage: the passage.
@@ -219,7 +220,7 @@ def _without(entry: ItemGradeSet, item_ids: Collection[str]) -> ItemGradeSet:
 
 
 def with_assessors(entry: ItemGradeSet, assessors: AssessorGrades, count: AssessorCount) -> ItemGradeSet:
-    """The grader's set with assessors' grades in it, wherever they gave one; counted.
+    """The grader's set, with an assessor's grade wherever there is one; counted.
 
     An assessor's reason stands where the grader's reply stood. Where assessors grade an item that failed, or that the
     grader was not asked about, theirs is its grade.

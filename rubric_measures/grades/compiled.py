@@ -39,8 +39,8 @@ _NAMES = ("exclude", "zero", "error")
 def check_on_failed(value: object) -> OnFailed:
     """How failed grades count, when it is one of the ways: `exclude`, `zero`, `error`, or the grade that they count as.
 
-    Records do not say how high the scale of their grades goes, so the upper bound of a score is asked for with the
-    scale's highest grade: 5 of ratings, 2 of nugget assignments, 1 of yes and no.
+    For the upper bound of a score, give the scale's highest grade: 5 for ratings, 2 for nugget assignments, 1 for yes
+    and no. Records do not say how high their scale goes.
 
     Raises:
         InputError: it is none of them.
@@ -57,8 +57,8 @@ def levels_with_failed(
 
     Args:
         levels: doc_id -> {grade: mask of the items}.
-        failed: doc_id -> mask of the items whose grade failed; of a facet, which may have a grade beside a failed one,
-            the better counts.
+        failed: doc_id -> mask of the items whose grade failed. A facet may have a grade beside a failed one; the better
+            of the two counts.
         grade: what they count as.
     """
     filled = dict(levels)
@@ -160,10 +160,10 @@ class QueryGrades:
         return any(item.facet is not None for item in self.items)
 
     def by_facet(self) -> QueryGrades:
-        """The same passages graded by facet: grade(p, facet) is the maximum over the facet's items.
+        """The same passages graded by facet: grade(p, facet) is the highest grade of the facet's items.
 
-        Items without a facet stay as they are. Importance and weight of a facet are those of its items where they
-        agree, else none.
+        Items without a facet stay as they are. A facet has the importance and weight of its items where they agree,
+        else none.
         """
         groups: dict[str, list[int]] = {}
         for index, item in enumerate(self.items):
@@ -201,7 +201,7 @@ class QueryGrades:
         return QueryGrades(self.query_id, tuple(facets), levels, failed)
 
     def per_facet(self) -> dict[str, QueryGrades]:
-        """Each facet's items apart, as if they were all that is asked for: `query_id/facet_id` -> their grades.
+        """Each facet by itself, as if the query had only its items: `query_id/facet_id` -> their grades.
 
         Items without a facet are under the query id itself. The grades keep the id of the query, whose rankings they
         score.
@@ -226,8 +226,8 @@ class QueryGrades:
 class ItemRows:
     """The item-level view: iterates over `Qrel(query_id, doc_id, grade, iteration=item_id)`, and knows the bank.
 
-    ir_measures' own measures read one row a passage; given these rows they would silently keep the last one. So this
-    view answers only measures that read items, and refuses the others.
+    Standard measures of ir_measures read one row a passage: of these rows they would silently keep the last one. So
+    this view answers only measures that read items, and refuses the others.
     """
 
     columns = ("query_id", "doc_id", "relevance", "iteration")
@@ -240,7 +240,7 @@ class ItemRows:
             yield from query.counting_failed(self.grades.on_failed).rows()
 
     def itertuples(self) -> Iterator[Qrel]:
-        """Refuses: this is what a provider asks for that does not know items."""
+        """Refuses: only a provider that does not know items asks for this."""
         raise MeasureError(
             "item grades hold several rows a passage, which this measure would silently collapse to the last one; "
             'score the graded records themselves, or write RubricQrels(measure="nDCG@10")'
@@ -325,8 +325,8 @@ class Grades:
         """The item rows as a pandas frame: query_id, doc_id, relevance, iteration, importance, weight, status.
 
         Every item of the bank also has a row for the document `*` with grade 0, so the frame keeps the denominators
-        through filters and joins. Failed grades are rows of status `failed` (left out when they count as zero, and like
-        all others when they count as a grade).
+        through filters and joins. Failed grades are rows of status `failed`. They are left out when they count as zero;
+        when they count as a grade, they are rows like all others.
 
         Raises:
             MissingExtraError: pandas is not installed.

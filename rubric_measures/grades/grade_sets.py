@@ -126,8 +126,8 @@ def grades_of_entry(
 ) -> tuple[dict[str, int], Mapping[str, GradeStatus]]:
     """What one grade set says about each item of its passage.
 
-    An item may be in both: a truncated passage can have a grade, and its status says that only a part was graded. Of a
-    direct label, the item is "0", and the label is the rating, else the relevance label, else 1 or 0 for yes and no.
+    An item may be in both: a truncated passage can have a grade, and its status says that only a part was graded. The
+    item of a direct label is "0". Its grade is the rating, else the relevance label, else 1 or 0 for yes and no.
 
     Args:
         entry: a grade set over items, or a direct label.
@@ -147,12 +147,12 @@ def grades_of_entry(
 
 @dataclass
 class DirectLabels:
-    """Finds the labels that one grader gave to whole passages, and refuses to mix those of several.
+    """Finds the labels that one grader gave to whole passages. Labels of two graders are never mixed.
 
     Attributes:
         wanted: which graders fit.
         settings: the parameters that choose one where several fit, for the error.
-        found: the graders that fit so far, with what each says about its making.
+        found: the graders that fit so far, each with what it says about its making.
     """
 
     wanted: GradeFilter
@@ -182,21 +182,21 @@ class DirectLabels:
 
 @dataclass
 class GradeSetSelector:
-    """Chooses the entry of each passage, and remembers which grade sets a file turned out to have.
+    """Chooses the grade set of each passage, and remembers which grade sets the file has.
 
     Attributes:
         wanted: the filter.
         source: the file, for errors.
         found: grade set -> passages.
         left_out: item -> grades of chosen sets that were left out, because the bank does not have the item.
-        outside: grade set -> item -> grades, of entries without any item of the bank.
+        outside: grade set -> item -> grades, where a passage's grade set has no item of the bank.
         made: the signatures of the graders; the hashes of their settings in grade sets of other programs.
-        repeated: grades that another grade of the item by the same grader replaced, in a later entry of the passage.
+        repeated: grades that a later grade of the same item by the same grader replaced.
         strangers: rankings that name another query.
         assessors: grade sets of assessors whose grades stand in the grader's place.
         assessor_count: how many of their grades do.
-        stale: grades by assessors as graders like any other that were given to another state of their item: left out.
-        old: grades of items that an edit changed since; they count as they stand.
+        stale: assessors' grades that were given before their item changed, where assessors are graders; left out.
+        old: grades of items that were edited since; they count as they stand.
     """
 
     wanted: GradeFilter
@@ -238,10 +238,11 @@ class GradeSetSelector:
     def choose(
         self, passage: GradedPassage, items: Mapping[str, RubricItem] | None
     ) -> ItemGradeSet | DirectGrade | None:
-        """The passage's entry of the selected grade set; None when it has none.
+        """The grade set of the passage that is selected; None when it has none.
 
-        With a bank, only grade sets with an item of the bank are candidates; so are direct labels, which grade the item
-        "0". Without one they are candidates where they are asked for, or where the passage has no item grades at all.
+        With a bank, only grade sets with an item of the bank are candidates, and direct labels, which grade the item
+        "0". Without a bank, direct labels are candidates where they are asked for, or where the passage has no item
+        grades.
 
         Args:
             passage: the passage.
@@ -332,7 +333,7 @@ class GradeSetSelector:
         passage: GradedPassage,
         items: Mapping[str, RubricItem] | None,
     ) -> ItemGradeSet | DirectGrade | None:
-        """The chosen entry with assessors' grades in it; nobody's where the grader graded nothing of the passage."""
+        """The chosen grade set with assessors' grades in it; none where the grader did not grade the passage."""
         key, entry = next(iter(passing.items()), (None, None))
         if isinstance(entry, DirectGrade):
             return entry
@@ -346,7 +347,7 @@ class GradeSetSelector:
     def _joined(
         self, earlier: ItemGradeSet | DirectGrade, later: ItemGradeSet | DirectGrade, doc_id: str, has_bank: bool
     ) -> ItemGradeSet | DirectGrade:
-        """One set of two with the same key, in which the later grade of an item counts, and a grade before a failure.
+        """Joins two sets with the same key: the later grade of an item counts, and a grade goes before a failure.
 
         Raises:
             InputError: they have no item in common and no bank says that they belong together.

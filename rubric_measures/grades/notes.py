@@ -22,7 +22,7 @@ def note_lost_penalties(count: int, run_id: str = "") -> None:
 
 
 def note_queries(unknown: Mapping[str, Collection[str]], missing: Mapping[str, Collection[str]]) -> None:
-    """Says which queries of runs are in vain, and which queries runs lack.
+    """Says which queries of runs nobody graded, and which queries runs lack.
 
     Args:
         unknown: run_id -> queries that it ranks, and that neither grades nor bank have.

@@ -69,7 +69,7 @@ def _say(is_graded: bool, failed: int, on_failed: OnFailed) -> None:
 class QrelsSpool:
     """The judgments of `qrels_of` for grades that come query by query: the rows wait on disk, memory is one query's.
 
-    To be used in a `with` block, which removes the temporary file.
+    Use it in a `with` block, which removes the temporary file.
 
     Args:
         unit: see `qrels_of`.

@@ -96,8 +96,8 @@ class Leaderboard:
     inputs: BoardInputs = field(default_factory=BoardInputs)
 
     def ranking(self, measure: str | None = None) -> list[str]:
-        """The runs, best first by the (first) measure; equal ones by name; the best possible score stands on top, and
-        rows that sum up the runs stand at the end.
+        """The runs, best first by the first measure, and by name where they are equal. The best possible score stands
+        on top; rows that sum up the runs stand at the end.
         """
         name = self.measures[0] if measure is None else measure
         if name not in self.measures:

@@ -1,9 +1,9 @@
 """Leaderboards as the nuggetizer program computes them, to recompute published ones.
 
-The differences from `leaderboard`: a nugget is vital where its importance is exactly `vital`, and all others are one
-class (`failed` too); labels count as they stand, so `failed` and unknown ones earn nothing and stay in the denominator;
-a nugget that comes twice counts twice; the mean is over the lines that are there: no zero for a missing topic, and a
-repeated line counts again.
+It differs from `leaderboard`: A nugget is vital where its importance is exactly `vital`; all others are one class
+(`failed` too). Labels count as they stand: `failed` and unknown ones earn nothing and stay in the denominator. A nugget
+that comes twice counts twice. The mean is over the lines that are there: a missing query is no zero, and a repeated
+line counts again.
 """
 
 from __future__ import annotations

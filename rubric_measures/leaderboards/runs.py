@@ -42,8 +42,8 @@ def score_runs(
         grades: the grades and the bank; queries of the bank that a run lacks score 0, without items none.
         runs: (run_id, query_id -> doc_ids best first); consumed once, so runs may be read from files as they come.
         measures: this package's measures, or ir_measures' measures over subtopics.
-        overall: also report the best score that any run could reach with the graded passages, by the measures of which
-            it is known: not with penalties (negative weights), nor where all grades of a query failed, which is said.
+        overall: also report the best score that any run could reach with the graded passages. It is unknown with
+            penalties (negative weights) and where all grades of a query failed; a note says so.
         settings: what else belongs into the signature.
 
     Raises:
@@ -143,7 +143,7 @@ class RunSpool:
 
 @dataclass(frozen=True)
 class RowSpool(RunSpool):
-    """The same with scores and in file order; its rankings break ties by file order."""
+    """Runs on disk with their scores, in file order; their rankings break ties by file order."""
 
     def rows(self, query_id: str) -> dict[str, list[tuple[str, float]]]:
         """run_id -> the rows (doc_id, score) of a query, as the file has them; runs that do not rank it have none."""

@@ -1,7 +1,7 @@
 """Scoring: rankings × measures × queries to a leaderboard, and digests of what it was scored from.
 
-Two digests of inputs are equal where the content is, whatever the order of queries, passages, items, lines and runs,
-and however files are called or packed.
+Equal content has equal digests. The order of queries, passages, items, lines and runs does not matter, nor do the names
+of files and whether they are packed.
 """
 
 from __future__ import annotations
@@ -297,7 +297,7 @@ class Scoring:
         )
 
     def _with_known_best(self, rows: Mapping[str, RunRow]) -> Mapping[str, RunRow]:
-        """The rows with the best possible score by those measures alone of which it is known for every query."""
+        """The rows, with the best possible score by each measure whose best score is known for every query."""
         best = rows.get(OVERALL)
         if best is None:
             return rows

@@ -72,8 +72,8 @@ def with_lengths(board: Leaderboard, lengths: Mapping[str, Mapping[str, int]]) -
 def with_summary(board: Leaderboard) -> Leaderboard:
     """The leaderboard with the rows `_max_`, `_median_` and `_min_` over its runs.
 
-    A row's mean is that of the runs' means; its value for a query is that of the runs' values for the query. They have
-    no standard error and no coverage. The best possible score is no run.
+    The mean of `_max_` is the greatest of the runs' means, and its value for a query the greatest of their values for
+    it; so for the other two. The rows have no standard error and no coverage. The best possible score is no run.
     """
     runs = [run_id for run_id in board.cells if run_id != OVERALL]
     values = dict(board.values)

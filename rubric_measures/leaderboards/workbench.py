@@ -1,9 +1,9 @@
 """Leaderboards as the Rubric workbench's program computes them, to recompute published ones.
 
-The differences from the paper, and so from `leaderboard`: the denominator is the set of graded items of a query, not
-its bank; a run is averaged only over the queries in which it ranks a passage at rank 20 or better; the cut is on the
-`rank` field as it stands (tied ranks are all kept), whatever query a ranking names; of several grade sets that pass the
-filter the first of each passage counts.
+It differs from the paper, and so from `leaderboard`: The denominator is the graded items of a query, not its bank. A
+run is averaged only over the queries in which it ranks a passage at rank 20 or better. The cut is on the `rank` field
+as it stands (tied ranks are all kept), whatever query a ranking names. Where several grade sets pass the filter, the
+first of each passage counts.
 """
 
 from __future__ import annotations

@@ -22,10 +22,9 @@ def read_graded(path: str | os.PathLike[str]) -> Iterator[QueryPassages]:
     """Streams the queries of a graded-records file, each with all its passages; memory is that of one query.
 
     Reads gzip (by content) or plain JSON lines, `["q", [passage, …]]` or `["q", passage]`; consecutive lines of one
-    query are one group. A passage that comes twice with the same content is kept once and counted; query ids that are
-    numbers become strings; both are said once, at the end of the file. A key that a JSON object names twice has its
-    later value: to see it takes an eighth of the reading time more, even by counting keys alone (queries and banks,
-    which assessors write, are looked through).
+    query are one group. A passage that comes twice with the same content is kept once. Query ids that are numbers
+    become strings. Both are counted and said once, at the end of the file. Where a JSON object names a key twice, the
+    later value counts, and no note says so: to look for it would take an eighth more reading time.
 
     Raises:
         InputError: the file cannot be opened.

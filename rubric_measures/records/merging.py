@@ -37,10 +37,10 @@ _Said = tuple[tuple[str, str], object]
 def merge_records(parts: Iterable[Iterable[QueryPassages]]) -> list[QueryPassages]:
     """Unites records: queries and passages in order of first appearance, no passage twice in a query.
 
-    Judgments and rankings of a passage are united. Grade sets stay apart by model, its options, prompt and kind of
-    item, by the settings that they name, and by bank (sets without a common item); sets that agree in all of that
-    become one, in which a grade stands before a failure, and the grade of a whole text before that of a truncated one.
-    Unknown fields are kept; of two replies with the same grade the first is, which is counted.
+    Judgments and rankings of a passage are united. Grade sets stay apart by model, options, prompt, kind of item,
+    settings, and bank (sets without a common item are of two banks). Sets that agree in all of these become one: there
+    a grade goes before a failure, and the grade of a whole text before that of a truncated one. Unknown fields are
+    kept. Of two replies with the same grade the first is kept, and a note counts them.
 
     Raises:
         InputError: two files contradict each other: another text, judgment, title of the query, rank, grade or unknown
@@ -67,9 +67,9 @@ def merge_records(parts: Iterable[Iterable[QueryPassages]]) -> list[QueryPassage
 
 
 def _check_ranks(query_id: str, known: Iterable[GradedPassage], passages: Iterable[GradedPassage]) -> None:
-    """Refuses runs of one name of which each has a passage at a rank where the other has another: they are two runs.
+    """Refuses two runs of one name: they have different passages at one rank.
 
-    Parts of one ranking have different ranks; passages that share one do so in a whole ranking.
+    Parts of one ranking have different ranks. Passages may share a rank, but then one of the files has both.
     """
     theirs = _passages_by_rank(passages)
     mine = _passages_by_rank(known) if theirs else {}
@@ -93,7 +93,7 @@ def _passages_by_rank(passages: Iterable[GradedPassage]) -> dict[tuple[str, str,
 
 
 class _Merger:
-    """Merges two descriptions of one passage; knows the query for its messages, counts what it leaves out."""
+    """Merges two descriptions of one passage, and counts what it leaves out; its messages name the query."""
 
     def __init__(self, query_id: str, replies: Counter[str]) -> None:
         self.query_id = query_id
@@ -153,10 +153,11 @@ class _Merger:
         return self.with_unknown(one, other, fields)
 
     def united(self, one: Sequence[_R], other: Sequence[_R], said: Callable[[_R], _Said]) -> list[_R]:
-        """The entries of both lists; what both say is there once, and what one list says twice stays twice.
+        """The judgments or rankings of both lists: what both say is there once, what one list says twice stays twice.
 
-        Several judgments of one key are several assessors' (or a ranking with the passage twice, for its reader
-        to refuse). Either list may have more of them than the other, but not each something that the other lacks.
+        Several judgments of one passage and query are those of several assessors. Several places of a passage in one
+        ranking stay, and its reader refuses them. One list may have more of them than the other, but only one of the
+        two lists may.
         """
         entries = list(one)
         free = list(range(len(one)))
@@ -177,9 +178,9 @@ class _Merger:
         return entries
 
     def title(self, one: Record, other: Record) -> dict[str, Any]:
-        """The title of the query that stands beside a judgment, as a field, where two entries say it differently.
+        """The title of the query beside a judgment, as a field, where two judgments say it differently.
 
-        Empty ones and the query's id stand where nobody knew a title.
+        A title that is empty, or is the query's id, is none.
         """
         if not isinstance(one, Judgment) or not isinstance(other, Judgment) or one.title_query == other.title_query:
             return {}
@@ -237,7 +238,7 @@ class _Merger:
         return self.with_unknown(one, other, fields | _failures(one, other, new, lost))
 
     def labels(self, one: ItemGradeSet | DirectGrade, other: ItemGradeSet | DirectGrade) -> dict[str, Any]:
-        """The relevance label that one of two entries has, or both have, as a field."""
+        """The relevance label that one grade set has, or both have, as a field."""
         found = [label for label in (one.relevance_label, other.relevance_label) if label is not None]
         if len(set(found)) > 1:
             self._conflict(f"the relevance label by {one.llm}", *found)
@@ -255,7 +256,7 @@ class _Merger:
         return labels
 
     def direct_grade(self, one: DirectGrade, other: DirectGrade) -> DirectGrade:
-        """What two calls of one grader say of a passage together."""
+        """What two labels of one grader say of a passage together."""
         worse, better = sorted((other, one), key=lambda entry: _RANKS.get(entry.known_status, 0))
         if worse.known_status != better.known_status or better.label is None:
             return better
@@ -272,7 +273,7 @@ _RANKS = {"truncated": 1, "graded": 2}
 
 
 def _joined(before: Iterable[_T], after: Iterable[_T], taken: Set[str], item_of: Callable[[_T], str]) -> list[_T]:
-    """What `before` says of all items but those taken from `after`, then what that says of these."""
+    """What `after` says of the items that are taken from it, behind what `before` says of all others."""
     return [one for one in before if item_of(one) not in taken] + [one for one in after if item_of(one) in taken]
 
 
@@ -294,7 +295,8 @@ def _belong_together(one: ItemGradeSet, other: ItemGradeSet) -> bool:
 
 
 def _may_be_one(one: Record, other: Record) -> bool:
-    """Whether two entries of the same content are one; an unknown field may name two assessors who agree."""
+    """Whether two judgments or rankings of the same content are one; an unknown field may name two assessors who
+    agree."""
     mine, theirs = one.model_extra or {}, other.model_extra or {}
     return isinstance(one, RankingEntry) or all(mine[name] == theirs[name] for name in mine.keys() & theirs.keys())
 

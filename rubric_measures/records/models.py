@@ -50,7 +50,7 @@ Rating = Annotated[int, Field(ge=0, le=5)]
 
 
 class PromptInfo(Record):
-    """The prompt that led to grades; files of older versions leave most of it out."""
+    """The prompt that led to grades; older files leave most of it out."""
 
     prompt_class: str = ""
     prompt_style: str | None = None
@@ -122,7 +122,7 @@ class ItemGradeSet(Record):
         item_status: Mapping[str, GradeStatus] | None = None,
         errors: Mapping[str, str] | None = None,
     ) -> ItemGradeSet:
-        """Makes the entry of a set of grades, with all fields that the workbench wants to read.
+        """Makes a grade set, with all fields that the workbench wants to read.
 
         Args:
             grades: item id -> grade, in bank order; only items that were graded.
@@ -138,7 +138,7 @@ class ItemGradeSet(Record):
             errors: item id -> the reason of its status.
 
         Returns:
-            The entry; `exam_ratio` is answered / graded items, 0.0 where none was graded.
+            The grade set; `exam_ratio` is answered / graded items, 0.0 where none was graded.
         """
         correct = [item_id for item_id, grade in grades.items() if grade >= min_correct]
         fields: dict[str, Any] = {
@@ -198,7 +198,7 @@ class DirectGrade(Record):
     def label(self) -> int | None:
         """The rating, else the relevance label, else 1 or 0 for yes and no; None where the call led to none of them.
 
-        Files of others have no status: there an error of the call stands beside a `correctAnswered` that means nothing.
+        Files of other programs have no status: there `correctAnswered` means nothing beside an error of the call.
         """
         if self.status not in ("graded", "truncated"):
             return None
@@ -209,7 +209,7 @@ class DirectGrade(Record):
 
     @property
     def known_status(self) -> GradeStatus:
-        """The status; `failed` for an entry of another program that has an error and no label."""
+        """The status; `failed` where another program noted an error and no label."""
         return "failed" if self.status == "graded" and self.label is None else self.status
 
 
@@ -265,9 +265,9 @@ def grade_of_items(entry: ItemGradeSet) -> dict[str, int]:
     """The grade of each item of one grade set.
 
     With self_ratings, the rating (0 to 5); else 1 if in correctAnswered, 0 if in wrongAnswered. An item rated twice has
-    its later rating; an item in both lists has 1. Items in `item_status` (no grade: a failure is not a number) are left
-    out, but for the grade that a `truncated` text was given; and so are items that a rated set lists without a rating.
-    `repeated_items` counts the repetitions.
+    its later rating (`repeated_items` counts them), an item in both lists has 1. Items in `item_status` are left out,
+    because a failure is not a number; but a `truncated` text keeps its grade. Items that a rated set lists without a
+    rating are left out, too.
     """
     ratings = entry.self_ratings
     if ratings:
@@ -286,12 +286,12 @@ def grade_of_items(entry: ItemGradeSet) -> dict[str, int]:
 def items_of_entry(entry: ItemGradeSet, lenient: bool = False) -> tuple[dict[str, int], dict[str, GradeStatus]]:
     """The grades of one grade set, and the statuses of its items that are not simply graded.
 
-    Foreign programs note a failed call in `llm_response_errors` alone, and list its item as answered wrongly: it is
-    `failed` here, and has no grade. An item with a status is one of ours: there the error is only its note.
+    Other programs note a failed call in `llm_response_errors` alone, and list its item as answered wrongly: here it is
+    `failed` and has no grade. Only our grade sets have statuses; there the error is a note.
 
     Args:
         entry: the grade set.
-        lenient: read errors of calls as the workbench does, which is not at all.
+        lenient: ignore errors of calls, as the workbench does.
 
     Returns:
         item_id -> grade, as `grade_of_items` has it; item_id -> status. A truncated item may be in both.
@@ -312,7 +312,7 @@ def kind_of_entry(entry: ItemGradeSet) -> str:
 
 
 def provenance_of(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:
-    """What a grade set of ours says about its making; empty for those of other programs, and of assessors."""
+    """What a grade set of ours says about its making; empty for sets of other programs and of assessors."""
     found = (entry.model_extra or {}).get("provenance")
     return found if isinstance(found, Mapping) else {}
 
@@ -324,7 +324,7 @@ def contents_of(entry: ItemGradeSet) -> Mapping[str, str]:
 
 
 def settings_of_others(entry: ItemGradeSet | DirectGrade) -> dict[str, Any]:
-    """What a grade set without provenance says about its making beside model and prompt class, each fact by name."""
+    """What a grade set without provenance says about its making, apart from model and prompt class: name -> value."""
     options = {name: value for name, value in (entry.llm_options or {}).items() if value is not None}
     info = entry.prompt_info
     if info is None:
@@ -334,7 +334,7 @@ def settings_of_others(entry: ItemGradeSet | DirectGrade) -> dict[str, Any]:
 
 
 def is_of_others(entry: ItemGradeSet | DirectGrade) -> bool:
-    """Whether another program or an assessor made a grade set, or began it before ours amended it."""
+    """Whether another program or an assessor made a grade set, also one that ours amended later."""
     made = provenance_of(entry)
     return bool(made.get("mixed")) or not made.get("grader")
 
@@ -342,8 +342,8 @@ def is_of_others(entry: ItemGradeSet | DirectGrade) -> bool:
 def grader_hash(entry: ItemGradeSet | DirectGrade) -> str:
     """The hash of what made a grade set: model, prompt with its text, all settings, but not the bank.
 
-    Of grade sets of other programs, and of those that ours amended after edits of the bank, the hash of `llm_options`
-    and `prompt_info`, as far as they say more than the prompt class; empty where they do not.
+    Grade sets of other programs, also those that ours amended after edits of the bank, have the hash of `llm_options`
+    and `prompt_info`; it is empty where these say no more than the prompt class.
     """
     made = provenance_of(entry)
     mixed = made.get("mixed")
@@ -386,7 +386,7 @@ class GradeSetKey(NamedTuple):
 
 
 def grade_set_key(entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
-    """What tells the grade set of an entry from others."""
+    """What tells a grade set from others."""
     prompt_class = entry.prompt_info.prompt_class if entry.prompt_info else ""
     kind = "direct" if isinstance(entry, DirectGrade) else kind_of_entry(entry)
     return GradeSetKey(entry.llm, prompt_class, kind, grader_hash(entry))
@@ -401,7 +401,7 @@ def made_by_entry(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:
 
 
 def repeated_items(entry: ItemGradeSet) -> int:
-    """How many grades of a set name an item that the set has graded before; `grade_of_items` keeps one of them."""
+    """How many grades of a set are of an item that it graded before; `grade_of_items` keeps the last."""
     if entry.self_ratings:
         return len(entry.self_ratings) - len(
             {rating.question_id or rating.nugget_id or "" for rating in entry.self_ratings}

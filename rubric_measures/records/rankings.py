@@ -16,11 +16,11 @@ _LOG = logging.getLogger("rubric_measures")
 
 
 def runs_of_records(groups: Iterable[QueryPassages], name: str = "") -> list[Run]:
-    """The runs of records, sorted by name, in a form that every program reads alike: the one sort gives their order.
+    """The runs of records, sorted by name, with scores that give every program the same order.
 
-    A run has no ranks that count, only scores. So a document that the records lack is there under an id of no document
-    (see `sorting.Gap`), with a score between those of its neighbours; and where the scores of the records do not order
-    a ranking as its ranks do, they are 1 / rank instead. Both are counted and said.
+    In a run file only scores count, not ranks. So a document that the records lack stands there under an id of no
+    document (see `Gap`), with a score between those of its neighbours. Where the scores of the records do not give the
+    order of the ranks, the scores are 1 / rank instead. Both are counted and said.
 
     Args:
         groups: the records.

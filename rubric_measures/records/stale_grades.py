@@ -21,7 +21,7 @@ def stale_in(
 ) -> set[str]:
     """The items that a grade set graded before the bank's edit of them.
 
-    Grades hold that were made anew since, and so do all of a set that was made against this bank.
+    Grades that were made anew since still hold, and so do all grades of a set that was made against this bank.
 
     Args:
         entry: the grade set.

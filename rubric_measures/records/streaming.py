@@ -67,11 +67,12 @@ _LONG = 4 << 20
 
 
 class UngroupedError(FormatError):
-    """A query comes back after another one, so a stream cannot hand it out whole; `GradedFile` sorts such files."""
+    """A query comes back after another one, so a stream cannot give it whole; `GradedFile` sorts such files."""
 
 
 class RepeatedPassageError(FormatError):
-    """A passage comes twice in a stream of passages, which has forgotten the first; whole queries can compare them."""
+    """A passage comes twice in a stream of passages, which no longer has the first; whole queries can compare the
+    two."""
 
 
 class PassageStream(NamedTuple):
@@ -95,10 +96,10 @@ PassageGroup = QueryPassages | PassageStream
 class GradedFile:
     """A graded-records file that hands out whole queries, one at a time and as often as asked, whatever its order.
 
-    To be used in a `with` block, which removes the temporary files. The queries come in the order in which they first
-    appear, the passages of a query in file order: what `load_graded` gives, without holding it.
+    Use it in a `with` block, which removes the temporary files. The queries come in the order in which they first
+    appear, the passages of a query in file order: as `load_graded` gives them, but not all in memory.
 
-    - A file in which queries come back after others is sorted on disk when that is noticed, and is said to be.
+    - A file in which queries come back after others is sorted on disk, and a note says so.
     - Standard input, and pipes that have a name, are copied to disk, so that they can be read more than once.
 
     Args:
@@ -124,9 +125,9 @@ class GradedFile:
         self._copy = self._sorted = None
 
     def consume(self, consume: Callable[[Iterator[PassageGroup]], T]) -> T:
-        """Hands the queries to a function, and once more from the beginning where the file turns out to need sorting.
+        """Hands the queries to a function; where the file turns out to need sorting, a second time from the beginning.
 
-        A query may come with passages that are parsed as they are asked for, and can be looked at once: memory is that
+        A query may come with passages that are parsed when they are asked for and can be read only once: memory is that
         of one line's text. Where passages come twice in the file, queries come whole, and equal passages once.
 
         Args:
@@ -148,9 +149,9 @@ class GradedFile:
                 self._whole = True
 
     def __iter__(self) -> Iterator[PassageStream]:
-        """The queries, each read as a whole; the order of the file is looked at before the first is handed out.
+        """The queries, each read as a whole; the order of the file is checked before the first one comes.
 
-        A passage is forgotten here when it was looked at.
+        A passage is dropped here once it was read.
 
         Raises:
             InputError: as `consume`.
@@ -267,7 +268,7 @@ def whole_queries(lines: Lines, name: str, notes: Counter[str]) -> Iterator[Quer
 
 
 def passage_streams(lines: Lines, name: str, notes: Counter[str]) -> Iterator[PassageStream]:
-    """The same queries, with passages that are parsed as they are asked for: memory is that of one line's text.
+    """The same queries, with passages that are parsed when they are asked for: memory is that of one line's text.
 
     Raises:
         RepeatedPassageError: a passage comes twice.

@@ -315,12 +315,12 @@ def _assessors(
         if not passages[passage.doc_id].grades:
             continue
         assessors = grades_by_assessors(passage, kind, items)
-        for name, grades in assessors.by_person.items():
+        for name, grades in assessors.by_assessor.items():
             for item_id, grade in grades.items():
                 found.setdefault((passage.doc_id, item_id), {})[name.removeprefix(HUMAN)] = grade
         if assessors.stale:
-            for name, all_of_them in grades_by_assessors(passage, kind, None).by_person.items():
-                for item_id in all_of_them.keys() - assessors.by_person.get(name, {}).keys():
+            for name, all_of_them in grades_by_assessors(passage, kind, None).by_assessor.items():
+                for item_id in all_of_them.keys() - assessors.by_assessor.get(name, {}).keys():
                     once.setdefault((passage.doc_id, item_id), set()).add(name.removeprefix(HUMAN))
     return found, once
 
