@@ -1,22 +1,12 @@
-"""What assessors did, in words, and what an undo took back and left."""
+"""What assessors did, in words, and what an undo took back."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import NamedTuple
 
 from rubric_measures.review._events import AssessorGrade, CellKey, Event
 from rubric_measures.review._stale_items import words_of
 from rubric_measures.review.session import Review
 
-__all__ = ["TakenBack", "about", "is_done", "kind_of", "taken_back"]
-
-
-class TakenBack(NamedTuple):
-    """What an undo did, each action as (kind, what it was about)."""
-
-    done: tuple[str, str]
-    left: Sequence[tuple[str, str]]
+__all__ = ["about", "is_done", "kind_of", "taken_back"]
 
 
 def is_done(said: AssessorGrade | None) -> bool:
@@ -55,16 +45,11 @@ def about(review: Review, event: Event) -> str:
     return "; ".join(states[key].item.text for key in keys if key in states)
 
 
-def taken_back(review: Review, assessor: str, number: str) -> TakenBack | None:
-    """What the undo with this number did; None where it is no undo of the assessor's."""
-    if not number:
-        return None
+def taken_back(review: Review, assessor: str, number: str) -> tuple[str, str] | None:
+    """What an undo took back, as (kind, what it was about); None where there is no such undo of the assessor's."""
     by_id = {str(event.event_id): event for event in review.store.events()}
     undo = by_id.get(number)
     if undo is None or undo.kind != "undo" or undo.assessor != assessor:
         return None
-    ids = [undo.payload["event"], *undo.payload.get("passed_over", ())]
-    done, *left = [
-        (kind_of(review, assessor, event), about(review, event)) for event in (by_id[str(number)] for number in ids)
-    ]
-    return TakenBack(done, left)
+    event = by_id[str(undo.payload["event"])]
+    return kind_of(review, assessor, event), about(review, event)

@@ -150,7 +150,6 @@ class Snapshot:
         items: key -> the item, in bank order; new items stand behind those that they come from.
         undone: ids of events that were taken back.
         looked: (assessor, cell) of grades of which the assessor saw on the impact screen which way they went.
-        late: ids of grades that came in behind what their assessor did later on the same cell, and replace nothing.
         last_id: the last event that is in the snapshot.
     """
 
@@ -158,7 +157,6 @@ class Snapshot:
     items: dict[str, ItemState] = field(default_factory=dict)
     undone: frozenset[int] = frozenset()
     looked: frozenset[tuple[str, CellKey]] = frozenset()
-    late: frozenset[int] = frozenset()
     last_id: int = 0
 
     def bank(self, original: TestBank) -> TestBank:

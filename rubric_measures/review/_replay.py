@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from rubric_measures.base.entities import TestBank
 from rubric_measures.review._bank_edits import apply_edit
 from rubric_measures.review._events import EDITS, PAGE, AssessorGrade, CellKey, Event, ItemState, Snapshot, Version
 
-__all__ = ["Undoable", "Undone", "candidates", "extend", "fold", "is_earlier"]
+__all__ = ["Undoable", "Undone", "extend", "fold", "is_earlier", "last_action"]
 
 
 def fold(events: Iterable[Event], bank: TestBank, waiting: Collection[tuple[str, str]] = frozenset()) -> Snapshot:
@@ -62,7 +62,7 @@ def extend(
     if any(event.kind == "undo" for event in events):
         return fold([*earlier, *events], bank, waiting)
     last = events[-1].event_id if events else snapshot.last_id
-    made = Snapshot(dict(snapshot.grades), dict(snapshot.items), snapshot.undone, snapshot.looked, snapshot.late, last)
+    made = Snapshot(dict(snapshot.grades), dict(snapshot.items), snapshot.undone, snapshot.looked, last)
     for event in events:
         _apply(made, event)
     return made
@@ -83,7 +83,6 @@ def _grade(snapshot: Snapshot, event: Event) -> None:
     before = snapshot.grades.get(cell, {}).get(event.assessor)
     if say.get("source") == PAGE and before is not None and is_earlier(event.time, before.time):
         # It came in late: what the assessor did since stands.
-        snapshot.late |= {event.event_id}
         return
     # A new one: other snapshots may hold the old one.
     of_cell = snapshot.grades[cell] = dict(snapshot.grades.get(cell, {}))
@@ -131,24 +130,14 @@ class Undoable(NamedTuple):
 
 
 class Undone(NamedTuple):
-    """What an undo did.
-
-    Attributes:
-        event: the action that was taken back.
-        undo: the event that takes it back.
-        passed_over: newer actions of the same assessor that stay, because others built on them.
-    """
+    """The action that was taken back, and the event that takes it back."""
 
     event: Event
     undo: Event
-    passed_over: Sequence[Event]
 
 
-def candidates(events: Sequence[Event], snapshot: Snapshot, assessor: str) -> Iterator[Undoable]:
-    """What an assessor did and did not take back, newest first.
-
-    Left out are grades that never counted, because they came in behind what the assessor did later on the same passage
-    and item: taking them back would change nothing. An action is held by whoever last changed the same item later.
+def last_action(events: Sequence[Event], snapshot: Snapshot, assessor: str) -> Undoable | None:
+    """The newest thing that an assessor did and did not take back; whoever changed the same item later holds it.
 
     Args:
         events: all events, oldest first.
@@ -157,13 +146,14 @@ def candidates(events: Sequence[Event], snapshot: Snapshot, assessor: str) -> It
     """
     later: dict[str, str] = {}
     for event in reversed(events):
-        if event.kind in ("undo", "look") or event.event_id in snapshot.undone or event.event_id in snapshot.late:
+        if event.kind in ("undo", "look") or event.event_id in snapshot.undone:
             continue
         touched = _touched(event)
         if event.assessor == assessor:
-            yield Undoable(event, next((later[one] for one in sorted(touched) if one in later), ""))
+            return Undoable(event, next((later[one] for one in sorted(touched) if one in later), ""))
         for one in touched:
             later.setdefault(one, event.assessor)
+    return None
 
 
 def _touched(event: Event) -> set[str]:

@@ -287,10 +287,7 @@ def _taken_notes(taken: TakenIn) -> list[str]:
     said = {
         "grades are older than what the same assessor did there since: kept in the audit trail only": taken.older,
         "grades are other versions of grades that were there (same uid): the ones taken in now count": taken.versions,
-        "of them correct the name: the grades count for the new name, no longer for the one before": taken.renamed,
-        "of them correct a name under which more was done since: that stays, and both names count": taken.both,
-        "grades were there already, and later versions of them (same uid) count": taken.behind,
-        "grades were there already, and were taken back since: they stay so, and do not count": taken.taken_back,
+        "of them correct the name: the grades count for the new name (decisions on the server stay)": taken.renamed,
     }
     return [f"{count} {text}" for text, count in said.items() if count]
 

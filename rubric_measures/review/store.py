@@ -22,7 +22,7 @@ from rubric_measures.base.files import path_name
 from rubric_measures.review._bank_edits import new_items
 from rubric_measures.review._events import EDITS, CellKey, Event, Snapshot
 from rubric_measures.review._importing import PageGrade, TakenIn, take_in
-from rubric_measures.review._replay import Undone, candidates, extend, fold
+from rubric_measures.review._replay import Undone, extend, fold, last_action
 
 __all__ = ["ConflictError", "ReviewStore", "StateError"]
 
@@ -288,32 +288,26 @@ class ReviewStore:
         return self._write(assessor, kind, check)
 
     def undo(self, assessor: str) -> Undone | None:
-        """Takes back the newest thing that an assessor did and that others did not build on; None where there is none.
-
-        Newer actions on which others built stay, and are named: they are part of what those assessors made.
+        """Takes back the newest thing that an assessor did; None where there is none.
 
         Raises:
-            InputError: others built on all that the assessor did.
+            InputError: others built on it.
         """
-        done: list[tuple[Event, list[Event]]] = []
+        done: list[Event] = []
 
         def check(snapshot: Snapshot) -> Mapping[str, Any] | None:
-            passed: list[Event] = []
-            problem = ""
-            for event, held_by in candidates(self._events, snapshot, assessor):
-                payload = {"event": event.event_id, "passed_over": [one.event_id for one in passed]}
-                why = f"{held_by} changed the same item later" if held_by else self._problem(assessor, payload)
-                if not why:
-                    done.append((event, passed))
-                    return payload
-                passed.append(event)
-                problem = problem or why
-            if problem:
+            found = last_action(self._events, snapshot, assessor)
+            if found is None:
+                return None
+            payload = {"event": found.event.event_id}
+            held = f"{found.held_by} changed the same item later" if found.held_by else ""
+            if problem := held or self._problem(assessor, payload):
                 raise InputError(f"it cannot be taken back: {problem}")
-            return None
+            done.append(found.event)
+            return payload
 
         undo = self._write(assessor, "undo", check)
-        return Undone(done[0][0], undo, done[0][1]) if done else None
+        return Undone(done[0], undo) if done else None
 
     def _problem(self, assessor: str, payload: Mapping[str, Any]) -> str:
         """Why later changes do not add up without an action; empty where they do."""
