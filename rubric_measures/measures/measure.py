@@ -1,7 +1,7 @@
 """What a measure is (a name, parameters, how a query's grades make its value), and what it sees of a query.
 
-Items, labels and weights of a query are made once for all measures of a call. A passage's covered items are a bit mask,
-so the best grades of k passages are k bitwise ors, however many items there are.
+What measures share of a query (labels, weights) is made once for all measures of a call. A passage's covered items are
+a bit mask, so the best grades of k passages are k bitwise ors, however many items there are.
 """
 
 from __future__ import annotations

@@ -46,7 +46,6 @@ __all__ = [
     "add_passages",
     "batches",
     "passage_streams",
-    "query_of_line",
     "say_notes",
     "whole_queries",
 ]
@@ -208,7 +207,7 @@ class GradedFile:
         done: set[str] = set()
         before = None
         for number, line in self._lines():
-            query_id = query_of_line(number, line, self.name)
+            query_id = _query_of_line(number, line, self.name)
             if query_id != before:
                 if query_id in done:
                     return False
@@ -218,7 +217,7 @@ class GradedFile:
         return True
 
     def _sort(self) -> None:
-        query_of = partial(query_of_line, name=self.name)
+        query_of = partial(_query_of_line, name=self.name)
         lines = sort_lines(self._lines(), query_of, self._temporary())
         _LOG.warning(
             "%s is not grouped by query (%d of %d queries come back after others), so it is sorted on disk first",
@@ -349,7 +348,7 @@ def batches(lines: Lines, name: str, notes: Counter[str]) -> Iterator[Batch]:
         del passages
 
 
-def query_of_line(line: int, data: bytes, name: str) -> str:
+def _query_of_line(line: int, data: bytes, name: str) -> str:
     """The query id of a line, parsed as a whole where it must be.
 
     Raises:
