@@ -1,6 +1,7 @@
 """The public functions: any file or object in, objects out; `rubric_measures` exports them, and the commands call them.
 
-One module a topic. What takes time to import is imported inside functions, so that `import rubric_measures` is instant.
+Each function has its module. What takes time to import is imported inside functions, so that `import rubric_measures`
+is instant.
 """
 
 from rubric_measures.api._agreeing import agreement

@@ -73,7 +73,7 @@ def agreement(
         chosen: which grades of records count, see `load`.
 
     Raises:
-        InputError: fewer than two sources, nothing in common, or arguments that do nothing.
+        InputError: fewer than two sources, nothing in common, or an argument without effect.
     """
     from rubric_measures.meta_evaluation.intervals import Draws
     from rubric_measures.meta_evaluation.label_sources import compare_sources

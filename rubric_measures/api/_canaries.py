@@ -29,7 +29,7 @@ class CanaryRun:
     Attributes:
         sections: the report; none of a dry run.
         is_complete: every case has a grade.
-        plan: of a dry run, what it would take.
+        plan: of a dry run, the calls that it would need.
     """
 
     sections: tuple[Section, ...] = ()
@@ -64,7 +64,7 @@ def run_canaries(
         dry_run: make no call; `plan` of the result says what would be called.
         source: where the passages are from, for errors.
         progress: True shows a bar on standard error; a function is told the counts (`RunStats`).
-        options: how the model is asked and what that may take; see `CallOptions`.
+        options: how the model is asked, and limits; see `CallOptions`.
 
     Raises:
         InputError: a setting is wrong, or no case can be made.

@@ -1,4 +1,4 @@
-"""Comparing runs: per-query scores from files, boards or numbers, put together and tested in pairs."""
+"""Comparing runs by their per-query scores: files, boards or numbers, put together and tested in pairs."""
 
 from __future__ import annotations
 

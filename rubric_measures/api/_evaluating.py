@@ -99,12 +99,12 @@ def evaluate(
     on_failed: OnFailed = "exclude",
     **chosen: Any,
 ) -> RunValues:
-    """Scores one run file; judgments of documents go to ir_measures as they are, graded records are streamed.
+    """Scores one run file. Judgments of documents go to ir_measures as they are; graded records are streamed.
 
     Args:
         source: a file that `load` reads, or an ir_datasets id; `-` is standard input.
         run: a TREC run file; `-` is standard input.
-        measures: see `score`; over judgments of documents they are computed by ir_measures itself.
+        measures: see `score`; ir_measures itself computes those over judgments of documents.
         bank: the test bank.
         provider: compute with this provider of ir_measures.
         facets: score facets in the place of items.

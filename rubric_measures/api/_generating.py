@@ -109,15 +109,15 @@ def generate(
 ) -> Generated:
     """Lets a model write a test bank for queries, or synthetic queries for passages.
 
-    A call that led to nothing is in `failures` of the result; the rest is made all the same. With a cache, the same
-    call of this function asks only what is missing.
+    A call that led to nothing is in `failures` of the result; all else is made. With a cache, calling this function
+    again asks only what is missing.
 
     Args:
         queries: query -> text, a file (JSON, JSON lines, TSV), or an ir_datasets id.
         model: `hf:NAME`, `openai:NAME` or `scripted:FILE`; several for synthetic queries.
         target: what to make.
         output: the file to write; the cache lies beside it, if nothing else is said.
-        limit: only the first so many queries (or long passages).
+        limit: only this many queries (or long passages), the first ones.
         style: the published prompt (`auto`: `car` for facets).
         test_collection: the collection's name, kept in the bank's file.
         from_documents: nuggets from these passages: records, or nuggetizer's requests.
@@ -127,16 +127,16 @@ def generate(
         llm: with `by="direct"`: the grades of this model.
         prompt_class: with `by="direct"`: the grades of this prompt.
         grade_set: with `by="direct"`: those of these settings (a hash), where there are several.
-        max_documents: at most the first so many related passages of a query.
+        max_documents: read at most this many related passages of a query, the first ones.
         max_nuggets: the longest list that is carried on.
         keep: nuggets that stay, vital ones first.
-        over_generate: all nuggets, without importance, to be edited.
+        over_generate: keep all nuggets, without importance, for assessors to edit.
         passages: synthetic queries: the collection (records, JSON lines, TSV, or an ir_datasets id).
         examples: real questions: texts, or a file (one a line, or a query file).
         passage_tokens: consecutive passages are joined up to this.
         max_questions: questions a passage and model.
-        sample_passages: ask about so many long passages, drawn by `seed`.
-        quota: model -> the queries of it to keep.
+        sample_passages: ask about this many long passages, drawn by `seed`.
+        quota: model -> how many of its queries to keep.
         seed: of the samples.
         temperature: 0 takes the most probable reply.
         max_tokens: the longest reply.
@@ -144,8 +144,8 @@ def generate(
         retries: further draws of a reply that cannot be read.
         dry_run: make no call and write nothing; `plan` of the result says what would be asked.
         progress: True shows a bar on standard error; a function is told the counts (`RunStats`).
-        calls: how the model is asked and what that may take (`base_url`, `cache`, `max_cost`, …): see `CallOptions`.
-            The cache is `OUTPUT.cache.sqlite` by default; without an output replies are not kept.
+        calls: how the model is asked, and limits (`base_url`, `cache`, `max_cost`, …): see `CallOptions`. The cache is
+            `OUTPUT.cache.sqlite` by default; without an output replies are not kept.
 
     Raises:
         InputError: a setting is missing, wrong or without effect, or an input cannot be read.

@@ -78,9 +78,9 @@ def grade(
 ) -> GradedRecords:
     """Grades passages against a test bank.
 
-    A call that failed, a refusal, a reply that cannot be read is a grade with a status and no number; `report` of the
-    result counts them. With a cache every finished call is kept: the same call of this function goes on after a
-    Ctrl-C, and makes no call twice. What is wrong with prompts or passages is found before a model is asked.
+    A failed call, a refusal, and a reply that cannot be read each give a grade with a status and no number; `report` of
+    the result counts them. With a cache every finished call is kept: after a Ctrl-C, calling this function again goes
+    on where it stopped, and makes no call twice. Errors in prompts or passages are found before a model is asked.
 
     Args:
         passages: records (what `pool` gives), graded or not, or their file. Grades that they have stay.
@@ -111,10 +111,10 @@ def grade(
         old_bank: the bank before edits that were not made in the review page.
         dry_run: make no call and write nothing; `plan` of the result says what would be called and what it would cost.
         queries: grade only these queries; the others are left out.
-        limit: grade only the first so many passages of each query.
+        limit: grade only this many passages of each query, the first ones.
         progress: True shows a bar on standard error; a function is told the counts (`RunStats`).
-        calls: how and where the model is asked and what that may take (`base_url`, `cache`, `max_cost`, `runner`, …):
-            see `RunnerOptions`. The cache is `OUTPUT.cache.sqlite` by default; without an output replies are not kept.
+        calls: how and where the model is asked, and limits (`base_url`, `cache`, `max_cost`, `runner`, …): see
+            `RunnerOptions`. The cache is `OUTPUT.cache.sqlite` by default; without an output replies are not kept.
 
     Raises:
         InputError: passages, bank or a setting is wrong; an output would replace what is read.
@@ -227,7 +227,7 @@ def _say_kept(report: GradingReport, is_kept: bool, then: str) -> None:
 
 
 def _beside(output: _File | None, named: _File | None, ending: str) -> str | None:
-    """A file that lies beside the output where nobody named it; none without an output, or on standard output."""
+    """The file that was named, else one beside the output; None without an output or on standard output."""
     if named:
         return os.fspath(named)
     return None if output is None or os.fspath(output) == "-" else f"{os.fspath(output)}{ending}"
@@ -312,7 +312,7 @@ def _documents(source: _File | None, level: int, prompt: str | None, label_set: 
 
 
 def _note_unwritten(output: _File | None, manifest: str | None, asked: Model) -> None:
-    """Says which of the files beside the records have no place to lie, while there is time to name one."""
+    """Says which files beside the records have no name, while there is time to give one."""
     if output is None or os.fspath(output) != "-":
         return
     lacking = {"manifest": "what made the grades", "cache": "the replies"}
@@ -343,7 +343,7 @@ class _Chosen:
     def of(
         self, source: GradedFile | PassageRecords, bank: TestBank, log: Callable[..., None] = _LOG.debug
     ) -> Iterator[QueryPassages]:
-        """The passages to grade; a query that does not come is an error."""
+        """The passages to grade; a wanted query that is not there is an error."""
         from rubric_measures.records.models import QueryPassages
 
         found: set[str] = set()

@@ -72,7 +72,7 @@ def listed(files: File | Iterable[File]) -> list[File]:
 
 @contextlib.contextmanager
 def file_path(source: File) -> Iterator[str]:
-    """The name under which a file can be read; an open file is copied to disk for as long as the block lasts.
+    """The name under which a file can be read; an open file is copied to disk until the block ends.
 
     Errors name the open file, not the copy.
     """
@@ -145,7 +145,7 @@ def bank_of(bank: Bank | None) -> TestBank | None:
 
 
 def content_of(path: str) -> Content:
-    """What a file that can be scored holds; a name that is no file is the id of a collection of ir_datasets.
+    """What a file holds that can be scored; a name that is no file is an id of ir_datasets.
 
     `added` is a format of another package.
     """
@@ -198,7 +198,7 @@ class Records:
 
     @property
     def is_large(self) -> bool:
-        """Whether the records are streamed beside runs on disk, not held in memory: same numbers, more steps."""
+        """Whether the records are streamed, with runs on disk, and not held in memory: the numbers are the same."""
         return isinstance(self.source, str) and Path(self.source).is_file() and Path(self.source).stat().st_size > LARGE
 
     def consume(
@@ -300,7 +300,7 @@ def load(
     assessors: Literal["override"] | None = None,
     on_failed: OnFailed = "exclude",
 ) -> Grades:
-    """The grades of whatever can be scored, to be given to `score`, or to ir_measures as qrels.
+    """Loads the grades of anything that can be scored, for `score`, or for ir_measures as qrels.
 
     A file of graded records is read when its grades are looked at; `score` reads it as a stream, so that it need not
     fit into memory. All else is read at once.
@@ -325,8 +325,8 @@ def load(
         on_failed: how a failed grade counts: `exclude`, `zero`, `error` or a grade, see `Grades`.
 
     Raises:
-        InputError: there is no such file; a filter where there are no grade sets to choose from. When the grades are
-            looked at also: no grade set, or more than one, passes the filter.
+        InputError: there is no such file, or a filter without grade sets to choose from. When the grades are looked at,
+            also: no grade set, or more than one, passes the filter.
         FormatError: the file cannot be read; names file and line.
         MeasureError: rows in memory carry no items.
     """
@@ -385,7 +385,7 @@ def loaded(grades: Gradable) -> Grades:
 
 
 def refuse_filters(name: str, chosen: Mapping[str, object], holds: str = "judgments") -> None:
-    """Refuses to choose among grade sets where there is none to choose: it would do nothing.
+    """Refuses filters where there are no grade sets to choose from: they would do nothing.
 
     Raises:
         InputError: a filter is given.

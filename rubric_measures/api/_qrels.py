@@ -1,4 +1,4 @@
-"""Grades as judgments, for every program that reads qrels."""
+"""Grades written as qrels, for every program that reads those."""
 
 from __future__ import annotations
 

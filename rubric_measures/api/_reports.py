@@ -42,7 +42,7 @@ def report(
     rounds: int = 10_000,
     seed: int = 42,
 ) -> LeaderboardReport:
-    """A board with what it takes to trust it.
+    """A board with what one needs to trust it: intervals, tests and checks.
 
     Args:
         board: the board.
@@ -52,12 +52,12 @@ def report(
         groups: mark runs that cannot be told apart.
         checks: see `check`.
         assessor_scores: a file of per-query scores by assessors' grades on some queries, for prediction-powered means.
-        assessor_form: its form, where that cannot be seen.
+        assessor_form: its form, where the content does not show it.
         correction: see `Board.compare`.
         test: see `Board.compare`.
         alpha: see `Board.compare`.
-        rounds: of what is drawn, 1 or more.
-        seed: of what is drawn.
+        rounds: bootstrap samples and permutations, 1 or more.
+        seed: of both.
 
     Raises:
         InputError: arguments exclude each other, or the file holds no scores by query.
@@ -94,7 +94,7 @@ def report(
 
 
 def refuse_sums(measures: Measures) -> None:
-    """Refuses measures that are sums over queries, where means are looked at.
+    """Refuses measures that are sums over queries, because these reports are about means.
 
     Raises:
         InputError: one is.
@@ -127,7 +127,7 @@ def check(
 ) -> LeaderboardChecks:
     """What can be wrong beneath a board: unjudged passages, missing queries, ties that decide the winner.
 
-    Grades and runs are read once more, as checks need scores and grades at the same time.
+    Grades and runs are read a second time, because checks need scores and grades at once.
 
     Args:
         board: what `score` gave.
@@ -138,8 +138,8 @@ def check(
         compat: as for `score`; other programs' rules are not checked.
 
     Raises:
-        InputError: the grades are standard input, which is read once only; or runs are in memory, which have no ties
-            left; or another program's rules.
+        InputError: the grades are standard input, which can be read only once; the runs are in memory, where ties are
+            already broken; or `compat` is set.
     """
     from rubric_measures.grades.loading import RecordQuery
     from rubric_measures.leaderboards.runs import spool_rows

@@ -147,7 +147,7 @@ class Board(Leaderboard):
         )
 
     def log_notes(self) -> None:
-        """Logs what a table of means hides: queries without grades, failed grades, coverage, ties of ranks."""
+        """Logs what a table of means does not show: queries without grades, failed grades, coverage, ties of ranks."""
         log = logging.getLogger("rubric_measures")
         self.ranks.say()
         if self.unknown or self.missing:
@@ -215,7 +215,7 @@ def score(
 ) -> Board:
     """Scores runs by measures.
 
-    Large files of graded records are read as a stream, beside runs on disk.
+    Large files of graded records are read as a stream, with the runs kept on disk.
 
     >>> import rubric_measures
     >>> from ir_measures import Qrel
@@ -237,7 +237,7 @@ def score(
         compat: compute as this program does: `workbench` (of rankings inside records) or `nuggetizer` (of a file of
             assignments).
         watch: see `Watch`.
-        notes: log what the means hide, see `Board.log_notes`.
+        notes: log what the means do not show, see `Board.log_notes`.
 
     Raises:
         InputError: there is no run, two runs have one name, or arguments exclude each other.

@@ -100,24 +100,24 @@ def tournament(
         base_url: the endpoint of an `openai:` model; several are replicas.
         model_option: settings of the model's backend.
         option: further generation options.
-        save: a file of games (JSON lines) in which those that are played are kept; those in it stay.
+        save: a file of games (JSON lines): games that are played are added, those in it stay.
         documents: what to show beside answers: graded records, or a collection.
         level_shown: the lowest label of documents shown.
         label_prompt: the prompt whose direct labels count, where records have several.
         label_set: the settings (a hash) whose direct labels count, where that prompt has several.
         no_annotations: show documents without the reasons for their labels.
         prompt: the name of a prompt or a .toml file; by default the one for the model.
-        factors: what the judge shall consider, in place of the prompt's list.
-        per_query: so many random pairs a query, balanced; None plays all pairs.
+        factors: what the judge considers, in place of the prompt's list.
+        per_query: how many random pairs a query, balanced; None plays all pairs.
         one_order: judge each pair in one order only.
         temperature: 0 takes the most probable reply.
         max_tokens: the longest reply; None goes by the prompt.
         retries: further draws of a reply without verdict.
         cache: the file of the reply cache; by default `SAVE.cache.sqlite`; without both, replies are not kept.
         cache_only: make no call: what is not in the cache fails.
-        max_calls: make so many calls at most.
+        max_calls: the most calls to make.
         prices: the file of a price table, needed for `max_cost`; see `grade`.
-        max_cost: make no call that costs more in all.
+        max_cost: the most that all calls together may cost.
         progress: True shows a bar on standard error; a function is told the counts (`RunStats`).
 
     Raises:
@@ -219,7 +219,7 @@ def _is_given(value: object) -> bool:
 
 
 def _keep_files(save: _File | None, cache: _File | None, games: Sequence[object], others: Sequence[object]) -> None:
-    """Refuses games or a cache that would replace what is read; but games that are read may be those that are kept."""
+    """Refuses an output that would replace an input; only the games may be read and written in one file."""
     from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
 
     keep_inputs(save, *others)
@@ -302,7 +302,7 @@ def _references(
 def _check_agents(
     by_assessors: Mapping[str, Sequence[Preference]], games: Sequence[Preference], agents: Iterable[str] = ()
 ) -> None:
-    """Refuses verdicts about agents that neither play nor answer: a slip of a name would be one more agent."""
+    """Refuses verdicts about agents that neither play nor answer: a misspelt name would be one more agent."""
     known = {*agents, *(agent for game in games for agent in (game.agent_a, game.agent_b))}
     for path, listed in by_assessors.items() if known else ():
         for game in listed:

@@ -1,4 +1,4 @@
-"""What batch coefficients share: cutting samples into pieces that stay in the cache, ratios that may not exist."""
+"""What batch coefficients share: pieces of samples that fit into the processor's cache, ratios that may not exist."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The query bootstrap: resampled queries as counts, so that all statistics are one matrix product; BCa intervals.
 
-The unit is the query (for correlations without per-query scores, the run). What is drawn depends on the seed, the
-number of units and the number of rounds only, never on which runs or measures are asked for or in which order; callers
-sort their queries.
+The unit is the query (for correlations without per-query scores, the run). What is drawn depends only on the seed, the
+number of units and the number of rounds, and not on runs, measures or their order; callers sort their queries.
 """
 
 from __future__ import annotations
@@ -228,10 +227,10 @@ def symmetric_interval(
     """The symmetric bootstrap interval of one statistic: θ ± q, q the level-quantile of |θ* − θ|, inside the bounds.
 
     Resampling queries adds noise to a leaderboard, and noise lowers every rank correlation: nearly all replicates lie
-    below the estimate. A percentile interval then misses the value that more queries would give; BCa runs out of
-    replicates to correct with and may even miss its own estimate; a reflected interval shrinks to a point where the
-    estimate is 1. The symmetric one takes the distance that resampling causes for the distance of the truth, to either
-    side. Its coverage is in benchmarks/README.md.
+    below the estimate. A percentile interval then misses the value that more queries would give. BCa has too few
+    replicates above the estimate to correct with, and may miss even the estimate. A reflected interval shrinks to a
+    point where the estimate is 1. The symmetric interval assumes that the truth is as far from the estimate as
+    replicates are, on either side. Its coverage is in benchmarks/README.md.
 
     Raises:
         InputError: the level is not between 0 and 1.

@@ -269,7 +269,7 @@ def randomised_tukey_hsd(scores: ArrayLike, *, rounds: int = DEFAULT_ROUNDS, see
 def max_t(differences: ArrayLike, *, rounds: int = DEFAULT_ROUNDS, seed: int = DEFAULT_SEED) -> list[float | None]:
     """Single-step MaxT: sign-flip p-values of many paired comparisons, adjusted by the largest |t| of each round.
 
-    The same signs flip all comparisons of a query, so their correlation is kept, which Holm has to assume away.
+    The same signs flip all comparisons of a query. So their correlation counts, which Holm ignores.
     p_j = (1 + rounds with max_i |t_i| ≥ |t_j|) / (rounds + 1).
 
     Differences are (queries, comparisons), run minus baseline. One where all are equal (t is undefined) has None, and

@@ -1,4 +1,4 @@
-"""Do two graders agree: everything that two label sources say about each other, Bland–Altman, histograms, queries."""
+"""Do two graders agree: all statistics of two label sources, Bland–Altman, histograms, κ by query."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Histogram:
 
 
 def label_histogram(labels: ArrayLike, scale: Sequence[int] | None = None) -> Histogram:
-    """The label histogram of a source; a judge that never uses a grade shows in `unused`.
+    """The label histogram of a source; `unused` has the grades that a judge never gives.
 
     Args:
         labels: whole numbers.
@@ -220,7 +220,7 @@ def _distance(values: FloatArray, sizes: FloatArray, level: Level) -> FloatArray
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Everything that two label sources say about each other on the documents that both label.
+    """All agreement statistics of two label sources, on the documents that both label.
 
     Attributes:
         pairs: number of documents.

@@ -71,7 +71,7 @@ def _between(low: float | None, high: float | None, places: int) -> str:
 
 
 def report_of(report: LeaderboardReport, places: int) -> Report:
-    """A leaderboard with what was asked for beside the means, in all forms; trec_eval's lines have no place for it."""
+    """A leaderboard and its report, in all forms; trec_eval's lines have the means only."""
     bare = board_report(report.board, places)
 
     def scores() -> Table:

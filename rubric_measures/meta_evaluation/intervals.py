@@ -100,7 +100,7 @@ def _kendall_in_pieces(x: FloatArray, table: FloatArray, counts: FloatArray, off
 
 
 def _lacks_a_run(x: FloatArray, y: FloatArray) -> NDArray[np.bool_]:
-    """The rounds in which a run has no score, because every query that it has was left out: they say nothing."""
+    """The rounds in which a run has no score, because none of its queries was drawn; they do not count."""
     lacking: NDArray[np.bool_] = np.isnan(np.concatenate([x, y], axis=1)).any(axis=1)
     return lacking
 
@@ -129,10 +129,10 @@ def correlate_over_queries(
 ) -> list[CoefficientInterval]:
     """One coefficient of the official leaderboard with many measures, with symmetric bootstrap intervals over queries.
 
-    The official side is either a score of each run (then only the measures are resampled, the official ranking is
-    given), or a table of queries × runs (then both are resampled with the same queries). A run's score is its mean over
-    the drawn queries. The interval is a `symmetric_interval`, which says why it is not BCa. A top-k
-    variant keeps the runs that are in the official top k of the full data.
+    The official side is either a score of each run (then only the measures are resampled), or a table of queries × runs
+    (then both are resampled with the same queries). A run's score is its mean over the drawn queries. The interval is a
+    `symmetric_interval`; its docstring says why it is not BCa. A top-k variant keeps the runs that are in the official
+    top k of the full data.
 
     Args:
         official: (runs,) or (queries, runs), higher is better; NaN in a table is a missing score.
@@ -193,8 +193,8 @@ def correlate_over_runs(
 ) -> CoefficientInterval:
     """One coefficient of two leaderboards that have no per-query scores, with a BCa interval over runs.
 
-    Pairs (official score, score) are drawn with replacement. Two copies of a run are tied on both sides, which τ-b,
-    τ_AP,b, ρ and r take; τ_AP has no such interval, because the official ranking must have no ties.
+    Pairs (official score, score) are drawn with replacement. Two copies of a run are tied on both sides. τ-b, τ_AP,b, ρ
+    and r can have ties; τ_AP has no such interval, because its official ranking must have none.
 
     Args:
         official: a score a run, higher is better; pass runs in order of their ids for an interval that does not

@@ -1,4 +1,4 @@
-"""Where labels come from (qrels, graded records, their judgments, item grades) and what several sources agree on."""
+"""Where labels come from (qrels, graded records, their judgments, item grades), and how far several sources agree."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class LabelSource:
 def labels_of_grades(
     grades: Grades, name: str, *, items: bool = False, label: Label = "max", rel: int = 1
 ) -> LabelSource:
-    """The labels, or the item grades, of compiled grades; what failed has none.
+    """The labels, or the item grades, of compiled grades; failed grades give none.
 
     Args:
         grades: the grades.
@@ -162,7 +162,7 @@ def passages_of_records(
 ) -> list[JudgedPassage]:
     """The passages of graded records as the workbench's tables see them: all item grades, all judgments.
 
-    Of several grade sets that pass the filter the first of each passage counts, as in that program.
+    Where several grade sets pass the filter, the first of each passage counts, as in that program.
     """
     grades = load_records(path, bank, replace(wanted or GradeFilter(), first=True))
     of_passage: dict[Key, list[int]] = {}
@@ -184,7 +184,7 @@ def passages_of_records(
 
 
 def _as_written(source: LabelSource) -> LabelSource:
-    """The source with the ids that TREC files have, in which records and qrels meet.
+    """The source with ids as TREC files have them, so that records and qrels can be compared.
 
     Raises:
         InputError: two ids of the source are written alike.
@@ -197,7 +197,7 @@ def _as_written(source: LabelSource) -> LabelSource:
 
 @dataclass(frozen=True)
 class SourceAgreement:
-    """What label sources agree on; pairwise numbers are of the first two.
+    """How far label sources agree; pairwise numbers are of the first two.
 
     Attributes:
         names: the sources.
@@ -243,7 +243,7 @@ def compare_sources(
     scale: Sequence[int] | None = None,
     draws: Draws = USUAL_DRAWS,
 ) -> SourceAgreement:
-    """Everything that label sources say about each other.
+    """Compares label sources by all agreement statistics.
 
     Args:
         sources: two or more; pairwise statistics are of the first two, α is of all.

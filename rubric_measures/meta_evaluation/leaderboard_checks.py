@@ -72,8 +72,8 @@ class LeaderboardChecks:
 
     Attributes:
         cutoff: k, the largest cutoff of the measures; None when one reads the whole ranking.
-        runs: one entry a run, in order of run_id.
-        top: one entry a measure.
+        runs: one check a run, in order of run_id.
+        top: the best runs by each measure.
     """
 
     cutoff: int | None
@@ -131,7 +131,7 @@ def _rows_of_files(runs: RowSpool, query: QueryGrades) -> dict[str, Sequence[tup
 
 @dataclass
 class _Tally:
-    """What is counted of one run, query by query."""
+    """The counts of one run, added up query by query."""
 
     ranked: set[str] = field(default_factory=set)
     inside: int = 0
@@ -182,8 +182,8 @@ def check_leaderboard(
 ) -> LeaderboardChecks:
     """Judged@k, missing queries and ties of every run, and whether the tie rule decides the winner.
 
-    Ours breaks ties by document id, descending (trec_eval's rule); the other rule keeps file order, as several tools
-    do. All runs are scored once more under that rule, as a stream: memory is that of one query.
+    We break ties by document id, descending (trec_eval's rule); several other tools keep file order. All runs are
+    scored a second time in file order, as a stream: memory is that of one query.
 
     Args:
         board: the leaderboard, scored with our rule.

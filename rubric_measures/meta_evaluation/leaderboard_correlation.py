@@ -82,7 +82,7 @@ class LeaderboardCorrelation:
         query_kendall: τ per query averaged; None unless both sides have per-query scores of the same queries.
         pooled_kendall: τ over all query/run pairs; None likewise.
         pairs: agreement on the significantly different pairs; None unless both have complete per-query scores.
-        notes: what the reader has to know about how the numbers were computed.
+        notes: how the numbers were computed, where that is not as usual.
     """
 
     official: str
@@ -148,8 +148,8 @@ def scores_of_board(board: Leaderboard, measure: str) -> RunScores:
 def scores_of_workbench(board: Leaderboard, measure: str) -> RunScores:
     """One column as the Rubric workbench correlates it: its exact means, and no per-query scores.
 
-    The program averages binary fractions exactly, so two runs whose means are equal in decimals may differ in the
-    sixteenth digit and are then no tie. Everywhere else such runs are tied (12 decimals count).
+    The program does not round means: two runs with equal means may differ in the sixteenth digit, and are then no tie.
+    Everywhere else such runs are tied (12 decimals count).
     """
     return RunScores(
         measure,
@@ -204,12 +204,12 @@ def correlate_leaderboards(
 ) -> LeaderboardCorrelation:
     """Joins two leaderboards on their runs and correlates them.
 
-    Intervals are over queries where the other leaderboard has per-query scores whose means are its run scores (the
-    official side is resampled too when it has the same queries, else it is taken as given), and over runs otherwise.
+    Intervals are over queries where the other leaderboard has per-query scores whose means are its run scores, and over
+    runs otherwise. The official side is resampled too where it has the same queries; else its scores are fixed.
 
     Args:
         official: the reference.
-        other: the leaderboard that is judged.
+        other: the leaderboard to compare with it.
         coefficients: names, `@k` for the official top k.
         draws: rounds (0 for no intervals), seed and level.
         strict: a run of the official leaderboard that the other lacks is an error (the Rubric workbench's rule).

@@ -1,4 +1,4 @@
-"""A leaderboard with what it takes to trust it: intervals, comparisons with a baseline or among all, checks."""
+"""A leaderboard with what one needs to trust it: intervals, comparisons with a baseline or among all, checks."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def powered_means(
 
 
 def _note_left_out(strangers: set[tuple[str, str]], runs: set[str], assessed: set[str]) -> None:
-    """Says what assessors' scores are about that the leaderboard lacks, and the other way round."""
+    """Says which scores by assessors are left out, and which runs have none."""
     if strangers:
         example = min(strangers)
         _LOG.warning(

@@ -1,8 +1,8 @@
 """Figures of leaderboards and labels (matplotlib, extra `plot`): PNG, SVG or PDF, colour-blind safe, readable in print.
 
-Every function takes plain data and returns a figure, or raises `MissingExtraError` without matplotlib; what writes it
-is `save_figure`. Nothing here touches the global state of matplotlib, so figures can be made in any thread and on
-machines without a display.
+Every function takes plain data and returns a figure, or raises `MissingExtraError` without matplotlib; `save_figure`
+writes it. Nothing here touches the global state of matplotlib, so figures can be made in any thread and on machines
+without a display.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _signed(value: float) -> str:
 
 
 def check_figure_path(path: str | os.PathLike[str]) -> Path:
-    """The path, where a figure can be written under that name; so that a command can say no before it computes.
+    """The path, if a figure can be written there; a command asks before it computes.
 
     Raises:
         InputError: another ending than .png, .svg or .pdf, or a folder that does not exist.
@@ -91,7 +91,7 @@ def check_figure_path(path: str | os.PathLike[str]) -> Path:
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Writes a figure as PNG (300 dpi), SVG or PDF, by the name's ending; equal figures give equal bytes.
 
-    Of a symbolic link the file it leads to is written.
+    Where the path is a symbolic link, its target is written.
 
     Raises:
         InputError: another ending, or a folder that cannot be written.

@@ -29,7 +29,7 @@ class PredictionPowered:
         naive_mean: from all model labels, taken as if they were the truth.
         naive_low: lower end of its interval, which does not hold where the model is biased.
         naive_high: upper end.
-        labelled: number of units with a assessor's label.
+        labelled: number of units with an assessor's label.
         unlabelled: number of units with a model label only.
         level: the nominal coverage.
     """
@@ -80,7 +80,7 @@ def prediction_powered_mean(
     by simulation is in benchmarks/README.md.
     The assessed units must be a random sample.
 
-    A unit is a query (a run's score on it): units are taken to be independent, which passages of one query are not.
+    A unit is a query (a run's score on it). Units must be independent; passages of one query are not.
 
     Args:
         assessed: (n,) assessors' labels or scores.

@@ -101,7 +101,8 @@ class UncoveredPassage(NamedTuple):
 
 
 class BadItem(NamedTuple):
-    """An item that passages cover which assessors judged not relevant; often: it does not tell relevant from not.
+    """An item that passages cover although assessors judged them not relevant. Often such an item does not tell
+    relevant from not.
 
     Attributes:
         query_id: the query.
@@ -182,7 +183,7 @@ def _passage(
 
 
 def _answers(passage: GradedPassage, entry: ItemGradeSet | DirectGrade | None) -> dict[str, str]:
-    """item_id -> answer: extracted ones (grade sets without ratings) go before the raw replies of the grader."""
+    """item_id -> answer: an extracted one (of a grade set without ratings), else the raw reply of the grader."""
     if isinstance(entry, DirectGrade):
         return {"0": entry.answer}
     answers = dict(entry.answers) if entry is not None else {}
@@ -218,7 +219,7 @@ def uncovered_passages(query: CheckedQuery, min_judgment: int = 1, min_rating: i
 
 
 def bad_items(query: CheckedQuery, min_judgment: int = 1, min_rating: int = 4) -> list[BadItem]:
-    """Items by how many passages cover them that assessors judged below `min_judgment`; most first, none left out."""
+    """All items, by how many of the passages that cover them were judged below `min_judgment`; most first."""
     counts = {item_id: [0, 0, 0] for item_id in query.items}
     for passage in query.passages:
         for item_id, row in passage.grades.items():

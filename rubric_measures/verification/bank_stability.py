@@ -47,7 +47,7 @@ class RunCoverage:
         runs: the runs, sorted.
         items: query_id -> item ids, sorted; queries that no run ranks, or without items, are left out.
         covered: query_id -> (runs, items): the run covers the item.
-        known: query_id -> (runs, items): False where the run does not cover the item but a grade of it failed.
+        known: query_id -> (runs, items): False where the run does not cover the item, and a grade of it failed.
     """
 
     runs: tuple[str, ...]

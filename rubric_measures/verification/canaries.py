@@ -28,12 +28,12 @@ _INSTRUCTION = (
 def build_canaries(
     groups: Iterable[PassageGroup], bank: TestBank, seed: int = 0, cases: int = 3, source: str = ""
 ) -> list[QueryPassages]:
-    """Ungraded records of cases that no item should be graded high for, for every query that has passages.
+    """Ungraded records of cases that deserve low grades, for every query that has passages.
 
-    `other-query`: a passage of another query, that is none of this one's (it may touch on an item by chance);
-    `shuffled-query`: the words of the query in random order; `empty`: no text; `item-text`: the question itself, which
-    asks and does not answer (nuggets state their own fact, so they are no case); `instruction`: an order to give 5.
-    A case that cannot be made (no other query, no query text, no questions) is left out and counted in a note.
+    `other-query`: a passage of another query, and not of this one (it may cover an item by chance); `shuffled-query`:
+    the words of the query in random order; `empty`: no text; `item-text`: the question itself, which asks and does not
+    answer (a nugget states its own fact, so it makes no case); `instruction`: an order to give 5. A case that cannot be
+    made (no other query, no query text, no questions) is left out, and a note counts it.
 
     Args:
         groups: the passages of the collection, graded or not; gone through twice, and not kept where that is possible.
@@ -167,8 +167,8 @@ class CanaryReport:
 def canary_report(groups: Iterable[QueryPassages], min_rating: int = 4) -> CanaryReport:
     """Counts, for each grader and kind of case, the grades that are too high.
 
-    A grade of `min_rating` or better fooled the grader. Of a case `item-text` only the grade of the item whose text it
-    is counts: it may well mention another item. Passages that are no canaries are passed over.
+    A grader that gives `min_rating` or more was fooled. In a case `item-text` only the grade of that item counts,
+    because its text may mention others. Passages that are no canaries are skipped.
 
     Args:
         groups: the graded cases; consumed once.

@@ -34,7 +34,7 @@ class GraderStatistics:
         truncated: passages of which only a part was graded.
         replicated: grades that were drawn several times.
         flips: sum over them of the share of draws that differ from the grade they were combined to.
-        rated: it rates; else its grades are verdicts, 1 answered and 0 not.
+        rated: whether it rates; else its grades are verdicts: 1 answered, 0 not.
     """
 
     passages: int = 0
@@ -111,8 +111,8 @@ class GraderReport:
 class GraderCounter:
     """Counts what each grader of the records did, and compares every two on what both graded, passage by passage.
 
-    Grade sets without ratings and without verdicts (extracted texts) grade nothing and are left out. Of several sets of
-    one grader over one item of a passage the later grade counts, as in the measures. Ratings and verdicts (0, 1) are
+    Grade sets without ratings and without verdicts (extracted texts) grade nothing and are left out. Where one grader
+    graded an item of a passage twice, the later grade counts, as in the measures. Ratings and verdicts (0, 1) are
     different scales and are not compared. Memory is that of the counts and the disagreements kept.
 
     Args:

@@ -94,7 +94,7 @@ class ItemStatistics(NamedTuple):
         return self.other_covering / self.other if self.other else None
 
     def with_influence(self, coverage: RunCoverage, table: FloatArray, full: FloatArray) -> ItemStatistics:
-        """The same with what only the whole leaderboard can tell; see `influence_of`."""
+        """The same with `by_run` and `flips`; see `influence_of`."""
         by_run, flips = influence_of(self.query_id, self.item_id, coverage, table, full)
         return self._replace(by_run=by_run, flips=flips)
 
@@ -126,7 +126,7 @@ class ItemReport:
         duplicates: pairs of items that say nearly the same.
         coverage: what the runs cover.
         queries: the queries that they are about, in their order.
-        without_items: of these, those without items, about which nothing is said.
+        without_items: those of them that have no items, and so no statistics.
     """
 
     statistics: Sequence[ItemStatistics]
@@ -165,7 +165,7 @@ def item_report(queries: Iterable[RecordQuery], min_judgment: int = 1, min_ratin
 
 
 def item_counts(query: RecordQuery, min_judgment: int, min_rating: int) -> Iterator[ItemStatistics]:
-    """The rows of one query, without what only the whole leaderboard can tell (`by_run`, `flips`)."""
+    """The rows of one query, without `by_run` and `flips`, which need the whole leaderboard."""
     grades = _grades(query)
     for bit, item in enumerate(query.grades.items):
         failed = sum(mask >> bit & 1 for mask in query.grades.failed.values())

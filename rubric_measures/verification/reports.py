@@ -77,7 +77,7 @@ def chosen_queries(groups: Iterable[PassageGroup], settings: ReportSettings, sou
         source: the file, for errors.
 
     Raises:
-        InputError: at the end: a wanted query did not come.
+        InputError: at the end, where a wanted query is not there.
     """
     wanted = set(settings.queries or ())
     seen: set[str] = set()
@@ -92,7 +92,7 @@ def chosen_queries(groups: Iterable[PassageGroup], settings: ReportSettings, sou
 
 
 def check_reports(source: GradedFile, bank: TestBank | None, settings: ReportSettings) -> None:
-    """Finds what the reports would stop at: records without wanted grades, or several sets where one is needed.
+    """Finds what would stop the reports: records without the wanted grades, or several grade sets where one is needed.
 
     Raises:
         InputError: saying so.
@@ -203,7 +203,7 @@ def _item_report(
 
 
 def _note_without_passages(in_bank: Mapping[str, Sequence[object]], queries: Iterable[str], source: str) -> None:
-    """Says which part of the bank the statistics say nothing about."""
+    """Says which queries of the bank have no statistics, because they have no passages."""
     silent = {query_id for query_id, items in in_bank.items() if items} - set(queries)
     if silent:
         logging.getLogger("rubric_measures").warning(
