@@ -4,7 +4,7 @@ Each function has its module. What takes time to import is imported inside funct
 is instant.
 """
 
-from rubric_measures.api._agreeing import agreement
+from rubric_measures.api._agreeing import agreement, agreement_tables
 from rubric_measures.api._canaries import run_canaries
 from rubric_measures.api._checking import KeptBoard, read_board
 from rubric_measures.api._comparing import Comparisons, compare
@@ -27,6 +27,7 @@ __all__ = [
     "Correlations",
     "KeptBoard",
     "agreement",
+    "agreement_tables",
     "check",
     "compare",
     "convert",

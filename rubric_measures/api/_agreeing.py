@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -24,9 +25,11 @@ from rubric_measures.base.errors import InputError
 if TYPE_CHECKING:
     from rubric_measures.grades.compiled import Label
     from rubric_measures.meta_evaluation.label_sources import LabelSource, SourceAgreement
+    from rubric_measures.meta_evaluation.workbench_tables import AgreementTable
 
-__all__ = ["agreement"]
+__all__ = ["agreement", "agreement_tables"]
 
+_LOG = logging.getLogger("rubric_measures")
 _JUDGMENTS = "judgments:"
 
 
@@ -89,6 +92,33 @@ def agreement(
         scale=None if scale is None else range(scale[0], scale[1] + 1),
         draws=Draws(rounds, seed, level),
     )
+
+
+def agreement_tables(
+    source: str | os.PathLike[str], *, min_answers: Sequence[int] = (1, 2, 5), bank: Bank | None = None, **chosen: Any
+) -> list[AgreementTable]:
+    """The Rubric workbench's inter-annotator tables: the labels of graded records against the judgments inside.
+
+    Args:
+        source: a file of graded records.
+        min_answers: for each number n all tables, of which a passage's label is its n-th highest grade.
+        bank: the test bank.
+        chosen: which grades count, see `load`; of several grade sets the first of each passage.
+
+    Raises:
+        InputError: the source is no file of graded records, or no grade set passes the choice.
+    """
+    from rubric_measures.meta_evaluation.label_sources import passages_of_records
+    from rubric_measures.meta_evaluation.workbench_tables import workbench_tables
+
+    if not _is_records(source):
+        raise InputError("tables of labels against judgments are of one graded-records file", settings=("tables",))
+    passages = passages_of_records(source, bank_of(bank), grade_filter(**chosen))
+    unjudged = sum(not passage.judgments for passage in passages)
+    ungraded = sum(not passage.grades for passage in passages)
+    if unjudged or ungraded:
+        _LOG.info("%d passages without a judgment and %d without a grade are left out", unjudged, ungraded)
+    return workbench_tables(passages, min_answers)
 
 
 def _sources(

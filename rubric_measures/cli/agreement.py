@@ -8,19 +8,16 @@ import logging
 from rubric_measures import api
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
-from rubric_measures.base.tables import TABLE_FORMS, render
+from rubric_measures.base.tables import TABLE_FORMS, Report, render
 from rubric_measures.cli.correlate import add_bootstrap_options
 from rubric_measures.cli.inputs import (
     add_grade_options,
     add_places_option,
-    bank_of,
     grade_choices,
-    is_records,
     keep_inputs_of,
-    wanted_of,
 )
-from rubric_measures.meta_evaluation.label_sources import SourceAgreement, agreement_report, passages_of_records
-from rubric_measures.meta_evaluation.workbench_tables import tables_report, workbench_tables
+from rubric_measures.meta_evaluation.label_sources import SourceAgreement, agreement_report
+from rubric_measures.meta_evaluation.workbench_tables import tables_report
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -69,7 +66,13 @@ def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     keep_inputs_of(options, options.bank, *(source.removeprefix("judgments:") for source in options.sources))
     if options.tables:
-        return _tables(options)
+        if len(options.sources) != 1:
+            raise InputError("--tables takes one graded-records file")
+        tables = api.agreement_tables(
+            options.sources[0], min_answers=options.min_answers, bank=options.bank, **grade_choices(options)
+        )
+        _write(tables_report(tables), options)
+        return 0
     result = api.agreement(
         *options.sources,
         **{name: getattr(options, name) for name in _PASSED},
@@ -81,23 +84,13 @@ def run(options: argparse.Namespace) -> int:
 
         x, y = result.aligned
         save_figure(plot_bland_altman(x, y, names=(result.names[0], result.names[1])), options.plot)
-    with atomic_writer(options.output) as stream:
-        stream.writelines(render(agreement_report(result, options.places), options.output_format))
+    _write(agreement_report(result, options.places), options)
     return _say(result)
 
 
-def _tables(options: argparse.Namespace) -> int:
-    if len(options.sources) != 1 or not is_records(options.sources[0]):
-        raise InputError("--tables takes one graded-records file")
-    passages = passages_of_records(options.sources[0], bank_of(options), wanted_of(options))
-    unjudged = sum(1 for passage in passages if not passage.judgments)
-    ungraded = sum(1 for passage in passages if not passage.grades)
-    report = tables_report(workbench_tables(passages, options.min_answers))
+def _write(report: Report, options: argparse.Namespace) -> None:
     with atomic_writer(options.output) as stream:
         stream.writelines(render(report, options.output_format))
-    if unjudged or ungraded:
-        _LOG.info("%d passages without a judgment and %d without a grade are left out", unjudged, ungraded)
-    return 0
 
 
 def _say(result: SourceAgreement) -> int:

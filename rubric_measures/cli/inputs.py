@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rubric_measures import api
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.files import peek_head
 from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
 from rubric_measures.formats.leaderboard_forms import FORMS
 from rubric_measures.grades.compiled import Grades, OnFailed, check_on_failed
@@ -24,7 +23,6 @@ __all__ = [
     "chosen_places",
     "grade_choices",
     "is_asked_for",
-    "is_records",
     "keep_apart",
     "keep_cache",
     "keep_inputs",
@@ -137,15 +135,6 @@ def wanted_of(options: argparse.Namespace) -> GradeFilter:
 
     names = (options.llm, options.prompt_class, options.prompt_type, options.question_set, options.grade_set)
     return GradeFilter(*names, assessors=options.assessors)
-
-
-def _first_byte(path: str) -> bytes:
-    return peek_head(path).lstrip()[:1]
-
-
-def is_records(path: str) -> bool:
-    """Whether a file holds graded records (JSON) rather than qrels (columns)."""
-    return _first_byte(path) == b"["
 
 
 def progress(things: Iterable[T], total: int | None, what: str) -> Iterator[T]:

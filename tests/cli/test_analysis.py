@@ -316,7 +316,8 @@ def test_agreement_refuses(tmp_path, capsys) -> None:
     second.write_text("q1 0 d2 1\n")
     assert "label no common document" in call(capsys, "agreement", first, second)[2]
     assert "two sources" in call(capsys, "agreement", first)[2]
-    assert "--tables takes one" in call(capsys, "agreement", first, "--tables")[2]
+    assert "one graded-records file (--tables)" in call(capsys, "agreement", first, "--tables")[2]
+    assert "--tables takes one" in call(capsys, "agreement", first, second, "--tables")[2]
     assert "the lowest grade, then the highest" in call(capsys, "agreement", first, second, "--scale", 3, 0)[2]
     second.write_text("q1 0 d1 1\n")
     status, out, err = call(capsys, "agreement", first, second)
