@@ -19,8 +19,9 @@ from typing import NoReturn
 
 from rubric_measures.base.errors import BackendError, GradingError, RubricMeasuresError, UnknownNameError, origin_of
 from rubric_measures.base.startup import forget_interrupt, leave
+from rubric_measures.base.tables import escaped
 
-__all__ = ["COMMANDS", "Interruptible", "guarded", "main", "one_line", "run_command"]
+__all__ = ["COMMANDS", "Interruptible", "guarded", "main", "run_command"]
 
 # name -> (module, help). Modules load when their command is asked for, so that --help is instant.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -47,7 +48,7 @@ class _Parser(argparse.ArgumentParser):
     """Says in one line what is wrong with the arguments, without the usage before it."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, one_line(f"{self.prog}: error: {message}; --help lists the options") + "\n")
+        self.exit(2, escaped(f"{self.prog}: error: {message}; --help lists the options") + "\n")
 
 
 def _overview() -> argparse.ArgumentParser:
@@ -76,11 +77,6 @@ def _command_parser(name: str) -> tuple[argparse.ArgumentParser, object]:
     return parser, module
 
 
-def one_line(text: str) -> str:
-    """The text with whatever would break or forge a line of a terminal written as an escape."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
-
-
 # Parameter of the library -> the option of the command that runs.
 _OPTIONS: dict[str, str] = {}
 
@@ -96,9 +92,7 @@ class _NoteHandler(logging.StreamHandler):  # type: ignore[type-arg]
 
     def format(self, record: logging.LogRecord) -> str:
         prefix = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
-        return one_line(
-            f"rubric_measures: {prefix}{record.getMessage()}{_options_for(getattr(record, 'settings', ()))}"
-        )
+        return escaped(f"rubric_measures: {prefix}{record.getMessage()}{_options_for(getattr(record, 'settings', ()))}")
 
 
 class Interruptible:
@@ -165,7 +159,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _complain(text: str) -> None:
-    print(one_line(f"rubric_measures: {text}"), file=sys.stderr)
+    print(escaped(f"rubric_measures: {text}"), file=sys.stderr)
 
 
 def _answer(arguments: list[str]) -> int:

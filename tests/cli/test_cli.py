@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.cli import COMMANDS, main, one_line
+from rubric_measures.cli import COMMANDS, main
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -42,8 +42,9 @@ print(sorted(heavy), file=sys.stderr)
     assert done.stderr.strip() == "[]"
 
 
-def test_ids_cannot_break_or_forge_a_line() -> None:
-    assert one_line("query 'a\x0b\x1b[31m\nb' · ü") == "query 'a\\x0b\\x1b[31m\\nb' · ü"
+def test_ids_cannot_break_or_forge_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["leaderboard", str(tmp_path / "a\x1b[31m\n\u202eb · ü")]) == 2
+    assert "a\\x1b[31m\\n\\u202eb · ü" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["--places", "x"], ["--nonsense"], ["--output"], ["a", "-o", "no\nformat"]])
