@@ -131,12 +131,23 @@ def load_bank(source: File) -> TestBank:
         try:
             name = detect_format(path)
         except FormatError:
-            name = "bank"
-        kind, read = FORMATS[name].kind, FORMATS[name].read
-        if name == "bank" or read is None or not targets_of(kind, ["bank"]):
-            # What is no bank at all is refused by the reader of banks, who says what it expects.
+            name = ""
+        one = FORMATS[name] if name not in ("", "bank") else None
+        if one is not None and one.read is not None and targets_of(one.kind, ["bank"]):
+            return bank.bank_of_entries(bridged(one.read(path), one.kind, "bank", Options()))
+        try:
             return bank.load_bank(path)
-        return bank.bank_of_entries(bridged(read(path), kind, "bank", Options()))
+        except FormatError as error:
+            if name == "bank":
+                raise
+            accepted = (key for key, one in FORMATS.items() if one.read and targets_of(one.kind, ["bank"]))
+            raise _refused(error, "is no test bank", sorted(accepted)) from None
+
+
+def _refused(error: FormatError, what: str, accepted: Iterable[str]) -> FormatError:
+    """The error of a reader about a file that holds something else, with the formats that would do."""
+    problem = f"{what} ({error.problem}); accepted: {', '.join(accepted)}"
+    return FormatError(problem, path=error.path, line=error.line, field=error.field, settings=error.settings)
 
 
 def bank_of(bank: Bank | None) -> TestBank | None:
@@ -375,7 +386,12 @@ def load(
         return AnswerGrades(path, known_bank, on_failed)
     refuse_filters(path, chosen)
     if content == "judgments":
-        return read_grades(path, known_bank, on_failed=on_failed, source=describe((), known_bank))
+        try:
+            return read_grades(path, known_bank, on_failed=on_failed, source=describe((), known_bank))
+        except FormatError as error:
+            if error.line != 1:
+                raise
+            raise _refused(error, "holds no grades", ("records", "assignments", "qrels", "item-qrels")) from None
     return build_grades(judgments_of(path), known_bank, on_failed=on_failed, source=describe((), known_bank))
 
 

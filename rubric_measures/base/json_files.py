@@ -38,7 +38,10 @@ def first_problem(error: ValidationError) -> tuple[tuple[int | str, ...], str]:
     text = first["msg"].removeprefix("Value error, ")
     if first["type"] == "missing":
         text = "required field is missing"
-    elif first["type"] not in ("json_invalid", "value_error"):
+    elif first["type"] == "json_invalid":
+        # The text is a line of a file, whose number stands before the problem.
+        text = text.replace("Invalid JSON:", "is not JSON:").replace(" at line 1 column ", " at column ")
+    elif first["type"] != "value_error":
         text = f"{text}; found {_short(first['input'])}"
     if len(problems) > 1:
         text += f" (and {len(problems) - 1} more)"

@@ -33,9 +33,50 @@ def test_nuggets_as_a_bank(tmp_path: Path) -> None:
 
 def test_errors_name_what_was_given(tmp_path: Path) -> None:
     write_all(tmp_path)
-    with pytest.raises(FormatError, match=r"^/.*graded.jsonl.gz:1: expected a test bank entry"):
+    with pytest.raises(FormatError, match=r"^/.*graded.jsonl.gz:1: is no test bank .expected a test bank entry"):
         rubric_measures.load_bank(tmp_path / "graded.jsonl.gz")
     with pytest.raises(FormatError, match=r"^open file:1: "):
         rubric_measures.load_bank(StringIO("no bank\n"))
     with pytest.raises(InputError, match=r"^nowhere.jsonl: cannot be read"):
         rubric_measures.load_bank("nowhere.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("no bank\n", "is not JSON: expected ident at column 2"),
+        ("\x00\x01", "is not JSON: expected value at column 1"),
+        ('{"a": 1}\n', "required field is missing (and 1 more)"),
+        ("q1 0 d1 1\n", "is not JSON: expected value at column 1"),
+    ],
+)
+def test_what_is_no_bank_is_told_what_is(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "file"
+    path.write_text(text)
+    with pytest.raises(FormatError) as caught:
+        rubric_measures.load_bank(path)
+    assert str(caught.value).startswith(f"{path}:1: ")
+    assert f"is no test bank ({problem}); accepted: assignments, bank, nugget-bank," in str(caught.value)
+
+
+def test_a_slip_in_a_bank_is_still_named(tmp_path: Path) -> None:
+    path = tmp_path / "bank.jsonl"
+    path.write_text('{"query_id": "q1", "items": 5}\n')
+    with pytest.raises(FormatError, match=r"bank.jsonl:1: items: Input should be a valid array; found 5$"):
+        rubric_measures.load_bank(path)
+    path.write_text('{"query_id": "q1", "items": []}\n{"query_id": \n')
+    with pytest.raises(FormatError, match=r"bank.jsonl:2: is not JSON: EOF while parsing a value at column \d+$"):
+        rubric_measures.load_bank(path)
+
+
+@pytest.mark.parametrize("text", ["no grades\n", '{"a": 1}\n', '{"query_id": "q1", "items": []}\n', "\x00\x01\n"])
+def test_what_cannot_be_scored_is_told_what_can(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "file"
+    path.write_text(text)
+    with pytest.raises(FormatError) as caught:
+        rubric_measures.load(path)
+    assert str(caught.value).startswith(f"{path}:1: holds no grades (")
+    assert str(caught.value).endswith("; accepted: records, assignments, qrels, item-qrels")
+    path.write_text("q1 0 d1 1\nq1 0 d2\n")
+    with pytest.raises(FormatError, match=r"file:2: has 3 columns; expected 4: query_id iteration doc_id relevance"):
+        rubric_measures.load(path)

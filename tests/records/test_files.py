@@ -208,7 +208,7 @@ def test_a_wrong_field_is_one_line_with_its_place(
     [
         (b"", "holds no graded passages"),
         (b"\n \n", "holds no graded passages"),
-        (b"[1, 2", "Invalid JSON"),
+        (b"[1, 2", "is not JSON"),
         (b'{"query_id": "q1", "items": []}\n', 'expected ["query id", [passage, …]]'),
         (b'["q1"]\n', "required field is missing"),
         (gzip.compress(json.dumps(["q1", [passage()]]).encode())[:-9], "the gzip file is truncated"),
