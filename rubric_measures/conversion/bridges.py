@@ -33,7 +33,7 @@ from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import collect_grades, select_queries
 from rubric_measures.grades.qrels import qrels_of
 from rubric_measures.grades.rows import build_grades
-from rubric_measures.records.models import DirectGrade, QueryPassages, made_by_entry
+from rubric_measures.records.models import DirectGrade, QueryPassages, made_by_set
 from rubric_measures.records.rankings import runs_of_records
 
 __all__ = ["BRIDGES", "Options", "bridged", "losses", "targets_of"]
@@ -202,7 +202,7 @@ def _records_to_evaluations(groups: Sequence[QueryPassages], options: Options) -
             raise InputError("the records hold no labels of whole passages for this filter")
         _LOG.warning("the records hold no labels of whole passages: these are what item grades imply, without reasons")
         return [Grade(row.query_id, row.doc_id, row.relevance) for row in _records_to_qrels(groups, options)]
-    made = {wanted.key_of(entry): made_by_entry(entry) for _, _, entry in reversed(found)}
+    made = {wanted.key_of(entry): made_by_set(entry) for _, _, entry in reversed(found)}
     if len(made) > 1:
         raise InputError(f"several grade sets are left, choose one of: {choices_of(made, made)}", settings=CHOOSING)
     return [_evaluation(query_id, doc_id, entry) for query_id, doc_id, entry in found]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from statistics import median_low
 
 from rubric_measures.base.entities import RubricItem, item_content
-from rubric_measures.records.models import GradedPassage, ItemGradeSet, contents_of, items_of_entry, kind_of_entry
+from rubric_measures.records.models import GradedPassage, ItemGradeSet, contents_of, items_of_set, kind_of_set
 
 __all__ = [
     "HUMAN",
@@ -132,14 +132,14 @@ def grades_by_assessors(
     entries = [
         entry
         for entry in passage.exam_grades or ()
-        if entry.llm.startswith(HUMAN) and (kind is None or kind_of_entry(entry) == kind)
+        if entry.llm.startswith(HUMAN) and (kind is None or kind_of_set(entry) == kind)
     ]
     stale = _stale(entries, items)
     by_assessor: dict[str, dict[str, int]] = {}
     said: dict[str, dict[str, str]] = {}
     sets: list[ItemGradeSet] = []
     for number, entry in enumerate(entries):
-        grades, _ = items_of_entry(entry)
+        grades, _ = items_of_set(entry)
         kept = {
             item_id: grade
             for item_id, grade in grades.items()
@@ -169,7 +169,7 @@ def _stale(entries: Sequence[ItemGradeSet], items: Mapping[str, RubricItem] | No
     found: dict[int, set[str]] = {}
     unknown: dict[tuple[str, str], set[int]] = {}
     for number, entry in enumerate(entries if items is not None else ()):
-        grades, _ = items_of_entry(entry)
+        grades, _ = items_of_set(entry)
         contents = contents_of(entry)
         for item_id in grades.keys() & (items or {}).keys():
             place = entry.llm, item_id
@@ -199,9 +199,7 @@ def held_sets(passage: GradedPassage, items: Mapping[str, RubricItem]) -> tuple[
     stale = _stale(assessors, items)
     for number, item_ids in stale.items():
         sets[places[number]] = _without(assessors[number], item_ids)
-    held = {
-        (entry.llm, item_id) for entry in sets if entry.llm.startswith(HUMAN) for item_id in items_of_entry(entry)[0]
-    }
+    held = {(entry.llm, item_id) for entry in sets if entry.llm.startswith(HUMAN) for item_id in items_of_set(entry)[0]}
     lost = {(assessors[number].llm, item_id) for number, item_ids in stale.items() for item_id in item_ids} - held
     return sets, Counter(assessor for assessor, _ in lost)
 
@@ -228,7 +226,7 @@ def with_assessors(entry: ItemGradeSet, assessors: AssessorGrades, count: Assess
     count.stale += assessors.stale
     if not assessors.grades:
         return entry
-    grades, statuses = items_of_entry(entry)
+    grades, statuses = items_of_set(entry)
     theirs = {item_id: grade_of_assessors(given) for item_id, given in assessors.grades.items()}
     count.replaced += len(theirs)
     count.changed += sum(grades.get(item_id) != grade for item_id, grade in theirs.items())
@@ -239,7 +237,7 @@ def with_assessors(entry: ItemGradeSet, assessors: AssessorGrades, count: Assess
         {**grades, **theirs},
         answers=replies.items(),
         llm=entry.llm,
-        kind="nugget" if kind_of_entry(entry) == "nugget" else "question",
+        kind="nugget" if kind_of_set(entry) == "nugget" else "question",
         prompt_info=entry.prompt_info,
         item_status={item_id: status for item_id, status in statuses.items() if item_id not in theirs},
     )

@@ -45,7 +45,7 @@ def choices_of(keys: Iterable[GradeSetKey], made: Mapping[GradeSetKey, Mapping[s
 
     Args:
         keys: the grade sets.
-        made: what each says about its making, see `made_by_entry`.
+        made: what each says about its making, see `made_by_set`.
     """
     told = {key: _facts((made or {}).get(key, {})) for key in keys}
     listed = sorted(options_of(told).items())
@@ -56,7 +56,7 @@ def graders_of(made: Mapping[GradeSetKey, Mapping[str, Any]]) -> str:
     """The graders of direct labels, for an error: prompt and model, and in what those that are called alike differ.
 
     Args:
-        made: what each says about its making, see `made_by_entry`.
+        made: what each says about its making, see `made_by_set`.
     """
     told = {key: _facts(said) for key, said in made.items()}
     cells = sorted(prompt_cells(told).items())

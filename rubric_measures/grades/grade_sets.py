@@ -27,8 +27,8 @@ from rubric_measures.records.models import (
     GradeSetKey,
     ItemGradeSet,
     grade_set_key,
-    items_of_entry,
-    made_by_entry,
+    items_of_set,
+    made_by_set,
     provenance_of,
 )
 from rubric_measures.records.stale_grades import stale_in
@@ -39,7 +39,7 @@ __all__ = [
     "GradeFilter",
     "GradeSetSelector",
     "grade_sets",
-    "grades_of_entry",
+    "grades_of_set",
 ]
 
 QuestionSet = Literal["question-bank", "tqa", "nugget"]
@@ -110,7 +110,7 @@ class GradeFilter:
         return (key.grader or UNKNOWN_GRADER).startswith(self._hashes) or key.grader == ",".join(self._hashes)
 
     def key_of(self, entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
-        """What tells the grade set of an entry from others; graders that are taken for one have one key."""
+        """What tells a grade set from others; graders that are taken for one have one key."""
         key = grade_set_key(entry)
         if len(self._hashes) > 1 and self._is_chosen(key):
             return key._replace(grader=",".join(self._hashes))
@@ -121,7 +121,7 @@ class GradeFilter:
         return {name: value for name, value in asdict(self).items() if value not in (None, False)}
 
 
-def grades_of_entry(
+def grades_of_set(
     entry: ItemGradeSet | DirectGrade, lenient: bool = False
 ) -> tuple[dict[str, int], Mapping[str, GradeStatus]]:
     """What one grade set says about each item of its passage.
@@ -137,7 +137,7 @@ def grades_of_entry(
         item_id -> grade of the items that have one; item_id -> status of all items that are not simply `graded`.
     """
     if not isinstance(entry, DirectGrade):
-        return items_of_entry(entry, lenient)
+        return items_of_set(entry, lenient)
     status = entry.known_status
     if lenient and status != entry.status:
         return {DIRECT_ITEM: int(entry.correct_answered)}, {}
@@ -170,7 +170,7 @@ class DirectLabels:
             key = self.wanted.key_of(entry)
             if self.wanted.passes(key, lambda: [DIRECT_ITEM]):
                 fitting.append(entry)
-                self.found.setdefault(key, made_by_entry(entry))
+                self.found.setdefault(key, made_by_set(entry))
         if len(fitting) > 1 or len(self.found) > 1:
             raise InputError(
                 f"query {query_id!r}, passage {passage.doc_id!r}: labels of several graders fit, or several of one "
@@ -265,7 +265,7 @@ class GradeSetSelector:
             if self.wanted.first and passing:
                 continue
             if key not in self.found:
-                self.told[key] = made_by_entry(entry)
+                self.told[key] = made_by_set(entry)
             self.found[key] = self.found.get(key, 0) + 1
             made = provenance_of(entry).get("signature") or key.grader
             if made:
@@ -302,7 +302,7 @@ class GradeSetSelector:
             if entry.llm.startswith(HUMAN):
                 continue
             if self.wanted.passes(self.wanted.key_of(entry), partial(_item_ids, entry)):
-                graded = items_of_entry(entry)[0].keys() & edited.keys()
+                graded = items_of_set(entry)[0].keys() & edited.keys()
                 stale = stale_in(entry, graded, edited, self._bank_name)
                 is_old |= {item_id: item_id in stale for item_id in graded}
         if self.wanted.assessors is not None and any(is_old.values()):
@@ -361,7 +361,7 @@ class GradeSetSelector:
                 "choose one by a bank or by the set of questions",
                 settings=("bank", "question_set"),
             )
-        (grades, statuses), (later_grades, later_statuses) = items_of_entry(earlier), items_of_entry(later)
+        (grades, statuses), (later_grades, later_statuses) = items_of_set(earlier), items_of_set(later)
         self.repeated += len(grades.keys() & later_grades.keys())
         grades, failed = {**grades, **later_grades}, {**statuses, **later_statuses}
         return ItemGradeSet.build(

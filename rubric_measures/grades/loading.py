@@ -14,7 +14,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import paused_collector
 from rubric_measures.base.sorting import by_rank
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, build_query
-from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grades_of_entry
+from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grades_of_set
 from rubric_measures.grades.notes import note_left_out
 from rubric_measures.records.models import DirectGrade, GradeSetKey, ItemGradeSet
 from rubric_measures.records.streaming import GradedFile, PassageGroup
@@ -82,7 +82,7 @@ class _Chosen:
 
 
 def _read_entry(entry: ItemGradeSet | DirectGrade, lenient: bool = False) -> _Chosen:
-    grades, statuses = grades_of_entry(entry, lenient)
+    grades, statuses = grades_of_set(entry, lenient)
     return _Chosen(grades, [item_id for item_id in statuses if item_id not in grades])
 
 

@@ -152,7 +152,7 @@ class GradeSetMaker:
         return tuple(item for item in items if item.item_id not in done)
 
     def direct_label(self, outcome: Outcome) -> DirectGrade:
-        """The `grades` entry of a direct label."""
+        """The direct label as records keep it."""
         fields: dict[str, Any] = {
             "correct_answered": bool(outcome.grade),
             "answer": outcome.answer,
@@ -167,7 +167,7 @@ class GradeSetMaker:
     def item_grade_set(
         self, items: Sequence[RubricItem], outcomes: Mapping[str, Outcome], old: ItemGradeSet | None
     ) -> ItemGradeSet:
-        """The `exam_grades` entry of the items of one kind: new outcomes, and the old entry's for the others."""
+        """The grade set of the items of one kind: new outcomes, and the old set's for the others."""
         kind = items[0].kind
         known = {**(_outcomes_of(old) if old is not None else {}), **outcomes}
         told = [(item.item_id, known[item.item_id]) for item in items]

@@ -23,7 +23,7 @@ from rubric_measures.records.models import (
     ItemGradeSet,
     QueryPassages,
     grade_set_key,
-    made_by_entry,
+    made_by_set,
     provenance_of,
 )
 
@@ -129,7 +129,7 @@ def _entry(
         if about and wanted.passes(key, lambda: [item_id]):
             found.setdefault(key, []).append(entry)
     if len(found) > 1:
-        made = {key: made_by_entry(members[0]) for key, members in found.items()}
+        made = {key: made_by_set(members[0]) for key, members in found.items()}
         raise InputError(f"several grade sets are left, choose one of: {choices_of(made, made)}")
     members = next(iter(found.values()), [])
     if not members:

@@ -19,7 +19,7 @@ from rubric_measures.records.models import (
     grade_of_items,
     grader_hash,
     is_of_others,
-    kind_of_entry,
+    kind_of_set,
     provenance_of,
 )
 from rubric_measures.records.stale_grades import regraded_of, stale_in
@@ -145,9 +145,7 @@ class AmendingMaker(GradeSetMaker):
     def named_alike(self, entry: ItemGradeSet, kind: str) -> bool:
         """Whether a grade set has this model, prompt and kind of items; perhaps with other settings."""
         prompt = entry.prompt_info.prompt_class if entry.prompt_info else ""
-        return (
-            entry.llm == self._llm["llm"] and prompt == self.style.prompt.prompt_class and kind_of_entry(entry) == kind
-        )
+        return entry.llm == self._llm["llm"] and prompt == self.style.prompt.prompt_class and kind_of_set(entry) == kind
 
     def belongs(self, entry: ItemGradeSet, kind: str) -> bool:
         """Whether a grade set is of this style, whatever the state of the bank then was.

@@ -107,7 +107,7 @@ def _content(tournament: Tournament) -> dict[str, object]:
         "games": tournament.games,
         "queries": tournament.queries,
         "undecided": tournament.undecided,
-        "by_people": tournament.by_assessors,
+        "by_assessors": tournament.by_assessors,
         "notes": tournament.notes,
     }
     return {name: tables.plain(value) for name, value in content.items()}

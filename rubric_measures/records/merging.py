@@ -22,7 +22,7 @@ from rubric_measures.records.models import (
     RankingEntry,
     Record,
     grader_hash,
-    items_of_entry,
+    items_of_set,
 )
 
 __all__ = ["merge_records"]
@@ -331,5 +331,5 @@ def _bare(provenance: Any) -> Any:
 
 def _items(entry: ItemGradeSet) -> dict[str, int | None]:
     """item id -> grade, None where it failed."""
-    grades, statuses = items_of_entry(entry)
+    grades, statuses = items_of_set(entry)
     return {**dict.fromkeys(statuses), **grades}

@@ -35,9 +35,9 @@ __all__ = [
     "grade_set_key",
     "grader_hash",
     "is_of_others",
-    "items_of_entry",
-    "kind_of_entry",
-    "made_by_entry",
+    "items_of_set",
+    "kind_of_set",
+    "made_by_set",
     "provenance_of",
     "repeated_items",
     "settings_of_others",
@@ -283,7 +283,7 @@ def grade_of_items(entry: ItemGradeSet) -> dict[str, int]:
     return grades
 
 
-def items_of_entry(entry: ItemGradeSet, lenient: bool = False) -> tuple[dict[str, int], dict[str, GradeStatus]]:
+def items_of_set(entry: ItemGradeSet, lenient: bool = False) -> tuple[dict[str, int], dict[str, GradeStatus]]:
     """The grades of one grade set, and the statuses of its items that are not simply graded.
 
     Other programs note a failed call in `llm_response_errors` alone, and list its item as answered wrongly: here it is
@@ -304,7 +304,7 @@ def items_of_entry(entry: ItemGradeSet, lenient: bool = False) -> tuple[dict[str
     return grades, statuses
 
 
-def kind_of_entry(entry: ItemGradeSet) -> str:
+def kind_of_set(entry: ItemGradeSet) -> str:
     """What the items of a grade set are: its `prompt_type`, else what its ratings name."""
     if entry.prompt_type is not None:
         return entry.prompt_type
@@ -363,7 +363,7 @@ def _hash_of_settings(settings: Mapping[str, Any]) -> str:
 
 @lru_cache(maxsize=1024)
 def _hash_of_prompt(*fields: tuple[str, str | bool | None]) -> str:
-    """The hash of what most entries say, which is the same in thousands of them."""
+    """The hash of a prompt and settings, which thousands of grade sets have in common."""
     return _hash_of_settings({name: said for name, said in fields if said is not None and name != "prompt_class"})
 
 
@@ -388,11 +388,11 @@ class GradeSetKey(NamedTuple):
 def grade_set_key(entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
     """What tells a grade set from others."""
     prompt_class = entry.prompt_info.prompt_class if entry.prompt_info else ""
-    kind = "direct" if isinstance(entry, DirectGrade) else kind_of_entry(entry)
+    kind = "direct" if isinstance(entry, DirectGrade) else kind_of_set(entry)
     return GradeSetKey(entry.llm, prompt_class, kind, grader_hash(entry))
 
 
-def made_by_entry(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:
+def made_by_set(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:
     """What a grade set says about its making, in the form of our provenance; sets of other programs say little."""
     if not is_of_others(entry):
         return provenance_of(entry)

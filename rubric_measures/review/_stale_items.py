@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from rubric_measures.base.entities import RubricItem, TestBank, bank_content
-from rubric_measures.records.models import ItemGradeSet, QueryPassages, items_of_entry
+from rubric_measures.records.models import ItemGradeSet, QueryPassages, items_of_set
 from rubric_measures.records.stale_grades import stale_in
 from rubric_measures.review._events import CellKey, ItemState, Snapshot
 
@@ -102,7 +102,7 @@ def stale_items(
     for group in groups:
         query_id, edited = group.query_id, bank.edited.get(group.query_id, {})
         for entry in (entry for passage in group.passages for entry in passage.exam_grades or () if edited):
-            grades, statuses = items_of_entry(entry)
+            grades, statuses = items_of_set(entry)
             found = edited.keys() & (grades.keys() | statuses.keys())
             stale = {(query_id, item_id) for item_id in stale_in(entry, found, edited, name)}
             if is_reviewed(entry):

@@ -27,7 +27,7 @@ from rubric_measures.records.models import (
     QueryPassages,
     grade_of_items,
     grade_set_key,
-    made_by_entry,
+    made_by_set,
 )
 from rubric_measures.review._events import CellKey
 from rubric_measures.review._stale_items import stale_items
@@ -271,12 +271,12 @@ def _first_set(
 
 
 def _made(groups: Iterable[QueryPassages]) -> dict[GradeSetKey, Mapping[str, Any]]:
-    """What the first entry of each grade set says about its making."""
+    """What each grade set says about its making, where it first occurs."""
     found: dict[GradeSetKey, Mapping[str, Any]] = {}
     for group in groups:
         for passage in group.passages:
             for entry in passage.exam_grades or ():
-                found.setdefault(grade_set_key(entry), made_by_entry(entry))
+                found.setdefault(grade_set_key(entry), made_by_set(entry))
     return found
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rubric_measures.base.entities import RubricItem, TestBank
-from rubric_measures.grades.grade_sets import GradeSetSelector, grades_of_entry
+from rubric_measures.grades.grade_sets import GradeSetSelector, grades_of_set
 from rubric_measures.records.models import DirectGrade, GradedPassage, ItemGradeSet
 from rubric_measures.records.streaming import PassageGroup
 
@@ -161,7 +161,7 @@ def _passage(
     items: Mapping[str, RubricItem] | None,
 ) -> CheckedPassage:
     label = passage.judged(query_id)
-    grades, statuses = grades_of_entry(entry) if entry is not None else ({}, {})
+    grades, statuses = grades_of_set(entry) if entry is not None else ({}, {})
     answers = _answers(passage, entry)
     graded = grades.keys() | statuses.keys()
     rows = {

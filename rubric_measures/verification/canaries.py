@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError
-from rubric_measures.grades.grade_sets import grades_of_entry
+from rubric_measures.grades.grade_sets import grades_of_set
 from rubric_measures.records.models import GradedPassage, GradeSetKey, QueryPassages, grade_set_key
 from rubric_measures.records.streaming import PassageGroup
 
@@ -178,7 +178,7 @@ def canary_report(groups: Iterable[QueryPassages], min_rating: int = 4) -> Canar
     for query_id, passage, kind, item_id in _canaries(groups):
         for entry in [*(passage.exam_grades or ()), *(passage.grades or ())]:
             key = grade_set_key(entry)
-            grades, status = grades_of_entry(entry)
+            grades, status = grades_of_set(entry)
             if item_id:
                 grades = {one: grade for one, grade in grades.items() if one == item_id}
                 status = {one: why for one, why in status.items() if one == item_id}

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from rubric_measures.grades.grade_sets import GradeFilter, grades_of_entry
+from rubric_measures.grades.grade_sets import GradeFilter, grades_of_set
 from rubric_measures.meta_evaluation.kappa import kappa_of_confusion
 from rubric_measures.records.models import DirectGrade, GradedPassage, GradeSetKey, ItemGradeSet, grade_set_key
 from rubric_measures.records.streaming import PassageGroup, PassageStream
@@ -145,7 +145,7 @@ class GraderCounter:
         merged: dict[GradeSetKey, tuple[dict[str, int], dict[str, str]]] = {}
         rated: dict[tuple[GradeSetKey, str], bool] = {}
         for entry in [*(passage.exam_grades or ()), *(passage.grades or ())]:
-            grades, status = grades_of_entry(entry)
+            grades, status = grades_of_set(entry)
             key = grade_set_key(entry)
             item_ids = [*grades, *status]
             if not item_ids or not self._filter.passes(key, partial(list, item_ids)):
