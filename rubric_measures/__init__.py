@@ -12,22 +12,11 @@ from rubric_measures.base import startup as _startup
 
 _startup.begin()
 
+from typing import TYPE_CHECKING
+
 from rubric_measures import measures as _measures
-from rubric_measures.api import (
-    Board,
-    agreement,
-    compare,
-    convert,
-    correlate,
-    generate,
-    grade,
-    load,
-    load_bank,
-    pool,
-    score,
-    tournament,
-)
 from rubric_measures.base.entities import Grade, Preference, RubricItem, TestBank, make_item_id
+from rubric_measures.base.lazy import lazy_names as _lazy_names
 from rubric_measures.grades.compiled import Grades
 from rubric_measures.measures import (
     CoverageMeasure,
@@ -41,6 +30,42 @@ from rubric_measures.measures import (
     nRubricCover,
     register,
 )
+
+if TYPE_CHECKING:
+    from rubric_measures.api import (
+        Board,
+        agreement,
+        compare,
+        convert,
+        correlate,
+        generate,
+        grade,
+        load,
+        load_bank,
+        pool,
+        score,
+        tournament,
+    )
+else:
+    __getattr__, __dir__ = _lazy_names(
+        __name__,
+        {
+            "rubric_measures.api": [
+                "Board",
+                "agreement",
+                "compare",
+                "convert",
+                "correlate",
+                "generate",
+                "grade",
+                "load",
+                "load_bank",
+                "pool",
+                "score",
+                "tournament",
+            ]
+        },
+    )
 
 __version__ = "0.1.0"
 
