@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,11 +15,12 @@ from rubric_measures.base.json_files import parse_json
 from rubric_measures.formats.nugget_sets import facet_ids
 from rubric_measures.formats.nuggetizer import AssignmentLine, validate_assignments
 from rubric_measures.formats.nuggetizer_records import ASSIGNMENT_GRADES, item_of_nugget
-from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, build_query
+from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades
 
 __all__ = ["AssignedAnswers", "load_assignments"]
 
-_GRADES: Mapping[str, int | None] = {**ASSIGNMENT_GRADES, "failed": None}
+# One that failed says less than any other.
+_WORTH: Mapping[str, int] = {**ASSIGNMENT_GRADES, "failed": -1}
 # (text, importance, sub-narrative) of every nugget of a line, which most lines of a query share.
 _Key = tuple[tuple[Any, Any, Any], ...]
 
@@ -46,31 +48,31 @@ class _Query:
     Attributes:
         items: its items, in order of appearance.
         known: the nuggets of a line -> their item ids.
-        answers: run -> the items of its answer, and their grades; None for one that failed.
+        answers: run -> the items of its answer, each once, and their labels.
     """
 
     items: dict[str, RubricItem] = field(default_factory=dict)
     known: dict[_Key, list[str]] = field(default_factory=dict)
-    answers: dict[str, tuple[Sequence[str], Sequence[int | None]]] = field(default_factory=dict)
+    answers: dict[str, tuple[Sequence[str], Sequence[str]]] = field(default_factory=dict)
 
     def compiled(self, query_id: str, items: Sequence[RubricItem]) -> QueryGrades:
-        """The grades of all answers."""
-        answers = self.answers.items()
-        # Not a list: a tuple that is dropped at once costs half of one that is kept.
-        rows = (
-            (run_id, item_id, grade)
-            for run_id, (item_ids, grades) in answers
-            for item_id, grade in zip(item_ids, grades, strict=True)
-            if grade is not None
-        )
-        failed = [
-            (run_id, item_id)
-            for run_id, (item_ids, grades) in answers
-            if None in grades
-            for item_id, grade in zip(item_ids, grades, strict=True)
-            if grade is None
-        ]
-        return build_query(query_id, rows, items, failed, self.answers)[0]
+        """The grades of all answers: labels become masks here, as no item of an answer has two of them."""
+        bit = {item.item_id: 1 << place for place, item in enumerate(items)}
+        bits: dict[int, list[int]] = {}
+        levels: dict[str, dict[int, int]] = {}
+        failed: dict[str, int] = {}
+        for run_id, (item_ids, labels) in self.answers.items():
+            # Most answers share the very list of their items, so what it means is looked up once.
+            own = bits.get(id(item_ids))
+            if own is None:
+                own = bits[id(item_ids)] = [bit[item_id] for item_id in item_ids]
+            masks: defaultdict[str, int] = defaultdict(int)
+            for label, of_item in zip(labels, own, strict=True):
+                masks[label] |= of_item
+            if lost := masks.pop("failed", 0):
+                failed[run_id] = lost
+            levels[run_id] = {ASSIGNMENT_GRADES[label]: mask for label, mask in masks.items()}
+        return QueryGrades(query_id, tuple(items), levels, failed)
 
 
 def load_assignments(
@@ -114,9 +116,8 @@ def load_assignments(
             item_ids = query.known.get(row.key)
             if item_ids is None:
                 item_ids = query.known[row.key] = _item_ids(query, row, bank, name, line)
-            given = [_GRADES[label] for label in row.labels]
             is_each_once = len(set(item_ids)) == len(item_ids)
-            query.answers[row.run_id] = (item_ids, given) if is_each_once else _best_of_each(item_ids, given)
+            query.answers[row.run_id] = (item_ids, row.labels) if is_each_once else _best_of_each(item_ids, row.labels)
     if not queries:
         raise FormatError("is empty; expected assignments, one JSON object a line", path=name)
     grades = {
@@ -148,7 +149,7 @@ class _Line:
             key = tuple([(one["text"], one.get("importance"), one.get("mapped_sub_narrative")) for one in nuggets])
             query_id, run, text = content["qid"], content.get("run_id", run_id), content["answer_text"]
             hash(key)
-            if run and all(isinstance(found, str) for found in (query_id, run, text)) and _GRADES.keys() >= set(labels):
+            if run and all(isinstance(found, str) for found in (query_id, run, text)) and _WORTH.keys() >= set(labels):
                 return cls(query_id, run, len(text.split()), key, labels, nuggets)
         except (KeyError, TypeError, AttributeError):
             # Not as nuggetizer writes it today: the models know older forms, and name the field that is wrong.
@@ -188,11 +189,10 @@ def _item_ids(query: _Query, row: _Line, bank: TestBank | None, name: str, line:
     return item_ids
 
 
-def _best_of_each(item_ids: Sequence[str], grades: Sequence[int | None]) -> tuple[list[str], list[int | None]]:
-    """Each nugget of a line once, with its better grade; one that failed says less than any other."""
-    best: dict[str, int | None] = {}
-    for item_id, grade in zip(item_ids, grades, strict=True):
-        known = best.setdefault(item_id, grade)
-        if grade is not None and (known is None or grade > known):
-            best[item_id] = grade
+def _best_of_each(item_ids: Sequence[str], labels: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Each nugget of a line once, with its better label."""
+    best: dict[str, str] = {}
+    for item_id, label in zip(item_ids, labels, strict=True):
+        if _WORTH[label] > _WORTH[best.setdefault(item_id, label)]:
+            best[item_id] = label
     return list(best), list(best.values())

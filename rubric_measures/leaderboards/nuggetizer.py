@@ -15,12 +15,12 @@ from typing import Any
 
 from ir_measures.measures.base import Measure
 
-from rubric_measures.base.entities import Signature, content_hash
+from rubric_measures.base.entities import Signature
 from rubric_measures.base.errors import FormatError, MeasureError
 from rubric_measures.base.files import iter_lines, path_name, paused_collector
 from rubric_measures.base.json_files import parse_json
 from rubric_measures.leaderboards.board import Cell, Leaderboard
-from rubric_measures.leaderboards.scoring import InputsReader, cell_of, inputs_settings
+from rubric_measures.leaderboards.scoring import InputsReader, cell_of, inputs_settings, labels_digest
 
 __all__ = ["nuggetizer_score", "score_nuggetizer"]
 
@@ -87,7 +87,7 @@ def score_nuggetizer(
     inputs = InputsReader()
     for run, queries in lines.items():
         # Nuggets, labels and answers come together: what a run is given is all there is.
-        inputs.add_run(run, ((query_id, content_hash(sorted(answers))[:12]) for query_id, answers in queries.items()))
+        inputs.add_run(run, ((query_id, labels_digest(sorted(answers))) for query_id, answers in queries.items()))
     signature = Signature({"measures": names, "compat": "nuggetizer", **inputs_settings(inputs.read())})
     return Leaderboard(names, values, cells, signature, inputs=inputs.read())
 

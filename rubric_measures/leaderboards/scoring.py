@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from ir_measures.measures.base import MeanAgg, Measure
@@ -42,6 +41,7 @@ __all__ = [
     "grades_digest",
     "inputs_settings",
     "is_summed",
+    "labels_digest",
     "make_cell",
     "needed_depth",
     "ranking_digest",
@@ -63,25 +63,28 @@ def grades_digest(grades: QueryGrades) -> str:
 
     Grades that failed count as such; grades of items that the bank lacks are not part of it.
     """
-    order = sorted(range(len(grades.items)), key=lambda index: grades.items[index].item_id)
-    pick = itemgetter(*order) if order else tuple
-    width = len(order)
-
-    def canonical(mask: int) -> str:
-        """The mask as a digit an item, in the order of the items' ids."""
-        return "".join(pick(f"{mask:0{width}b}"[::-1]))
-
+    width = len(grades.items)
     parts = [f"{width} {len(grades.levels)}"]
-    for index in order:
-        item = grades.items[index]
-        parts.append(f"{item.item_id}\0{item.importance}\0{item.weight!r}\0{item.part}")
+    masks: list[int] = []
     for doc_id, levels in sorted(grades.levels.items()):
-        known = [(grade, canonical(mask)) for grade, mask in levels.items() if mask]
-        parts.append(f"{doc_id}\0{sorted(known)}")
+        known = sorted(grade for grade, mask in levels.items() if mask)
+        parts.append(f"{doc_id}\0{known}")
+        masks += map(levels.__getitem__, known)
     for doc_id, mask in sorted(grades.failed.items()):
         if mask:
-            parts.append(f"{doc_id}\0{canonical(mask)}")
+            parts.append(doc_id)
+            masks.append(mask)
+    # A row a mask and a digit an item, the first item last: an item's column is a slice, wherever the item stands.
+    digits = "".join([f"{mask:0{width}b}" for mask in masks])
+    for place, item in sorted(enumerate(grades.items, 1), key=lambda placed: placed[1].item_id):
+        column = digits[width - place :: width]
+        parts.append(f"{item.item_id}\0{item.importance}\0{item.weight!r}\0{item.part}\0{column}")
     return _digest(parts)
+
+
+def labels_digest(labels: object) -> str:
+    """Twelve hex digits of labels in lists and tuples, in their order."""
+    return _digest([ascii(labels)])
 
 
 def ranking_digest(doc_ids: Iterable[str]) -> str:
