@@ -119,8 +119,8 @@ class _SpooledRun:
 
 
 @dataclass(frozen=True)
-class RunSpool:
-    """Runs whose rankings lie on disk; memory is that of one query.
+class _Spool:
+    """Runs whose lines lie on disk, by query; memory is that of one query.
 
     Attributes:
         runs: the runs, in the order of their files.
@@ -130,8 +130,8 @@ class RunSpool:
     runs: Sequence[_SpooledRun]
     stream: IO[bytes]
 
-    def rankings(self, query_id: str) -> dict[str, Sequence[str]]:
-        """run_id -> the doc_ids of a query, best first; runs that do not rank the query have none."""
+    def lines(self, query_id: str) -> dict[str, Sequence[str]]:
+        """run_id -> the lines of a query; runs that do not rank it have none."""
         found: dict[str, Sequence[str]] = {}
         for run in self.runs:
             place = run.places.get(query_id)
@@ -141,24 +141,24 @@ class RunSpool:
         return found
 
 
-@dataclass(frozen=True)
-class RowSpool(RunSpool):
-    """Runs on disk with their scores, in file order; their rankings break ties by file order."""
+class RunSpool(_Spool):
+    """Runs on disk by their rankings, best first."""
+
+    def rankings(self, query_id: str) -> dict[str, Sequence[str]]:
+        """run_id -> the doc_ids of a query, best first; runs that do not rank the query have none."""
+        return self.lines(query_id)
+
+
+class RowSpool(_Spool):
+    """Runs on disk with their scores, before any tie is broken."""
 
     def rows(self, query_id: str) -> dict[str, list[tuple[str, float]]]:
-        """run_id -> the rows (doc_id, score) of a query, as the file has them; runs that do not rank it have none."""
+        """run_id -> the rows (doc_id, score) of a query, as they were given; runs that do not rank it have none."""
         found = {}
-        for run_id, lines in super().rankings(query_id).items():
+        for run_id, lines in self.lines(query_id).items():
             pairs = (line.split("\t") for line in lines)
             found[run_id] = [(doc_id, float(score)) for doc_id, score in pairs]
         return found
-
-    def rankings(self, query_id: str) -> dict[str, Sequence[str]]:
-        """run_id -> the doc_ids of a query, best first."""
-        return {
-            run_id: [doc_id for doc_id, _ in sorted(rows, key=lambda row: -row[1])]
-            for run_id, rows in self.rows(query_id).items()
-        }
 
 
 @contextlib.contextmanager
@@ -168,7 +168,7 @@ def spool_rows(
     """Keeps the rows of runs, by query, in a temporary file that goes with the block.
 
     Args:
-        runs: (run_id, query_id -> rows (doc_id, score) in file order); consumed once, a run at a time.
+        runs: (run_id, query_id -> rows (doc_id, score)); consumed once, a run at a time.
 
     Raises:
         InputError: there is no room for the file.

@@ -344,6 +344,7 @@ def score_records(
     measures: Sequence[Measure],
     *,
     runs: RunSpool | None = None,
+    run_ids: Iterable[str] = (),
     on_failed: OnFailed = "exclude",
     overall: bool = True,
     settings: Mapping[str, object] | None = None,
@@ -354,6 +355,7 @@ def score_records(
         queries: the stream of `loading.read_records`.
         measures: as for `score_runs`.
         runs: the runs; None scores the rankings inside the records.
+        run_ids: runs that have a row also where they rank none of the queries.
         on_failed: see `Grades`.
         overall: as for `score_runs`.
         settings: as for `score_runs`.
@@ -364,8 +366,8 @@ def score_records(
     """
     scoring = Scoring(measures, on_failed, overall)
     rows = scoring.rows
-    for run in runs.runs if runs is not None else ():
-        rows[run.run_id] = scoring.new_row()
+    for run_id in run_ids if runs is None else [run.run_id for run in runs.runs]:
+        rows[run_id] = scoring.new_row()
     grade_sets: set[str] = set()
     made: set[str] = set()
     notes = RankNotes()

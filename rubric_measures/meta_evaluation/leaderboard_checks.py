@@ -13,7 +13,7 @@ from ir_measures.measures.base import Measure
 from rubric_measures.base.files import read_text
 from rubric_measures.base.sorting import Gap
 from rubric_measures.formats.trec import columns_of, distinct_run_names, read_run
-from rubric_measures.formats.trec_ids import as_known, written_id
+from rubric_measures.formats.trec_ids import spaced_ids, written_id
 from rubric_measures.grades.compiled import OnFailed, QueryGrades
 from rubric_measures.grades.loading import RecordQuery
 from rubric_measures.leaderboards.board import OVERALL, Leaderboard
@@ -84,7 +84,9 @@ class LeaderboardChecks:
 def raw_runs(
     paths: Iterable[str | os.PathLike[str]],
 ) -> Iterator[tuple[str, Mapping[str, Sequence[tuple[str, float]]]]]:
-    """TREC run files before any tie is broken: run_id and query_id -> (doc_id, score) in file order, one at a time.
+    """TREC run files before any tie is broken: run_id and query_id -> (doc_id, score), one at a time.
+
+    Documents of one score are in file order; without any, the file is not cut into lines once more.
 
     Raises:
         FormatError: a file is no run.
@@ -93,6 +95,15 @@ def raw_runs(
     names = distinct_run_names([read_run(path).run_id for path in paths], paths)
     for path, name in zip(paths, names, strict=True):
         read = read_run(path)
+        if all(len(set(ranking.scores)) == len(ranking.scores) for ranking in read.rankings.values()):
+            yield (
+                name,
+                {
+                    query_id: list(zip(ranking.doc_ids, ranking.scores, strict=True))
+                    for query_id, ranking in read.rankings.items()
+                },
+            )
+            continue
         rankings: dict[str, list[tuple[str, float]]] = {query_id: [] for query_id in read.rankings}
         for line in read_text(path).split("\n"):
             columns = columns_of(line)
@@ -120,13 +131,16 @@ def _rows_of_records(query: RecordQuery) -> dict[str, Sequence[tuple[str, float]
     return runs
 
 
-def _rows_of_files(runs: RowSpool, query: QueryGrades) -> dict[str, Sequence[tuple[str, float]]]:
+def _rows_of_files(runs: RowSpool, query: QueryGrades) -> Mapping[str, Sequence[tuple[str, float]]]:
     """The rows of the runs under the ids of the grades where these hold spaces, which a run file cannot."""
-    rows = {**runs.rows(written_id(query.query_id)), **runs.rows(query.query_id)}
-    return {
-        run_id: list(zip(as_known([doc_id for doc_id, _ in of_run], query.levels), [s for _, s in of_run], strict=True))
-        for run_id, of_run in rows.items()
-    }
+    rows = runs.rows(query.query_id)
+    written = written_id(query.query_id)
+    if written != query.query_id:
+        rows = {**runs.rows(written), **rows}
+    forms = spaced_ids(query.levels)
+    if not forms:
+        return rows
+    return {run_id: [(forms.get(doc_id, doc_id), score) for doc_id, score in of_run] for run_id, of_run in rows.items()}
 
 
 @dataclass
@@ -139,7 +153,7 @@ class _Tally:
     tied: int = 0
 
     def add(self, query: QueryGrades, rows: Sequence[tuple[str, float]], cutoff: int | None) -> list[str]:
-        """Counts one ranking, and gives its documents with ties in file order."""
+        """Counts one ranking, and gives its documents within the cutoff with ties in file order."""
         # Sorting is stable: equal scores stay in file order.
         ranked = sorted(rows, key=lambda row: -row[1])
         if not ranked:
@@ -148,11 +162,13 @@ class _Tally:
         counts = Counter(score for _, score in ranked)
         head = ranked if cutoff is None else ranked[:cutoff]
         self.inside += len(head)
-        self.tied += sum(counts[score] > 1 for _, score in head)
-        # Which of tied passages stand inside the cutoff depends on the rule: ours decides who counts as judged.
-        ours = sorted(sorted(ranked, key=lambda row: row[0], reverse=True), key=lambda row: -row[1])
+        ours = ranked
+        if len(counts) < len(ranked):
+            self.tied += sum(counts[score] > 1 for _, score in head)
+            # Which of tied passages stand inside the cutoff depends on the rule: ours decides who counts as judged.
+            ours = sorted(sorted(ranked, key=lambda row: row[0], reverse=True), key=lambda row: -row[1])
         self.judged += sum(doc_id in query.levels for doc_id, _ in ours[: len(head)])
-        return [doc_id for doc_id, _ in ranked]
+        return [doc_id for doc_id, _ in head]
 
     def check(self, run_id: str, queries: AbstractSet[str]) -> RunCheck:
         return RunCheck(
@@ -208,11 +224,10 @@ def check_leaderboard(
                 run_id: tallies.setdefault(run_id, _Tally()).add(query.grades, of_run, cutoff)
                 for run_id, of_run in rows.items()
             }
-            # Run files are ranked by the spool, in the same order.
             yield replace(query, rankings={run_id: order for run_id, order in orders.items() if order}, ranks={})
             del query
 
-    other = score_records(counted(), measures, runs=runs, on_failed=on_failed, overall=False)
+    other = score_records(counted(), measures, run_ids=list(tallies), on_failed=on_failed, overall=False)
     top = []
     for measure in board.measures:
         ours, theirs = _best(board, measure), _best(other, measure)
