@@ -15,7 +15,6 @@ from typing import Literal, NamedTuple
 from rubric_measures.base.errors import InputError, UnknownNameError
 
 __all__ = [
-    "GRADE_STATUSES",
     "Grade",
     "GradeStatus",
     "Importance",
@@ -38,7 +37,6 @@ __all__ = [
 ]
 
 GradeStatus = Literal["graded", "unparsed", "refused", "truncated", "failed"]
-GRADE_STATUSES: tuple[GradeStatus, ...] = ("graded", "unparsed", "refused", "truncated", "failed")
 Importance = Literal["vital", "okay"]
 ItemKind = Literal["question", "nugget"]
 

@@ -25,7 +25,6 @@ __all__ = [
     "collect_grades",
     "consume_records",
     "load_records",
-    "read_records",
     "select_queries",
     "select_query",
 ]
@@ -148,34 +147,6 @@ def select_query(
     )
 
 
-def read_records(
-    path: str | os.PathLike[str],
-    bank: TestBank | None = None,
-    wanted: GradeFilter | None = None,
-    *,
-    keep_ranks: bool = False,
-) -> Iterator[RecordQuery]:
-    """Streams the queries of a graded-records file with the grades of exactly one grade set.
-
-    Memory is that of one query. Queries of the bank that the file lacks come last, without grades. A file that is not
-    grouped by query is sorted on disk before its first query is handed out, which `consume_records` does only where it
-    must.
-
-    Args:
-        path: the file; `-` is standard input.
-        bank: the complete test bank: the denominators, and the choice among grade sets over different items.
-        wanted: the filter.
-        keep_ranks: also fill `RecordQuery.ranks`.
-
-    Raises:
-        FormatError: the file is no graded-records file.
-        InputError: no grade set, or more than one, passes the filter.
-        UnknownNameError: the bank lacks a query of the file.
-    """
-    with GradedFile(path) as source:
-        yield from select_queries(source, source.name, bank, wanted, keep_ranks=keep_ranks)
-
-
 def select_queries(
     groups: Iterable[PassageGroup],
     name: str,
@@ -184,14 +155,20 @@ def select_queries(
     *,
     keep_ranks: bool = False,
 ) -> Iterator[RecordQuery]:
-    """The queries of graded records with the grades of exactly one grade set; see `read_records`.
+    """The queries of graded records with the grades of exactly one grade set.
+
+    Memory is that of one query. Queries of the bank that the records lack come last, without grades.
 
     Args:
         groups: the records.
         name: what they are, for errors.
-        bank: see `read_records`.
-        wanted: see `read_records`.
-        keep_ranks: see `read_records`.
+        bank: the complete test bank: the denominators, and the choice among grade sets over different items.
+        wanted: the filter.
+        keep_ranks: also fill `RecordQuery.ranks`.
+
+    Raises:
+        InputError: no grade set, or more than one, passes the filter.
+        UnknownNameError: the bank lacks a query of the records.
     """
     selector = GradeSetSelector(wanted or GradeFilter(), name)
     seen: set[str] = set()

@@ -352,7 +352,7 @@ def score_records(
     """Scores runs against a stream of graded records, one query at a time: memory is that of one query and the values.
 
     Args:
-        queries: the stream of `loading.read_records`.
+        queries: the stream of `loading.select_queries`.
         measures: as for `score_runs`.
         runs: the runs; None scores the rankings inside the records.
         run_ids: runs that have a row also where they rank none of the queries.
