@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rubric_measures.prompts.frames import FIELD
+from rubric_measures.prompts.filling import FIELD
 from rubric_measures.prompts.parsers import Parsed, parse_label, parse_label_list, parse_yes_no
 
 __all__ = ["FIELDS", "HIGHEST", "PARSERS", "problems_of"]

@@ -22,7 +22,7 @@ from rubric_measures.base.plugins import PlugIn, plug_ins, say_once
 from rubric_measures.prompts import parsers
 from rubric_measures.prompts._checks import FIELDS, PARSERS, problems_of
 from rubric_measures.prompts._delimiters import Delimiters, delimiters_of
-from rubric_measures.prompts.frames import FIELD, Frame, Slot, Template, as_shown, cut, cut_json
+from rubric_measures.prompts.filling import FIELD, Frame, Slot, Template, as_shown, cut, cut_json
 from rubric_measures.prompts.parsers import Parsed
 
 __all__ = ["FIELDS", "PARSERS", "Prompt", "list_text", "load_prompt", "load_prompt_file", "prompt_names"]
