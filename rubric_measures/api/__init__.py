@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rubric_measures.api._pooling import pool
     from rubric_measures.api._qrels import write_qrels
     from rubric_measures.api._reports import check, refuse_sums, report
-    from rubric_measures.api._scoring import DEFAULT_MEASURES, Board, score
+    from rubric_measures.api._scoring import Board, default_measures, score
     from rubric_measures.api._tournaments import tournament
 else:
     __getattr__, __dir__ = lazy_names(
@@ -40,13 +40,12 @@ else:
             "rubric_measures.api._pooling": ["pool"],
             "rubric_measures.api._qrels": ["write_qrels"],
             "rubric_measures.api._reports": ["check", "refuse_sums", "report"],
-            "rubric_measures.api._scoring": ["DEFAULT_MEASURES", "Board", "score"],
+            "rubric_measures.api._scoring": ["Board", "default_measures", "score"],
             "rubric_measures.api._tournaments": ["tournament"],
         },
     )
 
 __all__ = [
-    "DEFAULT_MEASURES",
     "Board",
     "Comparisons",
     "Correlations",
@@ -57,6 +56,7 @@ __all__ = [
     "compare",
     "convert",
     "correlate",
+    "default_measures",
     "evaluate",
     "generate",
     "grade",

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rubric_measures.api._loading import (
+    scale_of,
     Bank,
     Gradable,
     RecordGrades,
@@ -18,9 +19,11 @@ from rubric_measures.api._loading import (
     is_file,
     load,
     refuse_filters,
+    scale_of,
 )
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.scales import Scale
 
 if TYPE_CHECKING:
     from rubric_measures.grades.compiled import Label
@@ -39,7 +42,7 @@ def agreement(
     label: Label = "max",
     rel: int = 1,
     cutoff: Iterable[tuple[int, int]] = (),
-    scale: tuple[int, int] | None = None,
+    scale: str | Scale | None = None,
     rounds: int = 10_000,
     seed: int = 42,
     level: float = 0.95,
@@ -65,7 +68,7 @@ def agreement(
         label: how item grades become a label, `max` or `count`.
         rel: the inclusive minimum grade that counts for a label.
         cutoff: pairs to binarise at: the first source at least A, the second at least B.
-        scale: the lowest and the highest grade that a source may use.
+        scale: the grades that a source may use, such as `0-3`.
         rounds: bootstrap samples of κ's intervals over queries; 0 for none.
         seed: of the bootstrap.
         level: nominal coverage of intervals, in (0, 1).
@@ -83,13 +86,12 @@ def agreement(
 
     if rounds < 0:
         raise InputError("the number of rounds is 0 or more", settings=("rounds",))
-    if scale is not None and scale[0] >= scale[1]:
-        raise InputError("a scale is the lowest grade, then the highest", settings=("scale",))
+    known = scale_of(scale)
     second = {"llm": llm_b, "prompt_class": prompt_class_b, "grade_set": grade_set_b}
     return compare_sources(
         _sources(list(sources), bank_of(bank), chosen, second, {"items": items, "label": label, "rel": rel}),
         list(cutoff),
-        scale=None if scale is None else range(scale[0], scale[1] + 1),
+        scale=None if known is None else range(known.lowest, known.highest + 1),
         draws=Draws(rounds, seed, level),
     )
 

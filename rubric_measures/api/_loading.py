@@ -15,6 +15,7 @@ from rubric_measures.api._records import PassageRecords
 from rubric_measures.base.entities import TestBank, describe
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import open_binary, peek_head
+from rubric_measures.base.scales import Scale, parse_scale
 from rubric_measures.formats import added_format
 from rubric_measures.grades.compiled import BANK_DOC, Grades, ItemRows, OnFailed, QueryGrades, check_on_failed
 from rubric_measures.grades.rows import build_grades, read_grades
@@ -292,11 +293,19 @@ def grade_filter(
     question_set: QuestionSet | None = None,
     grade_set: str | None = None,
     assessors: Literal["override"] | None = None,
+    scale: str | Scale | None = None,
 ) -> GradeFilter:
     """The filter over grade sets; see `load` for the arguments."""
     from rubric_measures.grades.grade_sets import GradeFilter
 
-    return GradeFilter(llm, prompt_class, prompt_type, question_set, grade_set, assessors=assessors)
+    return GradeFilter(
+        llm, prompt_class, prompt_type, question_set, grade_set, assessors=assessors, scale=scale_of(scale)
+    )
+
+
+def scale_of(scale: str | Scale | None) -> Scale | None:
+    """The scale itself, also where it is written down."""
+    return parse_scale(scale) if isinstance(scale, str) else scale
 
 
 def load(
@@ -309,6 +318,7 @@ def load(
     question_set: QuestionSet | None = None,
     grade_set: str | None = None,
     assessors: Literal["override"] | None = None,
+    scale: str | Scale | None = None,
     on_failed: OnFailed = "exclude",
 ) -> Grades:
     """Loads the grades of anything that can be scored, for `score`, or for ir_measures as qrels.
@@ -333,6 +343,8 @@ def load(
         question_set: use grades of these items: `question-bank`, `tqa` or `nugget`.
         grade_set: use grades made with these settings: the beginning of the hash, see `docs/grading.md`.
         assessors: `override` puts grades by assessors in the grader's place where there are any.
+        scale: the scale of the grades, in the place of what the source says of it: `0-5:4` (4 covers), `0-5:4:3` (3 is
+            partial), or a `Scale`. Files of judgments of other programs say none.
         on_failed: how a failed grade counts: `exclude`, `zero`, `error` or a grade, see `Grades`.
 
     Raises:
@@ -350,9 +362,10 @@ def load(
         "assessors": assessors,
     }
     known_bank = bank_of(bank)
+    counted: Any = {"on_failed": on_failed, "source": describe((), known_bank), "scale": scale_of(scale)}
 
     def of_records(records: str | Sequence[QueryPassages]) -> Grades:
-        wanted = grade_filter(llm, prompt_class, prompt_type, question_set, grade_set, assessors)
+        wanted = grade_filter(llm, prompt_class, prompt_type, question_set, grade_set, assessors, scale)
         return RecordGrades(Records(records, known_bank, wanted), on_failed)
 
     if isinstance(source, PassageRecords) and source.path:
@@ -365,7 +378,7 @@ def load(
         if isinstance(rows, list) and rows and hasattr(rows[0], "passages"):
             return of_records(rows)
         refuse_filters("the rows", chosen)
-        return build_grades(rows, known_bank, on_failed=on_failed, source=describe((), known_bank))
+        return build_grades(rows, known_bank, **counted)
     if not isinstance(source, str | os.PathLike):
         # An open file may be closed when its grades are looked at.
         with file_path(source) as copy:
@@ -373,26 +386,27 @@ def load(
                 from rubric_measures.records.files import load_graded
 
                 return of_records(load_graded(copy))
-            read = load(copy, known_bank, on_failed=on_failed, **chosen)  # type: ignore[arg-type]
+            read = load(copy, known_bank, on_failed=on_failed, scale=scale, **chosen)  # type: ignore[arg-type]
             return Grades(read.queries, on_failed, read.source)
     path = os.fspath(source)
     content = content_of(path)
     if content == "records":
         return of_records(path)
     if content == "added":
-        return load(_of_added_format(path), known_bank, on_failed=on_failed, **chosen)  # type: ignore[arg-type]
+        added = _of_added_format(path)
+        return load(added, known_bank, on_failed=on_failed, scale=scale, **chosen)  # type: ignore[arg-type]
     if content == "assignments":
-        refuse_filters(path, chosen, "assigned nuggets")
+        refuse_filters(path, {**chosen, "scale": scale}, "assigned nuggets")
         return AnswerGrades(path, known_bank, on_failed)
     refuse_filters(path, chosen)
     if content == "judgments":
         try:
-            return read_grades(path, known_bank, on_failed=on_failed, source=describe((), known_bank))
+            return read_grades(path, known_bank, **counted)
         except FormatError as error:
             if error.line != 1:
                 raise
             raise _refused(error, "holds no grades", ("records", "assignments", "qrels", "item-qrels")) from None
-    return build_grades(judgments_of(path), known_bank, on_failed=on_failed, source=describe((), known_bank))
+    return build_grades(judgments_of(path), known_bank, **counted)
 
 
 def loaded(grades: Gradable) -> Grades:

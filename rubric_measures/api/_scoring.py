@@ -30,9 +30,15 @@ if TYPE_CHECKING:
     from rubric_measures.leaderboards.runs import RunSpool
     from rubric_measures.meta_evaluation.run_comparison import Procedure, Test
 
-__all__ = ["DEFAULT_MEASURES", "Board", "Compat", "Watch", "in_units", "score", "units"]
+__all__ = ["Board", "Compat", "Watch", "default_measures", "in_units", "score", "units"]
 
-DEFAULT_MEASURES = ("RubricCover(rel=4)@20", "nRubricCover(rel=4)@20", "RubricQrels(measure='nDCG@10')")
+# What is shown where nobody asks for measures: of passages; of items with importance; of criteria with weights; of
+# assigned answers to items with neither; of labels of passages.
+OF_PASSAGES = ("RubricCover@20", "nRubricCover@20", "RubricQrels(measure='nDCG@10')")
+OF_NUGGETS = ("NuggetV(strict=True)", "NuggetV", "NuggetW", "NuggetA")
+OF_CRITERIA = ("WeightedCover",)
+OF_ANSWERS = ("NuggetA",)
+OF_LABELS = ("nDCG@10",)
 Compat: TypeAlias = Literal["workbench", "nuggetizer"]
 Watch: TypeAlias = Callable[[Iterable[Any], int | None, str], Iterable[Any]]
 """Wraps what is worked through (things, how many, what they are), as a progress bar does."""
@@ -202,7 +208,7 @@ class Board(Leaderboard):
 def score(
     grades: Gradable,
     runs: Runs | None = None,
-    measures: Measures = DEFAULT_MEASURES,
+    measures: Measures | None = None,
     *,
     overall: bool = True,
     facets: bool = False,
@@ -228,7 +234,8 @@ def score(
         grades: `Grades`, or what `load` takes.
         runs: TREC run files, or ir_measures' runs in memory; a list of them, or name -> run. None: the rankings inside
             the records, or the answers that were assigned.
-        measures: objects of ir_measures, or text; standard measures (`nDCG@10`) read the best grade of a passage.
+        measures: objects of ir_measures, or text; standard measures (`nDCG@10`) read the best grade of a passage. None
+            takes those that fit: Rubric-Cover of passages, nugget scores where items have importance, ….
         overall: add the best score that any run could reach, as the row `_overall_`.
         facets: score facets (subtopics) in the place of items.
         per_facet: score the items of each facet apart, as `query/facet`.
@@ -245,8 +252,9 @@ def score(
         MeasureError: a measure cannot be read, or not be computed from these grades.
         UnknownNameError: there is no such measure, or the bank lacks a query.
     """
-    asked = parse_measures(measures)
-    ours = rubric_measures_of(asked)
+    known = loaded(grades)
+    asked = parse_measures(default_measures(known) if measures is None else measures)
+    ours = asked if _are_labels(known) else rubric_measures_of(asked)
     if length and runs is not None:
         raise InputError("lengths are those of the answers beside the grades; leave the runs out", settings=("length",))
     if per_facet and (facets or length or compat):
@@ -254,7 +262,6 @@ def score(
             "scores of each facet apart stand alone: no facets in the place of items, no lengths, no other program",
             settings=("per_facet",),
         )
-    known = loaded(grades)
     # Rows and rankings by the hundred thousand, and no cycles among them.
     with paused_collector():
         if compat == "nuggetizer":
@@ -279,8 +286,31 @@ def score(
     made = Board(**vars(board))
     if notes:
         made.log_notes()
-        note_labels(asked)
+        if ours is not asked:
+            note_labels(asked)
     return made
+
+
+def _are_labels(grades: Grades) -> bool:
+    """Whether these are labels of passages as people give them, which no grades of items stand behind."""
+    is_of_grades = isinstance(grades, RecordGrades | AnswerGrades)
+    return not is_of_grades and all(query.is_of_labels for query in grades.queries.values())
+
+
+def default_measures(grades: Grades) -> tuple[str, ...]:
+    """The measures that fit grades, where nobody asks for others."""
+    if _are_labels(grades):
+        return OF_LABELS
+    if isinstance(grades, RecordGrades):
+        # Records say nothing of items but their ids.
+        items = list(grades.records.bank or ())
+    else:
+        items = [item for query in grades.queries.values() for item in query.items]
+    if items and all(item.importance is not None for item in items):
+        return OF_NUGGETS
+    if items and all(item.weight is not None for item in items):
+        return OF_CRITERIA
+    return OF_ANSWERS if isinstance(grades, AnswerGrades) else OF_PASSAGES
 
 
 def units(stream: Iterator[RecordQuery], facets: bool, per_facet: bool) -> Iterator[RecordQuery]:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union
 
 from rubric_measures.api._loading import File, file_path, is_file
 from rubric_measures.base.entities import Preference
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rubric_measures.grading import GradingSettings
     from rubric_measures.grading.pairwise import Reference
     from rubric_measures.pairwise import Tournament
-    from rubric_measures.runners.models import CallOptions, CallSettings
+    from rubric_measures.runners.models import CallSettings
     from rubric_measures.runners.progress import Progress
 
 __all__ = ["tournament"]
@@ -48,6 +48,8 @@ def tournament(
     answers: Answers = (),
     queries: File | Mapping[str, str] | None = None,
     model: str | None = None,
+    base_url: str | Sequence[str] | None = None,
+    model_option: Mapping[str, Any] | None = None,
     option: Mapping[str, Any] | None = None,
     save: _File | None = None,
     documents: _File | None = None,
@@ -62,8 +64,12 @@ def tournament(
     temperature: float = 0.0,
     max_tokens: int | None = None,
     retries: int = 1,
+    cache: _File | None = None,
+    cache_only: bool = False,
+    max_calls: int | None = None,
+    prices: _File | None = None,
+    max_cost: float | None = None,
     progress: Progress = False,
-    **calls: Unpack[CallOptions],
 ) -> Tournament:
     """Rates agents by their games; with a model, plays the games first.
 
@@ -91,6 +97,8 @@ def tournament(
         answers: the answers that play; needs `queries` and `model`.
         queries: the texts of the queries: query -> text, or a file.
         model: `lexical`, `scripted:FILE`, `hf:NAME` or `openai:NAME`.
+        base_url: the endpoint of an `openai:` model; several are replicas.
+        model_option: settings of the model's backend.
         option: further generation options.
         save: a file of games (JSON lines): games that are played are added, those in it stay.
         documents: what to show beside answers: graded records, or a collection.
@@ -105,9 +113,12 @@ def tournament(
         temperature: 0 takes the most probable reply.
         max_tokens: the longest reply; None goes by the prompt.
         retries: further draws of a reply without verdict.
+        cache: the file of the reply cache; by default `SAVE.cache.sqlite`; without both, replies are not kept.
+        cache_only: make no call: what is not in the cache fails.
+        max_calls: the most calls to make.
+        prices: the file of a price table, needed for `max_cost`; see `grade`.
+        max_cost: the most that all calls together may cost.
         progress: True shows a bar on standard error; a function is told the counts (`RunStats`).
-        calls: how the model is asked and what that may take (`base_url`, `cache`, `max_cost`, …): see `CallOptions`.
-            The cache is `SAVE.cache.sqlite` by default; without both, replies are not kept.
 
     Raises:
         InputError: games, answers or a setting is wrong.
@@ -135,9 +146,15 @@ def tournament(
         "factors": factors,
         "per_query": per_query,
         "one_order": one_order,
+        "base_url": base_url,
+        "model_option": model_option,
         "option": option,
         "max_tokens": max_tokens,
-        **calls,
+        "cache": cache,
+        "cache_only": cache_only,
+        "max_calls": max_calls,
+        "prices": prices,
+        "max_cost": max_cost,
     }
     _check(model, games, assessor_games, playing)
     played = [game for listed in _games(games).values() for game in listed]
@@ -148,10 +165,18 @@ def tournament(
         from rubric_measures.grading import GradingSettings
         from rubric_measures.runners.models import CallSettings
 
-        cache = calls.get("cache") or (f"{os.fspath(save)}.cache.sqlite" if save else None)
-        calls["cache"] = cache
-        others = [*_parts(answers), queries, documents, calls.get("prices")]
-        _keep_files(save, cache, [*_parts(games), *_parts(assessor_games)], others)
+        calls = CallSettings(
+            model,
+            model_option or {},
+            base_url,
+            cache or (f"{os.fspath(save)}.cache.sqlite" if save else None),
+            cache_only,
+            prices,
+            max_calls,
+            max_cost,
+        )
+        others = [*_parts(answers), queries, documents, prices]
+        _keep_files(save, calls.cache, [*_parts(games), *_parts(assessor_games)], others)
         found = _answers(answers)
         # Before anything is spent.
         _check_agents(by_assessors, played, (answer.run_id for answer in found))
@@ -167,7 +192,7 @@ def tournament(
             seed,
             not one_order,
         )
-        played += _play(CallSettings(model, **calls), match, save, progress)
+        played += _play(calls, match, save, progress)
     played += [game for listed in by_assessors.values() for game in listed]
     return rate_games(played if agents is None else _among(played, agents), settings)
 

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 from rubric_measures.base.errors import InputError, UnknownNameError
 
 __all__ = [
+    "GRADE_STATUSES",
     "Grade",
     "GradeStatus",
     "Importance",
@@ -37,6 +38,7 @@ __all__ = [
 ]
 
 GradeStatus = Literal["graded", "unparsed", "refused", "truncated", "failed"]
+GRADE_STATUSES: tuple[GradeStatus, ...] = ("graded", "unparsed", "refused", "truncated", "failed")
 Importance = Literal["vital", "okay"]
 ItemKind = Literal["question", "nugget"]
 

@@ -23,7 +23,7 @@ __all__ = ["HELP", "add_arguments", "run"]
 
 HELP = "agreement of label sources: confusion, kappa, alpha, cutoffs"
 _PASSED = (
-    *("items", "label", "rel", "scale", "rounds", "seed", "level", "bank"),
+    *("items", "label", "rel", "rounds", "seed", "level", "bank"),
     *("llm_b", "prompt_class_b", "grade_set_b"),
 )
 _LOG = logging.getLogger("rubric_measures")
@@ -43,7 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cutoff", metavar=("A", "B"), nargs=2, type=int, action="append", default=[],
         help="binarise: first source at least A, second at least B; may be repeated (default: every pair, in JSON)",
     )  # fmt: skip
-    parser.add_argument("--scale", type=int, nargs=2, metavar=("MIN", "MAX"), help="grades a source may use")
     parser.add_argument("--llm-b", help="the second source's model, where both are records")
     parser.add_argument("--prompt-class-b", help="the second source's prompt")
     parser.add_argument("--grade-set-b", metavar="HASH", help="the second source's settings, see --grade-set")

@@ -7,7 +7,7 @@ import sys
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.tables import Report, Table, columns, render
-from rubric_measures.cli.model_options import NamedValue, add_model_options, add_spending_options, is_watched
+from rubric_measures.cli.model_options import NamedValue, is_watched
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -71,11 +71,18 @@ def _add_passage_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_model_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("model").add_argument
-    add_model_options(add, "{}; several for synthetic queries", action="append", required=True, metavar="SPEC")
+    add("--model", action="append", required=True, metavar="SPEC",
+        help="hf:NAME, openai:NAME, scripted:FILE; several for synthetic queries")  # fmt: skip
+    add("--base-url", metavar="URL", action="append", help="openai: the endpoint; may be repeated for replicas")
+    add("--model-option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a setting of the model's backend")
     add("--temperature", type=float, default=0.0, help="0 (default) takes the most probable reply")
     add("--max-tokens", type=int, default=2048, help="the longest reply (default 2048)")
     add("--option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a further generation option")
-    add_spending_options(add, "OUTPUT.cache.sqlite, none for -")
+    add("--cache", metavar="FILE", help="where replies are kept (default: OUTPUT.cache.sqlite, none for -)")
+    add("--cache-only", action="store_true", help="make no call")
+    add("--prices", metavar="FILE", help="price table, for --dry-run and --max-cost (see grade)")
+    add("--max-calls", type=int, metavar="N", help="make so many calls at most")
+    add("--max-cost", type=float, metavar="COST", help="make no call that costs more in all; needs --prices")
     add("--retries", type=int, default=1, help="further draws for a reply that cannot be read (default 1)")
     add("--dry-run", action="store_true", help="print the calls and tokens that it would take, and make none")
 

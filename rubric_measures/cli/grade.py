@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.cli.model_options import NamedValue, add_model_options, add_spending_options, ids, is_watched
+from rubric_measures.cli.model_options import NamedValue, ids, is_watched
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -32,7 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("passages", metavar="PASSAGES", help="passages by query, graded or not (JSON lines, .gz or -)")
     add("--bank", metavar="BANK", help="the test bank; not needed for direct labels and aspects of answers")
     add("--query-texts", metavar="FILE", help="texts of the queries, where the bank has none (JSON, JSON lines or TSV)")
-    add_model_options(add, required=True)
+    add("--model", required=True, help="lexical, scripted:FILE, hf:NAME or openai:NAME")
+    add("--base-url", metavar="URL", action="append", help="openai: the endpoint; may be repeated for replicas")
+    add("--model-option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a setting of the model's backend")
     add("--prompt", action="append", default=[], metavar="NAME", help="prompt name or .toml file; may be repeated")
     add("--prompt-field", action=NamedValue, default={}, metavar="NAME=TEXT", help="a setting of the prompt (domain=…)")
     add("--documents", metavar="SOURCE", help="prompts about answers: what to show; graded records, or a collection")
@@ -61,8 +63,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     edits("--old-bank", metavar="BANK", help="the bank before edits that were not made in the review page")
 
     spending = parser.add_argument_group("spending").add_argument
-    add_spending_options(spending, "OUT.cache.sqlite")
+    spending("--cache", metavar="FILE", help="the reply cache (default: OUT.cache.sqlite)")
+    spending("--cache-only", action="store_true", help="make no call: what is not in the cache fails")
     spending("--dry-run", action="store_true", help="say what would be called and what it would cost; write nothing")
+    spending("--prices", metavar="FILE", help="price table, for --dry-run and --max-cost")
+    spending("--max-calls", type=int, metavar="N", help="make so many calls at most; the other grades are failed")
+    spending("--max-cost", type=float, metavar="COST", help="make no call that costs more in all; needs --prices")
     spending("--queries", type=ids, metavar="ID,ID,…", help="grade only these queries; the others are left out")
     spending("--limit", type=int, metavar="N", help="grade only the first N passages of each query")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rubric_measures import api
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.scales import parse_scale
 from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
 from rubric_measures.formats.leaderboard_forms import FORMS
 from rubric_measures.grades.compiled import Grades, OnFailed, check_on_failed
@@ -59,6 +60,12 @@ def add_grade_options(parser: argparse.ArgumentParser, scores: bool = True) -> N
         choices=["override"],
         help="override: grades by assessors (human:NAME, from a review) stand in the grader's place where there are "
         "any; where assessors differ, the median, of two the lower (default: each assessor is a grader to choose)",
+    )
+    group.add_argument(
+        "--scale",
+        metavar="SCALE",
+        help="the scale of the grades where the file does not say it, or says another: 0-5:4 (4 covers an item), "
+        "0-5:4:3 (3 is partial)",
     )
     if not scores:
         return
@@ -120,7 +127,7 @@ def bank_of(options: argparse.Namespace) -> TestBank | None:
 
 def grade_choices(options: argparse.Namespace) -> dict[str, Any]:
     """The parameters of `load` that say which grades count."""
-    names = ("llm", "prompt_class", "prompt_type", "question_set", "grade_set", "assessors")
+    names = ("llm", "prompt_class", "prompt_type", "question_set", "grade_set", "assessors", "scale")
     return {name: getattr(options, name) for name in names}
 
 
@@ -134,7 +141,8 @@ def wanted_of(options: argparse.Namespace) -> GradeFilter:
     from rubric_measures.grades.grade_sets import GradeFilter
 
     names = (options.llm, options.prompt_class, options.prompt_type, options.question_set, options.grade_set)
-    return GradeFilter(*names, assessors=options.assessors)
+    scale = None if options.scale is None else parse_scale(options.scale)
+    return GradeFilter(*names, assessors=options.assessors, scale=scale)
 
 
 def progress(things: Iterable[T], total: int | None, what: str) -> Iterator[T]:

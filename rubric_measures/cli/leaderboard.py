@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MEASURE",
         nargs="+",
         action="extend",
-        help=f"default: {' '.join(api.DEFAULT_MEASURES)}",
+        help="default: what fits GRADED (Rubric-Cover of passages; nugget scores where items have importance; …)",
     )
     parser.add_argument("-o", "--output-format", choices=list(FORMS), default="tsv", help="default: tsv")
     parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
@@ -73,14 +73,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     keep_inputs_of(options, options.graded, options.bank, options.assessor_scores, *options.runs)
-    measures = options.measures or api.DEFAULT_MEASURES
+    grades = loaded_grades(options.graded, options)
+    measures = options.measures or api.default_measures(grades)
     if is_asked_for(options):
         if options.length or options.summary or options.per_facet:
             raise InputError(
                 "--length, --summary and --per-facet stand beside plain scores; leave the options of the report out"
             )
         api.refuse_sums(measures)
-    grades = loaded_grades(options.graded, options)
     runs = options.runs or None
     units = {"facets": options.facets, "per_facet": options.per_facet, "compat": options.compat}
     board = api.score(
@@ -123,7 +123,7 @@ def run(options: argparse.Namespace) -> int:
         # At once, so that nothing is printed where a name cannot be.
         stream.write("".join(render(report, options.output_format)))
     board.log_notes()
-    note_labels(parse_measures(measures))
+    note_labels(one for one in parse_measures(measures) if str(one) not in board.measures)
     logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)
     return 0 if board.is_complete else 1
 

@@ -9,7 +9,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import FORMS
 from rubric_measures.cli.inputs import add_places_option
-from rubric_measures.cli.model_options import NamedValue, add_model_options, add_spending_options, ids, is_watched
+from rubric_measures.cli.model_options import NamedValue, ids, is_watched
 from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -55,7 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     play = parser.add_argument_group("playing games").add_argument
     play("--answers", metavar="FILE", nargs="+", default=[], help="reports or plain answers; their runs are the agents")
     play("--queries", metavar="FILE", help="the texts of the queries")
-    add_model_options(play)
+    play("--model", help="lexical, scripted:FILE, hf:NAME or openai:NAME")
+    play("--base-url", metavar="URL", action="append", help="openai: the endpoint; may be repeated for replicas")
+    play("--model-option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a setting of the model's backend")
     play("--option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a further generation option")
     play("--save", metavar="FILE", help="where the games are kept (JSON lines); those in it stay")
     play("--documents", metavar="SOURCE", help="what to show beside answers: graded records, or a collection")
@@ -70,7 +72,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     play("--temperature", type=float, default=0.0, help="0 (default) takes the most probable reply")
     play("--max-tokens", type=int, help="the longest reply (default: by the prompt)")
     play("--retries", type=int, default=1, metavar="N", help="further draws of a reply without verdict (default 1)")
-    add_spending_options(play, "SAVE.cache.sqlite")
+    play("--cache", metavar="FILE", help="the reply cache (default: SAVE.cache.sqlite)")
+    play("--cache-only", action="store_true", help="make no call: what is not in the cache fails")
+    play("--max-calls", type=int, metavar="N", help="make so many calls at most")
+    play("--prices", metavar="FILE", help="price table, for --max-cost; see `grade`")
+    play("--max-cost", type=float, metavar="COST", help="make no call that costs more in all; needs --prices")
 
 
 def run(options: argparse.Namespace) -> int:

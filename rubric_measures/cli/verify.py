@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import TABLE_FORMS, render
-from rubric_measures.cli.canary_options import add_canary_options, canary_settings
+from rubric_measures.cli.canary_support import add_canary_options, canary_settings
 from rubric_measures.cli.inputs import add_grade_options, bank_of, keep_inputs_of, wanted_of
 from rubric_measures.cli.model_options import ids, is_watched
 from rubric_measures.corpora.overwriting import keep_cache

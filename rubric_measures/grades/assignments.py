@@ -12,6 +12,7 @@ from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import iter_lines, path_name, paused_collector
 from rubric_measures.base.json_files import parse_json
+from rubric_measures.base.scales import ASSIGNED
 from rubric_measures.formats.nugget_sets import facet_ids
 from rubric_measures.formats.nuggetizer import AssignmentLine, validate_assignments
 from rubric_measures.formats.nuggetizer_records import ASSIGNMENT_GRADES, item_of_nugget
@@ -72,7 +73,7 @@ class _Query:
             if lost := masks.pop("failed", 0):
                 failed[run_id] = lost
             levels[run_id] = {ASSIGNMENT_GRADES[label]: mask for label, mask in masks.items()}
-        return QueryGrades(query_id, tuple(items), levels, failed)
+        return QueryGrades(query_id, tuple(items), levels, failed, ASSIGNED)
 
 
 def load_assignments(
@@ -125,7 +126,7 @@ def load_assignments(
         for query_id, query in queries.items()
     }
     for query_id, items in (bank.items if bank is not None else {}).items():
-        grades.setdefault(query_id, QueryGrades(query_id, items, {}))
+        grades.setdefault(query_id, QueryGrades(query_id, items, {}, scale=ASSIGNED))
     return AssignedAnswers(Grades(grades, on_failed, source), rankings, lengths)
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from ir_measures.util import Qrel
 
 from rubric_measures.base.entities import Grade, RubricItem
 from rubric_measures.base.errors import InputError, MeasureError
+from rubric_measures.base.scales import Scale, parse_scale
 from rubric_measures.grades.notes import note_whole
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BANK_DOC",
+    "DIRECT_ITEM",
+    "LABEL_ITEMS",
     "Grades",
     "ItemRows",
     "Label",
@@ -29,6 +32,8 @@ __all__ = [
     "check_on_failed",
     "faceted",
     "levels_with_failed",
+    "scale_of_item",
+    "scale_rows",
 ]
 
 
@@ -79,10 +84,14 @@ Label = Literal["max", "count"]
 
 # A direct relevance label is a grade for this item.
 DIRECT_ITEM = "0"
+# What qrels of passages have in the place of an item.
+LABEL_ITEMS = frozenset({DIRECT_ITEM, "Q0"})
 
 # A row of grade 0 for this document says only that the item is in the test bank. So item rows keep their denominator
 # through files, frames and programs that know nothing of banks, and mean nothing to measures over documents.
 BANK_DOC = "*"
+# A row for the same document whose item begins so says the scale of the query's grades: `scale=0-5:4:3`.
+_SCALE_ITEM = "scale="
 
 
 @dataclass(frozen=True)
@@ -95,12 +104,19 @@ class QueryGrades:
         levels: doc_id -> {grade: mask of the items with exactly that grade}; a passage that was graded but has no
             valid grade is present with an empty mapping.
         failed: doc_id -> mask of the items whose grade failed (unparsed, refused, truncated without a grade, failed).
+        scale: the scale of the grades; None where it is not known.
     """
 
     query_id: str
     items: tuple[RubricItem, ...]
     levels: Mapping[str, Mapping[int, int]]
     failed: Mapping[str, int] = field(default_factory=dict)
+    scale: Scale | None = None
+
+    @property
+    def is_of_labels(self) -> bool:
+        """Whether passages have one label each, and no grades of items."""
+        return len(self.items) == 1 and self.items[0].item_id in LABEL_ITEMS
 
     def at_least(self, rel: int) -> dict[str, int]:
         """doc_id -> mask of the items graded `rel` or better; passages that cover none are left out."""
@@ -140,7 +156,7 @@ class QueryGrades:
         """The grades as they count in scores: where failed ones count as a grade, with that grade in their place."""
         if not self.failed or not isinstance(on_failed, int):
             return self
-        return QueryGrades(self.query_id, self.items, levels_with_failed(self.levels, self.failed, on_failed))
+        return replace(self, levels=levels_with_failed(self.levels, self.failed, on_failed), failed={})
 
     def mask_where(self, condition: Callable[[RubricItem], bool]) -> int:
         """The mask of the items for which `condition` holds."""
@@ -198,7 +214,7 @@ class QueryGrades:
         failed = {
             doc_id: sum(1 << f for f, mask in enumerate(masks) if mask & lost) for doc_id, lost in self.failed.items()
         }
-        return QueryGrades(self.query_id, tuple(facets), levels, failed)
+        return QueryGrades(self.query_id, tuple(facets), levels, failed, self.scale)
 
     def per_facet(self) -> dict[str, QueryGrades]:
         """Each facet by itself, as if the query had only its items: `query_id/facet_id` -> their grades.
@@ -220,7 +236,7 @@ class QueryGrades:
             for doc_id, of_doc in self.levels.items()
         }
         failed = {doc_id: kept for doc_id, mask in self.failed.items() if (kept := moved(mask))}
-        return QueryGrades(self.query_id, tuple(self.items[index] for index in members), levels, failed)
+        return QueryGrades(self.query_id, tuple(self.items[index] for index in members), levels, failed, self.scale)
 
 
 class ItemRows:
@@ -294,6 +310,12 @@ class Grades:
         """The item view: one row a (passage, item)."""
         return ItemRows(self)
 
+    @property
+    def scale(self) -> Scale | None:
+        """The scale of the grades; None where it is not known, or is not the same for all queries."""
+        scales = {query.scale for query in self.queries.values() if query.levels}
+        return scales.pop() if len(scales) == 1 else None
+
     def itertuples(self) -> Iterator[Qrel]:
         """The label view, as ir_measures' providers ask for it."""
         return iter(self.qrels)
@@ -325,8 +347,9 @@ class Grades:
         """The item rows as a pandas frame: query_id, doc_id, relevance, iteration, importance, weight, status.
 
         Every item of the bank also has a row for the document `*` with grade 0, so the frame keeps the denominators
-        through filters and joins. Failed grades are rows of status `failed`. They are left out when they count as zero;
-        when they count as a grade, they are rows like all others.
+        through filters and joins; such a row with the item `scale=0-5:4:3` says the scale of a query's grades. Failed
+        grades are rows of status `failed`. They are left out when they count as zero; when they count as a grade, they
+        are rows like all others.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -339,6 +362,7 @@ class Grades:
         rows = []
         for query in self.queries.values():
             items = {item.item_id: item for item in query.items}
+            rows += [(*row[:2], 0, row.iteration, None, None, "graded") for row in scale_rows(query)]
             declared = (Grade(query.query_id, BANK_DOC, 0, item_id) for item_id in items)
             for row in itertools.chain(declared, all_rows(query.counting_failed(self.on_failed))):
                 if row.status == "failed" and self.on_failed == "zero":
@@ -386,6 +410,7 @@ def build_query(
     items: Sequence[RubricItem] | None = None,
     failed: Iterable[tuple[str, str]] = (),
     graded_docs: Iterable[str] = (),
+    scale: Scale | None = None,
 ) -> tuple[QueryGrades, Counter[str]]:
     """Compiles the grades of one query.
 
@@ -395,12 +420,13 @@ def build_query(
         items: the complete bank of the query; None takes the items that occur, in order of their ids.
         failed: (doc_id, item_id) of grades that failed.
         graded_docs: further passages that were graded at all.
+        scale: the scale of the grades, where it is known.
 
     Returns:
         the compiled grades, and item_id -> number of grades left out because the bank has no such item.
 
     Raises:
-        InputError: a (passage, item) has two different grades, or a grade is no integer.
+        InputError: a (passage, item) has two different grades, or a grade is no integer, or not on the scale.
     """
     if items is None:
         grades, failed = list(grades), list(failed)
@@ -421,12 +447,20 @@ def build_query(
                 of_doc[grade] |= bit[item_id]
             else:
                 of_doc[grade] = bit[item_id]
+    lowest, highest = (0, 0) if scale is None else scale[:2]
     for doc_id, of_doc in levels.items():
         # Masks of different grades must be disjoint; the sum of counts tells at the price of one popcount a grade.
         union = total = 0
         for grade, mask in of_doc.items():
             if type(grade) is not int and (isinstance(grade, bool) or not isinstance(grade, int)):
                 raise InputError(f"query {query_id!r}, document {doc_id!r}: the grade {grade!r} is not an integer")
+            if scale is not None and mask and not lowest <= grade <= highest:
+                item = items[(mask & -mask).bit_length() - 1]
+                raise InputError(
+                    f"query {query_id!r}, document {doc_id!r}, item {item.item_id!r}: the grade {grade} is not on the "
+                    f"scale {lowest} to {highest}",
+                    settings=("scale",),
+                )
             union |= mask
             total += mask.bit_count()
         if total != union.bit_count():
@@ -441,7 +475,22 @@ def build_query(
             continue
         levels.setdefault(doc_id, {})
         lost[doc_id] = lost.get(doc_id, 0) | mask
-    return QueryGrades(query_id, tuple(items), levels, lost), left_out
+    return QueryGrades(query_id, tuple(items), levels, lost, scale), left_out
+
+
+def scale_rows(query: QueryGrades) -> Iterator[Qrel]:
+    """The row that says the scale of a query's grades, where it is known; see `scale_of_item`."""
+    if query.scale is not None:
+        yield Qrel(query.query_id, BANK_DOC, 0, f"{_SCALE_ITEM}{query.scale}")
+
+
+def scale_of_item(item_id: str) -> Scale | None:
+    """The scale that the item of a row for the document `*` says; None where it names an item.
+
+    Raises:
+        InputError: it says something else.
+    """
+    return parse_scale(item_id.removeprefix(_SCALE_ITEM)) if item_id.startswith(_SCALE_ITEM) else None
 
 
 def all_rows(query: QueryGrades) -> Iterator[Grade]:

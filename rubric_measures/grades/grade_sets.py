@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import cached_property, partial
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, lru_cache, partial
 from typing import Any, Literal
 
 from rubric_measures.base.entities import GradeStatus, RubricItem, TestBank, bank_content
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.scales import SELF_RATING, YES_NO, Scale, scale_from
 from rubric_measures.grades.assessors import (
     HUMAN,
     AssessorCount,
@@ -40,6 +41,7 @@ __all__ = [
     "GradeSetSelector",
     "grade_sets",
     "grades_of_set",
+    "scale_of_set",
 ]
 
 QuestionSet = Literal["question-bank", "tqa", "nugget"]
@@ -61,6 +63,7 @@ class GradeFilter:
         first: of several sets that pass, take the first of each passage (as the workbench does) instead of refusing.
         assessors: `override` puts grades by assessors (`human:NAME`) in the grader's place wherever there are any, see
             `assessors.grade_of_assessors`; by default each assessor is a grader like any other.
+        scale: the scale of the grades, in the place of what the grade sets say.
 
     Raises:
         InputError: assessors are to override an assessor.
@@ -73,6 +76,7 @@ class GradeFilter:
     grade_set: str | None = None
     first: bool = False
     assessors: Literal["override"] | None = None
+    scale: Scale | None = None
 
     def __post_init__(self) -> None:
         if self.assessors is not None and (self.llm or "").startswith(HUMAN):
@@ -118,7 +122,52 @@ class GradeFilter:
 
     def settings(self) -> dict[str, object]:
         """The filters that are set, for the signature."""
-        return {name: value for name, value in asdict(self).items() if value not in (None, False)}
+        found = asdict(replace(self, scale=None)).items()
+        said = {} if self.scale is None else {"scale": str(self.scale)}
+        return {name: value for name, value in found if value not in (None, False)} | said
+
+
+def scale_of_set(entry: ItemGradeSet | DirectGrade) -> Scale | None:
+    """The scale of a grade set: as it says itself, else that of its prompt class; None where neither is known.
+
+    Ratings of the Rubric workbench are self-ratings, 0 to 5, whatever their prompt is called; its other grades are 1
+    for answered and 0 for not.
+    """
+    info = entry.prompt_info
+    said = {} if info is None else info.model_extra or {}
+    rated = entry.self_ratings if isinstance(entry, ItemGradeSet) else entry.self_rating is not None
+    return _scale(
+        "" if info is None else info.prompt_class,
+        tuple(said["scale"]) if isinstance(said.get("scale"), list) else None,
+        said.get("covers"),
+        said.get("partial"),
+        tuple(said.get("grade_names") or ()),
+        bool(rated),
+        isinstance(entry, DirectGrade),
+    )
+
+
+@lru_cache(maxsize=256)
+def _scale(
+    prompt_class: str,
+    ends: tuple[int, int] | None,
+    covers: int | None,
+    partial: int | None,
+    names: tuple[str, ...],
+    is_rated: bool,
+    is_direct: bool,
+) -> Scale | None:
+    said = scale_from({"scale": ends, "covers": covers, "partial": partial, "grade_names": names})
+    if said is not None and covers is not None:
+        return said
+    from rubric_measures.prompts import scale_of_prompt
+
+    known = scale_of_prompt(prompt_class)
+    if said is not None:
+        return known if known is not None and known[:2] == said[:2] else said
+    if known is not None or is_direct:
+        return known
+    return SELF_RATING if is_rated else YES_NO
 
 
 def grades_of_set(
@@ -197,6 +246,7 @@ class GradeSetSelector:
         assessor_count: how many of their grades do.
         stale: assessors' grades that were given before their item changed, where assessors are graders; left out.
         old: grades of items that were edited since; they count as they stand.
+        scale: the scale of the grades; None until it is known.
     """
 
     wanted: GradeFilter
@@ -212,6 +262,7 @@ class GradeSetSelector:
     assessor_count: AssessorCount = field(default_factory=AssessorCount)
     stale: int = 0
     old: int = 0
+    scale: Scale | None = None
     _bank_name: str = ""
 
     def note_counts(self) -> None:
@@ -266,6 +317,7 @@ class GradeSetSelector:
                 continue
             if key not in self.found:
                 self.told[key] = made_by_set(entry)
+                self.scale = self.wanted.scale or scale_of_set(entry)
             self.found[key] = self.found.get(key, 0) + 1
             made = provenance_of(entry).get("signature") or key.grader
             if made:

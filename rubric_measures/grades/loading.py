@@ -25,6 +25,7 @@ __all__ = [
     "collect_grades",
     "consume_records",
     "load_records",
+    "read_records",
     "select_queries",
     "select_query",
 ]
@@ -131,6 +132,7 @@ def select_query(
         items,
         [(doc_id, lost) for doc_id, one in chosen.items() for lost in one.failed if by_id is None or lost in by_id],
         chosen,
+        selector.scale,
     )
     selector.left_out.update(left_out)
     rankings = {run_id: one.doc_ids for run_id, one in placed.items()}
@@ -147,6 +149,34 @@ def select_query(
     )
 
 
+def read_records(
+    path: str | os.PathLike[str],
+    bank: TestBank | None = None,
+    wanted: GradeFilter | None = None,
+    *,
+    keep_ranks: bool = False,
+) -> Iterator[RecordQuery]:
+    """Streams the queries of a graded-records file with the grades of exactly one grade set.
+
+    Memory is that of one query. Queries of the bank that the file lacks come last, without grades. A file that is not
+    grouped by query is sorted on disk before its first query is handed out, which `consume_records` does only where it
+    must.
+
+    Args:
+        path: the file; `-` is standard input.
+        bank: the complete test bank: the denominators, and the choice among grade sets over different items.
+        wanted: the filter.
+        keep_ranks: also fill `RecordQuery.ranks`.
+
+    Raises:
+        FormatError: the file is no graded-records file.
+        InputError: no grade set, or more than one, passes the filter.
+        UnknownNameError: the bank lacks a query of the file.
+    """
+    with GradedFile(path) as source:
+        yield from select_queries(source, source.name, bank, wanted, keep_ranks=keep_ranks)
+
+
 def select_queries(
     groups: Iterable[PassageGroup],
     name: str,
@@ -155,20 +185,14 @@ def select_queries(
     *,
     keep_ranks: bool = False,
 ) -> Iterator[RecordQuery]:
-    """The queries of graded records with the grades of exactly one grade set.
-
-    Memory is that of one query. Queries of the bank that the records lack come last, without grades.
+    """The queries of graded records with the grades of exactly one grade set; see `read_records`.
 
     Args:
         groups: the records.
         name: what they are, for errors.
-        bank: the complete test bank: the denominators, and the choice among grade sets over different items.
-        wanted: the filter.
-        keep_ranks: also fill `RecordQuery.ranks`.
-
-    Raises:
-        InputError: no grade set, or more than one, passes the filter.
-        UnknownNameError: the bank lacks a query of the records.
+        bank: see `read_records`.
+        wanted: see `read_records`.
+        keep_ranks: see `read_records`.
     """
     selector = GradeSetSelector(wanted or GradeFilter(), name)
     seen: set[str] = set()
@@ -193,7 +217,7 @@ def select_queries(
     if bank is not None:
         for query_id, items in bank.items.items():
             if query_id not in seen:
-                yield RecordQuery(QueryGrades(query_id, items, {}), {}, {}, {}, [])
+                yield RecordQuery(QueryGrades(query_id, items, {}, scale=selector.scale), {}, {}, {}, [])
     # Whether an entry is of the grade set or of another one is known at the end only.
     left_out = sum((selector.outside.get(key, Counter()) for key in selector.found), selector.left_out)
     if left_out:

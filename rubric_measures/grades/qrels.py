@@ -12,7 +12,7 @@ from typing import IO, Literal
 from ir_measures.util import Qrel
 
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.grades.compiled import BANK_DOC, Grades, Label, OnFailed, QueryGrades, faceted
+from rubric_measures.grades.compiled import BANK_DOC, Grades, Label, OnFailed, QueryGrades, faceted, scale_rows
 
 __all__ = ["UNITS", "QrelsSpool", "Unit", "qrels_of"]
 
@@ -142,6 +142,7 @@ def _rows(query: QueryGrades, unit: Unit, label: Label, rel: int) -> Iterator[Qr
     if unit == "item":
         yield from query.rows()
         yield from (Qrel(query.query_id, BANK_DOC, 0, item.item_id) for item in query.items)
+        yield from scale_rows(query)
     elif unit == "passage":
         yield from (Qrel(query.query_id, doc_id, value) for doc_id, value in query.labels(label, rel).items())
     else:

@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,16 +16,20 @@ from ir_measures.util import Qrel
 from rubric_measures.base.entities import Grade, Importance, RubricItem, TestBank
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
 from rubric_measures.base.files import iter_lines, path_name
+from rubric_measures.base.scales import Scale
 from rubric_measures.formats.trec import QueryQrels, map_qrels
 from rubric_measures.formats.trec_ids import as_known, spaced_ids
 from rubric_measures.grades.compiled import (
     BANK_DOC,
+    LABEL_ITEMS,
     Grades,
     ItemRows,
     OnFailed,
     QueryGrades,
     all_rows,
     build_query,
+    scale_of_item,
+    scale_rows,
 )
 from rubric_measures.grades.notes import note_left_out
 
@@ -42,6 +46,24 @@ class _Columns(NamedTuple):
     statuses: Sequence[str] | None = None
     importances: Sequence[Any] | None = None
     weights: Sequence[Any] | None = None
+
+    def apart(self) -> tuple[_Columns, dict[str, Scale]]:
+        """The rows of grades and items; and the scales that the others say, by query."""
+        if BANK_DOC not in self.doc_ids:
+            return self, {}
+        scales: dict[str, Scale] = {}
+        kept: list[int] = []
+        for index, doc_id in enumerate(self.doc_ids):
+            scale = scale_of_item(self.item_ids[index]) if doc_id == BANK_DOC else None
+            if scale is None:
+                kept.append(index)
+            else:
+                scales[self.query_ids[index]] = scale
+        if not scales:
+            return self, {}
+        return self._replace(
+            **{name: [of[index] for index in kept] for name, of in self._asdict().items() if of}
+        ), scales
 
 
 def _columns_of(qrels: Any) -> _Columns:
@@ -152,6 +174,7 @@ def build_grades(
     *,
     on_failed: OnFailed = "exclude",
     source: Mapping[str, object] | None = None,
+    scale: Scale | None = None,
 ) -> Grades:
     """Compiles item-level judgments (and the bank they refer to) into `Grades`.
 
@@ -162,21 +185,23 @@ def build_grades(
             are unknown. With it, every query of the bank is scored, also those without a grade.
         on_failed: see `Grades`.
         source: see `Grades`.
+        scale: the scale of the grades; None takes the one that rows for the document `*` say.
 
     Raises:
-        InputError: a grade is no integer, a pair has two grades, or the bank lacks a query.
+        InputError: a grade is no integer, or not on the scale; a pair has two grades; the bank lacks a query; rows with
+            one label a passage are to be grades of the bank's items.
         MeasureError: the rows carry no items.
     """
     if isinstance(qrels, ItemRows):
         qrels = qrels.grades
     if isinstance(qrels, Grades):
-        if bank is None:
+        if bank is None and scale is None:
             return qrels
         on_failed, source = qrels.on_failed, qrels.source
-        qrels = [row for query in qrels.queries.values() for row in all_rows(query)]
+        qrels = [row for one in qrels.queries.values() for row in itertools.chain(scale_rows(one), all_rows(one))]
     grades: dict[str, list[tuple[str, str, int]]] = {}
     failed: dict[str, list[tuple[str, str]]] = {}
-    columns = _columns_of(qrels)
+    columns, scales = _columns_of(qrels).apart()
     known = bank or TestBank.from_items(_declared_items(columns))
     statuses = columns.statuses or itertools.repeat("graded")
     for query_id, doc_id, relevance, item_id, status in zip(*columns[:4], statuses, strict=False):
@@ -205,8 +230,10 @@ def build_grades(
             grades.get(query_id, ()),
             known.items[query_id],
             failed.get(query_id, ()),
+            scale=scale or scales.get(query_id),
         )
         left_out.update(unknown)
+    _refuse_labels(queries.values(), left_out)
     note_left_out(left_out)
     return Grades(queries, on_failed, source)
 
@@ -217,6 +244,7 @@ def read_grades(
     *,
     on_failed: OnFailed = "exclude",
     source: Mapping[str, object] | None = None,
+    scale: Scale | None = None,
 ) -> Grades:
     """Compiles a file of item-level judgments (diversity qrels, the item id in column 2) as `build_grades` does.
 
@@ -230,6 +258,11 @@ def read_grades(
     def compiled(rows: QueryQrels) -> tuple[QueryGrades, Counter[str]] | None:
         query_id = spaced.get(rows.query_id, rows.query_id)
         item_ids: Sequence[str] = rows.iterations
+        said = scale
+        if BANK_DOC in rows.doc_ids:
+            columns, scales = _Columns([query_id] * len(item_ids), *rows[1:]).apart()
+            rows = QueryQrels(rows.query_id, *map(list, columns[1:4]))
+            item_ids, said = rows.iterations, scale or scales.get(query_id)
         if bank is not None and query_id in bank.items:
             item_ids = as_known(item_ids, {item.item_id for item in bank.items[query_id]})
         grades = zip(rows.doc_ids, item_ids, rows.relevances, strict=True)
@@ -237,9 +270,9 @@ def read_grades(
             grades = (row for row in grades if row[0] != BANK_DOC)  # type: ignore[assignment]
         if bank is None:
             items = [RubricItem(item_id, query_id, "") for item_id in sorted(set(rows.iterations))]
-            return build_query(query_id, grades, items)
+            return build_query(query_id, grades, items, scale=said)
         if query_id in bank.items:
-            return build_query(query_id, grades, bank.items[query_id])
+            return build_query(query_id, grades, bank.items[query_id], scale=said)
         if any(True for _ in grades):
             raise _unknown_query(query_id, bank, _line_of(path, rows.query_id))
         return None
@@ -255,8 +288,17 @@ def read_grades(
         else:
             queries[query_id] = done[0]
             left_out.update(done[1])
+    _refuse_labels(queries.values(), left_out)
     note_left_out(left_out)
     return Grades(queries, on_failed, source)
+
+
+def _refuse_labels(queries: Iterable[QueryGrades], left_out: Mapping[str, int]) -> None:
+    """Refuses labels of passages in the place of grades of the bank's items: every score would be 0."""
+    if LABEL_ITEMS.issuperset(left_out) and left_out and not any(any(query.levels.values()) for query in queries):
+        raise InputError(
+            "there are no item grades here, one label a passage only; leave the test bank out", settings=("bank",)
+        )
 
 
 def _unknown_query(query_id: str, bank: TestBank, where: str = "") -> UnknownNameError:

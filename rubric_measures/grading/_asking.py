@@ -10,7 +10,8 @@ from rubric_measures.backends.base import ATTEMPT_STEP, Backend, Message, Reply,
 from rubric_measures.backends.options import refuse_settings
 from rubric_measures.base.entities import GradeStatus, canonical_json
 from rubric_measures.grading._settings import GradingSettings
-from rubric_measures.prompts import Parsed, Prompt, is_unanswerable
+from rubric_measures.prompts import Prompt
+from rubric_measures.prompts.parsers import Parsed, is_unanswerable
 
 __all__ = ["Ask", "Asker", "ReadReply"]
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import combinations
 
 from rubric_measures.backends.words import stem
-from rubric_measures.prompts import is_unanswerable
+from rubric_measures.prompts.parsers import is_unanswerable
 
 __all__ = ["matches_any", "matches_gold"]
 

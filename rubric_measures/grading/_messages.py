@@ -11,7 +11,7 @@ from rubric_measures.base.entities import RubricItem
 from rubric_measures.grading._outcomes import Unit
 from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.prompts import Prompt, list_text
-from rubric_measures.prompts.filling import Frame
+from rubric_measures.prompts.frames import Frame
 
 __all__ = ["NO_DOCUMENTS", "Showing"]
 

@@ -109,8 +109,6 @@ class GradeSetMaker:
     @cached_property
     def _prompt_info(self) -> PromptInfo:
         info: dict[str, Any] = self.style.prompt.prompt_info()
-        if self.style.prompt.scale is not None:
-            info["scale"] = list(self.style.prompt.scale)
         return PromptInfo(**info)
 
     @cached_property

@@ -15,7 +15,8 @@ from rubric_measures.grading._messages import Showing
 from rubric_measures.grading._outcomes import Unit
 from rubric_measures.grading._recording import shown_together
 from rubric_measures.grading._settings import GradingSettings
-from rubric_measures.prompts import Prompt, is_unanswerable
+from rubric_measures.prompts import Prompt
+from rubric_measures.prompts.parsers import is_unanswerable
 from rubric_measures.records.models import (
     DirectGrade,
     GradedPassage,

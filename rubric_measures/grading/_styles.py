@@ -16,7 +16,8 @@ from rubric_measures.grading._messages import Showing
 from rubric_measures.grading._outcomes import Outcome, Unit
 from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.grading._verifying import Verifier
-from rubric_measures.prompts import Prompt, is_unanswerable, load_prompt
+from rubric_measures.prompts import Prompt, load_prompt
+from rubric_measures.prompts.parsers import is_unanswerable
 from rubric_measures.runners import Job
 
 __all__ = ["Style", "make_style"]

@@ -11,7 +11,8 @@ from rubric_measures.grading._combining import best_answer
 from rubric_measures.grading._long_passages import Fitter
 from rubric_measures.grading._matching import matches_any
 from rubric_measures.grading._settings import GradingSettings
-from rubric_measures.prompts import Prompt, is_unanswerable, load_prompt
+from rubric_measures.prompts import Prompt, load_prompt
+from rubric_measures.prompts.parsers import is_unanswerable
 
 __all__ = ["Verifier"]
 

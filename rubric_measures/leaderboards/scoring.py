@@ -17,6 +17,7 @@ from ir_measures.measures.base import MeanAgg, Measure
 
 from rubric_measures.base.entities import Signature, made_by
 from rubric_measures.base.errors import InputError, MeasureError
+from rubric_measures.base.scales import Scale
 from rubric_measures.base.sorting import Placed, RankNotes
 from rubric_measures.formats.trec_ids import as_known, written_id
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades
@@ -200,17 +201,24 @@ class RunRow:
             self.missing.append(query_id)
 
 
+def _names(measures: Sequence[Measure]) -> list[str]:
+    names = [str(measure) for measure in measures]
+    if not names:
+        raise MeasureError("name at least one measure")
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise MeasureError(f"measure {twice} is asked for twice")
+    return names
+
+
 class Scoring:
     """A leaderboard while it is made: queries are prepared, rankings scored and put into the rows of their runs."""
 
     def __init__(self, measures: Sequence[Measure], on_failed: OnFailed, overall: bool) -> None:
-        self.names = [str(measure) for measure in measures]
-        if not self.names:
-            raise MeasureError("name at least one measure")
-        if len(set(self.names)) != len(self.names):
-            twice = next(name for name in self.names if self.names.count(name) > 1)
-            raise MeasureError(f"measure {twice} is asked for twice")
+        self.names = _names(measures)
         self.plan = Plan(measures)
+        # The scale of the grades, which may be unknown; None before the first query that has any.
+        self.scale: tuple[Scale | None] | None = None
         self.on_failed: OnFailed = on_failed
         self.inputs = InputsReader()
         self.rows: dict[str, RunRow] = {}
@@ -231,12 +239,27 @@ class Scoring:
             self.without_items.append(name)
             return None
         of_query.append(name)
+        self._say_levels(grades)
         self.inputs.add_grades(name, grades)
         scorer = self.scorers[name] = self.plan.for_query(grades, self.on_failed)
         if self.best is not None:
             for column, value in zip(self.best.columns, scorer.best_possible(), strict=True):
                 column[name] = value
         return scorer
+
+    def _say_levels(self, grades: QueryGrades) -> None:
+        """Puts the levels of the scale into the measures' names, of the first query that has grades."""
+        if self.scale is not None:
+            if grades.levels and grades.scale != self.scale[0]:
+                raise InputError(
+                    f"query {grades.query_id!r}: its grades are on the scale {grades.scale or 'unknown'}, those of "
+                    f"others on {self.scale[0] or 'unknown'}; score them apart",
+                    settings=("scale",),
+                )
+        elif grades.levels:
+            self.scale = (grades.scale,)
+            self.plan = self.plan.on(grades.scale)
+            self.names = _names(self.plan.measures)
 
     def prepare_all(self, grades: Grades) -> None:
         """Takes all queries of grades that are in memory."""
@@ -352,7 +375,7 @@ def score_records(
     """Scores runs against a stream of graded records, one query at a time: memory is that of one query and the values.
 
     Args:
-        queries: the stream of `loading.select_queries`.
+        queries: the stream of `loading.read_records`.
         measures: as for `score_runs`.
         runs: the runs; None scores the rankings inside the records.
         run_ids: runs that have a row also where they rank none of the queries.

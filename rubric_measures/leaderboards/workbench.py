@@ -74,7 +74,7 @@ def score_workbench(
     """Scores the rankings inside graded records by the rules of the workbench's program.
 
     Args:
-        queries: the stream of `loading.select_queries`, read with `workbench_filter` and with `keep_ranks`.
+        queries: the stream of `loading.read_records`, read with `workbench_filter` and with `keep_ranks`.
         measures: RubricCover and nRubricCover with a cutoff.
         settings: what else belongs into the signature.
 

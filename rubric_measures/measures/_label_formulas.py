@@ -1,4 +1,4 @@
-"""The common measures over relevance labels, as trec_eval defines them."""
+"""The common measures over relevance labels, as trec_eval, gdeval and cwl_eval define them, up to any label."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ __all__ = ["label_scorer"]
 LabelScorer = Callable[[RankedDocs], float]
 
 
-def _ndcg(labels: Mapping[str, int], cutoff: int | None) -> LabelScorer:
-    """nDCG = sum of label / log2(rank + 1), over that of the labels in descending order; labels below 0 count as 0.
+def _ndcg(labels: Mapping[str, int], cutoff: int | None, exponential: bool) -> LabelScorer:
+    """nDCG = sum of gain / log2(rank + 1), over that of the labels in descending order; labels below 0 count as 0.
 
-    Source: Järvelin and Kekäläinen, TOIS 2002, in trec_eval's form (`ndcg`, `ndcg_cut`).
+    The gain is the label, or 2^label - 1 where it is exponential.
+
+    Source: Järvelin and Kekäläinen, TOIS 2002, in trec_eval's form (`ndcg`, `ndcg_cut`); Burges et al., ICML 2005.
     """
-    gains = {doc_id: label for doc_id, label in labels.items() if label > 0}
+    gains = {doc_id: 2.0**label - 1 if exponential else label for doc_id, label in labels.items() if label > 0}
     best = sorted(gains.values(), reverse=True)[:cutoff]
     ideal = sum(gain / math.log2(rank + 1) for rank, gain in enumerate(best, 1))
 
@@ -34,6 +36,39 @@ def _ndcg(labels: Mapping[str, int], cutoff: int | None) -> LabelScorer:
             if gain is not None:
                 total += gain / math.log2(rank + 1)
         return total / ideal
+
+    return score
+
+
+def _err(labels: Mapping[str, int], cutoff: int | None, highest: int) -> LabelScorer:
+    """ERR = sum over ranks of R / rank times the product of (1 - R) above, with R = (2^label - 1) / 2^highest.
+
+    Labels below 0 count as 0. Source: Chapelle et al., CIKM 2009; gdeval has the highest label 4 always.
+    """
+    stops = {doc_id: (2.0**label - 1) / 2.0**highest for doc_id, label in labels.items() if label > 0}
+
+    def score(ranked: RankedDocs) -> float:
+        top = ranked.within(cutoff)
+        total, goes_on = 0.0, 1.0
+        for rank, stop in zip(ranked.ranks[:top], map(stops.get, ranked.judged[:top]), strict=True):
+            if stop is not None:
+                total += goes_on * stop / rank
+                goes_on *= 1 - stop
+        return total
+
+    return score
+
+
+def _rank_biased_precision(gains: Mapping[str, float], cutoff: int | None, persistence: float) -> LabelScorer:
+    """RBP = (1 - p) sum of gain * p^(rank - 1), with gains in [0, 1].
+
+    Source: Moffat and Zobel, TOIS 2008.
+    """
+
+    def score(ranked: RankedDocs) -> float:
+        top = ranked.within(cutoff)
+        placed = zip(ranked.ranks[:top], ranked.judged[:top], strict=True)
+        return (1 - persistence) * sum(gains.get(doc_id, 0.0) * persistence ** (rank - 1) for rank, doc_id in placed)
 
     return score
 
@@ -79,12 +114,13 @@ def _success(relevant: Set[str], cutoff: int) -> LabelScorer:
     return lambda ranked: float(_found(relevant, cutoff, ranked) > 0)
 
 
-def label_scorer(measure: Measure, labels: Mapping[str, int]) -> LabelScorer | None:
+def label_scorer(measure: Measure, labels: Mapping[str, int], highest: int | None = None) -> LabelScorer | None:
     """The scorer of one query for a standard measure, or None where ir_measures has to compute it.
 
     Args:
         measure: a measure of ir_measures.
         labels: doc_id -> relevance label of the query.
+        highest: the highest label of their scale, where it is known: ERR and graded RBP are normalised by it.
 
     Returns:
         a function from a ranking to the value.
@@ -92,8 +128,16 @@ def label_scorer(measure: Measure, labels: Mapping[str, int]) -> LabelScorer | N
     cutoff = measure.params.get("cutoff")
     given = {name for name, value in measure.params.items() if value != measure.SUPPORTED_PARAMS[name].default}
     name = measure.NAME
-    if name == "nDCG" and given <= {"cutoff"}:
-        return _ndcg(labels, cutoff)
+    if name == "nDCG" and given <= {"cutoff", "dcg"}:
+        return _ndcg(labels, cutoff, measure["dcg"] == "exp-log2")
+    if name == "ERR" and highest is not None:
+        return _err(labels, cutoff, highest)
+    if name == "RBP" and (highest is not None or "rel" in given):
+        if "rel" in given:
+            gains = {doc_id: 1.0 for doc_id, label in labels.items() if label >= measure["rel"]}
+        else:
+            gains = {doc_id: label / (highest or 1) for doc_id, label in labels.items() if label > 0}
+        return _rank_biased_precision(gains, cutoff, measure["p"])
     if name not in ("AP", "RR", "P", "R", "Success") or not given <= {"cutoff", "rel"}:
         return None
     rel = measure["rel"]

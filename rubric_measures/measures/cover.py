@@ -30,7 +30,7 @@ class _RubricCover(CoverageMeasure):
     PRETTY_NAME = "Rubric-Cover"
     SHORT_DESC = "The share of the test bank's items that the top k passages cover with at least the minimum grade."
     SUPPORTED_PARAMS = {
-        "rel": min_grade(1, "covering an item"),
+        "rel": min_grade("covering an item"),
         "cutoff": CUTOFF,
         "judged_only": JUDGED_ONLY,
     }

@@ -212,6 +212,11 @@ class IntentAwareMeasure(Computation):
         """The parameter `judged_only`."""
         return bool(self.measure.params.get("judged_only"))
 
+    @property
+    def reads_items(self) -> bool:
+        """It does."""
+        return True
+
     def _subtopics(self, query: QueryContext) -> IntentAware:
         rel = self.measure["rel"]
         return query.shared(("intent aware", rel), lambda: IntentAware(query.covering(rel)))

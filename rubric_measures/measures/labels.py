@@ -7,15 +7,17 @@ import math
 from collections.abc import Mapping, Sequence
 
 import ir_measures
-from ir_measures.measures.base import Agg, Measure
+from ir_measures.measures.base import _NOT_PROVIDED, Agg, Measure
 from ir_measures.util import ScoredDoc
 
 from rubric_measures.base.errors import MeasureError
+from rubric_measures.base.scales import Scale
 from rubric_measures.measures._label_formulas import label_scorer
 from rubric_measures.measures.delegated import checked_measure, delegated, other_providers
 from rubric_measures.measures.intent_aware import INTENT_AWARE
 from rubric_measures.measures.measure import (
     CUTOFF,
+    Computation,
     ParamInfo,
     QueryContext,
     RankedDocs,
@@ -25,7 +27,7 @@ from rubric_measures.measures.measure import (
     register,
 )
 
-__all__ = ["RubricQrels"]
+__all__ = ["RubricQrels", "StandardMeasure"]
 
 
 class _RubricQrels(RubricMeasure):
@@ -43,9 +45,15 @@ class _RubricQrels(RubricMeasure):
     SUPPORTED_PARAMS = {
         "measure": ParamInfo(dtype=str, required=True, desc="the standard measure, such as nDCG@10 or AP"),
         "label": ParamInfo(dtype=str, choices=["max", "count"], default="max", desc="how item grades become a label"),
-        "rel": min_grade(1, "relevant (max), or as covering an item (count)"),
+        "rel": min_grade("relevant (max), or as covering an item (count)"),
         "cutoff": CUTOFF,
     }
+
+    def levels(self, scale: Scale | None) -> dict[str, int]:
+        """As of every measure; measures that read graded labels need no level."""
+        if self.value("label") == "max" and not _needs_level(self.inner()):
+            return {}
+        return super().levels(scale)
 
     def check(self) -> None:
         """The standard measure is one, and no parameter is given twice."""
@@ -77,42 +85,93 @@ class _RubricQrels(RubricMeasure):
     def prepare(self, query: QueryContext) -> RankingScorer:
         """The standard measure over the labels of the query: by a formula of ours, else by a program's."""
         inner = self.inner()
-        labels = query.labels(self.value("label"), self.value("rel"))
-        scorer = label_scorer(inner, labels)
+        label, rel = self.value("label"), self.value("rel") or 1
+        labels = query.labels(label, rel)
+        highest = query.grades.scale.highest if label == "max" and query.grades.scale is not None else None
+        scorer = label_scorer(inner, labels, highest)
         if scorer is not None:
             return scorer
         if inner.NAME == "NumRel":
             # The program behind ir_measures' own counts from label 1 only. As there, 0 for what a run does not rank.
             count = float(sum(label >= inner["rel"] for label in labels.values()))
             return lambda ranked: count if ranked.doc_ids else 0.0
-        return self._delegated(inner, query.query_id, labels)
-
-    def _delegated(self, inner: Measure, query_id: str, labels: Mapping[str, int]) -> RankingScorer:
-        qrels = [ir_measures.Qrel(query_id, doc_id, label) for doc_id, label in labels.items()]
-        if not qrels:
-            return lambda ranked: float(inner.DEFAULT)
-        with delegated([inner], self):
-            evaluator = other_providers().evaluator([inner], qrels)
-
-        def score(ranked: RankedDocs) -> float:
-            ranking: Sequence[str] = ranked.doc_ids
-            if not ranking:
-                return float(inner.DEFAULT)
-            # Scores that say the rank: every provider then sees the order of the one sort, without ties. All above 0,
-            # which is what Compat takes documents for that are not ranked.
-            top = len(ranking)
-            run = [ScoredDoc(query_id, doc_id, float(top - place)) for place, doc_id in enumerate(ranking)]
-            with delegated([inner], self):
-                value = float(evaluator.calc_aggregate(run)[inner])
-            if math.isnan(value):
-                raise MeasureError(f"{self} has no value for query {query_id!r}; leave the measure or the query out")
-            return value
-
-        return score
+        return _delegated(inner, self, query.query_id, labels)
 
     def best(self, query: QueryContext, score: RankingScorer) -> float | None:
         """The value of the passages by descending label."""
-        return score(query.by_label(self.value("label"), self.value("rel")))
+        return score(query.by_label(self.value("label"), self.value("rel") or 1))
+
+
+def _delegated(inner: Measure, shown: Measure, query_id: str, labels: Mapping[str, int]) -> RankingScorer:
+    """The scorer of a standard measure by the program that ir_measures has for it.
+
+    Args:
+        inner: the measure.
+        shown: what errors call it.
+        query_id: the query.
+        labels: doc_id -> label.
+    """
+    qrels = [ir_measures.Qrel(query_id, doc_id, label) for doc_id, label in labels.items()]
+    if not qrels:
+        return lambda ranked: float(inner.DEFAULT)
+    with delegated([inner], shown):
+        evaluator = other_providers().evaluator([inner], qrels)
+
+    def score(ranked: RankedDocs) -> float:
+        ranking: Sequence[str] = ranked.doc_ids
+        if not ranking:
+            return float(inner.DEFAULT)
+        # Scores that say the rank: every provider then sees the order of the one sort, without ties. All above 0, which
+        # is what Compat takes documents for that are not ranked.
+        top = len(ranking)
+        run = [ScoredDoc(query_id, doc_id, float(top - place)) for place, doc_id in enumerate(ranking)]
+        with delegated([inner], shown):
+            value = float(evaluator.calc_aggregate(run)[inner])
+        if math.isnan(value):
+            raise MeasureError(f"{shown} has no value for query {query_id!r}; leave the measure or the query out")
+        return value
+
+    return score
+
+
+class StandardMeasure(Computation):
+    """A measure of ir_measures over labels that stand for themselves, computed by the program behind it."""
+
+    def __init__(self, measure: Measure) -> None:
+        self.measure = checked_measure(measure)
+
+    @property
+    def depth(self) -> int | None:
+        """The cutoff."""
+        cutoff = self.measure.params.get("cutoff")
+        return cutoff if isinstance(cutoff, int) else None
+
+    @property
+    def skips_unjudged(self) -> bool:
+        """The parameter `judged_only`."""
+        return bool(self.measure.params.get("judged_only"))
+
+    def prepare(self, query: QueryContext) -> RankingScorer:
+        """The value of a ranking by the labels of the query.
+
+        Raises:
+            MeasureError: there are grades of items, which it would silently collapse.
+        """
+        if not query.grades.is_of_labels:
+            raise MeasureError(
+                f"{self.measure} is no measure over rubric items; write RubricQrels(measure={str(self.measure)!r})"
+            )
+        return _delegated(self.measure, self.measure, query.query_id, query.labels())
+
+    def best(self, query: QueryContext, score: RankingScorer) -> float | None:
+        """The value of the passages by descending label."""
+        return score(query.by_label())
+
+
+def _needs_level(measure: Measure) -> bool:
+    """Whether a standard measure reads labels as relevant or not, and nobody said from which label on."""
+    info = measure.SUPPORTED_PARAMS.get("rel")
+    return info is not None and info.default is not _NOT_PROVIDED and "rel" not in measure.params
 
 
 @functools.lru_cache(maxsize=4096)

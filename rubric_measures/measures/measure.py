@@ -17,6 +17,7 @@ import ir_measures
 from ir_measures.measures.base import _NOT_PROVIDED, Measure, ParamInfo
 
 from rubric_measures.base.errors import MeasureError
+from rubric_measures.base.scales import Scale
 from rubric_measures.grades.compiled import Label, OnFailed, QueryGrades
 
 __all__ = [
@@ -275,14 +276,17 @@ JUDGED_ONLY = ParamInfo(dtype=bool, default=False, desc="discard passages that n
 RankingScorer = Callable[[RankedDocs], float | None]
 
 
-def min_grade(default: int, what: str) -> ParamInfo:
-    """The parameter of a minimum grade.
+def min_grade(what: str) -> ParamInfo:
+    """The parameter of a minimum grade; left out, the scale of the grades says it.
 
     Args:
-        default: its value where none is given.
         what: what passages of this grade are counted as.
     """
-    return ParamInfo(dtype=int, default=default, desc=f"minimum grade (inclusive) that counts as {what}")
+    return ParamInfo(
+        dtype=int,
+        required=False,
+        desc=f"minimum grade (inclusive) that counts as {what}; the scale of the grades says it where it is left out",
+    )
 
 
 class Computation(ABC):
@@ -300,6 +304,11 @@ class Computation(ABC):
     @property
     def skips_unjudged(self) -> bool:
         """Whether `depth` counts graded passages alone, so that it looks deeper."""
+        return False
+
+    @property
+    def reads_items(self) -> bool:
+        """Whether it reads grades of items, and not one label a passage."""
         return False
 
     @abstractmethod
@@ -395,6 +404,38 @@ class RubricMeasure(Measure, Computation):  # type: ignore[misc]
     def check(self) -> None:
         """What a measure demands beyond the types of its parameters."""
 
+    def levels(self, scale: Scale | None) -> dict[str, int]:
+        """The levels that are left out, by the names of their parameters, as the scale of the grades says them.
+
+        Args:
+            scale: the scale; None where it is not known.
+
+        Raises:
+            MeasureError: the scale is not known, and one is needed.
+        """
+        if "rel" not in self.SUPPORTED_PARAMS or "rel" in self.params:
+            return {}
+        if scale is None:
+            raise self.unknown_scale("rel")
+        return {"rel": scale.covers}
+
+    def unknown_scale(self, name: str) -> MeasureError:
+        """The error of a level that is left out where the scale of the grades is not known."""
+        return MeasureError(
+            f"{self}: the scale of the grades is not known; say which grade counts, as in {self.NAME}({name}=…), "
+            "or their scale",
+            settings=("scale",),
+        )
+
+    def on(self, scale: Scale | None) -> RubricMeasure:
+        """The measure with all levels said: those that are left out are the scale's.
+
+        Raises:
+            MeasureError: the scale is not known, and a level is needed.
+        """
+        levels = self.levels(scale)
+        return self(**levels) if levels else self
+
     def value(self, name: str) -> Any:
         """The parameter's value, its default, or None."""
         value = self[name]
@@ -429,6 +470,11 @@ class CoverageMeasure(RubricMeasure):
     """
 
     HANDLES_FAILED = True
+
+    @property
+    def reads_items(self) -> bool:
+        """It does."""
+        return True
 
     @abstractmethod
     def formula(self, query: QueryContext) -> Callable[[Top], float | None]:

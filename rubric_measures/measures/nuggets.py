@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 from rubric_measures.base.entities import RubricItem
 from rubric_measures.base.errors import MeasureError
+from rubric_measures.base.scales import Scale
 from rubric_measures.measures.measure import (
     CUTOFF,
     JUDGED_ONLY,
@@ -55,13 +56,14 @@ class ItemWeights:
 class CreditMeasure(CoverageMeasure):
     """The weighted mean credit of the items: sum over items of w_i s_i / sum of the positive w_i.
 
-    s_i is 1 for support (grade >= rel), 0.5 for partial support (grade >= partial_rel), else 0; of several passages the
-    best grade of an item counts. With strict=True partial support earns 0. 0 where no weight is positive.
+    s_i is 1 for support (grade >= rel), 0.5 for partial support (grade >= partial_rel), else 0: the levels are those of
+    the scale where they are left out. Of several passages the best grade of an item counts. With strict=True partial
+    support earns 0. 0 where no weight is positive.
     """
 
     SUPPORTED_PARAMS = {
-        "rel": min_grade(2, "support (credit 1)"),
-        "partial_rel": min_grade(1, "partial support (credit 0.5)"),
+        "rel": min_grade("support (credit 1)"),
+        "partial_rel": min_grade("partial support (credit 0.5)"),
         "strict": ParamInfo(dtype=bool, default=False, desc="partial support earns nothing"),
         "cutoff": CUTOFF,
         "judged_only": JUDGED_ONLY,
@@ -69,11 +71,21 @@ class CreditMeasure(CoverageMeasure):
 
     def check(self) -> None:
         """Partial support asks for no more than support."""
-        if self.value("partial_rel") > self.value("rel"):
+        if "rel" in self.params and self.params.get("partial_rel", self.params["rel"]) > self.params["rel"]:
             raise MeasureError(
                 f"{self.NAME}: partial_rel={self.value('partial_rel')} is above rel={self.value('rel')}; "
                 "partial support cannot ask for more than support"
             )
+
+    def levels(self, scale: Scale | None) -> dict[str, int]:
+        """As of every measure; where no grade is partial, `partial_rel` is `rel`."""
+        levels = super().levels(scale)
+        if "partial_rel" in self.params or self.value("strict"):
+            return levels
+        if scale is None:
+            raise self.unknown_scale("partial_rel")
+        rel = levels.get("rel", self.params.get("rel", scale.covers))
+        return {**levels, "partial_rel": rel if scale.partial is None else min(scale.partial, rel)}
 
     @abstractmethod
     def weight(self, item: RubricItem) -> float:

@@ -11,11 +11,12 @@ import ir_measures
 from ir_measures.measures.base import Measure
 
 from rubric_measures.base.errors import MeasureError, UnknownNameError
+from rubric_measures.base.scales import YES_NO, Scale
 from rubric_measures.grades.compiled import OnFailed, QueryGrades
 from rubric_measures.measures._plugged import check_plug_in
 from rubric_measures.measures.delegated import checked_measure
 from rubric_measures.measures.intent_aware import INTENT_AWARE, IntentAwareMeasure
-from rubric_measures.measures.labels import RubricQrels
+from rubric_measures.measures.labels import RubricQrels, StandardMeasure
 from rubric_measures.measures.measure import Computation, Coverage, QueryContext, RankedDocs, RubricMeasure
 
 __all__ = [
@@ -38,7 +39,7 @@ def is_supported(measure: Measure) -> bool:
 
 def _computation_of(measure: Measure) -> Computation:
     if not is_supported(measure):
-        raise MeasureError(f"{measure} is no measure over rubric items; write RubricQrels(measure={str(measure)!r})")
+        return StandardMeasure(measure)
     measure.validate_params()
     return measure if isinstance(measure, RubricMeasure) else IntentAwareMeasure(measure)
 
@@ -84,13 +85,35 @@ class Plan:
         depths = [one.depth for one in self.computations if one.depth is not None and not one.skips_unjudged]
         self.depth = max(depths, default=0) if len(depths) == len(self.computations) else None
 
+        self._on: dict[Scale | None, Plan] = {}
+
+    def on(self, scale: Scale | None) -> Plan:
+        """The plan with all levels said: those that are left out are the scale's.
+
+        Raises:
+            MeasureError: the scale is not known, and a level is needed.
+        """
+        if scale not in self._on:
+            said = [one.on(scale) if isinstance(one, RubricMeasure) else one for one in self.measures]
+            self._on[scale] = self if said == self.measures else Plan(said)
+        return self._on[scale]
+
     def for_query(self, grades: QueryGrades, on_failed: OnFailed = "exclude") -> QueryScorer:
         """Prepares the scoring of any number of rankings of one query.
 
         Raises:
             MeasureError: the grades lack what a measure needs.
         """
-        return QueryScorer(self, QueryContext(grades, on_failed))
+        # Where nothing is graded, every level scores 0.
+        plan = self.on(grades.scale if grades.levels or grades.scale else YES_NO)
+        if grades.is_of_labels:
+            for measure, computation in zip(self.measures, plan.computations, strict=True):
+                if computation.reads_items:
+                    raise MeasureError(
+                        f"{measure}: there are no item grades here, query {grades.query_id!r} has one label a passage; "
+                        "name a standard measure, such as nDCG@10"
+                    )
+        return QueryScorer(plan, QueryContext(grades, on_failed))
 
 
 class QueryScorer:

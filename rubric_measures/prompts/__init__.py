@@ -1,4 +1,4 @@
-"""Prompt texts (TOML, with scale and citation) and the parsers of their replies."""
+"""Prompt texts (TOML, with scale and citation); `parsers` reads their replies."""
 
 from rubric_measures.prompts._delimiters import neutralise
 from rubric_measures.prompts._injection import looks_like_instruction
@@ -8,17 +8,16 @@ from rubric_measures.prompts._library import (
     load_prompt,
     load_prompt_file,
     prompt_names,
+    scale_of_prompt,
 )
-from rubric_measures.prompts.parsers import Parsed, is_unanswerable
 
 __all__ = [
-    "Parsed",
     "Prompt",
-    "is_unanswerable",
     "list_text",
     "load_prompt",
     "load_prompt_file",
     "looks_like_instruction",
     "neutralise",
     "prompt_names",
+    "scale_of_prompt",
 ]

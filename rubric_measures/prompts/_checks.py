@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rubric_measures.prompts.filling import FIELD
-from rubric_measures.prompts.parsers import Parsed, parse_label, parse_label_list, parse_yes_no
+from rubric_measures.base.scales import scale_problems
+from rubric_measures.prompts.frames import FIELD
 
 __all__ = ["FIELDS", "HIGHEST", "PARSERS", "problems_of"]
 
@@ -30,7 +30,7 @@ def problems_of(entry: Mapping[str, Any]) -> list[str]:
     """Everything that is wrong with a user's prompt, as far as it can be seen at once."""
     types: dict[str, type] = {
         "name": str, "text": str, "system": str, "target": str, "task": str, "parser": str, "scale": list,
-        "labels": list, "citation": str, "defaults": dict, "reply_tokens": int,
+        "covers": int, "partial": int, "labels": list, "citation": str, "defaults": dict, "reply_tokens": int,
     }  # fmt: skip
     problems = [f"missing key {key}" for key in ("text", "target", "parser") if key not in entry]
     problems += [f"unknown key {key}" for key in sorted(set(entry) - set(types))]
@@ -52,6 +52,10 @@ def problems_of(entry: Mapping[str, Any]) -> list[str]:
         problems.append(
             f"scale {scale} has grades that no record holds: it must lie within 0 to {HIGHEST}, such as scale = [0, 5]"
         )
+    elif scale is not None and (wrong := scale_problems(scale, entry.get("covers"), entry.get("partial"))):
+        problems.append(wrong)
+    elif scale is None and parser != "yes_no" and entry.keys() & {"covers", "partial"}:
+        problems.append("covers and partial need a scale, such as scale = [0, 5]")
     if parser == "rating" and scale is None:
         problems.append("parser rating needs a scale, such as scale = [0, 5]")
     if parser in ("label", "label_list", "aspects") and not labels:
@@ -99,6 +103,8 @@ def _problems_of_labels(parser: str, labels: Sequence[str], scale: Sequence[int]
 
 def _read_back(label: str, parser: str, labels: Sequence[str]) -> int | None:
     """The place at which the parser sees a reply that is the label itself; None where it sees no label."""
+    from rubric_measures.prompts.parsers import Parsed, parse_label, parse_label_list, parse_yes_no
+
     if not label.strip():
         return None
     if parser == "yes_no":

@@ -12,21 +12,34 @@ from importlib import resources
 from os import PathLike
 from pathlib import Path, PurePath
 from types import MappingProxyType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rubric_measures.base.entities import content_hash
 from rubric_measures.base.errors import FormatError, InputError, PlugInError, RubricMeasuresError, UnknownNameError
 from rubric_measures.base.files import path_name, read_text
 from rubric_measures.base.messages import Message
 from rubric_measures.base.plugins import PlugIn, plug_ins, say_once
-from rubric_measures.prompts import parsers
+from rubric_measures.base.scales import SELF_RATING, Scale, scale_from
 from rubric_measures.prompts._checks import FIELDS, PARSERS, problems_of
 from rubric_measures.prompts._delimiters import Delimiters, delimiters_of
-from rubric_measures.prompts.filling import FIELD, Frame, Slot, Template, as_shown, cut, cut_json
-from rubric_measures.prompts.parsers import Parsed
+from rubric_measures.prompts.frames import FIELD, Frame, Slot, Template, as_shown, cut, cut_json
 
-__all__ = ["FIELDS", "PARSERS", "Prompt", "list_text", "load_prompt", "load_prompt_file", "prompt_names"]
+if TYPE_CHECKING:
+    from rubric_measures.prompts.parsers import Parsed
 
+__all__ = [
+    "FIELDS",
+    "PARSERS",
+    "Prompt",
+    "list_text",
+    "load_prompt",
+    "load_prompt_file",
+    "prompt_names",
+    "scale_of_prompt",
+]
+
+# What assessors' grade sets of the review page are called, which say no scale before version 0.2: they are 0 to 5.
+ASSESSOR_PROMPT = "HumanReview"
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
@@ -46,6 +59,8 @@ class Prompt:
             against gold answers), `generate`, `label`, `compare`, or `part` (it fills a field of another prompt).
         parser: how a reply is read; one of `PARSERS`.
         scale: lowest and highest grade; None where the reply is no grade.
+        covers: the least grade that counts as covering, as support or as relevant; None takes the highest.
+        partial: the least grade that earns half the credit; None where no grade is partial.
         labels: the labels, lowest grade first (`("No", "Yes")`); the aspects where the parser is `aspects`.
         citation: where the prompt comes from (paper, table).
         style: what the Rubric workbench calls the prompt in its files (`prompt_style`).
@@ -64,6 +79,8 @@ class Prompt:
     task: str = "grade"
     parser: str = "rating"
     scale: tuple[int, int] | None = None
+    covers: int | None = None
+    partial: int | None = None
     labels: tuple[str, ...] = ()
     citation: str = ""
     style: str = ""
@@ -100,6 +117,13 @@ class Prompt:
         if self.parser == "rating" and self.scale is not None:
             return tuple(str(grade) for grade in range(self.scale[0], self.scale[1] + 1))
         return self.labels if self.parser == "yes_no" else ()
+
+    @cached_property
+    def grade_scale(self) -> Scale | None:
+        """The scale of the grades that the prompt leads to; None where it leads to none."""
+        names = self.labels if self.parser in ("yes_no", "label", "label_list") else ()
+        said = {"scale": self.scale, "covers": self.covers, "partial": self.partial, "grade_names": names}
+        return scale_from(said)
 
     @cached_property
     def hash(self) -> str:
@@ -185,7 +209,10 @@ class Prompt:
                 of that program (label lists only).
             count: how many labels a list must have (label lists only).
         """
-        return parsers.parse_reply(
+        # Reading grades asks for the scales of prompts, and reads no reply.
+        from rubric_measures.prompts.parsers import parse_reply
+
+        return parse_reply(
             reply, self.parser, scale=self.scale, labels=self.labels, unparsed=unparsed, compat=compat, count=count
         )
 
@@ -212,7 +239,7 @@ class Prompt:
             raise InputError(f"is no prompt: {str(error).split('() ')[-1]}") from None
 
     def prompt_info(self) -> dict[str, object]:
-        """The `prompt_info` of the Rubric workbench's files for grades made with this prompt."""
+        """The `prompt_info` of the Rubric workbench's files for grades made with this prompt, and their scale."""
         return {
             "prompt_class": self.prompt_class,
             "prompt_style": self.style or self.prompt_class,
@@ -220,6 +247,7 @@ class Prompt:
             "check_unanswerable": self.target in ("question", "nugget"),
             "check_answer_key": self.task == "verify",
             "is_self_rated": self.task == "grade" and self.target in ("question", "nugget"),
+            **(self.grade_scale.as_json() if self.grade_scale else {}),
         }
 
 
@@ -255,6 +283,8 @@ def _from_entry(name: str, entry: Mapping[str, Any], raw: Mapping[str, Mapping[s
         task=entry["task"],
         parser=entry["parser"],
         scale=(entry["scale"][0], entry["scale"][1]) if "scale" in entry else None,
+        covers=entry.get("covers"),
+        partial=entry.get("partial"),
         labels=tuple(entry.get("labels", ())),
         citation=entry["citation"],
         style=entry.get("style", ""),
@@ -325,6 +355,14 @@ def load_prompt(name: str) -> Prompt:
         raise problems[name]
     hint = "; ".join(["or give a .toml file", *map(str, problems.values())])
     raise UnknownNameError("prompt", name, prompt_names(), hint=f"({hint})")
+
+
+def scale_of_prompt(name: str) -> Scale | None:
+    """The scale of the grades that a prompt class stands for; None where the class is not known, or leads to none."""
+    if name == ASSESSOR_PROMPT:
+        return SELF_RATING
+    prompt = _library().get(name) or _added()[0].get(name)
+    return None if prompt is None else prompt.grade_scale
 
 
 def load_prompt_file(path: str | PathLike[str]) -> Prompt:

@@ -43,6 +43,8 @@ __all__ = [
     "settings_of_others",
 ]
 
+# What grades mean does not tell who made them.
+_NOT_SETTINGS = frozenset({"prompt_class", "scale", "covers", "partial", "grade_names"})
 # The field in which assessors' grade sets keep what their items said then.
 ITEM_CONTENTS = "item_contents"
 
@@ -330,7 +332,7 @@ def settings_of_others(entry: ItemGradeSet | DirectGrade) -> dict[str, Any]:
     if info is None:
         return options
     told = [*info.__dict__.items(), *(info.model_extra or {}).items()]
-    return {**options, **{name: value for name, value in told if value is not None and name != "prompt_class"}}
+    return {**options, **{name: value for name, value in told if value is not None and name not in _NOT_SETTINGS}}
 
 
 def is_of_others(entry: ItemGradeSet | DirectGrade) -> bool:

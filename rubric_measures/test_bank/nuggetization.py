@@ -12,8 +12,8 @@ from typing import NamedTuple, TypeVar
 from rubric_measures.backends.base import Reply, Request
 from rubric_measures.base.entities import Importance, Query, RubricItem, TestBank, make_item_id
 from rubric_measures.base.errors import InputError
-from rubric_measures.prompts import Parsed, list_text, load_prompt
-from rubric_measures.prompts.parsers import parse_label_list, parse_list
+from rubric_measures.prompts import list_text, load_prompt
+from rubric_measures.prompts.parsers import Parsed, parse_label_list, parse_list
 from rubric_measures.test_bank.calls import BankCall, Caller, Failure, ask_all, normalised, run_jobs, without_duplicates
 
 __all__ = ["BATCH", "MAX_NUGGETS", "MadeNuggets", "SourceSegment", "nuggetize", "published_calls", "trim"]

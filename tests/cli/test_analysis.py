@@ -187,7 +187,7 @@ def test_lines_without_all_are_read_with_the_official_runs(boards, tmp_path, cap
 
 
 def write_records(path, judged: bool = True) -> None:
-    """Two queries with four passages each, graded by two prompts; three runs."""
+    """Two queries with four passages each, graded by two prompts; three systems."""
     lines = []
     for number, query in enumerate(("q1", "q2")):
         passages = []

@@ -14,7 +14,7 @@ from rubric_measures.cli import main
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.grades.grade_set_names import choices_of
 from rubric_measures.grades.grade_sets import GradeFilter, grade_sets
-from rubric_measures.grades.loading import load_records
+from rubric_measures.grades.loading import load_records, read_records
 from rubric_measures.grading.pairwise import references_of_records
 from rubric_measures.leaderboards.scoring import score_records
 from rubric_measures.records.files import load_graded, write_graded
@@ -23,7 +23,6 @@ from rubric_measures.records.models import GradeSetKey, ItemGradeSet, grade_set_
 from rubric_measures.review.review_data import load_material
 from rubric_measures.test_bank.documents import related_segments
 from tests.example_records import counted, grade_set, passage, write_lines
-from tests.record_queries import read_records
 
 PROMPT = "QuestionSelfRatedUnanswerablePromptWithChoices"
 OWN = 'name = "Coverage"\ntarget = "question"\nparser = "rating"\nscale = [0, 5]\n'

@@ -18,12 +18,11 @@ from rubric_measures.base.errors import FormatError, InputError, MeasureError
 from rubric_measures.base.tables import FORMS
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
-from rubric_measures.grades.loading import load_records
+from rubric_measures.grades.loading import load_records, read_records
 from rubric_measures.leaderboards.board import OVERALL, Cell, Leaderboard, render
 from rubric_measures.leaderboards.runs import score_run_files, score_runs, spool_runs
 from rubric_measures.leaderboards.scoring import collect_cells, needed_depth, score_records
 from tests.example_records import RECORDS, grade_set, passage, write_all, write_lines
-from tests.record_queries import read_records
 
 COVER = RubricCover(rel=4) @ 20
 NDCG = RubricQrels(measure="nDCG@10")

@@ -1,4 +1,4 @@
-"""Tests of comparisons of runs: pairs, baselines, corrections, queries that are missing, order of runs."""
+"""Tests of comparisons of systems: pairs, baselines, corrections, queries that are missing, order of runs."""
 
 import numpy as np
 import pytest

@@ -11,13 +11,12 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
-from rubric_measures.grades.loading import RecordQuery
+from rubric_measures.grades.loading import RecordQuery, read_records
 from rubric_measures.verification.bank_stability import bank_stability, mean_scores, plot_stability
 from rubric_measures.verification.html_report import render_html
 from rubric_measures.verification.item_statistics import Discrimination, duplicate_items, item_report
 from rubric_measures.verification.statistics_sections import stability_section
 from tests.example_records import BANK, RECORDS, grade_set, passage, write_lines
-from tests.record_queries import read_records
 
 
 def queries_of(tmp_path: Path, lines: list[object]) -> list[RecordQuery]:

@@ -1,4 +1,4 @@
-"""How many files one grade crosses from a record to a cell of a leaderboard."""
+"""How far a newcomer walks: the files that one grade crosses from a record to a cell of a leaderboard."""
 
 from __future__ import annotations
 

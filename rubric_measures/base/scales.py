@@ -1,0 +1,109 @@
+"""What grades mean: the scale that they are on, and the least grade that counts as covering."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rubric_measures.base.errors import InputError
+
+__all__ = ["ASSIGNED", "SELF_RATING", "YES_NO", "Scale", "parse_scale", "scale_from", "scale_problems"]
+
+_WRITTEN = re.compile(r"(-?\d+)-(-?\d+)(?::(-?\d+))?(?::(-?\d+))?")
+
+
+class Scale(NamedTuple):
+    """The scale of the grades of one grade set.
+
+    `str` writes it as `parse_scale` reads it: `0-5:4:3`.
+
+    Attributes:
+        lowest: the lowest grade.
+        highest: the highest grade.
+        covers: the least grade that counts as covering an item, as support, or as relevant.
+        partial: the least grade that earns half the credit; None where no grade is partial.
+        names: the names of the grades, lowest first; empty where they have none.
+    """
+
+    lowest: int
+    highest: int
+    covers: int
+    partial: int | None = None
+    names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.lowest}-{self.highest}:{self.covers}" + ("" if self.partial is None else f":{self.partial}")
+
+    def __contains__(self, grade: object) -> bool:
+        """Whether a grade is on the scale."""
+        return isinstance(grade, int | float) and self.lowest <= grade <= self.highest
+
+    def name_of(self, grade: int) -> str:
+        """The name of a grade; the grade itself where it has none."""
+        return self.names[grade - self.lowest] if self.names else str(grade)
+
+    def as_json(self) -> dict[str, Any]:
+        """The keys under which prompts and graded records say it: `scale`, `covers`, `partial`, `grade_names`."""
+        said: dict[str, Any] = {"scale": [self.lowest, self.highest], "covers": self.covers}
+        if self.partial is not None:
+            said["partial"] = self.partial
+        if self.names:
+            said["grade_names"] = list(self.names)
+        return said
+
+
+# The published scales of grades that come without a prompt: self-ratings (Farzi and Dietz, EXAM++, 2024), answered or
+# not (the Rubric workbench), and assigned nuggets (Pradeep et al., AutoNuggetizer, 2024).
+SELF_RATING = Scale(0, 5, 4, 3)
+YES_NO = Scale(0, 1, 1)
+ASSIGNED = Scale(0, 2, 2, 1, ("not_support", "partial_support", "support"))
+
+
+def scale_problems(ends: Sequence[Any], covers: Any = None, partial: Any = None, names: Sequence[Any] = ()) -> str:
+    """What is wrong with a scale; empty when nothing is."""
+    numbers = [*ends, *(one for one in (covers, partial) if one is not None)]
+    if len(ends) != 2 or not all(type(one) is int for one in numbers) or not ends[0] < ends[1]:
+        return "a scale is [lowest, highest], two integers, and so are its covers and partial"
+    lowest, highest = ends
+    least = highest if covers is None else covers
+    if not lowest < least <= highest:
+        return f"covers={least} is not above the lowest grade {lowest} and up to the highest, {highest}"
+    if partial is not None and not lowest < partial < least:
+        return f"partial={partial} is not between the lowest grade {lowest} and covers={least}"
+    if names and len(names) != highest - lowest + 1:
+        return f"{len(names)} names do not fit the grades {lowest} to {highest}: one name a grade, lowest first"
+    return ""
+
+
+def scale_from(said: Mapping[str, Any]) -> Scale | None:
+    """The scale of a mapping with the keys of `Scale.as_json`; None where it does not say one that can be read.
+
+    Without `covers` the highest grade covers, without `partial` no grade is partial.
+    """
+    ends, covers, partial = said.get("scale"), said.get("covers"), said.get("partial")
+    names = said.get("grade_names") or ()
+    if not isinstance(ends, list | tuple) or scale_problems(ends, covers, partial, names):
+        return None
+    return Scale(ends[0], ends[1], ends[1] if covers is None else covers, partial, tuple(names))
+
+
+def parse_scale(text: str) -> Scale:
+    """The scale that a person wrote: `LOWEST-HIGHEST[:COVERS[:PARTIAL]]`.
+
+    >>> parse_scale("0-5:4:3")
+    Scale(lowest=0, highest=5, covers=4, partial=3, names=())
+    >>> str(parse_scale("0-1"))
+    '0-1:1'
+
+    Raises:
+        InputError: it is none.
+    """
+    found = _WRITTEN.fullmatch(text.strip())
+    numbers: list[Any] = [None if part is None else int(part) for part in found.groups()] if found else []
+    problem = scale_problems(numbers[:2], *numbers[2:4]) if numbers else "expected lowest-highest:covers"
+    if problem:
+        raise InputError(f"{text!r} is no scale ({problem}); write 0-5:4, or 0-5:4:3 where 3 is partial")
+    scale = scale_from({"scale": numbers[:2], "covers": numbers[2], "partial": numbers[3]})
+    assert scale is not None
+    return scale
