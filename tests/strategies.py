@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from rubric_measures.base.entities import RubricItem
+from rubric_measures.base.scales import SELF_RATING
 from rubric_measures.grades.compiled import QueryGrades, build_query
 
 
@@ -22,7 +23,7 @@ class Case:
     @property
     def compiled(self) -> QueryGrades:
         rows = [(doc_id, item_id, grade) for (doc_id, item_id), grade in self.grades.items()]
-        return build_query("q", rows, self.items, sorted(self.failed))[0]
+        return build_query("q", rows, self.items, sorted(self.failed), scale=SELF_RATING)[0]
 
 
 @st.composite

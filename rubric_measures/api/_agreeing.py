@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rubric_measures.api._loading import (
-    scale_of,
     Bank,
     Gradable,
     RecordGrades,

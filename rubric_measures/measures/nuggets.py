@@ -80,11 +80,11 @@ class CreditMeasure(CoverageMeasure):
     def levels(self, scale: Scale | None) -> dict[str, int]:
         """As of every measure; where no grade is partial, `partial_rel` is `rel`."""
         levels = super().levels(scale)
-        if "partial_rel" in self.params or self.value("strict"):
+        rel = levels.get("rel", self.params.get("rel"))
+        if "partial_rel" in self.params or self.value("strict") or rel is None:
             return levels
         if scale is None:
             raise self.unknown_scale("partial_rel")
-        rel = levels.get("rel", self.params.get("rel", scale.covers))
         return {**levels, "partial_rel": rel if scale.partial is None else min(scale.partial, rel)}
 
     @abstractmethod

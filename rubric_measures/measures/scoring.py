@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import ir_measures
 from ir_measures.measures.base import Measure
@@ -104,15 +104,15 @@ class Plan:
         Raises:
             MeasureError: the grades lack what a measure needs.
         """
-        # Where nothing is graded, every level scores 0.
-        plan = self.on(grades.scale if grades.levels or grades.scale else YES_NO)
         if grades.is_of_labels:
-            for measure, computation in zip(self.measures, plan.computations, strict=True):
+            for measure, computation in zip(self.measures, self.computations, strict=True):
                 if computation.reads_items:
                     raise MeasureError(
                         f"{measure}: there are no item grades here, query {grades.query_id!r} has one label a passage; "
                         "name a standard measure, such as nDCG@10"
                     )
+        # Where nothing is graded, every level scores 0.
+        plan = self.on(grades.scale if grades.levels or grades.scale else YES_NO)
         return QueryScorer(plan, QueryContext(grades, on_failed))
 
 
@@ -238,24 +238,44 @@ def _split(text: str) -> list[str]:
 
 
 def column_named(name: str, columns: Sequence[str], hint: str = "") -> str:
-    """The column of a leaderboard that a name means: itself, or the same measure in other quotes or spaces.
+    """The column of a leaderboard that a name means.
+
+    That is the column itself, or the same measure in other quotes or spaces, or the same one with the levels that the
+    scale said: `NuggetA` means `NuggetA(rel=2,partial_rel=1)`.
 
     Raises:
         UnknownNameError: there is none; names near ones.
     """
     if name in columns:
         return name
-    try:
-        canonical = str(ir_measures.parse_measure(name))
-    except (NameError, ValueError, AssertionError):
-        canonical = name
-    for column in columns:
-        try:
-            if canonical in (column, str(ir_measures.parse_measure(column))):
-                return column
-        except (NameError, ValueError, AssertionError):
-            continue
+    asked = _measure_named(name)
+    if asked is not None:
+        found = [(column, _measure_named(column)) for column in columns]
+        same = [column for column, measure in found if str(asked) in (column, str(measure))]
+        more = [
+            column
+            for column, measure in found
+            if measure is not None and measure.NAME == asked.NAME and _without_levels(measure, asked) == asked.params
+        ]
+        if same or len(more) == 1:
+            return [*same, *more][0]
     raise UnknownNameError("measure", name, columns, hint=hint)
+
+
+def _without_levels(measure: Measure, asked: Measure) -> dict[str, Any]:
+    """The parameters of a measure without the levels that another one does not say."""
+    return {
+        name: value
+        for name, value in measure.params.items()
+        if name in asked.params or name not in ("rel", "partial_rel")
+    }
+
+
+def _measure_named(name: str) -> Measure | None:
+    try:
+        return ir_measures.parse_measure(name)
+    except (NameError, ValueError, AssertionError):
+        return None
 
 
 def rubric_measures_of(measures: Iterable[Measure]) -> list[Measure]:

@@ -387,7 +387,7 @@ def test_a_query_without_items_has_no_score_in_any_command(tmp_path: Path, capsy
     out = capsys.readouterr()
     assert out.err.count(said) == 1
     # Counts are sums there, too.
-    (counted,) = impact_of(Scores(material, [RubricQrels(measure="NumRel")]), open_counts)
+    (counted,) = impact_of(Scores(material, [RubricQrels(measure="NumRel", rel=1)]), open_counts)
     assert main(["leaderboard", str(graded), "--bank", str(bank), "-m", counted.measure, "-o", "json"]) == 0
     listed = json.loads(capsys.readouterr().out)["runs"]
     assert {row.run_id: row.before for row in counted.rows} == {"one": 2.0, "two": 1.0}

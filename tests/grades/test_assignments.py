@@ -22,7 +22,7 @@ from rubric_measures.grades.assignments import load_assignments
 from rubric_measures.grades.rows import build_grades
 from rubric_measures.leaderboards.runs import score_runs
 
-SIX = ["NuggetV", "NuggetV(strict=True)", "NuggetA", "NuggetA(strict=True)", "NuggetW", "NuggetW(strict=True)"]
+SIX = [f"Nugget{which}(rel=2,{how})" for which in "VAW" for how in ("partial_rel=1", "strict=True")]
 LABELS = ["support", "partial_support", "not_support"]
 
 
@@ -95,7 +95,7 @@ def test_a_bank_is_the_denominator(tmp_path: Path) -> None:
     bank = TestBank({"q": tuple(items), "other": ()})
     # V: y 0.5 of 2 vital nuggets; A: (0.5 + 1) of 3; W: (0.5 + 0.5 · 1) / (2 + 0.5 · 1).
     found = _scores(path, bank=bank)["a"]
-    assert (found["NuggetV"]["q"], found["NuggetA"]["q"], found["NuggetW"]["q"]) == (0.25, 0.5, 0.4)
+    assert tuple(found[f"Nugget{which}(rel=2,partial_rel=1)"]["q"] for which in "VAW") == (0.25, 0.5, 0.4)
     with pytest.raises(FormatError, match=r"assigned.jsonl:1: the test bank has no nugget 'x'"):
         load_assignments(path, TestBank({"q": tuple(items[:1])}))
     with pytest.raises(UnknownNameError, match="unknown query 'q'"):
@@ -160,7 +160,7 @@ def test_scores_are_those_of_exact_fractions_whatever_the_order_of_lines(tmp_pat
             for which, weight in weights.items():
                 total = sum(weight)
                 expected = sum(w * g for w, g in zip(weight, got, strict=True)) / total if total else 0
-                name = f"Nugget{which}" + ("(strict=True)" if strict else "")
+                name = f"Nugget{which}(rel=2,{'strict=True' if strict else 'partial_rel=1'})"
                 value = found[row["run_id"]][name][row["qid"]]
                 assert value == pytest.approx(float(expected), abs=1e-12)
 
@@ -171,10 +171,10 @@ def test_nuggetizer_computes_the_same(tmp_path: Path, seed: int) -> None:
     rows = _random_rows(seed)
     found = _scores(_write(tmp_path, rows))
     names = {
-        "strict_vital_score": "NuggetV(strict=True)",
-        "strict_all_score": "NuggetA(strict=True)",
-        "vital_score": "NuggetV",
-        "all_score": "NuggetA",
+        "strict_vital_score": "NuggetV(rel=2,strict=True)",
+        "strict_all_score": "NuggetA(rel=2,strict=True)",
+        "vital_score": "NuggetV(rel=2,partial_rel=1)",
+        "all_score": "NuggetA(rel=2,partial_rel=1)",
     }
     for run_id, columns in found.items():
         mine = [row for row in rows if row["run_id"] == run_id]
@@ -194,5 +194,5 @@ def test_the_command_line_reads_assignments(tmp_path: Path, capsys: pytest.Captu
     assert code == 0
     (tmp_path / "board.txt").write_text(capsys.readouterr().out)
     table = read_leaderboard(tmp_path / "board.txt")
-    assert table.column("NuggetV") == {"a": 0.75}
-    assert table.column("NuggetV(strict=True)") == {"a": 0.5}
+    assert table.column("NuggetV(rel=2,partial_rel=1)") == {"a": 0.75}
+    assert table.column("NuggetV(rel=2,strict=True)") == {"a": 0.5}

@@ -25,9 +25,9 @@ from tests.strategies import Case, cases
 NAMES = [
     "RubricCover(rel=4)@2",
     "nRubricCover(rel=2)",
-    "NuggetV(rel=4)@3",
+    "NuggetV(rel=4,partial_rel=1)@3",
     "NuggetW(rel=5,partial_rel=2)",
-    "WeightedCover(rel=3)@3",
+    "WeightedCover(rel=3,partial_rel=1)@3",
     "RubricQrels(measure='nDCG@3')",
     "RubricQrels(label='count',measure='P(rel=2)@3',rel=3)",
     "RubricQrels(measure='AP(rel=4)')",
@@ -192,7 +192,7 @@ def test_every_view_of_the_grades_counts_them_alike(tmp_path: Path) -> None:
 def test_a_failed_penalty_costs_what_its_grade_costs() -> None:
     items = [RubricItem("q/a", "q", "", weight=2.0), RubricItem("q/b", "q", "", weight=-1.0)]
     query, _ = build_query("q", [("d1", "q/a", 5)], items, [("d1", "q/b")])
-    plan = Plan([ir_measures.parse_measure("WeightedCover(rel=5)")])
+    plan = Plan([ir_measures.parse_measure("WeightedCover(rel=5,partial_rel=1)")])
     scorers = {way: plan.for_query(query, way) for way in ("exclude", "zero", 5)}
     # 2 / 2; then (2 - 1) / 2, and nothing is left to be said of it.
     assert {way: scorer(["d1"]) for way, scorer in scorers.items()} == {"exclude": [1.0], "zero": [1.0], 5: [0.5]}
@@ -223,7 +223,7 @@ def test_other_words_are_refused(way: str, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_query_without_a_positive_weight_scores_zero_also_where_a_grade_failed() -> None:
-    plan = Plan([ir_measures.parse_measure("WeightedCover(rel=5)")])
+    plan = Plan([ir_measures.parse_measure("WeightedCover(rel=5,partial_rel=1)")])
     # All that counts is a penalty: the score is 0 by definition, whether it is deserved or not.
     penalty, _ = build_query("q", [("d1", "q/b", 1)], [RubricItem("q/a", "q", "", weight=-1.0)], [("d1", "q/a")])
     assert plan.for_query(penalty)(["d1"]) == [0.0]

@@ -18,7 +18,7 @@ from rubric_measures.measures import NuggetV, RubricCover, RubricQrels
 from tests.example_records import grade_set, passage, write_all, write_lines
 from tests.strategies import Case, cases
 
-MEASURES = [NuggetV(rel=3), RubricCover(rel=4) @ 2, RubricQrels(measure="nDCG@10")]
+MEASURES = [NuggetV(rel=3, partial_rel=1), RubricCover(rel=4) @ 2, RubricQrels(measure="nDCG@10")]
 
 
 @settings(deadline=None, max_examples=30)

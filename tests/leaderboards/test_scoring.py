@@ -144,11 +144,11 @@ def test_penalties_have_no_known_best(tmp_path: Path) -> None:
     ]
     bank = load_bank(write_lines(tmp_path / "b.jsonl", [{"query_id": "q1", "items": items}]))
     path = write_lines(
-        tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [grade_set({"q1/a": 2, "q1/b": 1})], {"s": 1})]]]
+        tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [grade_set({"q1/a": 5, "q1/b": 3})], {"s": 1})]]]
     )
     board = score_records(read_records(path, bank), [WeightedCover])
     # (2 * 1 - 1 * 0.5) / 2
-    assert board.values == {"s": {"WeightedCover": {"q1": 0.75}}}
+    assert board.values == {"s": {"WeightedCover(rel=4,partial_rel=3)": {"q1": 0.75}}}
 
 
 def test_a_failed_penalty_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -158,9 +158,9 @@ def test_a_failed_penalty_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     ]
     bank = load_bank(write_lines(tmp_path / "b.jsonl", [{"query_id": "q1", "items": items}]))
     # One passage: the penalty b failed, c was graded, the positive item d failed. The other covers nothing.
-    first = grade_set({"q1/a": 2, "q1/c": 0}, status={"q1/b": "unparsed", "q1/d": "unparsed"})
+    first = grade_set({"q1/a": 5, "q1/c": 0}, status={"q1/b": "unparsed", "q1/d": "unparsed"})
     second = grade_set({"q1/a": 0, "q1/b": 0, "q1/c": 0, "q1/d": 0})
-    third = grade_set({"q1/a": 0, "q1/b": 2, "q1/c": 0, "q1/d": 0})
+    third = grade_set({"q1/a": 0, "q1/b": 4, "q1/c": 0, "q1/d": 0})
     passages = [
         passage("q1", "d1", [first], {"s": 1, "paid": 1}),
         passage("q1", "d2", [second], {"t": 1}),
@@ -173,7 +173,11 @@ def test_a_failed_penalty_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixtu
         board = score_records(read_records(path, bank), [WeightedCover], on_failed=on_failed)
         # d leaves the denominator, or counts as not covered; b costs nothing in s, and what it costs where d3 has it.
         over = 2.0 if on_failed == "exclude" else 3.0
-        assert [board.values[run]["WeightedCover"]["q1"] for run in ("s", "t", "paid")] == [2 / over, 0.0, 1 / over]
+        assert [board.values[run]["WeightedCover(rel=4,partial_rel=3)"]["q1"] for run in ("s", "t", "paid")] == [
+            2 / over,
+            0.0,
+            1 / over,
+        ]
         # Before it, that the best possible score is not known.
         assert caplog.messages[1:] == [said.format(" (most in run s)")]
     caplog.clear()
@@ -211,8 +215,8 @@ def test_labels_and_subtopics_of_which_all_grades_failed_are_left_out_as_items_a
     names = [
         "RubricCover(rel=4)@2",
         "RubricQrels(measure='nDCG@2')",
-        "RubricQrels(measure='RR')@2",
-        "RubricQrels(label='count',measure='P@2')",
+        "RubricQrels(measure='RR',rel=4)@2",
+        "RubricQrels(measure='P@2',label='count',rel=4)",
         "RubricQrels(measure='Judged@2')",
         "alpha_nDCG@2",
         "StRecall@2",
@@ -246,21 +250,22 @@ def test_the_best_possible_score_stays_for_the_measures_that_know_it(
     )
     # A penalty of 2 that is due: (3 - 2) / 3. What the best choice of passages is worth, nobody knows.
     measures = [RubricCover, WeightedCover]
+    cover, weighted = "RubricCover(rel=4)", "WeightedCover(rel=4,partial_rel=3)"
     board = score_records(read_records(graded, bank), measures)
-    assert {name: cell.mean for name, cell in board.cells["s"].items()} == {"RubricCover": 1.0, "WeightedCover": 1 / 3}
+    assert {name: cell.mean for name, cell in board.cells["s"].items()} == {cover: 1.0, weighted: 1 / 3}
     assert {name: cell.mean for name, cell in board.cells[OVERALL].items()} == {
-        "RubricCover": 1.0,
-        "WeightedCover": None,
+        cover: 1.0,
+        weighted: None,
     }
-    assert board.values[OVERALL] == {"RubricCover": {"q": 1.0}, "WeightedCover": {}}
+    assert board.values[OVERALL] == {cover: {"q": 1.0}, weighted: {}}
     # Nothing is incomplete: no run lacks a value.
     assert board.is_complete
-    said = "the best possible score (_overall_) is not known by WeightedCover: a penalty"
+    said = f"the best possible score (_overall_) is not known by {weighted}: a penalty"
     assert [record.message[: len(said)] for record in caplog.records] == [said]
     for output_format in FORMS:
         assert OVERALL in render(board, output_format).replace("\\", "")
     (tmp_path / "board.tsv").write_text(render(board, "tsv"), encoding="utf-8")
-    assert read_leaderboard(tmp_path / "board.tsv").column("RubricCover") == {OVERALL: 1.0, "s": 1.0}
+    assert read_leaderboard(tmp_path / "board.tsv").column(cover) == {OVERALL: 1.0, "s": 1.0}
     assert OVERALL not in score_records(read_records(graded, bank), [WeightedCover]).cells
 
 
@@ -320,7 +325,7 @@ def test_json_carries_queries_and_signature(folder: Path) -> None:
 
 
 def test_counts_are_sums_without_a_standard_error(folder: Path) -> None:
-    names = ["NumRet", "NumRel", "NumRel(rel=5)", "NumQ"]
+    names = ["NumRet", "NumRel(rel=1)", "NumRel(rel=5)", "NumQ"]
     board = record_board(folder, *(RubricQrels(measure=name) for name in names))
     # Of one: d1 and d2 (labels 4 and 5) of q1 and d3 (5) of q2. Of two: d2 of q1; q2 is not ranked, as in ir_measures.
     expected = {"one": [3.0, 3.0, 2.0, 2.0], "two": [1.0, 2.0, 1.0, 1.0]}
@@ -363,8 +368,8 @@ def test_the_signature_tells_who_made_the_grades(tmp_path: Path) -> None:
 
 
 def test_a_measure_that_no_program_computes_is_one_line(folder: Path) -> None:
-    with pytest.raises(MeasureError, match=r"^RubricQrels\(measure='RBP\(rel=3\)@6'\): no program here"):
-        record_board(folder, RubricQrels(measure="RBP(rel=3)@6"))
+    with pytest.raises(MeasureError, match=r"^RubricQrels\(measure='infAP\(rel=0\)'\): no program here"):
+        record_board(folder, RubricQrels(measure="infAP(rel=0)"))
 
 
 def test_runs_on_disk_have_no_name_that_a_killed_process_could_leave_behind(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import ir_measures
@@ -9,8 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubric_measures import NuggetA, NuggetV, NuggetW, RubricCover, RubricItem, WeightedCover, nRubricCover
-from rubric_measures.base.errors import MeasureError
+from rubric_measures import (
+    NuggetA,
+    NuggetV,
+    NuggetW,
+    RubricCover,
+    RubricItem,
+    RubricQrels,
+    WeightedCover,
+    nRubricCover,
+)
+from rubric_measures.base.errors import InputError, MeasureError
+from rubric_measures.base.scales import ASSIGNED, SELF_RATING, Scale, parse_scale
 from rubric_measures.grades.compiled import QueryGrades, build_query
 from rubric_measures.measures.measure import Coverage
 from rubric_measures.measures.scoring import Plan
@@ -116,16 +127,16 @@ def nuggets(importance: str, assignment: str) -> tuple[list[RubricItem], list[tu
 )
 def test_topic_35227(importance: str, assignment: str, expected: list[float]) -> None:
     items, grades = nuggets(importance, assignment)
-    query, _ = build_query("2024-35227", grades, items)
+    query, _ = build_query("2024-35227", grades, items, scale=ASSIGNED)
     measures = [NuggetA, NuggetV, NuggetW, NuggetA(strict=True), NuggetV(strict=True), NuggetW(strict=True)]
     assert Plan(measures).for_query(query)(["answer"]) == pytest.approx(expected, abs=1e-12)
 
 
 def test_no_vital_nugget_is_zero_and_missing_importance_is_an_error() -> None:
     okay = RubricItem("q/1", "q", "", importance="okay")
-    query, _ = build_query("q", [("d", "q/1", 2)], [okay])
+    query, _ = build_query("q", [("d", "q/1", 2)], [okay], scale=ASSIGNED)
     assert Plan([NuggetV, NuggetW]).for_query(query)(["d"]) == [0.0, 1.0]
-    bare, _ = build_query("q", [("d", "q/1", 2)], [RubricItem("q/1", "q", "")])
+    bare, _ = build_query("q", [("d", "q/1", 2)], [RubricItem("q/1", "q", "")], scale=ASSIGNED)
     with pytest.raises(MeasureError, match=r"importance.*'q/1'"):
         Plan([NuggetV]).for_query(bare)
     with pytest.raises(MeasureError, match="weight of every item"):
@@ -168,11 +179,53 @@ def test_facets_take_the_best_grade_of_their_items() -> None:
 def test_coverage_counts_what_was_needed() -> None:
     items = [RubricItem("q/1", "q", ""), RubricItem("q/2", "q", "")]
     query, _ = build_query("q", [("d1", "q/1", 3)], items, [("d1", "q/2")])
-    scorer = Plan([RubricCover @ 2]).for_query(query)
+    scorer = Plan([RubricCover(rel=3) @ 2]).for_query(query)
     # Two passages x two items are needed; one grade is there, one failed, d2 was never graded.
     assert scorer.score(["d1", "d2", "d3"]).needed == {2: Coverage(4, 1, 1)}
 
 
-def test_only_item_measures_make_a_plan() -> None:
+def test_standard_measures_read_labels_and_no_items() -> None:
+    items, _ = build_query("q", [("d", "q/1", 2)])
     with pytest.raises(MeasureError, match="RubricQrels"):
-        Plan([ir_measures.nDCG @ 10])
+        Plan([ir_measures.nDCG @ 10]).for_query(items)
+    labels, _ = build_query("q", [("d", "0", 2)])
+    assert Plan([ir_measures.nDCG @ 10]).for_query(labels)(["x", "d"]) == [pytest.approx(1 / math.log2(3))]
+    for measure in (RubricCover(rel=1), NuggetA(rel=1), ir_measures.alpha_nDCG @ 5):
+        with pytest.raises(MeasureError, match=r"no item grades here, query 'q' has one label a passage"):
+            Plan([measure]).for_query(labels)
+
+
+def test_the_scale_says_the_levels_that_are_left_out() -> None:
+    rows = [("d", "q/a", 5), ("d", "q/b", 4), ("d", "q/c", 3), ("d", "q/d", 0)]
+    measures = [RubricCover @ 1, NuggetA, NuggetA(strict=True), NuggetA(rel=5), NuggetA(rel=2)]
+    rated = Plan(measures).for_query(build_query("q", rows, scale=SELF_RATING)[0])
+    # 5 and 4 cover, 3 is partial; at 5 both 4 and 3 are partial; at 2 nothing is partial.
+    assert rated(["d"]) == [0.5, 2.5 / 4, 0.5, 2 / 4, 3 / 4]
+    names = ["RubricCover(rel=4)@1", "NuggetA(rel=4,partial_rel=3)", "NuggetA(rel=4,strict=True)"]
+    assert list(map(str, Plan(measures).on(SELF_RATING).measures))[:3] == names
+    assert str(NuggetA.on(parse_scale("0-1"))) == "NuggetA(rel=1,partial_rel=1)"
+    unknown, _ = build_query("q", rows)
+    for measure, name in ((RubricCover, "rel"), (NuggetA(rel=4), "partial_rel"), (RubricQrels(measure="P@5"), "rel")):
+        with pytest.raises(MeasureError, match=rf"the scale of the grades is not known; .*\({name}=…\)"):
+            Plan([measure]).for_query(unknown)
+    # Graded gains need no level.
+    assert Plan([RubricQrels(measure="nDCG@5"), NuggetA(rel=4, strict=True)]).for_query(unknown)(["d"]) == [1.0, 0.5]
+
+
+def test_a_grade_outside_the_scale_is_refused() -> None:
+    with pytest.raises(InputError, match=r"query 'q', document 'd', item 'i': the grade 3 is not on the scale 0 to 2"):
+        build_query("q", [("d", "i", 3)], scale=ASSIGNED)
+
+
+@given(cases(failures=True))
+def test_rescaling_grades_and_their_scale_together_changes_no_score(case: Case) -> None:
+    doubled = build_query(
+        "q",
+        [(doc_id, item_id, 2 * grade) for (doc_id, item_id), grade in case.grades.items()],
+        case.items,
+        sorted(case.failed),
+        scale=Scale(0, 10, 8, 6),
+    )[0]
+    measures = [RubricCover @ 2, nRubricCover, NuggetA @ 1, NuggetV(strict=True), NuggetW, WeightedCover]
+    plan = Plan(measures)
+    assert plan.for_query(doubled)(case.ranking) == plan.for_query(case.compiled)(case.ranking)

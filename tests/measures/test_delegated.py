@@ -18,7 +18,7 @@ RUN = [ir_measures.ScoredDoc("q", "a", 2.0), ir_measures.ScoredDoc("q", "b", 1.0
 
 # What cannot be computed, and what is said.
 IMPOSSIBLE = [
-    ("RBP(p=0.7)", "no program here computes it with these parameters; RBP has the parameters cutoff, p, rel"),
+    ("INST(max_rel=5)", "no program here computes it"),
     ("RR(judged_only=True)@5", "no program here computes it"),
     ("Accuracy@1", "ZeroDivisionError"),
     ("NumRet(rel=0)", "relevance_level should be positive"),

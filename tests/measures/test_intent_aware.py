@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubric_measures import NuggetA, NuggetV, NuggetW, RubricCover, RubricQrels, WeightedCover, nRubricCover
+from rubric_measures.base.scales import SELF_RATING
 from rubric_measures.grades.compiled import build_query
 from rubric_measures.grades.rows import build_grades
 from rubric_measures.measures.intent_aware import IntentAware
@@ -117,7 +118,7 @@ def test_no_measure_knows_the_order_of_items_or_grades(case: Case, random: Rando
     random.shuffle(shuffled)
     rows = [(doc_id, item_id, grade) for (doc_id, item_id), grade in case.grades.items()]
     random.shuffle(rows)
-    other = build_query("q", rows, shuffled, case.failed)[0]
+    other = build_query("q", rows, shuffled, case.failed, scale=SELF_RATING)[0]
     ours = [RubricCover, nRubricCover, NuggetA, NuggetV, NuggetW, WeightedCover, WeightedCover(strict=True)]
     ours += [RubricQrels(measure=name) for name in ("nDCG@5", "AP", "Bpref", "Compat(p=0.9)")]
     plan = Plan([*names(5, rel), *ours])

@@ -24,7 +24,7 @@ from tests.measures.test_provider import BANK, ROWS, RUN
 class FirstCover(RubricMeasure):
     """1 / the rank of the first passage that covers any item."""
 
-    SUPPORTED_PARAMS: ClassVar = {"rel": min_grade(1, "covering an item"), "cutoff": CUTOFF}
+    SUPPORTED_PARAMS: ClassVar = {"rel": min_grade("covering an item"), "cutoff": CUTOFF}
 
     def prepare(self, query: QueryContext) -> RankingScorer:
         covering = query.covering(self.value("rel")).keys()
@@ -50,16 +50,16 @@ def test_a_measure_of_a_user_works_everywhere(
     # At 4: q1 has d1 at rank 1, q2 and q3 nothing. At 3 also d1 of q2, at rank 2.
     frames = [grades.to_dataframe()] if find_spec("pandas") else []
     for qrels in (grades, grades.items, *frames):
-        assert ir_measures.calc_aggregate([measure, RubricCover], qrels, RUN)[measure] == pytest.approx(1 / 3)
+        assert ir_measures.calc_aggregate([measure, RubricCover(rel=1)], qrels, RUN)[measure] == pytest.approx(1 / 3)
     runs = [("one", {"q1": ["d1", "d2"], "q2": ["d9", "d1"]})]
-    board = score_runs(grades, runs, [registered(rel=3), RubricCover], overall=True)
+    board = score_runs(grades, runs, [registered(rel=3), RubricCover(rel=1)], overall=True)
     assert board.values["one"]["FirstCover(rel=3)"] == {"q1": 1.0, "q2": 0.5, "q3": 0.0}
     folder = write_all(tmp_path)
     graded, run = str(folder / "graded.jsonl.gz"), str(folder / "alpha.run")
     assert main(["leaderboard", graded, run, "-m", "FirstCover(rel=4)", "-o", "tsv"]) == 0
     assert "FirstCover(rel=4)" in capsys.readouterr().out
-    assert main(["evaluate", graded, run, "FirstCover@1", "-q"]) == 0
-    assert "q1\tFirstCover@1\t1.0000" in capsys.readouterr().out
+    assert main(["evaluate", graded, run, "FirstCover(rel=1)@1", "-q"]) == 0
+    assert "q1\tFirstCover(rel=1)@1\t1.0000" in capsys.readouterr().out
 
 
 def test_a_name_is_taken_once_and_a_new_version_replaces_the_old(registered: FirstCover) -> None:
@@ -84,8 +84,8 @@ def test_a_measure_that_does_not_compute_itself_is_refused() -> None:
 @pytest.mark.parametrize(("on_failed", "expected"), [("exclude", None), ("zero", 0.0), (5, 1.0)])
 def test_failed_grades_of_a_measure_that_does_not_handle_them(on_failed: OnFailed, expected: float | None) -> None:
     grades = build_grades([Grade("q", "d", None, "q/1", status="failed")], on_failed=on_failed)
-    board = score_runs(grades, [("one", {"q": ["d"]})], [FirstCover()], overall=False)
-    assert board.values["one"]["FirstCover"] == {"q": expected}
+    board = score_runs(grades, [("one", {"q": ["d"]})], [FirstCover(rel=1)], overall=False)
+    assert board.values["one"]["FirstCover(rel=1)"] == {"q": expected}
 
 
 def test_a_coverage_measure_has_a_best_value() -> None:
@@ -97,6 +97,6 @@ def test_a_coverage_measure_has_a_best_value() -> None:
         def formula(self, query: QueryContext):  # type: ignore[no-untyped-def]
             return lambda top: float(top.at_least(self.value("rel")).bit_count())
 
-    board = score_runs(build_grades(ROWS, BANK), [("one", {"q1": ["d2"]})], [Covered()])
-    assert board.values["one"]["Covered"]["q1"] == 1.0
-    assert board.values["_overall_"]["Covered"] == {"q1": 2.0, "q2": 1.0, "q3": 0.0}
+    board = score_runs(build_grades(ROWS, BANK), [("one", {"q1": ["d2"]})], [Covered(rel=1)])
+    assert board.values["one"]["Covered(rel=1)"]["q1"] == 1.0
+    assert board.values["_overall_"]["Covered(rel=1)"] == {"q1": 2.0, "q2": 1.0, "q3": 0.0}

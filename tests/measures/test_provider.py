@@ -58,7 +58,8 @@ def test_parsing_and_printing_are_inverse(text: str) -> None:
 
 def test_equality_ignores_keyword_order_and_defaults() -> None:
     assert NuggetV(rel=4, partial_rel=2) == NuggetV(partial_rel=2, rel=4)
-    assert RubricCover(rel=1) == RubricCover
+    assert RubricCover(judged_only=False) == RubricCover
+    assert RubricCover(rel=1) != RubricCover
     assert RubricCover(rel=4)(cutoff=20) == RubricCover(rel=4) @ 20
     assert RubricCover(rel=4) != RubricCover(rel=3)
 
@@ -233,8 +234,8 @@ import ir_measures, rubric_measures
 from tests.measures.test_provider import ROWS, RUN, BANK
 rows, run = list(ROWS), list(RUN)
 random.Random(int(sys.argv[1])).shuffle(rows); random.Random(int(sys.argv[1])).shuffle(run)
-names = ["RubricCover(rel=4)@20", "NuggetW", "alpha_nDCG@20", "StRecall(rel=3)@2", "nRubricCover@1"]
-names.append("RubricQrels(measure='AP',rel=3)")
+names = ["RubricCover(rel=4)@20", "NuggetW(rel=2,partial_rel=1)", "alpha_nDCG@20", "StRecall(rel=3)@2"]
+names += ["nRubricCover(rel=1)@1", "RubricQrels(measure='AP',rel=3)"]
 measures = [ir_measures.parse_measure(name) for name in names]
 grades = rubric_measures.load(rows, BANK)
 print(json.dumps([(m.query_id, str(m.measure), m.value) for m in ir_measures.iter_calc(measures, grades, run)]))
