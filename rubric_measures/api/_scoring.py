@@ -82,10 +82,10 @@ class Board(Leaderboard):
 
         >>> import rubric_measures
         >>> from ir_measures import Qrel
-        >>> grades = rubric_measures.load([Qrel("q1", "d1", 4, "a")])
+        >>> grades = rubric_measures.load([Qrel("q1", "d1", 4, "a")], scale="0-5:4")
         >>> board = rubric_measures.score(grades, {"one": {"q1": {"d1": 1.0}}}, "RubricCover@1", overall=False)
         >>> board.to_dataframe().to_dict()
-        {'RubricCover@1': {'one': 1.0}}
+        {'RubricCover(rel=4)@1': {'one': 1.0}}
 
         Args:
             per_query: a row a run, query and measure.

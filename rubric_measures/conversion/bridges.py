@@ -27,7 +27,7 @@ from rubric_measures.formats.reports import Answer, Report, answer_of_report, gr
 from rubric_measures.formats.topics import Topic
 from rubric_measures.formats.trec import Qrel, Run
 from rubric_measures.formats.trec_ids import spaced_ids
-from rubric_measures.grades.compiled import DIRECT_ITEM, Grades, Label
+from rubric_measures.grades.compiled import DIRECT_ITEM, Grades, Label, all_rows
 from rubric_measures.grades.grade_set_names import CHOOSING, choices_of
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import collect_grades, select_queries
@@ -172,7 +172,7 @@ def _records_to_assignments(groups: Sequence[QueryPassages], options: Options) -
     if options.bank is None:
         raise InputError("assignments list the nuggets of each query; name the test bank", settings=("bank",))
     grades = _grades(groups, options)
-    rows = [Grade(row.query_id, row.doc_id, row.relevance, row.iteration) for row in grades.items]
+    rows = [row for query in grades.queries.values() for row in all_rows(query)]
     answers: dict[tuple[str, str], str] = {}
     runs: dict[tuple[str, str], str] = {}
     for group in groups:

@@ -242,6 +242,8 @@ class QueryGrades:
 class ItemRows:
     """The item-level view: iterates over `Qrel(query_id, doc_id, grade, iteration=item_id)`, and knows the bank.
 
+    Where the scale of a query's grades is known its first row says it, see `scale_rows`.
+
     Standard measures of ir_measures read one row a passage: of these rows they would silently keep the last one. So
     this view answers only measures that read items, and refuses the others.
     """
@@ -253,6 +255,7 @@ class ItemRows:
 
     def __iter__(self) -> Iterator[Qrel]:
         for query in self.grades.queries.values():
+            yield from scale_rows(query)
             yield from query.counting_failed(self.grades.on_failed).rows()
 
     def itertuples(self) -> Iterator[Qrel]:

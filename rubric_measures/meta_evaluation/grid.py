@@ -42,7 +42,7 @@ def expand_measures(measures: Iterable[Measure], rels: Sequence[int] = DEFAULT_R
 
     >>> from rubric_measures import RubricCover
     >>> [str(measure) for measure in expand_measures([RubricCover @ 20, RubricCover(rel=4) @ 10], (1, 5))]
-    ['RubricCover@20', 'RubricCover(rel=5)@20', 'RubricCover(rel=4)@10']
+    ['RubricCover(rel=1)@20', 'RubricCover(rel=5)@20', 'RubricCover(rel=4)@10']
     """
     expanded: dict[str, Measure] = {}
     for measure in measures:

@@ -14,6 +14,7 @@ import pytest
 
 import rubric_measures
 from rubric_measures.base.entities import Grade, RubricItem, TestBank, bank_hash
+from rubric_measures.base.scales import Scale
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
 from rubric_measures.grades.rows import build_grades
@@ -201,14 +202,14 @@ def test_failed_grades_leave_no_value_only_where_an_item_has_a_positive_weight(
 ) -> None:
     """Without a positive weight the score is 0 by definition, whatever failed; with one nobody knows it."""
     bank = TestBank.from_items([RubricItem("q/a", "q", "A", weight=weight)])
-    grades = build_grades([Grade("q", "d", None, "q/a", "failed")], bank)
+    grades = build_grades([Grade("q", "d", None, "q/a", "failed")], bank, scale=Scale(0, 1, 1))
     board = rubric_measures.score(grades, {"one": {"q": {"d": 1.0}}}, "WeightedCover", overall=False)
-    assert board.values["one"]["WeightedCover"]["q"] == expected
+    assert board.values["one"]["WeightedCover(rel=1,partial_rel=1)"]["q"] == expected
 
 
 @pytest.mark.parametrize("importance, expected", [("okay", 0.0), ("vital", None)])
 def test_without_a_vital_nugget_the_score_is_0_whatever_failed(importance: Any, expected: float | None) -> None:
     bank = TestBank.from_items([RubricItem("q/a", "q", "A", "nugget", importance=importance)])
-    grades = build_grades([Grade("q", "d", None, "q/a", "failed")], bank)
+    grades = build_grades([Grade("q", "d", None, "q/a", "failed")], bank, scale=Scale(0, 1, 1))
     board = rubric_measures.score(grades, {"one": {"q": {"d": 1.0}}}, "NuggetV", overall=False)
-    assert board.values["one"]["NuggetV"]["q"] == expected
+    assert board.values["one"]["NuggetV(rel=1,partial_rel=1)"]["q"] == expected

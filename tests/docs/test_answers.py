@@ -80,9 +80,15 @@ def test_from_answers_to_scores(
     Path("board.txt").write_text(capsys.readouterr().out, encoding="utf-8")
     table = read_leaderboard("board.txt")
     # a: tea: vital 1, okay 0.5; frost: vital 1. V = 1; W = ((1 + 0.25) / 1.5 + 1) / 2; A = (1.5 / 2 + 1) / 2.
-    assert table.column("NuggetV(strict=True)") == {"a": 1.0, "b": 0.0, "_max_": 1.0, "_median_": 0.5, "_min_": 0.0}
-    assert table.column("NuggetW")["a"] == 0.9167
-    assert table.column("NuggetA")["a"] == 0.875
+    assert table.column("NuggetV(rel=2,strict=True)") == {
+        "a": 1.0,
+        "b": 0.0,
+        "_max_": 1.0,
+        "_median_": 0.5,
+        "_min_": 0.0,
+    }
+    assert table.column("NuggetW(rel=2,partial_rel=1)")["a"] == 0.9167
+    assert table.column("NuggetA(rel=2,partial_rel=1)")["a"] == 0.875
     # L: a has 7 and 3 words, b 2 and none.
     assert table.column("L") == {"a": 5.0, "b": 1.0, "_max_": 5.0, "_median_": 3.0, "_min_": 1.0}
     assert table.per_query("L")["b"] == {"tea": 2.0, "frost": 0.0}
@@ -108,7 +114,8 @@ def test_a_run_of_empty_answers_has_its_row(
     assert main([*leaderboard[:-2], "-o", "json", "--no-overall"]) == 0
     board = json.loads(capsys.readouterr().out)
     (row,) = [run["measures"] for run in board["runs"] if run["run_id"] == "silent"]
-    for measure in ("NuggetV(strict=True)", "NuggetV", "NuggetW", "NuggetA"):
+    levels = "(rel=2,partial_rel=1)"
+    for measure in ("NuggetV(rel=2,strict=True)", f"NuggetV{levels}", f"NuggetW{levels}", f"NuggetA{levels}"):
         assert (row[measure]["mean"], row[measure]["queries"], row[measure]["coverage"]) == (0.0, 2, 1.0)
     assert row["L"]["mean"] == 0.0
 
@@ -125,8 +132,8 @@ def test_assignments_need_no_grading(
     (command,) = _commands(2)
     # V: its only nugget failed, so it cannot be scored; the command says so.
     assert main([*command, "-o", "trec_eval", "--no-overall"]) == 1
-    assert "NuggetV\t" not in capsys.readouterr().out
+    assert "NuggetV(rel=2,partial_rel=1)\t" not in capsys.readouterr().out
     assert main([*command, "-o", "trec_eval", "--no-overall", "--on-failed", "zero"]) in (0, 1)
     Path("board.txt").write_text(capsys.readouterr().out, encoding="utf-8")
-    assert read_leaderboard("board.txt").column("NuggetV") == {"a": 0.0}
-    assert read_leaderboard("board.txt").column("NuggetA") == {"a": 0.5}
+    assert read_leaderboard("board.txt").column("NuggetV(rel=2,partial_rel=1)") == {"a": 0.0}
+    assert read_leaderboard("board.txt").column("NuggetA(rel=2,partial_rel=1)") == {"a": 0.5}

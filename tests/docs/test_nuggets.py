@@ -60,9 +60,8 @@ def test_the_five_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     # bm25: q1 boil water (vital) 1, pour over leaves (okay) 0.5; q2 ice crystals (vital) 1.
     #   V = (1 + 1) / 2; W = ((1 + 0.5 * 0.5) / 1.5 + 1) / 2 = 0.9167; A = (1.5 / 2 + 1) / 2 = 0.875
     # dense: q1 the same at cutoff 20; q2 nothing. V = 0.5, W = 0.8333 / 2 = 0.4167, A = 0.75 / 2 = 0.375
-    expected = {
-        "bm25": {"NuggetV(strict=True)@20": 1.0, "NuggetV@20": 1.0, "NuggetW@20": 0.9167, "NuggetA@20": 0.875},
-        "dense": {"NuggetV(strict=True)@20": 0.5, "NuggetV@20": 0.5, "NuggetW@20": 0.4167, "NuggetA@20": 0.375},
-    }
-    found = {run: {name: float(row[name]) for name in expected[run]} for run, row in scores.items()}
-    assert found == expected
+    # The levels are those of assigned nuggets: 2 is support, 1 partial support.
+    levels = "(rel=2,partial_rel=1)@20"
+    columns = ["NuggetV(rel=2,strict=True)@20", f"NuggetV{levels}", f"NuggetW{levels}", f"NuggetA{levels}"]
+    found = {run: [float(row[name]) for name in columns] for run, row in scores.items()}
+    assert found == {"bm25": [1.0, 1.0, 0.9167, 0.875], "dense": [0.5, 0.5, 0.4167, 0.375]}

@@ -35,7 +35,7 @@ def test_the_walkthrough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
     nuggets, games = (read_leaderboard(name) for name in ("nuggets.tsv", "tournament.tsv"))
     rows = [
         f"| {run_id} | {value:.4f} | {games.column('BradleyTerry')[run_id]} | {games.column('WinRate')[run_id]} |"
-        for run_id, value in nuggets.column("NuggetV(rel=3)@20").items()
+        for run_id, value in nuggets.column("NuggetV(rel=3,partial_rel=1)@20").items()
     ]
     assert [row for row in rows if row not in PAGE] == []
     scores = dict(line.split()[:3:2] for line in outputs[-1].out.splitlines())
