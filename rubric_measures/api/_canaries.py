@@ -45,7 +45,7 @@ def run_canaries(
     prompt: Sequence[str] = (),
     cases: int = 3,
     seed: int = 0,
-    min_rating: int = 4,
+    min_rating: int | None = None,
     dry_run: bool = False,
     source: str = "",
     progress: Progress = False,
@@ -60,7 +60,7 @@ def run_canaries(
         prompt: see `grade`.
         cases: cases of each kind a query, where several can be made.
         seed: of the choice of cases.
-        min_rating: the least grade that covers an item.
+        min_rating: the least grade that covers an item; None takes that of the prompt's scale.
         dry_run: make no call; `plan` of the result says what would be called.
         source: where the passages are from, for errors.
         progress: True shows a bar on standard error; a function is told the counts (`RunStats`).
@@ -77,17 +77,19 @@ def run_canaries(
     from rubric_measures.verification.canaries import build_canaries, canary_report
     from rubric_measures.verification.statistics_sections import canary_sections
 
-    built = build_canaries(groups, bank, seed, cases, source)
     calls = CallSettings(model, **options)
     asked = calls.make()
     # An empty passage is one of the cases: what the model makes of it is to be seen.
     grader = Grader(asked.runner(), tuple(prompt), GradingSettings(empty_texts="ask"))
+    # What is wrong with prompts is found before a cache is made.
+    makers = grader.makers(bank)
+    scales = [scale for maker in makers if (scale := maker.style.prompt.grade_scale) is not None]
+    highest = dict.fromkeys(scale.name_of(scale.highest) for scale in scales)
+    built = build_canaries(groups, bank, seed, cases, source, [*highest] or ["5"])
     if dry_run:
         with asked.planning() as runner:
             planned = dataclasses.replace(grader, runner=runner)
             return CanaryRun(plan=estimate(planned, lambda: built, bank, asked.price))
-    # What is wrong with prompts is found before a cache is made.
-    makers = grader.makers(bank)
     total = len(makers) * sum(len(case.passages) * len(bank.for_query(case.query_id)) for case in built)
     graded = GradingReport()
     with asked.asking(progress, total) as runner:
@@ -104,4 +106,4 @@ def run_canaries(
     failed = sum(count.failed for count in report.counts.values())
     if failed:
         _LOG.warning("%d canary grades failed: they count neither way", failed)
-    return CanaryRun(tuple(canary_sections(report, min_rating)), not failed)
+    return CanaryRun(tuple(canary_sections(report)), not failed)

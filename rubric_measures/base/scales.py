@@ -8,7 +8,16 @@ from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import InputError
 
-__all__ = ["ASSIGNED", "SELF_RATING", "YES_NO", "Scale", "parse_scale", "scale_from", "scale_problems"]
+__all__ = [
+    "ASSIGNED",
+    "SELF_RATING",
+    "YES_NO",
+    "Scale",
+    "covering_level",
+    "parse_scale",
+    "scale_from",
+    "scale_problems",
+]
 
 _WRITTEN = re.compile(r"(-?\d+)-(-?\d+)(?::(-?\d+))?(?::(-?\d+))?")
 
@@ -86,6 +95,21 @@ def scale_from(said: Mapping[str, Any]) -> Scale | None:
     if not isinstance(ends, list | tuple) or scale_problems(ends, covers, partial, names):
         return None
     return Scale(ends[0], ends[1], ends[1] if covers is None else covers, partial, tuple(names))
+
+
+def covering_level(scale: Scale | None, said: int | None = None) -> int:
+    """The least grade that covers an item: what somebody said, else what the scale says.
+
+    Raises:
+        InputError: neither is known.
+    """
+    if said is not None:
+        return said
+    if scale is None:
+        raise InputError(
+            "the scale of the grades is not known; say it, as in 0-5:4 (4 covers an item)", settings=("scale",)
+        )
+    return scale.covers
 
 
 def parse_scale(text: str) -> Scale:

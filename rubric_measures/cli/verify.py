@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", metavar="FILE", help="item statistics: bank size against stability as a figure")
     parser.add_argument("--seed", type=int, default=0, help="of random samples and shuffles (default 0)")
     parser.add_argument("--min-judgment", type=int, default=1, help="the least judgment that is relevant (default 1)")
-    parser.add_argument("--min-rating", type=int, default=4, help="the least grade that covers an item (default 4)")
+    parser.add_argument("--min-rating", type=int, help="the least grade that covers an item (default: the scale's)")
     parser.add_argument("--queries", type=ids, metavar="ID,ID,…", help="only these queries")
     parser.add_argument(
         "-o",

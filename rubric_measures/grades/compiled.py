@@ -12,7 +12,7 @@ from ir_measures.util import Qrel
 
 from rubric_measures.base.entities import Grade, RubricItem
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.base.scales import Scale, parse_scale
+from rubric_measures.base.scales import YES_NO, Scale, covering_level, parse_scale
 from rubric_measures.grades.notes import note_whole
 
 if TYPE_CHECKING:
@@ -117,6 +117,15 @@ class QueryGrades:
     def is_of_labels(self) -> bool:
         """Whether passages have one label each, and no grades of items."""
         return len(self.items) == 1 and self.items[0].item_id in LABEL_ITEMS
+
+    def level(self, said: int | None = None) -> int:
+        """The least grade that covers an item: what somebody said, else what the scale says.
+
+        Raises:
+            InputError: neither is known.
+        """
+        # Where nothing is graded, nothing is covered at any level.
+        return covering_level(self.scale if self.levels or self.scale else YES_NO, said)
 
     def at_least(self, rel: int) -> dict[str, int]:
         """doc_id -> mask of the items graded `rel` or better; passages that cover none are left out."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rubric_measures.base.entities import RubricItem, TestBank
+from rubric_measures.base.scales import YES_NO, Scale, covering_level
 from rubric_measures.grades.grade_sets import GradeSetSelector, grades_of_set
 from rubric_measures.records.models import DirectGrade, GradedPassage, ItemGradeSet
 from rubric_measures.records.streaming import PassageGroup
@@ -23,6 +24,7 @@ __all__ = [
     "bad_items",
     "check_records",
     "grades_by_item",
+    "level_of",
     "uncovered_passages",
 ]
 
@@ -77,12 +79,14 @@ class CheckedQuery:
         text: its text, where a bank gives it.
         items: item_id -> text (empty without a bank): all items of the bank, else all graded ones, sorted.
         passages: the passages in file order.
+        scale: the scale of the grades; None where it is not known.
     """
 
     query_id: str
     text: str
     items: Mapping[str, str]
     passages: Sequence[CheckedPassage]
+    scale: Scale | None = None
 
     def rows(self) -> Iterator[CheckedGrade]:
         """The grades, passage by passage."""
@@ -149,7 +153,7 @@ def check_records(
         text = bank.query_texts.get(group.query_id, "") if bank is not None else ""
         query_id = group.query_id
         del group
-        yield CheckedQuery(query_id, text, texts, passages)
+        yield CheckedQuery(query_id, text, texts, passages, selector.scale)
         del passages
     selector.note_counts()
 
@@ -203,27 +207,53 @@ def grades_by_item(query: CheckedQuery) -> dict[str, list[CheckedGrade]]:
     return rows
 
 
-def uncovered_passages(query: CheckedQuery, min_judgment: int = 1, min_rating: int = 4) -> list[UncoveredPassage]:
+def level_of(query: CheckedQuery, min_rating: int | None = None) -> int:
+    """The least grade that covers an item of a query: what was asked for, else what the scale says.
+
+    Raises:
+        InputError: neither is known.
+    """
+    is_graded = any(passage.best is not None for passage in query.passages)
+    # Where nothing is graded, nothing is covered at any level.
+    return covering_level(query.scale if is_graded or query.scale else YES_NO, min_rating)
+
+
+def uncovered_passages(
+    query: CheckedQuery, min_judgment: int = 1, min_rating: int | None = None
+) -> list[UncoveredPassage]:
     """Passages judged at least `min_judgment` that no item covers with at least `min_rating`; highest judgment first.
 
     A passage without any grade counts as uncovered.
+
+    Args:
+        query: the query.
+        min_judgment: the least judgment that is relevant.
+        min_rating: the least grade that covers an item; None takes the scale's.
     """
+    level = level_of(query, min_rating)
     found = [
         UncoveredPassage(query.query_id, passage.doc_id, passage.judgment, passage.best, passage.text)
         for passage in query.passages
         if passage.judgment is not None
         and passage.judgment >= min_judgment
-        and (passage.best is None or passage.best < min_rating)
+        and (passage.best is None or passage.best < level)
     ]
     return sorted(found, key=lambda row: (-row.judgment, row.doc_id))
 
 
-def bad_items(query: CheckedQuery, min_judgment: int = 1, min_rating: int = 4) -> list[BadItem]:
-    """All items, by how many of the passages that cover them were judged below `min_judgment`; most first."""
+def bad_items(query: CheckedQuery, min_judgment: int = 1, min_rating: int | None = None) -> list[BadItem]:
+    """All items, by how many of the passages that cover them were judged below `min_judgment`; most first.
+
+    Args:
+        query: the query.
+        min_judgment: the least judgment that is relevant.
+        min_rating: the least grade that covers an item; None takes the scale's.
+    """
+    level = level_of(query, min_rating)
     counts = {item_id: [0, 0, 0] for item_id in query.items}
     for passage in query.passages:
         for item_id, row in passage.grades.items():
-            if row.grade is None or row.grade < min_rating:
+            if row.grade is None or row.grade < level:
                 continue
             counts[item_id][2] += 1
             if passage.judgment is not None:

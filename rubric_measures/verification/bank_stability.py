@@ -92,15 +92,15 @@ class QueryCoverage(NamedTuple):
     runs: Mapping[str, tuple[int, int]]
 
 
-def query_coverage(query: RecordQuery, min_rating: int = 4, cutoff: int = 20) -> QueryCoverage:
+def query_coverage(query: RecordQuery, min_rating: int | None = None, cutoff: int = 20) -> QueryCoverage:
     """What each run covers of one query with its first passages, as Rubric-Cover counts it.
 
     Args:
         query: the selected grades.
-        min_rating: the least grade that covers an item.
+        min_rating: the least grade that covers an item; None takes the scale's.
         cutoff: how many passages of a ranking count.
     """
-    covering = query.grades.at_least(min_rating)
+    covering = query.grades.at_least(query.grades.level(min_rating))
     runs: dict[str, tuple[int, int]] = {}
     for run_id, ranking in query.rankings.items():
         seen = failed = 0

@@ -9,7 +9,8 @@ from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from rubric_measures.grades.grade_sets import GradeFilter, grades_of_set
+from rubric_measures.base.scales import Scale
+from rubric_measures.grades.grade_sets import GradeFilter, grades_of_set, scale_of_set
 from rubric_measures.meta_evaluation.kappa import kappa_of_confusion
 from rubric_measures.records.models import DirectGrade, GradedPassage, GradeSetKey, ItemGradeSet, grade_set_key
 from rubric_measures.records.streaming import PassageGroup, PassageStream
@@ -34,7 +35,7 @@ class GraderStatistics:
         truncated: passages of which only a part was graded.
         replicated: grades that were drawn several times.
         flips: sum over them of the share of draws that differ from the grade they were combined to.
-        rated: whether it rates; else its grades are verdicts: 1 answered, 0 not.
+        scale: the scale of its grades; None where it is not known.
     """
 
     passages: int = 0
@@ -43,7 +44,7 @@ class GraderStatistics:
     truncated: int = 0
     replicated: int = 0
     flips: float = 0.0
-    rated: bool = False
+    scale: Scale | None = None
 
     @property
     def flip_rate(self) -> float | None:
@@ -112,8 +113,8 @@ class GraderCounter:
     """Counts what each grader of the records did, and compares every two on what both graded, passage by passage.
 
     Grade sets without ratings and without verdicts (extracted texts) grade nothing and are left out. Where one grader
-    graded an item of a passage twice, the later grade counts, as in the measures. Ratings and verdicts (0, 1) are
-    different scales and are not compared. Memory is that of the counts and the disagreements kept.
+    graded an item of a passage twice, the later grade counts, as in the measures. Grades on different
+    scales (0 to 5, and 0 or 1) are not compared. Memory is that of the counts and the disagreements kept.
 
     Args:
         wanted: which graders; None takes all.
@@ -143,7 +144,7 @@ class GraderCounter:
     def add(self, query_id: str, passage: GradedPassage) -> None:
         """Counts one passage; each passage of a query once."""
         merged: dict[GradeSetKey, tuple[dict[str, int], dict[str, str]]] = {}
-        rated: dict[tuple[GradeSetKey, str], bool] = {}
+        scales: dict[tuple[GradeSetKey, str], tuple[int, int] | None] = {}
         for entry in [*(passage.exam_grades or ()), *(passage.grades or ())]:
             grades, status = grades_of_set(entry)
             key = grade_set_key(entry)
@@ -154,32 +155,29 @@ class GraderCounter:
             known = merged.setdefault(key, ({}, {}))
             known[0].update(grades)
             known[1].update(status)
-            ratings = entry.self_rating if isinstance(entry, DirectGrade) else entry.self_ratings or None
-            of_grader.rated |= ratings is not None
-            rated.update(((key, item_id), ratings is not None) for item_id in grades)
+            scale = self._filter.scale or scale_of_set(entry)
+            of_grader.scale = of_grader.scale or scale
+            scales.update(((key, item_id), scale and scale[:2]) for item_id in grades)
             _count_replicates(entry, grades, of_grader)
         for key, found in merged.items():
             _count(self._graders[key], *found)
         if len(merged) > 1:
-            self._compare(query_id, passage.doc_id, {key: merged[key][0] for key in sorted(merged)}, rated)
+            self._compare(query_id, passage.doc_id, {key: merged[key][0] for key in sorted(merged)}, scales)
 
     def _compare(
         self,
         query_id: str,
         doc_id: str,
         grades: Mapping[GradeSetKey, Mapping[str, int]],
-        rated: Mapping[tuple[GradeSetKey, str], bool],
+        scales: Mapping[tuple[GradeSetKey, str], tuple[int, int] | None],
     ) -> None:
         for (first, one), (second, other) in combinations(grades.items(), 2):
             counts = self._pairs.setdefault((first, second), Counter())
             counts.update((grade, other[item_id]) for item_id, grade in one.items() if item_id in other)
         for item_id in dict.fromkeys(item_id for of_grader in grades.values() for item_id in of_grader):
-            for scale in (True, False):
-                given = {
-                    key: of_grader[item_id]
-                    for key, of_grader in grades.items()
-                    if item_id in of_grader and rated[key, item_id] == scale
-                }
+            of_item = {key: scales[key, item_id] for key, of_grader in grades.items() if item_id in of_grader}
+            for scale in dict.fromkeys(of_item.values()):
+                given = {key: grades[key][item_id] for key, its_scale in of_item.items() if its_scale == scale}
                 if len(set(given.values())) > 1:
                     spread = max(given.values()) - min(given.values())
                     self._keep(Disagreement(query_id, doc_id, item_id, spread, given))
@@ -236,9 +234,11 @@ def _pair(
     equal = sum(count for (one, other), count in counts.items() if one == other)
     if not common:
         return GraderPair(first, second, 0, 0, None, None, "nothing in common")
-    if graders[first].rated != graders[second].rated:
-        return GraderPair(first, second, common, equal, None, None, "ratings against verdicts")
+    ends = [scale[:2] if (scale := graders[one].scale) else None for one in (first, second)]
+    if ends[0] != ends[1]:
+        said = [f"{one[0]} to {one[1]}" if one else "not known" for one in ends]
+        return GraderPair(first, second, common, equal, None, None, f"scales {said[0]} and {said[1]}")
     distance = sum(abs(one - other) * count for (one, other), count in counts.items()) / common
-    scale = sorted({grade for pair in counts for grade in pair})
-    kappa = kappa_of_confusion([[counts.get((one, other), 0) for other in scale] for one in scale])
+    given = sorted({grade for pair in counts for grade in pair})
+    kappa = kappa_of_confusion([[counts.get((one, other), 0) for other in given] for one in given])
     return GraderPair(first, second, common, equal, distance, kappa, "one grade only" if kappa is None else "")

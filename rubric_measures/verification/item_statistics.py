@@ -127,6 +127,7 @@ class ItemReport:
         coverage: what the runs cover.
         queries: the queries that they are about, in their order.
         without_items: those of them that have no items, and so no statistics.
+        min_rating: the least grade that covers an item; None where nothing is graded.
     """
 
     statistics: Sequence[ItemStatistics]
@@ -134,16 +135,18 @@ class ItemReport:
     coverage: RunCoverage
     queries: Sequence[str]
     without_items: Sequence[str] = ()
+    min_rating: int | None = None
 
 
-def item_report(queries: Iterable[RecordQuery], min_judgment: int = 1, min_rating: int = 4) -> ItemReport:
+def item_report(queries: Iterable[RecordQuery], min_judgment: int = 1, min_rating: int | None = None) -> ItemReport:
     """Item statistics and near-duplicates of a stream of queries: memory is that of one query, its items and runs.
 
     Args:
         queries: the selected grades; consumed once, and not kept.
         min_judgment: the least judgment that is relevant.
-        min_rating: the least grade that covers an item.
+        min_rating: the least grade that covers an item; None takes the scale's.
     """
+    level = min_rating
     rows: list[ItemStatistics] = []
     covered: list[QueryCoverage] = []
     items: list[tuple[RubricItem, ...]] = []
@@ -151,6 +154,8 @@ def item_report(queries: Iterable[RecordQuery], min_judgment: int = 1, min_ratin
         rows += item_counts(query, min_judgment, min_rating)
         covered.append(query_coverage(query, min_rating))
         items.append(query.grades.items)
+        if query.grades.levels:
+            level = query.grades.level(min_rating)
         del query
     coverage = joined_coverage(covered)
     table = coverage.table()
@@ -161,15 +166,17 @@ def item_report(queries: Iterable[RecordQuery], min_judgment: int = 1, min_ratin
         coverage,
         [one.query_id for one in covered],
         [one.query_id for one in covered if not one.item_ids],
+        level,
     )
 
 
-def item_counts(query: RecordQuery, min_judgment: int, min_rating: int) -> Iterator[ItemStatistics]:
+def item_counts(query: RecordQuery, min_judgment: int = 1, min_rating: int | None = None) -> Iterator[ItemStatistics]:
     """The rows of one query, without `by_run` and `flips`, which need the whole leaderboard."""
+    level = query.grades.level(min_rating)
     grades = _grades(query)
     for bit, item in enumerate(query.grades.items):
         failed = sum(mask >> bit & 1 for mask in query.grades.failed.values())
-        yield _row(query, item, grades[item.item_id], failed, min_judgment, min_rating)
+        yield _row(query, item, grades[item.item_id], failed, min_judgment, level)
 
 
 def _grades(query: RecordQuery) -> dict[str, dict[str, int]]:

@@ -42,7 +42,7 @@ class ReportSettings:
         plot: the file of a figure of bank size against stability, of the item statistics.
         seed: of random samples and shuffles.
         min_judgment: the least judgment that is relevant.
-        min_rating: the least grade that covers an item.
+        min_rating: the least grade that covers an item; None takes the scale's.
 
     Raises:
         InputError: runs or a figure of item statistics that are not asked for.
@@ -55,7 +55,7 @@ class ReportSettings:
     plot: str | os.PathLike[str] | None = None
     seed: int = 0
     min_judgment: int = 1
-    min_rating: int = 4
+    min_rating: int | None = None
 
     def __post_init__(self) -> None:
         if "item_statistics" in self.reports:
@@ -219,7 +219,7 @@ def _item_sections(report: ItemReport, settings: ReportSettings) -> Iterator[Sec
     from rubric_measures.verification.bank_stability import bank_stability, plot_stability
     from rubric_measures.verification.statistics_sections import item_sections, stability_section
 
-    yield from item_sections(report, settings.min_judgment, settings.min_rating)
+    yield from item_sections(report, settings.min_judgment)
     points = bank_stability(report.coverage, seed=settings.seed)
     yield stability_section(report.coverage, points)
     if settings.plot:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rubric_measures.base.tables import Cell, Column, Report, Table
-from rubric_measures.verification.analyses import CheckedQuery, bad_items, grades_by_item, uncovered_passages
+from rubric_measures.verification.analyses import CheckedQuery, bad_items, grades_by_item, level_of, uncovered_passages
 
 __all__ = [
     "Section",
@@ -70,23 +70,25 @@ def grid_section(query: CheckedQuery) -> Section:
     return Section("grid", title, ["doc_id", "judgment", "best", *names], rows)
 
 
-def uncovered_section(query: CheckedQuery, min_judgment: int, min_rating: int) -> Section:
+def uncovered_section(query: CheckedQuery, min_judgment: int, min_rating: int | None = None) -> Section:
     """Passages judged relevant that no item covers."""
-    rows = uncovered_passages(query, min_judgment, min_rating)
+    level = level_of(query, min_rating)
+    rows = uncovered_passages(query, min_judgment, level)
     return Section(
         "uncovered",
-        f"{query.query_id}: passages judged {min_judgment} or better, no item graded {min_rating} or better",
+        f"{query.query_id}: passages judged {min_judgment} or better, no item graded {level} or better",
         ["judgment", "best_grade", "doc_id", "text"],
         [[row.judgment, row.best_grade, row.doc_id, row.text] for row in rows],
     )
 
 
-def bad_item_section(query: CheckedQuery, min_judgment: int, min_rating: int) -> Section:
+def bad_item_section(query: CheckedQuery, min_judgment: int, min_rating: int | None = None) -> Section:
     """Items covered by passages that assessors judged not relevant, most first."""
-    rows = bad_items(query, min_judgment, min_rating)
+    level = level_of(query, min_rating)
+    rows = bad_items(query, min_judgment, level)
     return Section(
         "bad-items",
-        f"{query.query_id}: items graded {min_rating} or better in passages judged below {min_judgment}",
+        f"{query.query_id}: items graded {level} or better in passages judged below {min_judgment}",
         ["spurious", "relevant", "covering", "item_id", "item"],
         [[row.spurious, row.relevant, row.covering, row.item_id, row.item_text] for row in rows],
     )

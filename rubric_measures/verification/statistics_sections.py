@@ -20,12 +20,13 @@ def _said(value: float | None, reason: str) -> Cell:
     return Undefined(reason) if value is None else value
 
 
-def item_sections(report: ItemReport, min_judgment: int, min_rating: int) -> Iterator[Section]:
+def item_sections(report: ItemReport, min_judgment: int) -> Iterator[Section]:
     """Item statistics, and near-duplicate items."""
     runs = len(report.coverage.runs)
+    covered = "" if report.min_rating is None else f" from grade {report.min_rating}"
     yield Section(
         "items",
-        f"Items: covered from grade {min_rating}, relevant from judgment {min_judgment}, {runs} runs",
+        f"Items: covered{covered}, relevant from judgment {min_judgment}, {runs} runs",
         ["query_id", "graded", "failed", "covering", "by_relevant", "by_not_relevant", "r_judgment", "r_leaderboard",
          "covered", "flips", "item_id", "item"],
         [
@@ -118,12 +119,12 @@ def grader_sections(report: GraderReport) -> Iterator[Section]:
     )  # fmt: skip
 
 
-def canary_sections(report: CanaryReport, min_rating: int) -> Iterator[Section]:
+def canary_sections(report: CanaryReport) -> Iterator[Section]:
     """How often each grader was fooled, by kind of case, and every grade that is too high."""
     prompts = prompt_cells(key for key, _ in report.counts)
     yield Section(
         "canaries",
-        f"Canary suite: grades of {min_rating} or better for passages that cover nothing",
+        f"Canary suite: grades of {_levels(report)} or better for passages that cover nothing",
         ["llm", "prompt_class", "items", "case", "passages", "fooled_passages", "grades", "fooled", "failed", "rate"],
         [
             [
@@ -143,3 +144,13 @@ def canary_sections(report: CanaryReport, min_rating: int) -> Iterator[Section]:
             for row in report.fooled
         ],
     )  # fmt: skip
+
+
+def _levels(report: CanaryReport) -> str:
+    """The least grades that fool, with the prompts where graders have several."""
+    prompts: dict[int, set[str]] = {}
+    for grader, level in report.levels.items():
+        prompts.setdefault(level, set()).add(grader.prompt_class)
+    if len(prompts) < 2:
+        return str(next(iter(prompts), "?"))
+    return ", ".join(f"{level} ({', '.join(sorted(names))})" for level, names in sorted(prompts.items()))

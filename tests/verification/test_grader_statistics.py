@@ -85,7 +85,7 @@ def test_ratings_and_verdicts_are_not_compared(tmp_path: Path) -> None:
     verdicts = {**grade_set({"q1/a": 1}, prompt="Verified"), "self_ratings": None}
     lines = [["q1", [passage("q1", "d1", [grade_set({"q1/a": 5}), verdicts])]]]
     report = counted(load_graded(write_lines(tmp_path / "graded.jsonl", lines)))
-    assert [pair[2:] for pair in report.pairs] == [(1, 0, None, None, "ratings against verdicts")]
+    assert [pair[2:] for pair in report.pairs] == [(1, 0, None, None, "scales 0 to 5 and 0 to 1")]
     assert report.disagreements == ()
 
 
