@@ -20,7 +20,7 @@ from rubric_measures.api._loading import (
 )
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
-from rubric_measures.grades.compiled import OnFailed
+from rubric_measures.grades.compiled import OnFailed, resolved
 from rubric_measures.leaderboards.board import Leaderboard
 from rubric_measures.measures.scoring import column_named, note_labels, parse_measures, rubric_measures_of
 
@@ -189,7 +189,7 @@ def correlate(
     seed: int = 42,
     level: float = 0.95,
     bank: Bank | None = None,
-    on_failed: OnFailed = "exclude",
+    on_failed: OnFailed | None = None,
     **chosen: Any,
 ) -> Correlations:
     """Rank correlation of leaderboards with the official one, joined on their runs.
@@ -257,7 +257,7 @@ def correlate(
                 compat,
                 bank=known.bank if known else bank_of(bank),
                 wanted=known.wanted if known else grade_filter(**chosen),
-                on_failed=other.on_failed if isinstance(other, RecordGrades) else on_failed,
+                on_failed=other.on_failed if isinstance(other, RecordGrades) else resolved(on_failed),
                 draws=draws,
             )
             continue

@@ -68,7 +68,7 @@ class RunValues:
         """Failed grades of ranked passages."""
         return 0 if self.evaluation is None else self.evaluation.failed
 
-    def log_notes(self, on_failed: OnFailed = "exclude") -> None:
+    def log_notes(self) -> None:
         """Logs how much of what was ranked is graded at all, and which measures were wrapped."""
         if self.evaluation is None or self.run is None:
             return
@@ -81,7 +81,7 @@ class RunValues:
             _LOG.warning(
                 "%d grades of ranked passages failed; counted as %s",
                 one.failed,
-                on_failed,
+                one.on_failed,
                 extra={"settings": ("on_failed",)},
             )
         if one.graded < one.ranked:
@@ -96,7 +96,7 @@ def evaluate(
     *,
     provider: str | None = None,
     facets: bool = False,
-    on_failed: OnFailed = "exclude",
+    on_failed: OnFailed | None = None,
     **chosen: Any,
 ) -> RunValues:
     """Scores one run file. Judgments of documents go to ir_measures as they are; graded records are streamed.

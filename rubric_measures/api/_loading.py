@@ -17,7 +17,7 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import open_binary, peek_head
 from rubric_measures.base.scales import Scale, parse_scale
 from rubric_measures.formats import added_format
-from rubric_measures.grades.compiled import BANK_DOC, Grades, ItemRows, OnFailed, QueryGrades, check_on_failed
+from rubric_measures.grades.compiled import BANK_DOC, Grades, ItemRows, OnFailed, QueryGrades, checked_choice
 from rubric_measures.grades.rows import build_grades, read_grades
 
 if TYPE_CHECKING:
@@ -232,9 +232,9 @@ class Records:
 class RecordGrades(Grades):
     """The grades of graded records: compiled when they are looked at, and streamed where that is enough."""
 
-    def __init__(self, records: Records, on_failed: OnFailed) -> None:
+    def __init__(self, records: Records, on_failed: OnFailed | None) -> None:
         self.records = records
-        self.on_failed: OnFailed = check_on_failed(on_failed)
+        self.on_failed_given = checked_choice(on_failed)
 
     def __repr__(self) -> str:
         return f"<Grades of {self.records.name}>"
@@ -243,7 +243,7 @@ class RecordGrades(Grades):
     def _compiled(self) -> Grades:
         from rubric_measures.grades.loading import collect_grades
 
-        return self.records.consume(lambda stream: collect_grades(stream, self.records.bank, self.on_failed))
+        return self.records.consume(lambda stream: collect_grades(stream, self.records.bank, self.on_failed_given))
 
     @cached_property
     def queries(self) -> dict[str, QueryGrades]:  # type: ignore[override]
@@ -259,10 +259,10 @@ class RecordGrades(Grades):
 class AnswerGrades(Grades):
     """The grades of assigned nuggets, with the runs that they are about; read when they are looked at."""
 
-    def __init__(self, path: str, bank: TestBank | None, on_failed: OnFailed) -> None:
+    def __init__(self, path: str, bank: TestBank | None, on_failed: OnFailed | None) -> None:
         self.path = path
         self.bank = bank
-        self.on_failed: OnFailed = check_on_failed(on_failed)
+        self.on_failed_given = checked_choice(on_failed)
 
     def __repr__(self) -> str:
         return f"<Grades of {self.path}>"
@@ -273,7 +273,7 @@ class AnswerGrades(Grades):
         from rubric_measures.grades.assignments import load_assignments
 
         source = {**describe((), self.bank), "grades": ["assignments"]}
-        return load_assignments(self.path, self.bank, on_failed=self.on_failed, source=source)
+        return load_assignments(self.path, self.bank, on_failed=self.on_failed_given, source=source)
 
     @cached_property
     def queries(self) -> dict[str, QueryGrades]:  # type: ignore[override]
@@ -319,7 +319,7 @@ def load(
     grade_set: str | None = None,
     assessors: Literal["override"] | None = None,
     scale: str | Scale | None = None,
-    on_failed: OnFailed = "exclude",
+    on_failed: OnFailed | None = None,
 ) -> Grades:
     """Loads the grades of anything that can be scored, for `score`, or for ir_measures as qrels.
 
@@ -345,7 +345,8 @@ def load(
         assessors: `override` puts grades by assessors in the grader's place where there are any.
         scale: the scale of the grades, in the place of what the source says of it: `0-5:4` (4 covers), `0-5:4:3` (3 is
             partial), or a `Scale`. Files of judgments of other programs say none.
-        on_failed: how a failed grade counts: `exclude`, `zero`, `error` or a grade, see `Grades`.
+        on_failed: how a failed grade counts: `expected` (the default), `exclude`, `zero`, `error` or a grade, see
+            `Grades`. Written out, it also says that boards with many failures are wanted.
 
     Raises:
         InputError: there is no such file, or a filter without grade sets to choose from. When the grades are looked at,

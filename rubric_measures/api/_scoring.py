@@ -356,7 +356,7 @@ def _of_runs(
     if isinstance(grades, RecordGrades) and grades.records.is_large:
         from rubric_measures.leaderboards.runs import spool_runs
 
-        with spool_runs(paths, needed_depth(measures), watch=bar) as spool:
+        with spool_runs(paths, needed_depth(measures, grades.on_failed), watch=bar) as spool:
             return _of_records(grades, measures, spool, overall, facets, per_facet, watch)
     return score_run_files(in_units(grades, facets, per_facet), paths, measures, overall=overall, watch=bar)
 
@@ -446,7 +446,7 @@ def _as_nuggetizer(grades: Grades, runs: Runs | None, measures: Sequence[Measure
 
 
 def _refuse_on_failed(grades: Grades) -> None:
-    if grades.on_failed != "exclude":
+    if grades.on_failed_given is not None:
         raise InputError("the other program counts failures in its own way; leave yours out", settings=("on_failed",))
 
 

@@ -18,8 +18,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("graded", metavar="GRADED", help="as for `leaderboard`")
     parser.add_argument("runs", metavar="RUN", nargs="*", help="as for `leaderboard`")
     add_grade_options(parser)
-    # As the board has it, unless it is said.
-    parser.set_defaults(on_failed=None)
     parser.epilog = """example:
   rubric_measures leaderboard graded.jsonl.gz bm25.run --bank questions.jsonl -o json --output board.json
   rubric_measures check board.json graded.jsonl.gz bm25.run --bank questions.jsonl
@@ -30,6 +28,7 @@ Prints each input and setting that differs, and exits with 1 where one does."""
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     board = api.read_board(options.board)
+    # As the board has it, unless it is said.
     if options.on_failed is None:
         options.on_failed = board.on_failed
     differences = board.differences(loaded_grades(options.graded, options), options.runs or None)

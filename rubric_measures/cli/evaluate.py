@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         **grade_choices(options),
     )
     _print(values.metrics, values.measures, options)
-    values.log_notes(options.on_failed)
+    values.log_notes()
     return 1 if values.failed else 0
 
 

@@ -72,10 +72,10 @@ def add_grade_options(parser: argparse.ArgumentParser, scores: bool = True) -> N
     group.add_argument(
         "--on-failed",
         type=_on_failed,
-        metavar="{exclude,zero,error,GRADE}",
-        default="exclude",
-        help="a failed grade: the item leaves the denominator (default), counts as not covered, or stops the command; "
-        "or a number: it counts as that grade (the scale's highest is the other bound to zero)",
+        metavar="{expected,exclude,zero,error,GRADE}",
+        help="a failed grade: counts as much as the valid grades of the ranking let expect (expected: the default, "
+        "refused from 20 %% failed unless it is written out); the item leaves the denominator (exclude), counts as not "
+        "covered (zero), or stops the command (error); or a number: it counts as that grade",
     )
 
 

@@ -81,7 +81,7 @@ def load_assignments(
     bank: TestBank | None = None,
     *,
     run_id: str | None = None,
-    on_failed: OnFailed = "exclude",
+    on_failed: OnFailed | None = None,
     source: Mapping[str, object] | None = None,
 ) -> AssignedAnswers:
     """The grades, rankings and lengths of a file of assignments, whatever the order of its lines.

@@ -30,19 +30,21 @@ __all__ = [
     "all_rows",
     "build_query",
     "check_on_failed",
+    "checked_choice",
     "faceted",
     "levels_with_failed",
+    "resolved",
     "scale_of_item",
     "scale_rows",
 ]
 
 
-OnFailed = Literal["exclude", "zero", "error"] | int
-_NAMES = ("exclude", "zero", "error")
+OnFailed = Literal["expected", "exclude", "zero", "error"] | int
+_NAMES = ("expected", "exclude", "zero", "error")
 
 
 def check_on_failed(value: object) -> OnFailed:
-    """How failed grades count, when it is one of the ways: `exclude`, `zero`, `error`, or the grade that they count as.
+    """How failed grades count, when it is one of the ways: `expected`, `exclude`, `zero`, `error`, or a grade.
 
     For the upper bound of a score, give the scale's highest grade: 5 for ratings, 2 for nugget assignments, 1 for yes
     and no. Records do not say how high their scale goes.
@@ -52,7 +54,17 @@ def check_on_failed(value: object) -> OnFailed:
     """
     if value in _NAMES or (type(value) is int and value >= 1):
         return cast(OnFailed, value)
-    raise InputError(f"on_failed is {value!r}; expected exclude, zero, error, or a grade of 1 or more")
+    raise InputError(f"on_failed is {value!r}; give expected, exclude, zero, error, or a grade of 1 or more")
+
+
+def checked_choice(value: object) -> OnFailed | None:
+    """The choice of how failed grades count, or None where nobody chose; see `check_on_failed`."""
+    return None if value is None else check_on_failed(value)
+
+
+def resolved(on_failed: OnFailed | None) -> OnFailed:
+    """How failed grades count; as they are expected, where nobody chose."""
+    return "expected" if on_failed is None else on_failed
 
 
 def levels_with_failed(
@@ -126,6 +138,13 @@ class QueryGrades:
         """
         # Where nothing is graded, nothing is covered at any level.
         return covering_level(self.scale if self.levels or self.scale else YES_NO, said)
+
+    @property
+    def void(self) -> frozenset[str]:
+        """The passages of which all that is known is that grades failed."""
+        return frozenset(
+            doc_id for doc_id, mask in self.failed.items() if mask and not any(self.levels.get(doc_id, {}).values())
+        )
 
     def at_least(self, rel: int) -> dict[str, int]:
         """doc_id -> mask of the items graded `rel` or better; passages that cover none are left out."""
@@ -283,10 +302,12 @@ class Grades:
 
     Attributes:
         queries: query_id -> its grades.
-        on_failed: how a failed grade counts: `exclude` (an item that no ranked passage covers leaves the denominator
-            where one of its grades among them failed), `zero` (it counts as not covered), `error` (refuse to score), or
-            the grade that it counts as: with the scale's highest, every score is what it would be had all of them been
-            that.
+        on_failed_given: how a failed grade counts, as it was given: `expected` (as much as it is expected to cover, by
+            the valid grades of the ranking: leave-one-out expected coverage), `exclude` (an item that no ranked passage
+            covers leaves the denominator where one of its grades among them failed), `zero` (it counts as not covered),
+            `error` (refuse to score), or the grade that it counts as: with the scale's highest, every score is what it
+            would be had all of them been that. None where nobody chose: then it is `expected`, and boards with many
+            failures are refused.
         source: what the grades are, for the signature (grader, prompt, filters, bank).
     """
 
@@ -296,17 +317,22 @@ class Grades:
     def __init__(
         self,
         queries: Mapping[str, QueryGrades],
-        on_failed: OnFailed = "exclude",
+        on_failed: OnFailed | None = None,
         source: Mapping[str, object] | None = None,
     ) -> None:
         self.queries = dict(queries)
-        self.on_failed: OnFailed = check_on_failed(on_failed)
+        self.on_failed_given = checked_choice(on_failed)
         self.source = dict(source or {})
 
     def __repr__(self) -> str:
         items = sum(len(query.items) for query in self.queries.values())
         passages = sum(len(query.levels) for query in self.queries.values())
         return f"<Grades of {len(self.queries)} queries: {items} items, {passages} passages>"
+
+    @property
+    def on_failed(self) -> OnFailed:
+        """How a failed grade counts; `expected` where nobody chose."""
+        return resolved(self.on_failed_given)
 
     @property
     def qrels(self) -> list[Qrel]:
@@ -340,7 +366,7 @@ class Grades:
         """
         return Grades(
             {query.query_id: query.by_facet() for query in faceted(self.queries.values(), lambda query: query)},
-            self.on_failed,
+            self.on_failed_given,
             {**self.source, "unit": "facet"},
         )
 
@@ -353,7 +379,7 @@ class Grades:
         parts: dict[str, QueryGrades] = {}
         for query in faceted(self.queries.values(), lambda query: query):
             parts |= query.per_facet()
-        return Grades(parts, self.on_failed, {**self.source, "unit": "per facet"})
+        return Grades(parts, self.on_failed_given, {**self.source, "unit": "per facet"})
 
     def to_dataframe(self) -> pandas.DataFrame:
         """The item rows as a pandas frame: query_id, doc_id, relevance, iteration, importance, weight, status.

@@ -253,13 +253,13 @@ def load_records(
     path: str | os.PathLike[str],
     bank: TestBank | None = None,
     wanted: GradeFilter | None = None,
-    on_failed: OnFailed = "exclude",
+    on_failed: OnFailed | None = None,
 ) -> Grades:
     """The grades of a graded-records file, to be given to ir_measures as qrels; see `read_records`."""
     return consume_records(lambda stream: collect_grades(stream, bank, on_failed), path, bank, wanted)
 
 
-def collect_grades(queries: Iterable[RecordQuery], bank: TestBank | None, on_failed: OnFailed = "exclude") -> Grades:
+def collect_grades(queries: Iterable[RecordQuery], bank: TestBank | None, on_failed: OnFailed | None = None) -> Grades:
     """The grades of a stream of `select_queries`, all together."""
     found: dict[str, QueryGrades] = {}
     sets, made = frozenset[GradeSetKey](), frozenset[str]()

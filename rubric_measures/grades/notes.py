@@ -6,7 +6,15 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-__all__ = ["note_left_out", "note_lost_penalties", "note_queries", "note_whole", "note_without_items"]
+__all__ = [
+    "note_dropped",
+    "note_left_out",
+    "note_lost_penalties",
+    "note_queries",
+    "note_unscored",
+    "note_whole",
+    "note_without_items",
+]
 
 _LOG = logging.getLogger("rubric_measures")
 
@@ -18,6 +26,24 @@ def note_lost_penalties(count: int, run_id: str = "") -> None:
             "%d items of negative weight have a failed grade and count as no penalty%s: scores may be too high",
             count,
             f" (most in run {run_id})" if run_id else "",
+        )
+
+
+def note_unscored(count: int) -> None:
+    """Says once how many values there are none of, because of all grades that they need it is known only that they
+    failed.
+    """
+    if count:
+        _LOG.warning("%d values are not scored, because all grades that they need failed", count)
+
+
+def note_dropped(count: int) -> None:
+    """Says once how many passages left rankings because all their grades failed (see `Scored.dropped`)."""
+    if count:
+        _LOG.warning(
+            "%d passages whose grades all failed left the rankings of measures over labels and subtopics; "
+            "programs that read exported qrels keep them, as not judged",
+            count,
         )
 
 

@@ -79,7 +79,7 @@ class QrelsSpool:
     """
 
     def __init__(
-        self, unit: Unit = "passage", label: Label = "max", rel: int = 1, on_failed: OnFailed = "exclude"
+        self, unit: Unit = "passage", label: Label = "max", rel: int = 1, on_failed: OnFailed = "expected"
     ) -> None:
         self.failed = 0
         self._unit, self._label, self._rel, self._on_failed = unit, label, rel, on_failed

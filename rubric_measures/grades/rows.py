@@ -172,7 +172,7 @@ def build_grades(
     qrels: Any,
     bank: TestBank | None = None,
     *,
-    on_failed: OnFailed = "exclude",
+    on_failed: OnFailed | None = None,
     source: Mapping[str, object] | None = None,
     scale: Scale | None = None,
 ) -> Grades:
@@ -197,7 +197,7 @@ def build_grades(
     if isinstance(qrels, Grades):
         if bank is None and scale is None:
             return qrels
-        on_failed, source = qrels.on_failed, qrels.source
+        on_failed, source = qrels.on_failed_given, qrels.source
         qrels = [row for one in qrels.queries.values() for row in itertools.chain(scale_rows(one), all_rows(one))]
     grades: dict[str, list[tuple[str, str, int]]] = {}
     failed: dict[str, list[tuple[str, str]]] = {}
@@ -242,7 +242,7 @@ def read_grades(
     path: str | os.PathLike[str],
     bank: TestBank | None = None,
     *,
-    on_failed: OnFailed = "exclude",
+    on_failed: OnFailed | None = None,
     source: Mapping[str, object] | None = None,
     scale: Scale | None = None,
 ) -> Grades:

@@ -24,7 +24,7 @@ from rubric_measures.formats.autojudge import ListBank, NuggetBank, bank_of_nugg
 from rubric_measures.formats.nuggetizer import NuggetLine
 from rubric_measures.formats.nuggetizer_records import bank_of_nuggets
 from rubric_measures.formats.reports import answer_doc_id
-from rubric_measures.grades.compiled import Grades, Label, OnFailed, check_on_failed
+from rubric_measures.grades.compiled import Grades, Label, OnFailed, checked_choice
 from rubric_measures.records.files import write_graded
 from rubric_measures.records.models import QueryPassages, grade_of_items
 from rubric_measures.records.rankings import runs_of_records
@@ -55,7 +55,8 @@ class JudgeSettings:
             nugget scores where the prompt is `nuggets.assign`.
         label: `max` or `count`, see `QueryGrades.labels`.
         rel: the least grade that counts in `count`.
-        on_failed: how failed grades count in the leaderboard: `exclude`, `zero`, `error`, or a grade, see `Grades`.
+        on_failed: how failed grades count in the leaderboard: `expected` (where it is left out), `exclude`,
+            `zero`, `error`, or a grade, see `Grades`.
         nugget_grades: write `evaldata.nugget_grades` into the reports (with `augment_report` they are saved).
         cache: where replies are kept; by default in Auto-Judge's cache folder, where it has one.
     """
@@ -70,7 +71,7 @@ class JudgeSettings:
     measures: Sequence[str] = ()
     label: Label = "max"
     rel: int = 1
-    on_failed: OnFailed = "exclude"
+    on_failed: OnFailed | None = None
     nugget_grades: bool = False
     cache: str = ""
 
@@ -93,7 +94,7 @@ class JudgeSettings:
         ):
             if value not in choices:
                 raise InputError(f"setting {name}: {value!r} is none of {', '.join(choices)}")
-        check_on_failed(made.on_failed)
+        checked_choice(made.on_failed)
         if made.max_words < 0 or isinstance(made.measures, str):
             raise InputError("setting max_words is 0 or more, and measures is a list")
         return made

@@ -11,8 +11,8 @@ from ir_measures.util import Metric
 from rubric_measures.formats.trec import Run
 from rubric_measures.formats.trec_ids import as_known, written_id
 from rubric_measures.grades.compiled import OnFailed, QueryGrades
-from rubric_measures.grades.notes import note_lost_penalties
-from rubric_measures.measures.provider import metrics_of
+from rubric_measures.grades.notes import note_dropped, note_lost_penalties, note_unscored
+from rubric_measures.measures.provider import metrics_of, refuse_unscored
 from rubric_measures.measures.scoring import Plan
 
 __all__ = ["Evaluation", "evaluate_run"]
@@ -40,10 +40,11 @@ class Evaluation:
     graded: int
     failed: int
     without_items: frozenset[str] = frozenset()
+    on_failed: OnFailed = "expected"
 
 
 def evaluate_run(
-    queries: Iterable[QueryGrades], run: Run, measures: Sequence[Measure], on_failed: OnFailed = "exclude"
+    queries: Iterable[QueryGrades], run: Run, measures: Sequence[Measure], on_failed: OnFailed = "expected"
 ) -> Evaluation:
     """Scores a run query by query, as ir_measures does with all grades at hand; memory is that of one query.
 
@@ -58,8 +59,9 @@ def evaluate_run(
     """
     plan = Plan(measures)
     found: dict[str, list[Metric]] = {}
-    ranked = graded = failed = lost = 0
+    ranked = graded = failed = lost = unscored = dropped = 0
     without_items: set[str] = set()
+    valued: set[Measure] = set()
     for query in queries:
         if not query.items:
             without_items.add(query.query_id)
@@ -69,11 +71,17 @@ def evaluate_run(
         scored = plan.for_query(query, on_failed).score(doc_ids)
         found[query.query_id] = list(metrics_of(query.query_id, measures, scored))
         lost += scored.lost_penalties
+        unscored += list(scored.values).count(None)
+        valued.update(one.measure for one in found[query.query_id])
+        dropped += scored.dropped
         ranked += len(doc_ids)
         graded += sum(doc_id in query.levels for doc_id in doc_ids)
         failed += sum(query.failed.get(doc_id, 0).bit_count() for doc_id in doc_ids)
         del query
+    refuse_unscored(measures if found else (), valued)
     note_lost_penalties(lost)
+    note_unscored(unscored)
+    note_dropped(dropped)
     queries_found = frozenset(found)
     ordered = [
         metric
@@ -82,4 +90,4 @@ def evaluate_run(
         for metric in found.pop(query_id)
     ]
     ordered += [metric for query_id in sorted(found) for metric in found[query_id]]
-    return Evaluation(measures, ordered, queries_found, ranked, graded, failed, frozenset(without_items))
+    return Evaluation(measures, ordered, queries_found, ranked, graded, failed, frozenset(without_items), on_failed)

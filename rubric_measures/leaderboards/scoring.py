@@ -357,9 +357,17 @@ def _ranked_by(runs: RunSpool, query: QueryGrades) -> dict[str, Sequence[str]]:
     return {run_id: as_known(doc_ids, query.levels) for run_id, doc_ids in rankings.items()}
 
 
-def needed_depth(measures: Sequence[Measure]) -> int | None:
-    """How many documents of a ranking the measures look at; None when all."""
-    return Plan(measures).depth
+def needed_depth(measures: Sequence[Measure], on_failed: OnFailed = "error") -> int | None:
+    """How many documents of a ranking the measures look at; None when all.
+
+    Measures over labels and subtopics look deeper where passages whose grades failed leave the ranking.
+
+    Args:
+        measures: the measures.
+        on_failed: see `Grades`.
+    """
+    plan = Plan(measures)
+    return None if on_failed == "expected" and plan.condenses else plan.depth
 
 
 def score_records(
@@ -368,7 +376,7 @@ def score_records(
     *,
     runs: RunSpool | None = None,
     run_ids: Iterable[str] = (),
-    on_failed: OnFailed = "exclude",
+    on_failed: OnFailed = "expected",
     overall: bool = True,
     settings: Mapping[str, object] | None = None,
 ) -> Leaderboard:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rubric_measures.measures.expected import Weights, expected_gain, known
 from rubric_measures.measures.measure import (
     CUTOFF,
     JUDGED_ONLY,
+    BoundsScorer,
     CoverageMeasure,
     QueryContext,
+    RankedDocs,
+    RankingScorer,
     Top,
     min_grade,
     register,
@@ -36,8 +40,16 @@ class _RubricCover(CoverageMeasure):
     }
 
     def formula(self, query: QueryContext) -> Callable[[Top], float | None]:
-        """Covered items / items of the bank, without those of which nobody can know."""
+        """Covered items / items of the bank; failed grades as they are expected, else without what nobody can know."""
         rel, size = self.value("rel"), len(query.items)
+        if query.is_expecting:
+            reached = self._reached(query)
+
+            def expected(top: Top) -> float | None:
+                found = reached(top)
+                return None if found is None else found / size
+
+            return expected
 
         def cover(top: Top) -> float | None:
             covered = top.at_least(rel)
@@ -48,6 +60,45 @@ class _RubricCover(CoverageMeasure):
             return covered.bit_count() / denominator
 
         return cover
+
+    def _reached(self, query: QueryContext) -> Callable[[Top], float | None]:
+        """How many items the top k passages are expected to cover; None where nothing is known."""
+        rel, weights = self.value("rel"), _each(query)
+
+        def reached(top: Top) -> float | None:
+            gain = expected_gain(query, top, rel, weights, weights)
+            return None if gain is None else top.at_least(rel).bit_count() + gain.value
+
+        return reached
+
+    def bounds(self, lowest: QueryContext, highest: QueryContext) -> BoundsScorer:
+        """The cover with all failed grades as the lowest, and as the highest."""
+        low, high = self.prepare(lowest), self.prepare(highest)
+
+        def bounds(of_lowest: RankedDocs, of_highest: RankedDocs) -> tuple[float, float] | None:
+            return known(low(of_lowest), high(of_highest))
+
+        return bounds
+
+    def spread(self, query: QueryContext) -> RankingScorer:
+        """The spread of the expected items, over the denominator."""
+        kind = query.top(self.value("cutoff"), self.value("judged_only"))
+        rel, weights, size = self.value("rel"), _each(query), self._size(query)
+
+        def spread(ranked: RankedDocs) -> float | None:
+            gain = expected_gain(query, ranked.top(kind), rel, weights, weights)
+            return None if gain is None or not size else gain.spread / size
+
+        return spread
+
+    def _size(self, query: QueryContext) -> float | None:
+        """The denominator where failed grades count as they are expected."""
+        return len(query.items)
+
+
+def _each(query: QueryContext) -> Weights:
+    """Every item by the same weight."""
+    return query.shared("each", lambda: Weights([(1.0, (1 << len(query.items)) - 1)]))
 
 
 class _nRubricCover(_RubricCover):
@@ -62,8 +113,19 @@ class _nRubricCover(_RubricCover):
     SHORT_DESC = "The covered share of those items that any graded passage covers."
 
     def formula(self, query: QueryContext) -> Callable[[Top], float | None]:
-        """Covered items / items that any graded passage covers."""
+        """Covered items / items that any graded passage covers, both as they are expected where grades failed."""
         rel = self.value("rel")
+        if query.is_expecting:
+            reached, size = self._reached(query), self._size(query)
+
+            def expected(top: Top) -> float | None:
+                found = reached(top)
+                if found is None or not size:
+                    return None if found is None else 0.0
+                # What is left open is expected from this ranking alone, so it may promise more than all passages do.
+                return min(found / size, 1.0)
+
+            return expected
         reachable = query.everything.at_least(rel).bit_count()
 
         def cover(top: Top) -> float | None:
@@ -74,6 +136,22 @@ class _nRubricCover(_RubricCover):
             return covered.bit_count() / reachable
 
         return cover
+
+    def bounds(self, lowest: QueryContext, highest: QueryContext) -> BoundsScorer:
+        """The fewest items over the most that could be reached, and the most over the fewest."""
+        kinds = [query.top(self.value("cutoff"), self.value("judged_only")) for query in (lowest, highest)]
+        rel = self.value("rel")
+        fewest, most = (query.everything.at_least(rel).bit_count() for query in (lowest, highest))
+
+        def bounds(of_lowest: RankedDocs, of_highest: RankedDocs) -> tuple[float, float]:
+            low = of_lowest.top(kinds[0]).at_least(rel).bit_count()
+            high = of_highest.top(kinds[1]).at_least(rel).bit_count()
+            return low / most if most else 0.0, min(high / max(fewest, 1), 1.0)
+
+        return bounds
+
+    def _size(self, query: QueryContext) -> float | None:
+        return query.shared(("reachable", self.value("rel")), lambda: self._reached(query)(query.everything))
 
 
 RubricCover = register(_RubricCover)

@@ -23,6 +23,7 @@ from rubric_measures.grades.compiled import Label, OnFailed, QueryGrades
 __all__ = [
     "CUTOFF",
     "JUDGED_ONLY",
+    "BoundsScorer",
     "Computation",
     "Coverage",
     "CoverageMeasure",
@@ -133,17 +134,20 @@ class QueryContext:
         grades: the grades as they count: where failed ones count as a grade, none is failed here.
         on_failed: as given.
         items: the complete bank of the query.
+        void: the passages of which all that is known is that grades failed.
         valid: doc_id -> number of its valid grades.
         lost: doc_id -> number of its failed grades.
     """
 
-    def __init__(self, grades: QueryGrades, on_failed: OnFailed = "exclude") -> None:
+    def __init__(self, grades: QueryGrades, on_failed: OnFailed = "expected") -> None:
         self.grades = grades.counting_failed(on_failed)
         self.on_failed: OnFailed = on_failed
         self.query_id = grades.query_id
         self.items = grades.items
         self.valid = {doc_id: sum(map(int.bit_count, levels.values())) for doc_id, levels in grades.levels.items()}
         self.lost = {doc_id: mask.bit_count() for doc_id, mask in grades.failed.items()}
+        # The passages of which all that is known is that grades failed.
+        self.void = self.grades.void
         # Whether only judged passages count -> the cutoffs that measures asked for.
         self._cutoffs: dict[bool, set[int]] = {}
         self._shared: dict[Hashable, Any] = {}
@@ -201,6 +205,19 @@ class QueryContext:
                 union[grade] = union.get(grade, 0) | mask
         return Top(sorted(self.grades.levels), union)
 
+    @property
+    def is_expecting(self) -> bool:
+        """Whether grades failed, and count as what they are expected to earn."""
+        return self.on_failed == "expected" and bool(self.grades.failed)
+
+    @property
+    def valid_masks(self) -> Mapping[str, int]:
+        """doc_id -> mask of the items that have a valid grade."""
+        return self.shared(
+            "valid masks",
+            lambda: {doc_id: sum(levels.values()) for doc_id, levels in self.grades.levels.items()},
+        )
+
     def covering(self, rel: int) -> Mapping[str, int]:
         """doc_id -> mask of the items graded `rel` or better; passages that cover none are left out."""
         return self.shared(("covering", rel), lambda: self.grades.at_least(rel))
@@ -227,7 +244,8 @@ class QueryContext:
     def undetermined(self, top: Top, covered: int) -> int:
         """The items that no ranked passage covers and whose grade failed for one: they may be covered or not.
 
-        They leave the denominator; none where failed grades count as zero or as a grade.
+        They leave the denominator of a measure that knows nothing of what failed grades are expected to earn; none
+        where failed grades count as zero or as a grade.
 
         Args:
             top: the ranked passages.
@@ -243,10 +261,10 @@ class QueryContext:
             item = self.items[(lost & -lost).bit_length() - 1]
             raise MeasureError(
                 f"query {self.query_id!r}: item {item.item_id!r} has a failed grade for a ranked passage; grade "
-                "again, or choose how failures count (exclude or zero)",
+                "again, or choose how failures count (expected or zero)",
                 settings=("on_failed",),
             )
-        return lost if self.on_failed == "exclude" else 0
+        return lost if self.on_failed in ("exclude", "expected") else 0
 
     def is_unknown(self, judged: Iterable[str]) -> bool:
         """Whether all that is known of the query is that grades failed, of these passages too: then nothing is scored.
@@ -263,7 +281,7 @@ class QueryContext:
         if self.on_failed == "error":
             raise MeasureError(
                 f"query {self.query_id!r}: a grade of the ranked passage {lost!r} failed; grade again, or choose how "
-                "failures count (exclude or zero)",
+                "failures count (expected or zero)",
                 settings=("on_failed",),
             )
         return not any(self.grades.levels.values())
@@ -274,6 +292,8 @@ JUDGED_ONLY = ParamInfo(dtype=bool, default=False, desc="discard passages that n
 
 # The value of one ranking of a query; None where nothing can be said, because all grades that it needs failed.
 RankingScorer = Callable[[RankedDocs], float | None]
+# The least and the greatest value of a ranking; it is given twice, as the two completed queries see it.
+BoundsScorer = Callable[[RankedDocs, RankedDocs], tuple[float, float] | None]
 
 
 def min_grade(what: str) -> ParamInfo:
@@ -326,6 +346,22 @@ class Computation(ABC):
             query: the query.
             score: what `prepare` gave.
         """
+        return None
+
+    def bounds(self, lowest: QueryContext, highest: QueryContext) -> BoundsScorer | None:
+        """What the value of a ranking lies between, whatever the failed grades were; None where that is not known.
+
+        Args:
+            lowest: the query with all failed grades as the lowest of the scale.
+            highest: the query with all of them as the highest.
+
+        Returns:
+            a function from the ranking, as each of the two sees it, to the bounds.
+        """
+        return None
+
+    def spread(self, query: QueryContext) -> RankingScorer | None:
+        """How far failures at random move the value of a ranking (one standard error); None where nobody knows."""
         return None
 
     def lost_penalties(self, query: QueryContext, ranked: RankedDocs) -> int:

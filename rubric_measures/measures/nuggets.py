@@ -2,55 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from rubric_measures.base.entities import RubricItem
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.base.scales import Scale
+from rubric_measures.measures.expected import ItemWeights, Weights, expected_gain
 from rubric_measures.measures.measure import (
     CUTOFF,
     JUDGED_ONLY,
+    BoundsScorer,
     CoverageMeasure,
     ParamInfo,
     QueryContext,
+    RankedDocs,
+    RankingScorer,
     Top,
     min_grade,
     register,
 )
 
 __all__ = ["CreditMeasure", "NuggetA", "NuggetV", "NuggetW"]
-
-
-class ItemWeights:
-    """The weights of a query's items, grouped by value, so that a mask is summed with one popcount a group."""
-
-    __slots__ = ("groups", "penalties", "positive")
-
-    def __init__(self, weights: Iterable[float]) -> None:
-        groups: dict[float, int] = {}
-        for index, weight in enumerate(weights):
-            if weight:
-                groups[weight] = groups.get(weight, 0) | 1 << index
-        # Sorted, so that floating-point sums do not depend on the order of the items.
-        self.groups = sorted(groups.items())
-        self.positive = sum(weight * mask.bit_count() for weight, mask in self.groups if weight > 0)
-        self.penalties = sum(mask for weight, mask in self.groups if weight < 0)
-
-    def sum(self, mask: int) -> float:
-        """The sum of the weights of the items in the mask."""
-        total = 0.0
-        for weight, members in self.groups:
-            total += weight * (mask & members).bit_count()
-        return total
-
-    def positive_without(self, mask: int) -> float:
-        """The sum of the positive weights of the items that are not in the mask."""
-        if not mask:
-            return self.positive
-        return self.positive - sum(
-            weight * (mask & members).bit_count() for weight, members in self.groups if weight > 0
-        )
 
 
 class CreditMeasure(CoverageMeasure):
@@ -112,8 +86,12 @@ class CreditMeasure(CoverageMeasure):
         return query.shared(("weights", self.NAME), lambda: ItemWeights(map(self.weight, query.items)))
 
     def formula(self, query: QueryContext) -> Callable[[Top], float | None]:
-        """Sum of w_i s_i / sum of the positive w_i, without the items of which nobody can know."""
+        """Sum of w_i s_i / sum of the positive w_i; failed grades as they are expected, else without what nobody can
+        know.
+        """
         weights, rel, lowest = self.weights(query), self.value("rel"), self.lowest()
+        if query.is_expecting:
+            return self._expected(query)
 
         def credit(top: Top) -> float | None:
             supported = top.at_least(rel)
@@ -123,12 +101,80 @@ class CreditMeasure(CoverageMeasure):
             if lowest != rel:
                 total = 0.5 * total + 0.5 * weights.sum(partially)
             unknown = query.undetermined(top, partially)
-            denominator = weights.positive_without(unknown)
+            denominator = weights.positive.sum(weights.positive.members & ~unknown)
             if not denominator:
-                return None if unknown and weights.positive else 0.0
+                return None if unknown and weights.positive.members else 0.0
             return total / denominator
 
         return credit
+
+    def _shares(self) -> list[tuple[int, float]]:
+        """The levels that earn credit, with the share that each earns."""
+        rel, lowest = self.value("rel"), self.lowest()
+        return [(rel, 1.0)] if lowest == rel else [(rel, 0.5), (lowest, 0.5)]
+
+    def _gains(self, query: QueryContext, top: Top) -> tuple[float, float] | None:
+        """What failed grades are expected to earn, and its spread, in weight; None where nothing is known.
+
+        A penalty that is expected costs; p is that of the penalties alone.
+        """
+        weights = self.weights(query)
+        value = spread = 0.0
+        for rel, share in self._shares():
+            for sign, side in ((1, weights.positive), (-1, weights.penalties)):
+                gain = expected_gain(query, top, rel, side, weights.both)
+                if gain is None:
+                    return None
+                value += sign * share * gain.value
+                spread += share * gain.spread
+        return value, spread
+
+    def _expected(self, query: QueryContext) -> Callable[[Top], float | None]:
+        weights = self.weights(query)
+
+        def credit(top: Top) -> float | None:
+            if not weights.positive.total:
+                return 0.0
+            gains = self._gains(query, top)
+            if gains is None:
+                return None
+            earned = math.fsum(share * weights.sum(top.at_least(rel)) for rel, share in self._shares())
+            return (earned + gains[0]) / weights.positive.total
+
+        return credit
+
+    def spread(self, query: QueryContext) -> RankingScorer:
+        """The spread of the expected credit, over the denominator."""
+        kind = query.top(self.value("cutoff"), self.value("judged_only"))
+        size = self.weights(query).positive.total
+
+        def spread(ranked: RankedDocs) -> float | None:
+            gains = self._gains(query, ranked.top(kind)) if size else (0.0, 0.0)
+            return None if gains is None else gains[1] / size if size else 0.0
+
+        return spread
+
+    def bounds(self, lowest: QueryContext, highest: QueryContext) -> BoundsScorer:
+        """The credit with failed grades of penalties as the highest and of other items as the lowest, and the other
+        way round.
+        """
+        kinds = [query.top(self.value("cutoff"), self.value("judged_only")) for query in (lowest, highest)]
+        weights, shares = self.weights(lowest), self._shares()
+
+        def total(side: Weights, top: Top) -> float:
+            return math.fsum(share * side.sum(top.at_least(rel)) for rel, share in shares)
+
+        def bounds(of_lowest: RankedDocs, of_highest: RankedDocs) -> tuple[float, float]:
+            size = weights.positive.total
+            if not size:
+                return 0.0, 0.0
+            low, high = of_lowest.top(kinds[0]), of_highest.top(kinds[1])
+            return (
+                (total(weights.positive, low) - total(weights.penalties, high)) / size,
+                (total(weights.positive, high) - total(weights.penalties, low)) / size,
+            )
+
+        return bounds
 
 
 class _NuggetA(CreditMeasure):

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
+from itertools import compress
 from math import isnan
 from typing import Any
 
 import ir_measures
 from ir_measures import providers
 from ir_measures.measures.base import Measure
-from ir_measures.util import Metric, RunConverter
+from ir_measures.util import Metric, RunConverter, ScoredDoc
 
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.base.sorting import ranked
 from rubric_measures.grades.compiled import BANK_DOC, Grades, ItemRows
-from rubric_measures.grades.notes import note_lost_penalties, note_without_items
+from rubric_measures.grades.notes import note_dropped, note_lost_penalties, note_unscored, note_without_items
 from rubric_measures.grades.rows import build_grades
 from rubric_measures.measures.delegated import PROVIDER, other_providers
 from rubric_measures.measures.scoring import Plan, QueryScorer, Scored, is_supported
 
-__all__ = ["PipelineProvider", "RubricEvaluator", "RubricProvider", "metrics_of", "rankings_of", "register_provider"]
+__all__ = [
+    "PipelineProvider",
+    "RubricEvaluator",
+    "RubricProvider",
+    "metrics_of",
+    "rankings_of",
+    "refuse_unscored",
+    "register_provider",
+]
 
 
 def rankings_of(run: Any) -> dict[str, Sequence[str]]:
@@ -92,32 +101,50 @@ class RubricEvaluator(providers.Evaluator):  # type: ignore[misc]
 
     def iter_calc(self, run: Any) -> Iterator[Metric]:
         """Yields one metric a query and measure, queries and measures sorted; queries missing from the run score 0,
-        queries without items have no value and are counted in a note.
+        queries without items, and values of which all that is known is that grades failed, are left out and counted in
+        a note.
         """
         rankings = rankings_of(run)
-        lost_penalties = 0
+        lost_penalties = unscored = dropped = 0
+        valued: set[Measure] = set()
         for query_id, scorer in self._scorers.items():
             scored = scorer.score(rankings.get(query_id, ()))
             lost_penalties += scored.lost_penalties
+            unscored += list(scored.values).count(None)
+            dropped += scored.dropped
+            valued.update(compress(self.measures, (value is not None for value in scored.values)))
             yield from metrics_of(query_id, self.measures, scored)
+        refuse_unscored(self.measures if self._scorers else (), valued)
         note_lost_penalties(lost_penalties)
+        note_unscored(unscored)
+        note_dropped(dropped)
         note_without_items(self._without_items)
 
 
 def metrics_of(query_id: str, measures: Iterable[Measure], scored: Scored) -> Iterator[Metric]:
-    """The values of a query as ir_measures has them.
+    """The values of a query as ir_measures has them; a measure without a value has none."""
+    for measure, value in zip(measures, scored.values, strict=True):
+        if value is not None:
+            yield Metric(query_id=query_id, measure=measure, value=value)
+
+
+def refuse_unscored(measures: Iterable[Measure], valued: Container[Measure]) -> None:
+    """Refuses measures without a value for any query: they have no mean.
+
+    Args:
+        measures: the measures.
+        valued: those of them that have a value for some query.
 
     Raises:
-        MeasureError: a measure has no value.
+        MeasureError: there is such a measure.
     """
-    for measure, value in zip(measures, scored.values, strict=True):
-        if value is None:
+    for measure in measures:
+        if measure not in valued:
             raise MeasureError(
-                f"{measure}, query {query_id!r}: the grades of all items failed, so there is nothing to score; grade "
-                "again, or count failures as not covered (zero)",
+                f"{measure}: of every query the grades of all items failed, so there is nothing to score; grade again, "
+                "or count failures as not covered (zero)",
                 settings=("on_failed",),
             )
-        yield Metric(query_id=query_id, measure=measure, value=value)
 
 
 class RubricProvider(providers.Provider):  # type: ignore[misc]
@@ -157,7 +184,10 @@ class PipelineProvider(RubricProvider):
         if not theirs:
             return super()._evaluator(ours, qrels)
         qrels = _for_all(asked, qrels)
+        void = _void_passages(qrels)
         evaluators = [other_providers().evaluator(some, rows) for some, rows in _rows_for(theirs, qrels)]
+        if void:
+            evaluators = [_CondensingEvaluator(one, void) for one in evaluators]
         if ours:
             evaluators.append(super()._evaluator(ours, qrels))
         return evaluators[0] if len(evaluators) == 1 else _JointEvaluator(asked, evaluators)
@@ -186,6 +216,33 @@ class _JointEvaluator(providers.Evaluator):  # type: ignore[misc]
     def iter_calc(self, run: Any) -> Iterator[Metric]:
         for evaluator, one in zip(self._evaluators, RunConverter(run).tee(len(self._evaluators)), strict=True):
             yield from evaluator.iter_calc(one.run)
+
+
+class _CondensingEvaluator(providers.Evaluator):  # type: ignore[misc]
+    """An evaluator that sees no passages of which all that is known is that grades failed.
+
+    Args:
+        evaluator: the evaluator.
+        void: query_id -> those passages.
+    """
+
+    def __init__(self, evaluator: providers.Evaluator, void: Mapping[str, Set[str]]) -> None:
+        super().__init__(evaluator.measures, evaluator.qrel_qids)
+        self._evaluator = evaluator
+        self._void = void
+
+    def iter_calc(self, run: Any) -> Iterator[Metric]:
+        rows = [ScoredDoc(str(query_id), str(doc_id), score) for query_id, doc_id, score in _run_rows(run)]
+        kept = [row for row in rows if row.doc_id not in self._void.get(row.query_id, ())]
+        note_dropped(len(rows) - len(kept))
+        yield from self._evaluator.iter_calc(kept)
+
+
+def _void_passages(qrels: Any) -> dict[str, Set[str]]:
+    """query_id -> passages of which all that is known is that grades failed, where these leave rankings."""
+    if not isinstance(qrels, Grades) or qrels.on_failed != "expected":
+        return {}
+    return {query_id: void for query_id, query in qrels.queries.items() if (void := query.void)}
 
 
 def register_provider() -> None:

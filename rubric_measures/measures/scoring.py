@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import ir_measures
@@ -12,7 +12,7 @@ from ir_measures.measures.base import Measure
 
 from rubric_measures.base.errors import MeasureError, UnknownNameError
 from rubric_measures.base.scales import YES_NO, Scale
-from rubric_measures.grades.compiled import OnFailed, QueryGrades
+from rubric_measures.grades.compiled import OnFailed, QueryGrades, levels_with_failed
 from rubric_measures.measures._plugged import check_plug_in
 from rubric_measures.measures.delegated import checked_measure
 from rubric_measures.measures.intent_aware import INTENT_AWARE, IntentAwareMeasure
@@ -20,6 +20,7 @@ from rubric_measures.measures.labels import RubricQrels, StandardMeasure
 from rubric_measures.measures.measure import Computation, Coverage, QueryContext, RankedDocs, RubricMeasure
 
 __all__ = [
+    "Failure",
     "Measures",
     "Plan",
     "QueryScorer",
@@ -30,6 +31,10 @@ __all__ = [
     "parse_measures",
     "rubric_measures_of",
 ]
+
+
+# A grade above every level.
+_HIGHEST = 1 << 30
 
 
 def is_supported(measure: Measure) -> bool:
@@ -53,12 +58,31 @@ class Scored:
         needed: cutoff -> how many of the grades that measures with this cutoff needed exist.
         lost_penalties: items of negative weight that cost nothing because their grade failed for a ranked passage.
         doc_ids: the documents that the measures looked at, best first.
+        dropped: passages without any valid grade that left the ranking of measures over labels and subtopics.
+        failures: for each measure what failed grades leave open of its value; empty where none failed.
     """
 
     values: Sequence[float | None]
     needed: Mapping[int | None, Coverage]
     lost_penalties: int
     doc_ids: Sequence[str]
+    dropped: int = 0
+    failures: Sequence[Failure] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What failed grades leave open of one value.
+
+    Attributes:
+        zero: the value with all of them as zero; None where it is not known.
+        bounds: what the value lies between, whatever they were; None where it is not known.
+        spread: how far failures at random move it (one standard error); None where it is not known.
+    """
+
+    zero: float | None
+    bounds: tuple[float, float] | None
+    spread: float | None
 
 
 class Plan:
@@ -87,6 +111,11 @@ class Plan:
 
         self._on: dict[Scale | None, Plan] = {}
 
+    @property
+    def condenses(self) -> bool:
+        """Whether a measure is over rankings without the passages whose grades all failed."""
+        return not all(one.HANDLES_FAILED for one in self.computations)
+
     def on(self, scale: Scale | None) -> Plan:
         """The plan with all levels said: those that are left out are the scale's.
 
@@ -98,7 +127,7 @@ class Plan:
             self._on[scale] = self if said == self.measures else Plan(said)
         return self._on[scale]
 
-    def for_query(self, grades: QueryGrades, on_failed: OnFailed = "exclude") -> QueryScorer:
+    def for_query(self, grades: QueryGrades, on_failed: OnFailed = "expected") -> QueryScorer:
         """Prepares the scoring of any number of rankings of one query.
 
         Raises:
@@ -126,6 +155,8 @@ class QueryScorer:
         self._cutoffs = frozenset(plan.cutoffs)
         # Of these a failed grade may mean that there is no value.
         self._may_be_unknown = bool(query.grades.failed)
+        self._condenses = query.on_failed == "expected" and bool(query.void) and plan.condenses
+        self._completed: _Completed | None = None
 
     @property
     def query_id(self) -> str:
@@ -141,24 +172,69 @@ class QueryScorer:
         Raises:
             MeasureError: on_failed is `error` and a grade that is needed failed.
         """
-        return self._values(self._query.ranked(ranking, self._plan.depth))
-
-    def score(self, ranking: Sequence[str]) -> Scored:
-        """The value of each measure, and how much of what they needed is there; see `__call__`."""
         ranked = self._query.ranked(ranking, self._plan.depth)
-        needed = {cutoff: ranked.coverage(cutoff) for cutoff in self._cutoffs}
-        return Scored(self._values(ranked), needed, self._lost_penalties(ranked), ranking[: self._plan.depth])
+        return self._values(ranked, self._condensed(ranking) if self._condenses else ranked)
 
-    def _values(self, ranked: RankedDocs) -> list[float | None]:
+    def score(self, ranking: Sequence[str], *, failures: bool = False) -> Scored:
+        """The value of each measure, and how much of what they needed is there; see `__call__`.
+
+        Args:
+            ranking: as for `__call__`.
+            failures: find out what failed grades leave open, too.
+        """
+        depth = self._plan.depth
+        ranked = self._query.ranked(ranking, depth)
+        needed = {cutoff: ranked.coverage(cutoff) for cutoff in self._cutoffs}
+        if not self._may_be_unknown:
+            return Scored(self._values(ranked, ranked), needed, 0, ranking[:depth])
+        condensed, dropped = ranked, 0
+        if self._condenses:
+            condensed = self._condensed(ranking)
+            looked_at = len(ranking) if depth is None else _depth_without(ranking, self._query.void, depth)
+            dropped = sum(doc_id in self._query.void for doc_id in ranking[:looked_at])
+            depth = looked_at
+        values = self._values(ranked, condensed)
+        return Scored(
+            values,
+            needed,
+            self._lost_penalties(ranked),
+            ranking[:depth],
+            dropped,
+            self._failures(ranking, ranked, values) if failures and ranking else (),
+        )
+
+    def _condensed(self, ranking: Sequence[str]) -> RankedDocs:
+        """The ranking without the passages of which all that is known is that grades failed."""
+        void = self._query.void
+        return self._query.ranked([doc_id for doc_id in ranking if doc_id not in void], self._plan.depth)
+
+    def _values(self, ranked: RankedDocs, condensed: RankedDocs) -> list[float | None]:
         if not self._may_be_unknown:
             return [score(ranked) for score in self._scorers]
-        return [
-            None if self._is_unknown(computation, ranked.judged[: ranked.within(computation.depth)]) else score(ranked)
-            for computation, score in zip(self._plan.computations, self._scorers, strict=True)
-        ]
+        values: list[float | None] = []
+        for computation, score in zip(self._plan.computations, self._scorers, strict=True):
+            if computation.HANDLES_FAILED:
+                values.append(score(ranked))
+            else:
+                is_unknown = self._is_unknown(computation, ranked, condensed)
+                values.append(None if is_unknown else score(condensed))
+        return values
 
-    def _is_unknown(self, computation: Computation, judged: Sequence[str]) -> bool:
-        return not computation.HANDLES_FAILED and self._query.is_unknown(judged)
+    def _is_unknown(self, computation: Computation, ranked: RankedDocs, condensed: RankedDocs) -> bool:
+        query = self._query
+        if query.on_failed != "expected":
+            return query.is_unknown(ranked.judged[: ranked.within(computation.depth)])
+        cutoff = None if computation.skips_unjudged else computation.depth
+        return not query.void.isdisjoint(ranked.judged[: ranked.within(cutoff)]) and not any(
+            query.valid[doc_id] for doc_id in condensed.judged[: condensed.within(cutoff)]
+        )
+
+    def _failures(
+        self, ranking: Sequence[str], ranked: RankedDocs, values: Sequence[float | None]
+    ) -> Sequence[Failure]:
+        if self._completed is None:
+            self._completed = _Completed(self._plan, self._query)
+        return self._completed.failures(ranking, ranked, values)
 
     def _lost_penalties(self, ranked: RankedDocs) -> int:
         if not self._may_be_unknown:
@@ -178,9 +254,65 @@ class QueryScorer:
         everything = sorted(self._query.grades.levels)
         values: list[float | None] = []
         for computation, score in zip(self._plan.computations, self._scorers, strict=True):
-            is_unknown = self._may_be_unknown and self._is_unknown(computation, everything[: computation.depth])
+            is_unknown = self._may_be_unknown and not computation.HANDLES_FAILED and self._has_no_valid(everything)
             values.append(None if is_unknown else computation.best(self._query, score))
         return values
+
+    def _has_no_valid(self, everything: Sequence[str]) -> bool:
+        """Whether all that is known of the query is that grades failed."""
+        query = self._query
+        if query.on_failed != "expected":
+            return query.is_unknown(everything)
+        return bool(query.void) and not any(query.valid.values())
+
+
+def _depth_without(ranking: Sequence[str], void: Set[str], depth: int) -> int:
+    """How deep a ranking is looked at, for `depth` documents that are not void."""
+    kept = 0
+    for place, doc_id in enumerate(ranking, 1):
+        kept += doc_id not in void
+        if kept == depth:
+            return place
+    return len(ranking)
+
+
+class _Completed:
+    """A query with its failed grades as zero, as the lowest and as the highest of the scale: what they leave open."""
+
+    def __init__(self, plan: Plan, query: QueryContext) -> None:
+        self._plan = plan
+        grades = query.grades
+        # Where the scale is not known, any grade that covers will do: measures that need to know it have no bounds.
+        lowest, highest = (0, _HIGHEST) if grades.scale is None else grades.scale[:2]
+        self._zero = QueryContext(grades, "zero")
+        self._zero_scorers = [one.prepare(self._zero) for one in plan.computations]
+        self._lowest, self._highest = (
+            QueryContext(replace(grades, levels=levels_with_failed(grades.levels, grades.failed, grade), failed={}))
+            for grade in (lowest, highest)
+        )
+        self._bounds = [one.bounds(self._lowest, self._highest) for one in plan.computations]
+        self._spreads = [one.spread(query) if query.on_failed == "expected" else None for one in plan.computations]
+
+    def failures(self, ranking: Sequence[str], ranked: RankedDocs, values: Sequence[float | None]) -> Sequence[Failure]:
+        """What failed grades leave open of the value of a ranking by each measure.
+
+        Args:
+            ranking: doc_ids, best first.
+            ranked: the ranking as the measures look at it.
+            values: the values.
+        """
+        depth = self._plan.depth
+        of_zero, of_lowest, of_highest = (
+            query.ranked(ranking, depth) for query in (self._zero, self._lowest, self._highest)
+        )
+        return [
+            Failure(
+                zero(of_zero),
+                None if bounds is None else bounds(of_lowest, of_highest),
+                0.0 if value is None else None if spread is None else spread(ranked),
+            )
+            for zero, bounds, spread, value in zip(self._zero_scorers, self._bounds, self._spreads, values, strict=True)
+        ]
 
 
 Measures: TypeAlias = str | Measure | Iterable[str | Measure]

@@ -80,7 +80,7 @@ def correlate_grid(
     bank: TestBank | None = None,
     wanted: GradeFilter | None = None,
     coefficients: Sequence[str] = DEFAULT_COEFFICIENTS,
-    on_failed: OnFailed = "exclude",
+    on_failed: OnFailed = "expected",
     draws: Draws = USUAL_DRAWS,
     compat: Literal["workbench"] | None = None,
 ) -> list[GridCell]:

@@ -194,7 +194,7 @@ def check_leaderboard(
     queries: Iterable[RecordQuery],
     measures: Sequence[Measure],
     runs: RowSpool | None = None,
-    on_failed: OnFailed = "exclude",
+    on_failed: OnFailed = "expected",
 ) -> LeaderboardChecks:
     """Judged@k, missing queries and ties of every run, and whether the tie rule decides the winner.
 

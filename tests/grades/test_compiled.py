@@ -37,13 +37,15 @@ NAMES = [
 MEASURES = [ir_measures.parse_measure(name) for name in NAMES]
 
 
-@pytest.mark.parametrize("wrong", ["max", "5", 0, -1, 2.0, True, None])
+@pytest.mark.parametrize("wrong", ["max", "5", 0, -1, 2.0, True])
 def test_ways_to_count_failed_grades(wrong: object) -> None:
-    assert [check_on_failed(way) for way in ("exclude", "zero", "error", 1, 5)] == ["exclude", "zero", "error", 1, 5]
-    with pytest.raises(InputError, match="expected exclude, zero, error, or a grade of 1 or more"):
+    assert [check_on_failed(way) for way in ("expected", "zero", "error", 1, 5)] == ["expected", "zero", "error", 1, 5]
+    with pytest.raises(InputError, match="give expected, exclude, zero, error, or a grade of 1 or more"):
         check_on_failed(wrong)
     with pytest.raises(InputError, match="on_failed is"):
         Grades({}, wrong)  # type: ignore[arg-type]
+    # Nobody chose.
+    assert (Grades({}).on_failed_given, Grades({}).on_failed) == (None, "expected")
 
 
 def test_a_facet_has_the_better_of_its_grade_and_that_of_a_failed_item() -> None:
@@ -219,7 +221,7 @@ def test_other_words_are_refused(way: str, capsys: pytest.CaptureFixture[str]) -
     with pytest.raises(SystemExit) as stopped:
         main(["leaderboard", "graded.jsonl", f"--on-failed={way}"])
     assert stopped.value.code == 2
-    assert "expected exclude, zero, error, or a grade of 1 or more" in capsys.readouterr().err
+    assert "give expected, exclude, zero, error, or a grade of 1 or more" in capsys.readouterr().err
 
 
 def test_a_query_without_a_positive_weight_scores_zero_also_where_a_grade_failed() -> None:

@@ -183,8 +183,12 @@ def test_a_failed_penalty_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     caplog.clear()
     score_records(read_records(path, bank), [RubricCover(rel=2) @ 5])
     assert caplog.messages == []
+    # By default a penalty that failed costs what the penalty c lets expect: nothing, as b has a share of 0.
     grades = load_records(path, bank)
     run = [ir_measures.ScoredDoc("q1", "d1", 1.0)]
+    assert ir_measures.calc_aggregate([WeightedCover], grades, run) == {WeightedCover: 1.0}
+    assert caplog.messages == []
+    grades = load_records(path, bank, on_failed="exclude")
     assert ir_measures.calc_aggregate([WeightedCover], grades, run) == {WeightedCover: 1.0}
     assert caplog.messages == [said.format("")]
 
@@ -231,11 +235,13 @@ def test_labels_and_subtopics_of_which_all_grades_failed_are_left_out_as_items_a
     zero = score_records(read_records(path), measures, on_failed="zero")
     assert {column["q1"] for column in zero.values["s"].values()} == {0.0}
     for measure in measures:
-        with pytest.raises(MeasureError, match=r"query 'q1'.*failed.*exclude or zero"):
+        with pytest.raises(MeasureError, match=r"query 'q1'.*failed.*expected or zero"):
             score_records(read_records(path), [measure], on_failed="error")
-    # One label of two: the other passage is one that nobody judged.
+    # One label of two: the other passage leaves the ranking, or is one that nobody judged.
     lines[0][1][1] = passage("q1", "d2", [grade_set({"q1/a": 4})], {"s": 2})
     board = score_records(read_records(write_lines(path, lines)), measures[1:2])
+    assert board.values["s"][str(measures[1])]["q1"] == 1.0
+    board = score_records(read_records(path), measures[1:2], on_failed="zero")
     # (4 / log2 3) / 4
     assert board.values["s"][str(measures[1])]["q1"] == pytest.approx(1 / math.log2(3))
 

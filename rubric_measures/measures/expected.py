@@ -1,0 +1,165 @@
+"""Leave-one-out expected coverage: what failed grades are expected to earn, read off the valid grades of a ranking.
+
+Source: the formula, its worked examples and its standard error are those of README ("A failed grade is no number").
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from rubric_measures.measures.measure import QueryContext, Top
+
+__all__ = ["Gain", "ItemWeights", "Weights", "expected_gain", "known"]
+
+
+class Weights:
+    """Weights of one sign, as amounts: items grouped by what they weigh, so that a mask is one popcount a group.
+
+    Attributes:
+        groups: (weight, mask of the items), sorted, so that sums do not depend on the order of the items.
+        members: the mask of all of them.
+        total: what they weigh together.
+    """
+
+    __slots__ = ("groups", "members", "total")
+
+    def __init__(self, groups: Iterable[tuple[float, int]]) -> None:
+        self.groups = sorted(groups)
+        self.members = sum(mask for _, mask in self.groups)
+        self.total = self.sum(self.members)
+
+    def sum(self, mask: int) -> float:
+        """What the items in the mask weigh together."""
+        total = 0.0
+        for weight, members in self.groups:
+            total += weight * (mask & members).bit_count()
+        return total
+
+    @property
+    def mean(self) -> float:
+        """The mean weight."""
+        return self.total / self.members.bit_count()
+
+
+class ItemWeights:
+    """The weights of a query's items: the positive ones, and the penalties by their amounts.
+
+    Args:
+        weights: a weight an item.
+    """
+
+    __slots__ = ("groups", "penalties", "positive")
+
+    def __init__(self, weights: Iterable[float]) -> None:
+        groups: dict[float, int] = {}
+        for index, weight in enumerate(weights):
+            if weight:
+                groups[weight] = groups.get(weight, 0) | 1 << index
+        # Sorted, so that floating-point sums do not depend on the order of the items.
+        self.groups = sorted(groups.items())
+        self.positive = Weights((weight, mask) for weight, mask in groups.items() if weight > 0)
+        self.penalties = Weights((-weight, mask) for weight, mask in groups.items() if weight < 0)
+
+    def sum(self, mask: int) -> float:
+        """The sum of the weights of the items in the mask."""
+        total = 0.0
+        for weight, members in self.groups:
+            total += weight * (mask & members).bit_count()
+        return total
+
+    @property
+    def both(self) -> Weights:
+        """All items that weigh anything, by their amounts."""
+        groups: dict[float, int] = {}
+        for weight, mask in (*self.positive.groups, *self.penalties.groups):
+            groups[weight] = groups.get(weight, 0) | mask
+        return Weights(groups.items())
+
+
+class Gain(NamedTuple):
+    """What failed grades are expected to earn at one level.
+
+    Attributes:
+        value: Σ w_i (1 − (1 − p)^m_i) over the items that no passage covers, m_i of their grades having failed.
+        spread: Σ w_i √(π_i (1 − π_i)) over them, for the standard error.
+    """
+
+    value: float
+    spread: float
+
+
+_NOTHING = Gain(0.0, 0.0)
+
+
+def expected_gain(query: QueryContext, top: Top, rel: int, weights: Weights, others: Weights) -> Gain | None:
+    """What the failed grades of the top k passages are expected to earn, by leave-one-out expected coverage.
+
+    p = a / (a + b), with a = the weight of the items that exactly one passage covers, and b = Σ w_i n_i over the items
+    that none covers, n_i being their valid grades: of the (passage, item) pairs that have a grade and whose item no
+    other passage covers, the share that covers. Where a + b = 0, p is the covering share of all valid grades.
+
+    Args:
+        query: the query.
+        top: its top k passages.
+        rel: the grade from which on an item is covered.
+        weights: what the items weigh that are asked about; the others earn nothing.
+        others: what the items weigh whose grades are asked where those have no valid one.
+
+    Returns:
+        the gain; None where a grade failed and there is no valid one to read p from.
+    """
+    failed, covering, valid = query.grades.failed, query.covering(rel), query.valid_masks
+    seen = twice = 0
+    for doc_id in top.doc_ids:
+        mask = covering.get(doc_id, 0)
+        twice |= seen & mask
+        seen |= mask
+    # at_least[j]: the items of which more than j grades failed.
+    at_least: list[int] = []
+    misses = 0.0
+    open_items = weights.members & ~seen
+    for doc_id in top.doc_ids:
+        lost = failed.get(doc_id, 0)
+        # A facet may have a grade beside a failed one: below the level nobody knows whether it is covered.
+        misses += weights.sum(valid[doc_id] & open_items & ~lost)
+        lost &= open_items
+        for place, mask in enumerate(at_least):
+            if not lost:
+                break
+            at_least[place], lost = mask | lost, mask & lost
+        if lost:
+            at_least.append(lost)
+    if not at_least:
+        return _NOTHING
+    once = weights.sum(seen & ~twice)
+    share = once / (once + misses) if once + misses else _covering_share(query, top, rel, weights, others)
+    if share is None:
+        return None
+    mean = weights.mean
+    smoothed = (once + mean / 2) / (once + misses + mean)
+    value = spread = 0.0
+    for count, mask in enumerate(at_least, 1):
+        # Of the items of which exactly `count` grades failed.
+        exactly = mask & ~at_least[count] if count < len(at_least) else mask
+        weight = weights.sum(exactly)
+        value += weight * (1 - (1 - share) ** count)
+        missed = (1 - smoothed) ** count
+        spread += weight * math.sqrt(missed * (1 - missed))
+    return Gain(value, spread)
+
+
+def _covering_share(query: QueryContext, top: Top, rel: int, weights: Weights, others: Weights) -> float | None:
+    """The share that covers of all valid grades in the top k, by weight; None where there are none."""
+    covering, valid = query.covering(rel), query.valid_masks
+    for some in (weights, others):
+        graded = math.fsum(some.sum(valid[doc_id]) for doc_id in top.doc_ids)
+        if graded:
+            return math.fsum(some.sum(covering.get(doc_id, 0)) for doc_id in top.doc_ids) / graded
+    return None
+
+
+def known(low: float | None, high: float | None) -> tuple[float, float] | None:
+    """The bounds, where there are both."""
+    return None if low is None or high is None else (low, high)

@@ -1,0 +1,211 @@
+"""Tests of leave-one-out expected coverage: what failed grades count where nobody chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import ir_measures
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ir_measures import nDCG
+
+from rubric_measures.base.entities import RubricItem
+from rubric_measures.base.scales import ASSIGNED, SELF_RATING
+from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, build_query
+from rubric_measures.measures import RubricQrels
+from rubric_measures.measures.cover import RubricCover, nRubricCover
+from rubric_measures.measures.nuggets import NuggetA, NuggetV
+from rubric_measures.measures.scoring import Plan
+from rubric_measures.measures.weighted import WeightedCover
+from tests.strategies import Case, cases
+
+FAILED = None
+
+
+def graded(
+    passages: dict[str, Sequence[int | None]],
+    weights: Sequence[float] | None = None,
+    importances: Sequence[Any] | None = None,
+    scale: Any = SELF_RATING,
+) -> QueryGrades:
+    """A query with a grade an item of each passage; None failed."""
+    size = len(next(iter(passages.values())))
+    items = [
+        RubricItem(
+            f"i{place}",
+            "q",
+            "",
+            weight=None if weights is None else weights[place],
+            importance=None if importances is None else importances[place],
+        )
+        for place in range(size)
+    ]
+    cells = [(doc, f"i{place}", grade) for doc, row in passages.items() for place, grade in enumerate(row)]
+    valid = [(doc, item, grade) for doc, item, grade in cells if grade is not None]
+    failed = [(doc, item) for doc, item, grade in cells if grade is None]
+    return build_query("q", valid, items, failed, scale=scale)[0]
+
+
+def value(query: QueryGrades, measure: Any, ranking: Sequence[str], on_failed: OnFailed = "expected") -> float | None:
+    (found,) = Plan([measure]).for_query(query, on_failed)(ranking)
+    return found
+
+
+P1, P2, P3 = (5, 0, 0, 0, 1), (4, 0, FAILED, FAILED, 0), (0, 5, 0, 0, FAILED)
+
+
+def test_the_worked_example() -> None:
+    query = graded({"p1": P1, "p2": P2, "p3": P3})
+    ranking = ["p1", "p2", "p3"]
+    # A is covered by two, B by one (a = 1); C, D, E by none with two valid grades each (b = 6): p = 1/7.
+    assert value(query, RubricCover @ 3, ranking) == pytest.approx(float(Fraction(17, 35)), abs=1e-15)
+    assert value(query, RubricCover @ 1, ranking) == float(Fraction(1, 5))
+    assert value(query, RubricCover @ 3, ranking, "zero") == 0.4
+    assert value(query, RubricCover @ 3, ranking, 5) == 1.0
+    assert value(query, RubricCover @ 3, ranking, "exclude") == 1.0
+    # p3's C failed as well: b = 5, p = 1/6; C has two failed grades: (2 + 1 - (5/6)^1 ... of C, D, E one each)/5.
+    more = graded({"p1": P1, "p2": P2, "p3": (0, 5, FAILED, 0, FAILED)})
+    p = Fraction(1, 6)
+    assert value(more, RubricCover @ 3, ranking) == pytest.approx(
+        float((2 + (1 - (1 - p) ** 2) + 2 * p) / 5), abs=1e-15
+    )
+    assert (2 + (1 - (1 - p) ** 2) + 2 * p) / 5 == Fraction(19, 36)
+
+
+def test_nothing_is_known_of_a_passage_whose_grades_all_failed() -> None:
+    query = graded({"p": (FAILED,) * 5, "other": (5,) * 5})
+    assert value(query, RubricCover @ 1, ["p", "other"]) is None
+    assert value(query, RubricCover, []) == 0.0
+    assert value(query, RubricCover, ["unjudged"]) == 0.0
+    # With another passage: that covers everything.
+    assert value(query, RubricCover @ 2, ["p", "other"]) == 1.0
+
+
+def test_where_every_item_is_covered_twice_p_is_the_covering_share() -> None:
+    # A is covered twice, by two of three valid grades (a = 0); nobody graded B but who failed (b = 0): p = 2/3.
+    query = graded({"p": (5, FAILED), "q": (4, FAILED), "r": (0, FAILED)})
+    expected = (1 + 1 - (1 - Fraction(2, 3)) ** 3) / 2
+    assert value(query, RubricCover, ["p", "q", "r"]) == pytest.approx(float(expected), abs=1e-15)
+
+
+def test_one_answer_has_the_share_of_what_is_graded() -> None:
+    query = graded({"p": (5, FAILED, 0, 4, 0)}, weights=(2, 2, 1, 1, 1))
+    assert value(query, RubricCover, ["p"]) == 0.5
+    assert value(query, WeightedCover, ["p"]) == pytest.approx(3 / 5, abs=1e-15)
+
+
+def test_partial_credit_is_the_formula_at_each_level() -> None:
+    # Support: p = 1/4, (1 + 1/4)/5 = 1/4. Partial: p = 2/4, (2 + 1/2)/5 = 1/2. Half of both: 3/8.
+    query = graded({"p": (2, 1, FAILED, 0, 0)}, scale=ASSIGNED)
+    assert value(query, NuggetA, ["p"]) == pytest.approx(0.375, abs=1e-15)
+    assert value(query, NuggetA(strict=True), ["p"]) == 0.25
+
+
+def test_penalties_have_a_share_of_their_own() -> None:
+    # Items: 5 of 2 credits; penalties of 1 and 3. Positive: a = 2, b = 1, p = 2/3; penalties: a = 1, b = 0, p = 1.
+    query = graded({"p": (5, 0, FAILED, 5, FAILED)}, weights=(2, 1, 1, -1, -3))
+    expected = (2 + Fraction(2, 3) - 1 - 3) / 4
+    assert value(query, WeightedCover(strict=True), ["p"]) == pytest.approx(float(expected), abs=1e-15)
+
+
+def test_what_weighs_nothing_says_nothing() -> None:
+    # All vital nuggets failed: what is known of the okay one is not asked.
+    query = graded({"p": (FAILED, 2)}, importances=("vital", "okay"), scale=ASSIGNED)
+    assert value(query, NuggetV, ["p"]) is None
+    assert value(query, NuggetA, ["p"]) == 1.0
+
+
+def test_the_normalised_cover_expects_of_its_denominator_too() -> None:
+    # Top 1: one item of two covered; of the other one grade failed: a = 1, b = 0, p = 1: two items.
+    # All passages: a = 1, b = 2: p = 1/3: 4/3 items. What is expected exceeds that, and counts 1.
+    query = graded({"p": (5, FAILED), "q": (0, 0), "r": (0, 0)})
+    assert value(query, nRubricCover @ 1, ["p"]) == 1.0
+    assert value(query, nRubricCover @ 3, ["p", "q", "r"]) == 1.0
+    assert value(query, nRubricCover @ 1, ["q"]) == 0.0
+
+
+def test_labels_are_of_valid_grades_and_passages_without_any_leave_the_ranking() -> None:
+    query = graded({"bad": (FAILED, FAILED), "half": (FAILED, 3), "good": (5, 0)})
+    ranking = ["bad", "half", "none", "good"]
+    without = ["half", "none", "good"]
+    known = graded({"half": (0, 3), "good": (5, 0)})
+    for measure in (
+        RubricQrels(measure="nDCG@2"),
+        RubricQrels(measure="P(rel=3)@1"),
+        RubricQrels(measure="AP"),
+        RubricQrels(measure="Bpref(rel=3)"),
+        ir_measures.alpha_nDCG @ 2,
+        ir_measures.parse_measure("StRecall(rel=3)@1"),
+    ):
+        assert value(query, measure, ranking) == value(known, measure, without), measure
+        assert value(query, measure, ["bad"]) is None
+        assert value(query, measure, []) == 0.0
+    scored = Plan([RubricQrels(measure="nDCG@2")]).for_query(query).score(ranking)
+    # What was looked at, and of it what left the ranking.
+    assert (list(scored.doc_ids), scored.dropped) == (["bad", "half", "none"], 1)
+
+
+def test_ir_measures_own_measures_read_the_same_ranking() -> None:
+    query = graded({"bad": (FAILED, FAILED), "half": (FAILED, 3), "good": (5, 0)})
+    run = {"q": {"bad": 4.0, "half": 3.0, "none": 2.0, "good": 1.0}}
+    ours = RubricQrels(measure="nDCG@2")
+    found = ir_measures.calc_aggregate([nDCG @ 2, ours], Grades({"q": query}), run)
+    assert found[nDCG @ 2] == pytest.approx(found[ours], abs=1e-9)
+    zero = ir_measures.calc_aggregate([nDCG @ 2, ours], Grades({"q": query}, "zero"), run)
+    assert zero[nDCG @ 2] == pytest.approx(zero[ours], abs=1e-9)
+    assert zero[ours] < found[ours]
+
+
+MEASURES = [RubricCover(rel=4) @ 2, RubricCover(rel=3), NuggetA(rel=4, partial_rel=2)]
+
+
+@given(cases())
+def test_the_score_lies_between_zero_and_the_highest(case: Case) -> None:
+    for measure in MEASURES:
+        found, low, high = (value(case.compiled, measure, case.ranking, way) for way in ("expected", "zero", 5))
+        assert low is not None and high is not None
+        assert found is None or low - 1e-12 <= found <= high + 1e-12
+
+
+@given(cases(), st.sampled_from(MEASURES))
+def test_one_passage_counts_as_what_is_graded_of_it(case: Case, measure: Any) -> None:
+    """Where every item has a grade or a failed one, `expected` is `exclude` of one passage."""
+    size = len(case.items)
+    for doc_id in case.ranking:
+        query = case.compiled
+        mask = query.failed.get(doc_id, 0) | sum(query.levels.get(doc_id, {}).values())
+        if mask.bit_count() == size and measure.NAME == "RubricCover":
+            found, excluded = (value(query, measure, [doc_id], way) for way in ("expected", "exclude"))
+            assert found == pytest.approx(excluded, abs=1e-12)
+
+
+def plain(case: Case, rel: int, cutoff: int) -> Fraction | None:
+    """The formula in fractions, as one would write it down."""
+    top = [doc for doc in case.ranking[:cutoff] if doc in case.compiled.levels]
+    items = [item.item_id for item in case.items]
+    covers = {item: sum(case.grades.get((doc, item), -1) >= rel for doc in top) for item in items}
+    valid = {item: sum((doc, item) in case.grades for doc in top) for item in items}
+    failed = {item: sum((doc, item) in case.failed for doc in top) for item in items}
+    open_items = [item for item in items if not covers[item]]
+    found = Fraction(sum(covers[item] > 0 for item in items))
+    if any(failed[item] for item in open_items):
+        a = sum(covers[item] == 1 for item in items)
+        b = sum(valid[item] for item in open_items)
+        if a + b:
+            p = Fraction(a, a + b)
+        elif sum(valid.values()):
+            p = Fraction(sum(covers.values()), sum(valid.values()))
+        else:
+            return None
+        found += sum((1 - (1 - p) ** failed[item] for item in open_items), Fraction(0))
+    return found / len(items)
+
+
+@given(cases(), st.integers(1, 5), st.integers(1, 6))
+def test_the_masks_give_what_the_formula_gives(case: Case, rel: int, cutoff: int) -> None:
+    found, expected = value(case.compiled, RubricCover(rel=rel) @ cutoff, case.ranking), plain(case, rel, cutoff)
+    assert (found is None) == (expected is None)
+    assert expected is None or found == pytest.approx(float(expected), abs=1e-12)
