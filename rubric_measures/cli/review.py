@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="HASH",
         help="the grades made with these settings, where that prompt has grades of several",
     )
+    add("--scale", metavar="SCALE", help="the scale of the grades where the file says another: 0-3:2 (2 covers)")
     add("-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help="measures of the impact screen")
     add("--show-grades", action="store_true", help="show the grader's grade at once; such grades are not blind ones")
     server = parser.add_argument_group("server")
@@ -66,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     from rubric_measures.base.files import keep_for_good, paused_collector
+    from rubric_measures.base.scales import parse_scale
     from rubric_measures.grades.grade_sets import GradeFilter
     from rubric_measures.review.opening import open_review, state_path
     from rubric_measures.review.safety import check_bind
@@ -86,7 +88,12 @@ def run(options: argparse.Namespace) -> int:
             options.bank,
             state=options.state,
             measures=options.measures,
-            wanted=GradeFilter(options.llm, options.prompt_class, grade_set=options.grade_set),
+            wanted=GradeFilter(
+                options.llm,
+                options.prompt_class,
+                grade_set=options.grade_set,
+                scale=None if options.scale is None else parse_scale(options.scale),
+            ),
             assessor=options.assessor,
             blind=not options.show_grades,
         )

@@ -390,11 +390,25 @@ class GradeSetSelector:
         if isinstance(entry, DirectGrade):
             return entry
         assessors = grades_by_assessors(passage, key.kind if key is not None else None, items)
+        self._check_scales(assessors.sets)
         if entry is None or key is None:
             self.assessor_count.elsewhere += len(assessors.grades)
             return None
         self.assessors.update(grade_set_key(one) for one in assessors.sets)
         return with_assessors(entry, assessors, self.assessor_count)
+
+    def _check_scales(self, sets: Iterable[ItemGradeSet]) -> None:
+        """Refuses assessors' grades on another scale than the grader's, unless the scale is said."""
+        if self.scale is None or self.wanted.scale is not None:
+            return
+        for one in sets:
+            theirs = scale_of_set(one)
+            if theirs is not None and theirs[:2] != self.scale[:2]:
+                raise InputError(
+                    f"{self.source}: grades by {one.llm} are on the scale {theirs}, the grader's on {self.scale}; they "
+                    "cannot stand in its place. If they are on one scale, say which",
+                    settings=("scale",),
+                )
 
     def _joined(
         self, earlier: ItemGradeSet | DirectGrade, later: ItemGradeSet | DirectGrade, doc_id: str, has_bank: bool

@@ -12,6 +12,7 @@ from rubric_measures.grades.assessors import grade_of_assessors
 from rubric_measures.grades.compiled import Grades, QueryGrades, build_query
 from rubric_measures.leaderboards.runs import score_runs
 from rubric_measures.leaderboards.scoring import Tally, make_cell
+from rubric_measures.measures.measure import RubricMeasure
 from rubric_measures.review._events import CellKey, ItemState, Snapshot
 from rubric_measures.review._stale_items import left_items
 from rubric_measures.review.review_data import Material, QueryMaterial
@@ -111,8 +112,9 @@ class Scores:
 
     def __init__(self, material: Material, measures: Sequence[Measure]) -> None:
         self.material = material
-        self.measures = list(measures)
-        self.names = [str(measure) for measure in measures]
+        # Levels that are left out are said: the page shows what its numbers are of.
+        self.measures = [one.on(material.scale) if isinstance(one, RubricMeasure) else one for one in measures]
+        self.names = [str(measure) for measure in self.measures]
         self.run_ids = sorted({run for query in material.queries.values() for run in query.record.rankings})
         original = {query_id: query.record.grades for query_id, query in material.queries.items()}
         for query_id, items in material.bank.items.items():
@@ -234,6 +236,7 @@ class Scores:
             items,
             [place for place in failed if place[1] in ids],
             docs,
+            self.material.scale,
         )
         earlier = self._earlier.get(query_id, {})
         changed, known = (

@@ -20,10 +20,7 @@ from rubric_measures.verification.bank_stability import (
 )
 from rubric_measures.verification.item_statistics import ItemStatistics, item_counts
 
-__all__ = ["MIN_RATING", "ItemImpact", "ItemImpacts", "ItemScores"]
-
-# The least grade that covers an item, as in the reports and in the queue of influence.
-MIN_RATING = 4
+__all__ = ["ItemImpact", "ItemImpacts", "ItemScores"]
 
 
 class ItemImpact(NamedTuple):
@@ -98,12 +95,10 @@ class ItemScores:
 
     Attributes:
         scores: the leaderboards' scores, whose `after` says what is asked about.
-        min_rating: the least grade that covers an item.
         cutoff: how many passages of a ranking count.
     """
 
     scores: Scores
-    min_rating: int = MIN_RATING
     cutoff: int = 20
     _before: dict[str, _Query] = field(default_factory=dict)
     _after: dict[str, _Query] = field(default_factory=dict)
@@ -111,8 +106,8 @@ class ItemScores:
     _side: _Side | None = None
 
     def _query(self, record: RecordQuery) -> _Query:
-        counts = {row.item_id: row for row in item_counts(record, 1, self.min_rating)}
-        return _Query(record.grades, counts, query_coverage(record, self.min_rating, self.cutoff))
+        counts = {row.item_id: row for row in item_counts(record)}
+        return _Query(record.grades, counts, query_coverage(record, cutoff=self.cutoff))
 
     def _record(self, query_id: str, grades: QueryGrades | None = None) -> RecordQuery:
         material = self.scores.material.queries.get(query_id)

@@ -8,7 +8,6 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.review._actions import is_done
 from rubric_measures.review._events import CellKey
 from rubric_measures.review._impact import changed_cells
-from rubric_measures.review._impact_items import MIN_RATING
 from rubric_measures.review._stale_items import words_of
 from rubric_measures.review.requests import Asked, ScreenAnswer, page
 from rubric_measures.review.session import Review
@@ -49,7 +48,7 @@ def impact(review: Review, asked: Asked) -> ScreenAnswer:
         page_number=number,
         pages=max(1, -(-items.total // _ITEMS)),
         page_url="/impact?" + urlencode({"query": query_id}),
-        min_rating=MIN_RATING,
+        min_rating=review.material.scale.covers,
     )
 
 

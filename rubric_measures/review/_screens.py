@@ -187,6 +187,7 @@ def check(review: Review, asked: Asked) -> ScreenAnswer:
         cell=cell,
         row=row if shown else None,
         done=done,
+        grades=review.material.grade_names,
         item=words,
         standing=review.left(snapshot).get((cell.query_id, cell.item_id), ""),
         query_text=query.text,
@@ -211,9 +212,10 @@ def post_grade(review: Review, asked: Asked) -> ScreenAnswer:
     choice, cell = _choice(review, asked), _cell(asked)
     row = review.material.grade(cell)
     text = asked.get("grade")
-    if text not in {"u", *"012345"}:
-        raise InputError(f"a grade is 0 to 5 or undecided, not {text!r}")
-    grade = None if text == "u" else int(text)
+    grades = {str(grade): grade for grade in review.material.grade_names}
+    if text != "u" and text not in grades:
+        raise InputError(f"a grade is {min(grades)} to {max(grades)} or undecided, not {text!r}")
+    grade = grades.get(text)
     seen = review.material.was_shown(asked.assessor, cell) or any(
         event.kind == "grade"
         and event.assessor == asked.assessor

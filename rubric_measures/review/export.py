@@ -215,7 +215,9 @@ def _with_assessors(
                 answers=[(item_id, reason) for item_id, (_, reason) in values.items()],
                 llm=f"{HUMAN}{assessor}",
                 kind=kind,
-                prompt_info=PromptInfo(prompt_class=ASSESSOR_PROMPT, is_self_rated=True),
+                prompt_info=PromptInfo.model_validate(
+                    {"prompt_class": ASSESSOR_PROMPT, "is_self_rated": True, **material.scale.as_json()}
+                ),
             )
             given_to = {item_id: contents[item_id].now for item_id in values}
             if any(known.get(item_id) != (*value, given_to[item_id]) for item_id, value in values.items()):
@@ -303,8 +305,9 @@ def _row(name: str, line: int, data: bytes, material: Material) -> PageGrade:
         if not isinstance(value.get(field), str) or not value[field].strip():
             raise FormatError("expected a text", path=name, line=line, field=field)
     grade = value.get("grade")
-    if "grade" not in value or (grade is not None and (type(grade) is not int or not 0 <= grade <= 5)):
-        raise FormatError("expected a grade from 0 to 5, or null for undecided", path=name, line=line, field="grade")
+    if "grade" not in value or (grade is not None and (type(grade) is not int or grade not in material.scale)):
+        problem = f"expected a grade from {material.scale.lowest} to {material.scale.highest}, or null for undecided"
+        raise FormatError(problem, path=name, line=line, field="grade")
     cell = CellKey(value["query_id"], value["doc_id"], value["item_id"])
     try:
         grader = material.grade(cell).grade
@@ -350,8 +353,10 @@ def static_page(
         words = words_of(snapshot, cell, row.item_text)
         rows.append({**cell._asdict(), "query": query.text, "item": words, "gold": gold, "text": row.text})
     # Browsers may keep what several pages store in one place: grades of one queue are not those of another.
-    data = json.dumps({"title": title, "id": content_hash(rows)[:16], "cells": rows}, ensure_ascii=False)
-    return render("static_page.html", title=title, data=data, by_influence=by_influence)
+    grades = [[str(grade), name] for grade, name in material.grade_names.items()]
+    content = {"title": title, "id": content_hash(rows)[:16], "grades": grades, "cells": rows}
+    data = json.dumps(content, ensure_ascii=False)
+    return render("static_page.html", title=title, data=data, by_influence=by_influence, grades=material.grade_names)
 
 
 def write_queue(

@@ -17,7 +17,7 @@ from rubric_measures.review.store import ReviewStore
 
 __all__ = ["DEFAULT_MEASURES", "open_review", "state_path"]
 
-DEFAULT_MEASURES = ("RubricCover(rel=4)@20", "RubricQrels(measure='nDCG@10')")
+DEFAULT_MEASURES = ("RubricCover@20", "RubricQrels(measure='nDCG@10')")
 
 
 def state_path(graded: str, state: str | None = None) -> str:
@@ -41,7 +41,7 @@ def open_review(
         graded: the file of graded records.
         bank: the file of the test bank.
         state: see `state_path`.
-        measures: of the impact screen; None takes `DEFAULT_MEASURES`.
+        measures: of the impact screen; None takes `DEFAULT_MEASURES`. Levels that are left out are the scale's.
         wanted: the grades that are reviewed; the first grader of the file if None.
         assessor: who works here when the browser does not say.
         blind: the grader's grade is hidden until the assessor has given theirs.
@@ -55,7 +55,7 @@ def open_review(
     material = load_material(graded, os.fspath(bank), wanted or GradeFilter())
     path = state_path(graded, state)
     name = checked_assessor(assessor) if assessor else ""
-    store = ReviewStore(path, material.bank, waiting=material.waiting)
+    store = ReviewStore(path, material.bank, waiting=material.waiting, scale=material.scale)
     try:
         store.belong_to(bank=bank_hash(material.bank), grader=material.grader)
         lost = sum(cell not in material.numbers for cell in store.snapshot().grades)

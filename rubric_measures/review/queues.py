@@ -18,9 +18,15 @@ __all__ = ["ORDERS", "CellQueue", "Order", "QueueChoice", "QueueEntry", "by_infl
 
 Order = Literal["disagreement", "influence", "audit", "query"]
 ORDERS: tuple[Order, ...] = ("disagreement", "influence", "audit", "query")
-# Graders lie far apart from here on. The queue tells no more than that: a place among cells that are 5 apart would say
-# that the graders gave 0 and 5, to somebody who knows the grades of its neighbours and has still to give this one.
-FAR = 3
+
+
+def _far(material: Material) -> int:
+    """From which difference on graders lie far apart: 3 of the scale 0 to 5, 2 of 0 to 3 and 0 to 2, 1 of yes and no.
+
+    The queue tells no more than that: a place among cells that are 5 apart would say that the graders gave 0 and 5, to
+    somebody who knows the grades of its neighbours and has still to give this one.
+    """
+    return -(-3 * (material.scale.highest - material.scale.lowest) // 5)
 
 
 @dataclass(frozen=True)
@@ -132,22 +138,23 @@ def _by_disagreement(
 ) -> CellQueue:
     """Grades on which graders differ, those that lie far apart first; those that agree are left out.
 
-    score = 2 where max − min ≥ `FAR`, else 1, over all graders that rate 0 to 5 and assessors' grades. Ties stand in
+    score = 2 where max − min ≥ `_far`, else 1, over all graders on one scale and assessors' grades. Ties stand in
     file order.
     """
+    far = _far(material)
 
     def entry(number: int) -> QueueEntry:
         cell = material.cells[number]
         grades = _all_grades(material, cell, assessors.get(cell, {}))
         spread = max(grades) - min(grades)
-        return QueueEntry(cell, 1 + (spread >= FAR), f"{len(grades)} grades differ by {spread}")
+        return QueueEntry(cell, 1 + (spread >= far), f"{len(grades)} grades differ by {spread}")
 
     spreads = material.spreads.copy()
     for cell, said in assessors.items():
         grades = _all_grades(material, cell, said)
         spreads[material.numbers[cell]] = max(grades) - min(grades) if grades else 0
     spreads = spreads[numbers]
-    classes = (spreads > 0).astype(np.int8) + (spreads >= FAR)
+    classes = (spreads > 0).astype(np.int8) + (spreads >= far)
     chosen = np.argsort(-classes, kind="stable")[: np.count_nonzero(spreads)]
     return CellQueue(material, numbers[chosen], entry)
 
@@ -159,17 +166,18 @@ def _all_grades(material: Material, cell: CellKey, said: Mapping[str, AssessorGr
     return grades.values()
 
 
-def by_influence(material: Material, rel: int = 4, cutoff: int = 20) -> list[QueueEntry]:
+def by_influence(material: Material, cutoff: int = 20) -> list[QueueEntry]:
     """Grades by how much of the leaderboard turns on them, most first; those that move nothing are left out.
 
     A grade moves the Rubric-Cover@`cutoff` of those runs that rank the passage and have no other passage in the cutoff
     that covers the item. With n such runs of N, score = n (N − n) / |R_q|: the pairs of runs whose difference changes
-    if the grade falls on the other side of `rel`, each by 1 / |R_q|. All runs alike (n = N) move together: score 0.
+    if the grade falls on the other side of the level that covers, each by 1 / |R_q|. All runs alike (n = N) move
+    together: score 0.
     """
     runs = {run for query in material.queries.values() for run in query.record.rankings}
     entries = []
     for query in material.queries.values():
-        moved = _moved(query, rel, cutoff)
+        moved = _moved(query, material.scale.covers, cutoff)
         size = len(query.record.grades.items)
         for (doc_id, item_id), count in moved.items():
             score = count * (len(runs) - count) / size

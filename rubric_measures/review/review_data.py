@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.scales import SELF_RATING, Scale
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.grades.assessors import HUMAN, grades_by_assessors
 from rubric_measures.grades.grade_set_names import CHOOSING, UNKNOWN_GRADER, choices_of, prompt_cells
-from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grade_sets
+from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grade_sets, scale_of_set
 from rubric_measures.grades.loading import RecordQuery, select_query
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import (
@@ -35,8 +36,13 @@ from rubric_measures.verification.analyses import CheckedGrade, CheckedPassage, 
 
 __all__ = ["Material", "QueryMaterial", "cell_digests", "grader_name", "load_material"]
 
-# A reply that is only a number would show the grade before the assessor has given theirs.
-_BARE_GRADE = re.compile(r"\W*[0-5]\W*")
+# What the grades of a scale without names are called on the page.
+_NAMES = {
+    (0, 5): ("not at all", "barely", "partly", "fairly", "well", "completely"),
+    (0, 1): ("no", "yes"),
+}
+# The grades that records can hold.
+_HELD = range(6)
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,7 @@ class QueryMaterial:
         query_id: the query.
         text: its text.
         passages: doc_id -> the passage with the grades of the main grader, in file order.
-        ratings: doc_id -> grader -> item_id -> grade, of all graders that rate from 0 to 5, the main one too.
+        ratings: doc_id -> grader -> item_id -> grade, of all graders on the main one's scale, that one too.
         extracted: (doc_id, item_id) -> answer, of prompts that only extract; never the reply that led to a grade in
             review, nor a bare number.
         record: the compiled grades and the rankings, for leaderboards; assessors' grades in the records stand in the
@@ -67,7 +73,7 @@ class QueryMaterial:
     graded_once: Mapping[tuple[str, str], Collection[str]]
 
     def others(self, doc_id: str, item_id: str) -> dict[str, int]:
-        """grader -> grade of one passage and item, of those who rate from 0 to 5, and of assessors (`human:NAME`)."""
+        """grader -> grade of one passage and item, of graders on the main one's scale and assessors (`human:NAME`)."""
         graders = self.ratings.get(doc_id, {}).items()
         return {grader: grades[item_id] for grader, grades in graders if item_id in grades}
 
@@ -85,6 +91,7 @@ class Material:
         path: the records' file.
         waiting: (query_id, item_id) of items that an earlier review edited, and that wait for the main grader's grades.
         stale: these, and those of which another grader's grades are older than the edit.
+        scale: the scale of the main grader's grades.
     """
 
     bank: TestBank
@@ -95,6 +102,14 @@ class Material:
     path: str
     waiting: frozenset[tuple[str, str]] = frozenset()
     stale: frozenset[tuple[str, str]] = frozenset()
+    scale: Scale = SELF_RATING
+
+    @property
+    def grade_names(self) -> dict[int, str]:
+        """The grades that can be given, each with its name; empty where it has none."""
+        lowest, highest = self.scale[:2]
+        known = self.scale.names or _NAMES.get((lowest, highest), ("",) * (highest - lowest + 1))
+        return {grade: name.replace("_", " ") for grade, name in enumerate(known, lowest)}
 
     @cached_property
     def cells(self) -> list[CellKey]:
@@ -122,7 +137,7 @@ class Material:
 
     @cached_property
     def spreads(self) -> NDArray[np.int8]:
-        """How far the graders lie apart, max − min, for each grade in `cells`; 0 where nobody rates from 0 to 5."""
+        """How far the graders lie apart, max − min, for each grade in `cells`; 0 where one grader graded it."""
         found = bytearray()
         for query in self.queries.values():
             for doc_id, passage in query.passages.items():
@@ -219,6 +234,10 @@ def load_material(
     if not selector.found:
         raise InputError(f"{name}: holds no grades of items of the bank that pass the filter")
     found = next(iter(selector.found))
+    # Grade sets over items say their scale, or their kind does.
+    scale = selector.scale or SELF_RATING
+    if not {scale.lowest, scale.highest} <= set(_HELD):
+        raise InputError(f"{name}: records hold grades 0 to 5, and the scale is {scale}", settings=("scale",))
     overriding = GradeSetSelector(replace(chosen, assessors="override"), name)
     queries: dict[str, QueryMaterial] = {}
     for group, whole in zip(machine, groups, strict=True):
@@ -229,8 +248,8 @@ def load_material(
             group.query_id,
             query.text,
             passages,
-            _with_assessors(_ratings(group.passages, prompts), assessors),
-            _extracted(group.passages, chosen, found),
+            _with_assessors(_ratings(group.passages, prompts, scale), assessors),
+            _extracted(group.passages, chosen, found, scale),
             select_query(whole, overriding, the_bank),
             assessors,
             graded_once,
@@ -239,7 +258,7 @@ def load_material(
         overriding.assessor_count.note(name)
     grader = grader_name(found.llm, prompts.get(found, f"{found.prompt_class} [{found.grader}]"))
     waiting, stale = stale_items(machine, the_bank, lambda entry: chosen.key_of(entry) == found)
-    return Material(the_bank, queries, groups, grader, sorted({key.llm for key in keys}), name, waiting, stale)
+    return Material(the_bank, queries, groups, grader, sorted({key.llm for key in keys}), name, waiting, stale, scale)
 
 
 def grader_name(llm: str, prompt_class: str) -> str:
@@ -258,6 +277,7 @@ def _first_set(
     passing: dict[GradeSetKey, GradeFilter] = {}
     for key in keys:
         exact = GradeFilter(key.llm, key.prompt_class, key.kind, wanted.question_set, key.grader or UNKNOWN_GRADER)
+        exact = replace(exact, scale=wanted.scale)
         # Labels of whole passages are no grades of items.
         may = key.kind != "direct" and (not passing or next(iter(passing))[:3] == key[:3])
         if may and wanted.passes(key, lambda: ()) and _has_grades(groups, exact, name, bank):
@@ -335,12 +355,13 @@ def _with_assessors(
 
 
 def _ratings(
-    passages: Iterable[GradedPassage], prompts: Mapping[GradeSetKey, str]
+    passages: Iterable[GradedPassage], prompts: Mapping[GradeSetKey, str], scale: Scale
 ) -> dict[str, dict[str, dict[str, int]]]:
     found: dict[str, dict[str, dict[str, int]]] = {}
     for passage in passages:
         for entry in passage.exam_grades or ():
-            if not entry.self_ratings:
+            its_scale = scale_of_set(entry)
+            if its_scale is None or its_scale[:2] != scale[:2]:
                 continue
             grader = grader_name(entry.llm, prompts[grade_set_key(entry)])
             of_passage = found.setdefault(passage.doc_id, {})
@@ -349,13 +370,16 @@ def _ratings(
 
 
 def _extracted(
-    passages: Iterable[GradedPassage], chosen: GradeFilter, reviewed: GradeSetKey
+    passages: Iterable[GradedPassage], chosen: GradeFilter, reviewed: GradeSetKey, scale: Scale
 ) -> dict[tuple[str, str], str]:
+    # A reply that is only a grade would show it before the assessor has given theirs.
+    grades = "|".join(["[0-5]", *map(re.escape, scale.names), *(_NAMES[0, 1] if scale.highest == 1 else ())])
+    bare = re.compile(rf"\W*({grades})\W*", re.IGNORECASE)
     return {
         (passage.doc_id, item_id): answer
         for passage in passages
         for entry in passage.exam_grades or ()
         if not entry.self_ratings and chosen.key_of(entry) != reviewed
         for item_id, answer in entry.answers
-        if answer.strip() and not _BARE_GRADE.fullmatch(answer)
+        if answer.strip() and not bare.fullmatch(answer)
     }

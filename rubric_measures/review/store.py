@@ -19,6 +19,7 @@ from typing import Any
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
+from rubric_measures.base.scales import SELF_RATING, Scale
 from rubric_measures.review._bank_edits import new_items
 from rubric_measures.review._events import EDITS, CellKey, Event, Snapshot
 from rubric_measures.review._importing import PageGrade, TakenIn, take_in
@@ -67,6 +68,7 @@ class ReviewStore:
         bank: the bank as its file has it.
         patience: seconds to wait for another program that writes to the file.
         waiting: the items of the bank that wait for grades anew since an earlier review (`Material.waiting`).
+        scale: the scale of the grades.
 
     Raises:
         InputError: the file cannot be opened or is no state file.
@@ -79,10 +81,12 @@ class ReviewStore:
         bank: TestBank,
         patience: float = 20,
         waiting: Collection[tuple[str, str]] = frozenset(),
+        scale: Scale = SELF_RATING,
     ) -> None:
         self.path = path_name(path)
         self.bank = bank
         self.waiting = waiting
+        self.scale = scale
         self._patience = patience
         self._lock = threading.RLock()
         self._events: list[Event] = []
@@ -221,7 +225,7 @@ class ReviewStore:
         self, assessor: str, cell: CellKey, grade: int | None, grader_grade: int | None, blind: bool = True
     ) -> Event:
         """Keeps the grade that an assessor gives a cell, with the grader's at that time; None is undecided."""
-        payload = {**cell._asdict(), "grade": _checked(grade), "grader_grade": grader_grade, "blind": blind}
+        payload = {**cell._asdict(), "grade": self._checked(grade), "grader_grade": grader_grade, "blind": blind}
         return self._write(assessor, "grade", lambda _: payload)
 
     def decide(self, assessor: str, cell: CellKey, decision: str, grade: int, reason: str) -> Event:
@@ -242,7 +246,7 @@ class ReviewStore:
             raise InputError(f"a decision is accept or override, not {decision!r}")
         if decision == "override" and not reason:
             raise InputError("say in a few words why the grader is overridden")
-        payload = {**cell._asdict(), "decision": decision, "grade": _checked(grade), "reason": reason}
+        payload = {**cell._asdict(), "decision": decision, "grade": self._checked(grade), "reason": reason}
 
         def check(snapshot: Snapshot) -> Mapping[str, Any]:
             said = snapshot.grades.get(cell, {}).get(assessor)
@@ -344,13 +348,12 @@ class ReviewStore:
                 self._extended(self.snapshot(), [event], self._events)
             return self._insert(event)
 
+    def _checked(self, grade: int | None) -> int | None:
+        if grade is not None and grade not in self.scale:
+            raise InputError(f"a grade is {self.scale.lowest} to {self.scale.highest}, not {grade}")
+        return grade
+
 
 def _is_locked(error: sqlite3.Error) -> bool:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-
-
-def _checked(grade: int | None) -> int | None:
-    if grade is not None and not 0 <= grade <= 5:
-        raise InputError(f"a grade is 0 to 5, not {grade}")
-    return grade

@@ -203,6 +203,7 @@ def test_pages_without_a_server_are_the_same_whatever_the_grades_are(tmp_path: P
     for name, grades in (("one", ONE), ("two", SWAPPED)):
         output = str(tmp_path / name / "queue.html")
         command = ["review", *make_files(tmp_path / name, grades), "--export-queue", output]
+        command += ["--prompt-class", "QuestionSelfRatedUnanswerablePromptWithChoices"]
         assert main([*command, "--order", order]) == 0
         pages.append((tmp_path / name / "queue.html").read_text(encoding="utf-8"))
         assert "as blind as can be" not in pages[-1]

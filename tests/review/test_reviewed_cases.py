@@ -123,16 +123,6 @@ def test_ids_that_would_be_written_alike_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
-def test_a_label_that_gdeval_does_not_know_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    folder = write_all(tmp_path)
-    status = main(["evaluate", str(folder / "graded.jsonl.gz"), str(folder / "alpha.run"), "ERR@10"])
-    captured = capfd.readouterr()
-    assert (status, captured.out) == (2, "")
-    # One line, without what the program says about its own temporary files.
-    assert captured.err.startswith("rubric_measures: RubricQrels(measure='ERR@10'): the program behind it (gdeval)")
-    assert captured.err.count("\n") == 1
-
-
 def test_a_passage_twice_in_a_ranking_of_records_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     entry = passage("q", "d", [grade_set({"q/a": 5})], {"s": 1})
     entry["paragraph_data"]["rankings"] *= 2

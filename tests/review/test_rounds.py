@@ -26,7 +26,7 @@ from rubric_measures.review.review_data import Material, load_material
 from rubric_measures.review.store import ReviewStore
 from tests.example_records import grade_set, passage, write_lines
 
-MEASURES = [RubricCover(rel=4) @ 2, NuggetW @ 2, RubricQrels(measure="nDCG@3")]
+MEASURES = [RubricCover(rel=4) @ 2, NuggetW(rel=4, partial_rel=3) @ 2, RubricQrels(measure="nDCG@3")]
 Sides = dict[str, dict[str, float | None]]
 
 

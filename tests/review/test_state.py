@@ -220,7 +220,7 @@ def test_what_is_computed_ahead_breaks_nothing_where_it_cannot_be_computed(
         review.impact(store.snapshot())
     store.undo("ada")
     review.catch_up()
-    assert review.impact(store.snapshot())[0].measure == "NuggetW@5"
+    assert review.impact(store.snapshot())[0].measure == "NuggetW(rel=4,partial_rel=3)@5"
 
 
 def test_a_text_stands_once_in_a_query(store: ReviewStore) -> None:

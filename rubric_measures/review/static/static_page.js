@@ -3,7 +3,6 @@
 (function () {
   const queue = JSON.parse(document.getElementById("data").dataset.queue);
   const cells = queue.cells;
-  const names = ["not at all", "barely", "partly", "fairly", "well", "completely"];
   const find = function (id) {
     return document.getElementById(id);
   };
@@ -191,11 +190,11 @@
     show();
   }
 
-  for (const value of ["0", "1", "2", "3", "4", "5", "u"]) {
+  for (const [value, name] of queue.grades.concat([["u", "undecided"]])) {
     const button = document.createElement("button");
     button.type = "button";
     button.dataset.grade = value;
-    button.textContent = value + " " + (value === "u" ? "undecided" : names[Number(value)]);
+    button.textContent = (value + " " + name).trim();
     button.addEventListener("click", function () {
       grade(value);
     });
@@ -214,7 +213,10 @@
   document.addEventListener("keydown", function (event) {
     if (event.ctrlKey || event.altKey || event.metaKey || event.repeat || !find("keys").checked) return;
     if (event.target.matches("input:not([type=checkbox]), textarea")) return;
-    if ("012345u".includes(event.key) && event.key.length === 1) {
+    const isGrade = function (one) {
+      return one[0] === event.key;
+    };
+    if (event.key === "u" || queue.grades.some(isGrade)) {
       // Where the name is asked for, the key is no part of it.
       event.preventDefault();
       grade(event.key);
