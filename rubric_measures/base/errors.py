@@ -10,7 +10,7 @@ RubricMeasuresError
 └── GradingError          grading could not go on; finished work is kept
     └── BackendError      a model or an endpoint could not be used at all
         ├── DeviceLostError  it could be used, but no call of this process can use its device any more
-        └── RejectedError    an endpoint accepts no call (any more)
+        └── RejectedError    an endpoint accepts no call
 """
 
 from __future__ import annotations
