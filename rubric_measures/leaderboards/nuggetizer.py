@@ -87,7 +87,7 @@ def score_nuggetizer(
     inputs = InputsReader()
     for run, queries in lines.items():
         # Nuggets, labels and answers come together: what a run is given is all there is.
-        inputs.add_run(run, ((query_id, labels_digest(sorted(answers))) for query_id, answers in queries.items()))
+        inputs.add_run(run, ((query_id, labels_digest(answers)) for query_id, answers in queries.items()))
     signature = Signature({"measures": names, "compat": "nuggetizer", **inputs_settings(inputs.read())})
     return Leaderboard(names, values, cells, signature, inputs=inputs.read())
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from ir_measures.measures.base import MeanAgg, Measure
@@ -82,9 +83,9 @@ def grades_digest(grades: QueryGrades) -> str:
     return _digest(parts)
 
 
-def labels_digest(labels: object) -> str:
-    """Twelve hex digits of labels in lists and tuples, in their order."""
-    return _digest([ascii(labels)])
+def labels_digest(answers: Iterable[Sequence[tuple[str, str]]]) -> str:
+    """Twelve hex digits of the pairs of labels of some answers, whose order does not matter."""
+    return _digest(chain.from_iterable((str(len(labels)), *chain.from_iterable(labels)) for labels in sorted(answers)))
 
 
 def ranking_digest(doc_ids: Iterable[str]) -> str:
