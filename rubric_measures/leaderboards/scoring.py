@@ -83,7 +83,7 @@ def grades_digest(grades: QueryGrades) -> str:
     return _digest(parts)
 
 
-def labels_digest(answers: Iterable[Sequence[tuple[str, str]]]) -> str:
+def labels_digest(answers: Iterable[list[tuple[str, str]]]) -> str:
     """Twelve hex digits of the pairs of labels of some answers, whose order does not matter."""
     return _digest(chain.from_iterable((str(len(labels)), *chain.from_iterable(labels)) for labels in sorted(answers)))
 
