@@ -65,9 +65,9 @@ def is_file(source: object) -> TypeIs[File]:
     return isinstance(source, str | os.PathLike) or hasattr(source, "read")
 
 
-def listed(files: File | Iterable[File]) -> list[File]:
-    """One file or several, as a list."""
-    return [files] if is_file(files) else list(files)
+def listed(files: Any) -> list[Any]:
+    """One file or several, as a list; what is neither is refused when it is read."""
+    return list(files) if isinstance(files, Iterable) and not is_file(files) else [files]
 
 
 @contextlib.contextmanager
@@ -75,10 +75,15 @@ def file_path(source: File) -> Iterator[str]:
     """The name under which a file can be read; an open file is copied to disk until the block ends.
 
     Errors name the open file, not the copy.
+
+    Raises:
+        InputError: it is neither a name nor open.
     """
     if isinstance(source, str | os.PathLike):
         yield os.fspath(source)
         return
+    if not is_file(source):
+        raise InputError(f"cannot read {source!r:.60}; expected a file's name, or a file that is open")
     name = getattr(source, "name", None)
     shown = name if isinstance(name, str) else "open file"
     with tempfile.TemporaryDirectory(prefix="rubric_measures-") as folder:
@@ -103,7 +108,7 @@ Bank: TypeAlias = TestBank | File
 """A test bank, or a file that holds one."""
 
 
-def load_bank(source: File) -> TestBank:
+def load_bank(source: Bank) -> TestBank:
     """Reads a test bank of any format that this package reads; the format is told by content.
 
     >>> from io import StringIO
@@ -114,7 +119,7 @@ def load_bank(source: File) -> TestBank:
     Args:
         source: the file: a question or nugget bank of the Rubric workbench, nuggets or assignments of nuggetizer,
             rubrics, Auto-Judge's banks, …; `docs/test-banks.md` lists them. Standard input (`-`) holds a bank of the
-            workbench.
+            workbench. A `TestBank` is given back as it is.
 
     Raises:
         InputError: the file cannot be opened.
@@ -122,6 +127,8 @@ def load_bank(source: File) -> TestBank:
     """
     from rubric_measures.formats import bank
 
+    if isinstance(source, TestBank):
+        return source
     with file_path(source) as path:
         if path == "-" or bank.is_bank(path):
             return bank.load_bank(path)
@@ -152,7 +159,7 @@ def _refused(error: FormatError, what: str, accepted: Iterable[str]) -> FormatEr
 
 def bank_of(bank: Bank | None) -> TestBank | None:
     """The bank itself, wherever it is."""
-    return bank if bank is None or isinstance(bank, TestBank) else load_bank(bank)
+    return None if bank is None else load_bank(bank)
 
 
 def content_of(path: str) -> Content:

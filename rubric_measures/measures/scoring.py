@@ -217,21 +217,25 @@ def _split(text: str) -> list[str]:
 def column_named(name: str, columns: Sequence[str], hint: str = "") -> str:
     """The column of a leaderboard that a name means: itself, or the same measure in other quotes or spaces.
 
+    `nDCG@10` means the column of `RubricQrels(measure='nDCG@10')`, too, as this is what scoring makes of it.
+
     Raises:
         UnknownNameError: there is none; names near ones.
     """
     if name in columns:
         return name
     try:
-        canonical = str(ir_measures.parse_measure(name))
+        measure = ir_measures.parse_measure(name)
+        meant = [str(measure), str(_rubric_measure(measure))]
     except (NameError, ValueError, AssertionError):
-        canonical = name
-    for column in columns:
-        try:
-            if canonical in (column, str(ir_measures.parse_measure(column))):
-                return column
-        except (NameError, ValueError, AssertionError):
-            continue
+        meant = [name]
+    for canonical in meant:
+        for column in columns:
+            try:
+                if canonical in (column, str(ir_measures.parse_measure(column))):
+                    return column
+            except (NameError, ValueError, AssertionError):
+                continue
     raise UnknownNameError("measure", name, columns, hint=hint)
 
 
