@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import ir_measures
 from ir_measures.measures.base import Measure
@@ -43,8 +42,7 @@ def _computation_of(measure: Measure) -> Computation:
     return measure if isinstance(measure, RubricMeasure) else IntentAwareMeasure(measure)
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+class Scored(NamedTuple):
     """What one ranking scores.
 
     Attributes:
