@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rubric_measures.api._loading import Bank, File, bank_of, file_path, grade_filter, listed
+from rubric_measures.api._records import PassageRecords
 
 if TYPE_CHECKING:
     from rubric_measures.grades.compiled import Label
@@ -17,7 +19,7 @@ __all__ = ["convert"]
 
 
 def convert(
-    inputs: File | Iterable[File],
+    inputs: File | PassageRecords | Iterable[File | PassageRecords],
     output: str | os.PathLike[str],
     *,
     to: str | None = None,
@@ -36,7 +38,7 @@ def convert(
     """Writes files of any format that we read in any format that we write; several are merged.
 
     Args:
-        inputs: the files; what contradicts each other is an error.
+        inputs: the files, or records of `pool` and `grade`; what contradicts each other is an error.
         output: the file to write, gzipped where its name ends in `.gz`; it may not be one that is read.
         to: the format to write; that of the input if None. `rubric_measures convert --help` lists the formats.
         source: the format of the input; told by content if None.
@@ -62,9 +64,9 @@ def convert(
     from rubric_measures.corpora.overwriting import keep_inputs
 
     with contextlib.ExitStack() as stack:
-        files, runs, qrels = (
-            [stack.enter_context(file_path(one)) for one in listed(group)] for group in (inputs, add_run, add_qrels)
-        )
+        several = [inputs] if isinstance(inputs, PassageRecords) else listed(inputs)
+        files = [stack.enter_context(_file_of(one)) for one in several]
+        runs, qrels = ([stack.enter_context(file_path(one)) for one in listed(group)] for group in (add_run, add_qrels))
         keep_inputs(os.fspath(output), *files, *runs, *qrels, collection)
         conversion.convert(
             files,
@@ -85,3 +87,16 @@ def convert(
             ),
         )
     return Path(output)
+
+
+@contextlib.contextmanager
+def _file_of(source: File | PassageRecords) -> Iterator[str]:
+    """The file of an input; records in memory are written to one that lasts until the block ends."""
+    if isinstance(source, PassageRecords) and not source.path:
+        with tempfile.TemporaryDirectory(prefix="rubric_measures-") as folder:
+            path = f"{folder}/records.jsonl"
+            source.write(path)
+            yield path
+    else:
+        with file_path(source.path if isinstance(source, PassageRecords) else source) as path:
+            yield path

@@ -66,9 +66,9 @@ def is_file(source: object) -> TypeIs[File]:
     return isinstance(source, str | os.PathLike) or hasattr(source, "read")
 
 
-def listed(files: File | Iterable[File]) -> list[File]:
-    """One file or several, as a list."""
-    return [files] if is_file(files) else list(files)
+def listed(files: Any) -> list[Any]:
+    """One file or several, as a list; what is neither is refused when it is read."""
+    return list(files) if isinstance(files, Iterable) and not is_file(files) else [files]
 
 
 @contextlib.contextmanager
@@ -76,10 +76,15 @@ def file_path(source: File) -> Iterator[str]:
     """The name under which a file can be read; an open file is copied to disk until the block ends.
 
     Errors name the open file, not the copy.
+
+    Raises:
+        InputError: it is neither a name nor open.
     """
     if isinstance(source, str | os.PathLike):
         yield os.fspath(source)
         return
+    if not is_file(source):
+        raise InputError(f"cannot read {source!r:.60}; expected a file's name, or a file that is open")
     name = getattr(source, "name", None)
     shown = name if isinstance(name, str) else "open file"
     with tempfile.TemporaryDirectory(prefix="rubric_measures-") as folder:
@@ -104,7 +109,7 @@ Bank: TypeAlias = TestBank | File
 """A test bank, or a file that holds one."""
 
 
-def load_bank(source: File) -> TestBank:
+def load_bank(source: Bank) -> TestBank:
     """Reads a test bank of any format that this package reads; the format is told by content.
 
     >>> from io import StringIO
@@ -115,7 +120,7 @@ def load_bank(source: File) -> TestBank:
     Args:
         source: the file: a question or nugget bank of the Rubric workbench, nuggets or assignments of nuggetizer,
             rubrics, Auto-Judge's banks, …; `docs/test-banks.md` lists them. Standard input (`-`) holds a bank of the
-            workbench.
+            workbench. A `TestBank` is given back as it is.
 
     Raises:
         InputError: the file cannot be opened.
@@ -123,6 +128,8 @@ def load_bank(source: File) -> TestBank:
     """
     from rubric_measures.formats import bank
 
+    if isinstance(source, TestBank):
+        return source
     with file_path(source) as path:
         if path == "-" or bank.is_bank(path):
             return bank.load_bank(path)
@@ -153,7 +160,7 @@ def _refused(error: FormatError, what: str, accepted: Iterable[str]) -> FormatEr
 
 def bank_of(bank: Bank | None) -> TestBank | None:
     """The bank itself, wherever it is."""
-    return bank if bank is None or isinstance(bank, TestBank) else load_bank(bank)
+    return None if bank is None else load_bank(bank)
 
 
 def content_of(path: str) -> Content:

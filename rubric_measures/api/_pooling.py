@@ -157,7 +157,7 @@ def _several(runs: Any) -> list[Any]:
 
     if is_kept(runs):
         return [runs]
-    if isinstance(runs, Mapping) or hasattr(runs, "columns") or hasattr(runs, "rankings"):
+    if isinstance(runs, Mapping) or hasattr(runs, "columns") or not isinstance(runs, Iterable):
         return list(run_list(runs))
     several = list(runs)
     if several and not is_kept(several[0]) and hasattr(several[0], "doc_id"):

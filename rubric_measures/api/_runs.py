@@ -58,6 +58,8 @@ def _named(runs: Runs) -> Iterator[tuple[str | None, Any]]:
     elif is_file(runs) or isinstance(runs, Run) or hasattr(runs, "columns"):
         yield None, runs
     else:
+        if not isinstance(runs, Iterable):
+            raise InputError(f"{runs!r:.60} is no run, and no list of runs")
         several = list(runs)
         if several and hasattr(several[0], "doc_id"):
             yield None, several

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union
 
-from rubric_measures.api._loading import File, file_path, is_file
+from rubric_measures.api._loading import File, file_path, listed
 from rubric_measures.base.entities import Preference
 from rubric_measures.base.errors import InputError, UnknownNameError
 
@@ -234,7 +234,7 @@ def _parts(source: object) -> list[object]:
 def _games(games: Games, assessors: bool = False) -> dict[str, list[Preference]]:
     """Games by what they come from."""
     found: dict[str, list[Preference]] = {}
-    for one in [games] if isinstance(games, Preference) or is_file(games) else games:
+    for one in [games] if isinstance(games, Preference) else listed(games):
         if isinstance(one, Preference):
             found.setdefault("games", []).append(_by_assessor(one, "anonymous") if assessors else one)
         else:
@@ -268,7 +268,7 @@ def _answers(answers: Answers) -> list[Answer]:
     from rubric_measures.formats.reports import Answer, read_answers
 
     found: list[Answer] = []
-    for one in [answers] if isinstance(answers, Answer) or is_file(answers) else answers:
+    for one in [answers] if isinstance(answers, Answer) else listed(answers):
         if isinstance(one, Answer):
             found.append(one)
         else:
@@ -304,8 +304,8 @@ def _check_agents(
 ) -> None:
     """Refuses verdicts about agents that neither play nor answer: a misspelt name would be one more agent."""
     known = {*agents, *(agent for game in games for agent in (game.agent_a, game.agent_b))}
-    for path, listed in by_assessors.items() if known else ():
-        for game in listed:
+    for path, games_of_one in by_assessors.items() if known else ():
+        for game in games_of_one:
             for agent in (game.agent_a, game.agent_b):
                 if agent not in known:
                     where = f"({path}: a verdict on query {game.query_id!r})"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
@@ -268,7 +268,9 @@ def content_hash(value: object) -> str:
 
 def bank_hash(bank: TestBank) -> str:
     """The first twelve hex digits of the hash of all that a bank says about its items."""
-    return content_hash([asdict(item) for item in sorted(bank, key=lambda item: (item.query_id, item.item_id))])[:12]
+    names = [field.name for field in fields(RubricItem)]
+    items = sorted(bank, key=lambda item: (item.query_id, item.item_id))
+    return content_hash([{name: getattr(item, name) for name in names} for item in items])[:12]
 
 
 def bank_content(bank: TestBank) -> str:

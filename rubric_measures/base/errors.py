@@ -10,12 +10,13 @@ RubricMeasuresError
 └── GradingError          grading could not go on; finished work is kept
     └── BackendError      a model or an endpoint could not be used at all
         ├── DeviceLostError  it could be used, but no call of this process can use its device any more
-        └── RejectedError    an endpoint accepts no call (any more)
+        └── RejectedError    an endpoint accepts no call
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 __all__ = [
@@ -31,6 +32,21 @@ __all__ = [
     "RubricMeasuresError",
     "UnknownNameError",
 ]
+
+
+# Controls, line ends that `str.splitlines` knows, and marks that turn the direction of what follows.
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def escaped(text: str) -> str:
+    r"""The text on one line: a terminal would obey a control character, and a tab or line end would be a border.
+
+    >>> print(escaped("a\tb\x1b[1m"))
+    a\tb\x1b[1m
+    """
+    if text.isprintable():
+        return text
+    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def origin_of(error: BaseException) -> str:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from rubric_measures.base.errors import PlugInError, UnknownNameError
 
@@ -29,8 +29,7 @@ _LOG = logging.getLogger("rubric_measures")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class PlugIn:
+class PlugIn(NamedTuple):
     """One thing that an installed package adds; nothing is imported yet.
 
     Attributes:

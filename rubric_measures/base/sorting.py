@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple
@@ -49,8 +48,7 @@ class Placed(NamedTuple):
     disagreements: int
 
 
-@dataclass(frozen=True)
-class RankNotes:
+class RankNotes(NamedTuple):
     """What is to be said of rankings by rank, counted.
 
     Attributes:

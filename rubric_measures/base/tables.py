@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.errors import CONTROL, InputError, UnknownNameError, escaped
 
 __all__ = [
     "FORMS",
@@ -27,7 +27,6 @@ __all__ = [
     "Table",
     "Undefined",
     "columns",
-    "escaped",
     "letters",
     "number",
     "plain",
@@ -53,8 +52,7 @@ class Undefined(NamedTuple):
 Cell = str | int | float | None | Marked | Undefined
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """One column.
 
     Attributes:
@@ -152,21 +150,6 @@ def render(report: Report, form: str) -> Iterator[str]:
     if form not in FORMS:
         raise UnknownNameError("output format", form, FORMS, settings=("output_format",))
     return FORMS[form](report)
-
-
-# Controls, line ends that `str.splitlines` knows, and marks that turn the direction of what follows.
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-
-
-def escaped(text: str) -> str:
-    r"""The text on one line: a terminal would obey a control character, and a tab or line end would be a border.
-
-    >>> print(escaped("a\tb\x1b[1m"))
-    a\tb\x1b[1m
-    """
-    if text.isprintable():
-        return text
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def _shown(cell: Cell, column: Column) -> str:
@@ -327,7 +310,7 @@ def plain(value: Any) -> Any:
 def _dumped(content: object, indent: int | None = None) -> str:
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=indent)
     # The same text for a reader; JSON itself escapes the controls below the space only.
-    return re.sub(_CONTROL.pattern.replace("\x00-\x1f", ""), lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+    return re.sub(CONTROL.pattern.replace("\x00-\x1f", ""), lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
 
 def _objects(table: Table) -> Iterator[dict[str, object]]:

@@ -17,9 +17,15 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
-from rubric_measures.base.errors import BackendError, GradingError, RubricMeasuresError, UnknownNameError, origin_of
+from rubric_measures.base.errors import (
+    BackendError,
+    GradingError,
+    RubricMeasuresError,
+    UnknownNameError,
+    escaped,
+    origin_of,
+)
 from rubric_measures.base.startup import forget_interrupt, leave
-from rubric_measures.base.tables import escaped
 
 __all__ = ["COMMANDS", "Interruptible", "guarded", "main", "run_command"]
 

@@ -6,8 +6,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.base.tables import Report, Table, columns, escaped, render
+from rubric_measures.base.errors import InputError, UnknownNameError, escaped
+from rubric_measures.base.tables import Report, Table, columns, render
 from rubric_measures.cli.inputs import keep_cache
 
 if TYPE_CHECKING:

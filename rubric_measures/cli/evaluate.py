@@ -12,8 +12,7 @@ from ir_measures.measures.base import Measure
 from ir_measures.util import Metric
 
 from rubric_measures import api
-from rubric_measures.base.errors import InputError
-from rubric_measures.base.tables import escaped
+from rubric_measures.base.errors import InputError, escaped
 from rubric_measures.cli.inputs import add_grade_options, add_places_option, grade_choices
 
 __all__ = ["HELP", "add_arguments", "run"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import shlex
 from typing import TYPE_CHECKING
 
 from rubric_measures.base.errors import InputError
@@ -97,6 +98,7 @@ def run(options: argparse.Namespace) -> int:
             assessor=options.assessor,
             blind=not options.show_grades,
         )
+        review.next_command = _regrading
         if not makes_files:
             review.prepare()
         keep_for_good()
@@ -135,3 +137,8 @@ def _make_files(review: Review, options: argparse.Namespace) -> None:
             _LOG.warning("%s", note)
         if made.waiting:
             _LOG.info("%d items in the bank need grades; see grade --only-changed", made.waiting)
+
+
+def _regrading(graded: str, bank: str) -> str:
+    graded, bank = shlex.quote(graded), shlex.quote(bank)
+    return f"rubric_measures grade {graded} --bank {bank} --only-changed --model MODEL -o OUT.jsonl.gz"

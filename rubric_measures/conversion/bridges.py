@@ -23,7 +23,7 @@ from rubric_measures.formats.nuggetizer_records import (
     records_of_assignments,
 )
 from rubric_measures.formats.queries import QueryFile
-from rubric_measures.formats.reports import Answer, Report, answer_of_report, grades_of_reports, report_of_answer
+from rubric_measures.formats.reports import Answer, CitedReport, answer_of_report, grades_of_reports, report_of_answer
 from rubric_measures.formats.topics import Topic
 from rubric_measures.formats.trec import Qrel, Run
 from rubric_measures.formats.trec_ids import spaced_ids
@@ -212,7 +212,7 @@ def _evaluation(query_id: str, doc_id: str, entry: DirectGrade) -> Grade:
     return Grade(query_id, doc_id, entry.label, status=entry.known_status, answer=entry.answer, grader=entry.llm)
 
 
-def _reports_to_answers(reports: Sequence[Report], _: Options) -> list[Answer]:
+def _reports_to_answers(reports: Sequence[CitedReport], _: Options) -> list[Answer]:
     grades = sum(len(report.item_grades()) for report in reports)
     if grades:
         _LOG.warning(
@@ -223,7 +223,7 @@ def _reports_to_answers(reports: Sequence[Report], _: Options) -> list[Answer]:
     return [answer_of_report(report) for report in reports]
 
 
-def _reports_to_item_qrels(reports: Sequence[Report], _: Options) -> list[Qrel]:
+def _reports_to_item_qrels(reports: Sequence[CitedReport], _: Options) -> list[Qrel]:
     """What judges put into `evaldata.nugget_grades`; the document is called after the run."""
     grades = list(grades_of_reports(reports))
     if not grades:

@@ -79,7 +79,11 @@ def detect_kind(header: str) -> Kind | None:
     >>> detect_kind("qid, agent_a, agent_b, raw_answer, answer")
     'games'
     """
-    names = {name.strip() for name in next(csv.reader([header], skipinitialspace=True), [])}
+    try:
+        names = {name.strip() for name in next(csv.reader([header], skipinitialspace=True), [])}
+    except csv.Error:
+        # Lines of other files can hold what no header of a CSV does: a carriage return, or a text of any length.
+        return None
     # Further columns are allowed, so the kind with the most columns of its own counts.
     found = [(len(columns), kind) for kind, columns in COLUMNS.items() if names.issuperset(columns)]
     return max(found)[1] if found else None

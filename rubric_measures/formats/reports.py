@@ -25,8 +25,8 @@ __all__ = [
     "ANSWERS",
     "REPORTS",
     "Answer",
+    "CitedReport",
     "ItemGrade",
-    "Report",
     "ReportMetadata",
     "Sentence",
     "answer_doc_id",
@@ -122,7 +122,7 @@ class ItemGrade(Record):
     reasoning: str | None = None
 
 
-class Report(Record):
+class CitedReport(Record):
     """What one run answered to one topic.
 
     Attributes:
@@ -218,12 +218,12 @@ class Report(Record):
             raise InputError(f"{where}: evaldata.nugget_grades is not {{item id: {{grade, reasoning}}}}") from None
 
 
-_REPORTS = JsonLines(TypeAdapter(Report), "reports", lambda report: (report.run_name, report.query_id))
+_REPORTS = JsonLines(TypeAdapter(CitedReport), "reports", lambda report: (report.run_name, report.query_id))
 write_reports = _REPORTS.write
 _ITEM_GRADES: TypeAdapter[dict[str, ItemGrade]] = TypeAdapter(dict[str, ItemGrade])
 
 
-def read_reports(path: str | os.PathLike[str]) -> list[Report]:
+def read_reports(path: str | os.PathLike[str]) -> list[CitedReport]:
     """The reports of a file, in order.
 
     Raises:
@@ -235,25 +235,25 @@ def read_reports(path: str | os.PathLike[str]) -> list[Report]:
     return reports
 
 
-def _say_lost_positions(reports: Iterable[Report], name: str) -> None:
+def _say_lost_positions(reports: Iterable[CitedReport], name: str) -> None:
     if lost := sum(report.lost_citations for report in reports):
         _LOG.warning("%s: %d citations point to positions that references does not have", name, lost)
 
 
-def answer_of_report(report: Report) -> Answer:
+def answer_of_report(report: CitedReport) -> Answer:
     """The answer that a report is."""
     sentences = tuple(sentence.text for sentence in report.sentences)
     citations = tuple(tuple(report.cited(sentence)) for sentence in report.sentences)
     return Answer(report.query_id, report.run_name, report.text, sentences, citations)
 
 
-def report_of_answer(answer: Answer, team_id: str = "") -> Report:
+def report_of_answer(answer: Answer, team_id: str = "") -> CitedReport:
     """A report (in the form of Auto-Judge) of an answer; text without sentences becomes one sentence."""
     sentences = answer.sentences or ((answer.text,) if answer.text else ())
     citations = answer.citations or ((),) * len(sentences)
     metadata = ReportMetadata(team_id=team_id, run_id=answer.run_id, topic_id=answer.query_id)
     responses = [Sentence(text=text, citations=list(ids)) for text, ids in zip(sentences, citations, strict=True)]
-    return Report(metadata=metadata, responses=responses)
+    return CitedReport(metadata=metadata, responses=responses)
 
 
 def read_answers(path: str | os.PathLike[str]) -> list[Answer]:
@@ -268,7 +268,7 @@ def read_answers(path: str | os.PathLike[str]) -> list[Answer]:
     """
     name = path_name(path)
     answers: list[Answer] = []
-    reports: list[Report] = []
+    reports: list[CitedReport] = []
     seen: dict[tuple[str, str], int] = {}
     for line, data in iter_lines(name):
         if not data.lstrip().startswith(b"{"):
@@ -323,7 +323,7 @@ def write_answers(path: str | os.PathLike[str], answers: Iterable[Answer]) -> No
         stream.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 
-def grades_of_reports(reports: Iterable[Report], grader: str = "") -> Iterator[Grade]:
+def grades_of_reports(reports: Iterable[CitedReport], grader: str = "") -> Iterator[Grade]:
     """The grades of `evaldata.nugget_grades`: one row a (topic, run, item); the document is called after the run.
 
     An entry without a grade is a grade that failed.

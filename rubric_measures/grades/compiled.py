@@ -6,6 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from ir_measures.util import Qrel
@@ -447,7 +448,7 @@ def build_query(
     grades: Iterable[tuple[str, str, int]],
     items: Sequence[RubricItem] | None = None,
     failed: Iterable[tuple[str, str]] = (),
-    graded_docs: Iterable[str] = (),
+    graded: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
     scale: Scale | None = None,
 ) -> tuple[QueryGrades, Counter[str]]:
     """Compiles the grades of one query.
@@ -457,7 +458,7 @@ def build_query(
         grades: (doc_id, item_id, grade); of a pair that occurs twice with the same grade one is kept.
         items: the complete bank of the query; None takes the items that occur, in order of their ids.
         failed: (doc_id, item_id) of grades that failed.
-        graded_docs: further passages that were graded at all.
+        graded: further grades, doc_id -> item_id -> grade; names also passages that were graded without a valid one.
         scale: the scale of the grades, where it is known.
 
     Returns:
@@ -468,12 +469,20 @@ def build_query(
     """
     if items is None:
         grades, failed = list(grades), list(failed)
-        found = {item_id for _, item_id, _ in grades} | {item_id for _, item_id in failed}
+        found = {item_id for _, item_id, _ in grades}.union((item_id for _, item_id in failed), *graded.values())
         items = [RubricItem(item_id, query_id, "") for item_id in sorted(found)]
     bit = {item.item_id: 1 << index for index, item in enumerate(items)}
-    levels: dict[str, dict[int, int]] = {doc_id: {} for doc_id in graded_docs}
+    levels: dict[str, dict[int, int]] = {}
     mask: int | None
     left_out: Counter[str] = Counter()
+    for doc_id, of_items in graded.items():
+        of_doc = levels[doc_id] = {}
+        for item_id, grade in of_items.items():
+            mask = bit.get(item_id)
+            if mask is None:
+                left_out[item_id] += 1
+            else:
+                of_doc[grade] = of_doc.get(grade, 0) | mask
     for doc_id, item_id, grade in grades:
         if item_id not in bit:
             left_out[item_id] += 1

@@ -128,10 +128,10 @@ def select_query(
     placed = {run_id: by_rank(of_run, doc_ids, where, run_id) for run_id, of_run in places.items()}
     grades, left_out = build_query(
         query_id,
-        ((doc_id, item_id, grade) for doc_id, one in chosen.items() for item_id, grade in one.grades.items()),
+        (),
         items,
         [(doc_id, lost) for doc_id, one in chosen.items() for lost in one.failed if by_id is None or lost in by_id],
-        chosen,
+        {doc_id: one.grades for doc_id, one in chosen.items()},
         selector.scale,
     )
     selector.left_out.update(left_out)

@@ -20,7 +20,7 @@ from rubric_measures.base.errors import FormatError, MeasureError
 from rubric_measures.base.files import iter_lines, path_name, paused_collector
 from rubric_measures.base.json_files import parse_json
 from rubric_measures.leaderboards.board import Cell, Leaderboard
-from rubric_measures.leaderboards.scoring import InputsReader, cell_of, inputs_settings, labels_digest
+from rubric_measures.leaderboards.scoring import InputsReader, cell_of, inputs_settings, labels_text
 
 __all__ = ["nuggetizer_score", "score_nuggetizer"]
 
@@ -84,12 +84,13 @@ def score_nuggetizer(
             }
             cells[run][name] = cell_of([value for several in found.values() for value in several])
             values[run][name] = {query_id: sum(several) / len(several) for query_id, several in found.items()}
-    inputs = InputsReader()
+    reader = InputsReader()
     for run, queries in lines.items():
         # Nuggets, labels and answers come together: what a run is given is all there is.
-        inputs.add_run(run, ((query_id, labels_digest(sorted(answers))) for query_id, answers in queries.items()))
-    signature = Signature({"measures": names, "compat": "nuggetizer", **inputs_settings(inputs.read())})
-    return Leaderboard(names, values, cells, signature, inputs=inputs.read())
+        reader.add_run(run, ((query_id, labels_text(answers)) for query_id, answers in queries.items()))
+    inputs = reader.read()
+    signature = Signature({"measures": names, "compat": "nuggetizer", **inputs_settings(inputs)})
+    return Leaderboard(names, values, cells, signature, inputs=inputs)
 
 
 _Labels = list[tuple[str, str]]

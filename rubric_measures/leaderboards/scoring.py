@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from ir_measures.measures.base import MeanAgg, Measure
@@ -42,7 +43,7 @@ __all__ = [
     "grades_digest",
     "inputs_settings",
     "is_summed",
-    "labels_digest",
+    "labels_text",
     "make_cell",
     "needed_depth",
     "ranking_digest",
@@ -68,7 +69,7 @@ def grades_digest(grades: QueryGrades) -> str:
     parts = [f"{width} {len(grades.levels)}"]
     masks: list[int] = []
     for doc_id, levels in sorted(grades.levels.items()):
-        known = sorted(grade for grade, mask in levels.items() if mask)
+        known = sorted(filter(levels.get, levels))
         parts.append(f"{doc_id}\0{known}")
         masks += map(levels.__getitem__, known)
     for doc_id, mask in sorted(grades.failed.items()):
@@ -76,16 +77,18 @@ def grades_digest(grades: QueryGrades) -> str:
             parts.append(doc_id)
             masks.append(mask)
     # A row a mask and a digit an item, the first item last: an item's column is a slice, wherever the item stands.
-    digits = "".join([f"{mask:0{width}b}" for mask in masks])
+    # The bit before the first keeps leading zeros, at less than half the price of a format.
+    before = 1 << width
+    digits = "".join([bin(before | mask)[3:] for mask in masks])
     for place, item in sorted(enumerate(grades.items, 1), key=lambda placed: placed[1].item_id):
         column = digits[width - place :: width]
         parts.append(f"{item.item_id}\0{item.importance}\0{item.weight!r}\0{item.part}\0{column}")
     return _digest(parts)
 
 
-def labels_digest(labels: object) -> str:
-    """Twelve hex digits of labels in lists and tuples, in their order."""
-    return _digest([ascii(labels)])
+def labels_text(answers: Iterable[list[tuple[str, str]]]) -> str:
+    """The pairs of labels of some answers, whose order does not matter, to be digested with those of a whole run."""
+    return "\0".join([f"{len(labels)}\0" + "\0".join(chain.from_iterable(labels)) for labels in sorted(answers)])
 
 
 def ranking_digest(doc_ids: Iterable[str]) -> str:
@@ -110,7 +113,7 @@ class InputsReader:
         self._grades[name] = grades_digest(grades)
 
     def add_run(self, run_id: str, rankings: Iterable[tuple[str, str]] = ()) -> None:
-        """Takes digests of a run's rankings, by query."""
+        """Takes digests of a run's rankings, by query, or what else is to be digested of it."""
         self._runs.setdefault(run_id, {}).update(rankings)
 
     def read(self) -> BoardInputs:

@@ -10,7 +10,6 @@ import math
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import ir_measures
@@ -42,8 +41,7 @@ T = TypeVar("T")
 _ALL = 1 << 60
 
 
-@dataclass(frozen=True)
-class Coverage:
+class Coverage(NamedTuple):
     """How many of the grades that a value needed exist.
 
     Attributes:

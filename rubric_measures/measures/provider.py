@@ -16,7 +16,6 @@ from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.base.sorting import ranked
 from rubric_measures.grades.compiled import BANK_DOC, Grades, ItemRows
 from rubric_measures.grades.notes import note_dropped, note_lost_penalties, note_unscored, note_without_items
-from rubric_measures.grades.rows import build_grades
 from rubric_measures.measures.delegated import PROVIDER, other_providers
 from rubric_measures.measures.scoring import Plan, QueryScorer, Scored, is_supported
 
@@ -158,6 +157,8 @@ class RubricProvider(providers.Provider):  # type: ignore[misc]
         return is_supported(measure)
 
     def _evaluator(self, measures: Iterable[Measure], qrels: Any) -> providers.Evaluator:
+        from rubric_measures.grades.rows import build_grades
+
         return RubricEvaluator(measures, build_grades(qrels))
 
     def qrel_inputs(self, measures: Iterable[Measure]) -> list[str]:
@@ -295,4 +296,8 @@ def _for_all(measures: Sequence[Measure], qrels: Any) -> Any:
         pairs = list(zip(qrels["query_id"].tolist(), doc_ids, strict=True)) if has_items else []
     else:
         pairs = [(row.query_id, row.doc_id) for row in qrels if hasattr(row, "iteration")]
-    return build_grades(qrels) if declares or len(set(pairs)) < len(pairs) else qrels
+    if not declares and len(set(pairs)) == len(pairs):
+        return qrels
+    from rubric_measures.grades.rows import build_grades
+
+    return build_grades(qrels)

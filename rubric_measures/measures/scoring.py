@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import ir_measures
 from ir_measures.measures.base import Measure
@@ -49,8 +49,7 @@ def _computation_of(measure: Measure) -> Computation:
     return measure if isinstance(measure, RubricMeasure) else IntentAwareMeasure(measure)
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+class Scored(NamedTuple):
     """What one ranking scores.
 
     Attributes:
@@ -375,19 +374,21 @@ def column_named(name: str, columns: Sequence[str], hint: str = "") -> str:
     That is the column itself, or the same measure in other quotes or spaces, or the same one with the levels that the
     scale said: `NuggetA` means `NuggetA(rel=2,partial_rel=1)`.
 
+    `nDCG@10` means the column of `RubricQrels(measure='nDCG@10')`, too, as this is what scoring makes of it.
+
     Raises:
         UnknownNameError: there is none; names near ones.
     """
     if name in columns:
         return name
     asked = _measure_named(name)
-    if asked is not None:
-        found = [(column, _measure_named(column)) for column in columns]
-        same = [column for column, measure in found if str(asked) in (column, str(measure))]
+    found = [(column, _measure_named(column)) for column in columns] if asked is not None else []
+    for meant in (asked, _rubric_measure(asked)) if asked is not None else ():
+        same = [column for column, measure in found if str(meant) in (column, str(measure))]
         more = [
             column
             for column, measure in found
-            if measure is not None and measure.NAME == asked.NAME and _without_levels(measure, asked) == asked.params
+            if measure is not None and measure.NAME == meant.NAME and _without_levels(measure, meant) == meant.params
         ]
         if same or len(more) == 1:
             return [*same, *more][0]

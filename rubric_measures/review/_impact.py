@@ -235,7 +235,7 @@ class Scores:
             [(doc_id, item_id, grade) for (doc_id, item_id), grade in rows.items() if item_id in ids],
             items,
             [place for place in failed if place[1] in ids],
-            docs,
+            {doc_id: {} for doc_id in docs},
             self.material.scale,
         )
         earlier = self._earlier.get(query_id, {})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from urllib.parse import urlencode
 
@@ -295,18 +294,15 @@ def _export_page(
         problem=problem,
         formats=bank_formats(),
         chosen=chosen,
-        command=_regrade_command(made) if made else "",
+        command=_next_command(review, made) if made else "",
     )
 
 
-def _regrade_command(made: Exported) -> str:
+def _next_command(review: Review, made: Exported) -> str:
     """What to type next, where items wait for grades."""
-    graded, bank = (shlex.quote(path) for path in made.paths[:2])
-    return (
-        f"rubric_measures grade {graded} --bank {bank} --only-changed --model MODEL -o OUT.jsonl.gz"
-        if made.waiting
-        else ""
-    )
+    if not made.waiting or review.next_command is None:
+        return ""
+    return review.next_command(made.paths[0], made.paths[1])
 
 
 def post_export(review: Review, asked: Asked) -> ScreenAnswer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -50,6 +50,7 @@ class Review:
         project: the folder that the page may write to.
         default_assessor: who works here when the browser does not say.
         blind: the grader's grade is hidden until the assessor has given theirs.
+        next_command: (records, bank) -> what to type to grade the items that wait for grades; the command line says it.
     """
 
     material: Material
@@ -59,6 +60,7 @@ class Review:
     project: Path
     default_assessor: str = ""
     blind: bool = True
+    next_command: Callable[[str, str], str] | None = None
     # Two locks: nobody who wants a queue waits for a leaderboard.
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _queue_lock: threading.RLock = field(default_factory=threading.RLock)

@@ -108,7 +108,7 @@ class RayPool:
 
         Raises:
             BackendError: the model cannot be used in the actors.
-            RejectedError: an endpoint accepted no call of a block, or none any more. The others can be taken.
+            RejectedError: an endpoint accepted no call of a block. The others can be taken.
             GradingError: Ray keeps failing.
         """
         looked = time.monotonic()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from html import escape
 
-from rubric_measures.base.tables import Cell, Marked, Undefined, escaped, number
+from rubric_measures.base.errors import escaped
+from rubric_measures.base.tables import Cell, Marked, Undefined, number
 from rubric_measures.verification.sections import Section
 
 __all__ = ["render_html"]

@@ -10,6 +10,7 @@ import pytest
 from ir_measures import ScoredDoc, read_trec_run
 
 import rubric_measures
+from rubric_measures.api._records import PassageRecords
 from rubric_measures.base.errors import InputError, MeasureError, RubricMeasuresError, UnknownNameError
 from rubric_measures.formats.trec import read_run
 from rubric_measures.records.files import load_graded
@@ -147,6 +148,39 @@ def test_errors_are_one_line_that_names_parameters() -> None:
 def _written(name: str, text: str) -> str:
     Path(name).write_text(text)
     return name
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_one_function_gives_another_takes() -> None:
+    bank = rubric_measures.load_bank("bank.jsonl")
+    assert rubric_measures.load_bank(bank) is bank
+    passages = rubric_measures.load("graded.jsonl.gz").records.source  # type: ignore[attr-defined]
+    rubric_measures.convert(passages, "of_file.qrels", to="item-qrels", bank=bank)
+    rubric_measures.convert(PassageRecords(load_graded(passages)), "of_records.qrels", to="item-qrels", bank=bank)
+    assert Path("of_records.qrels").read_text() == Path("of_file.qrels").read_text() != ""
+    board = rubric_measures.score("graded.jsonl.gz", ["alpha.run", "beta.run"], [COVER, "nDCG@10"])
+    # A standard measure is found by the name that scoring was asked for.
+    assert list(rubric_measures.compare(board, measures="nDCG@10")) == [NDCG]
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_a_function_does_not_take_is_one_line() -> None:
+    grades: Any = rubric_measures.load("graded.jsonl.gz", "bank.jsonl")
+    board: Any = rubric_measures.score(grades, "alpha.run", COVER)
+    wrong: Any = 42
+    for call in (
+        lambda: rubric_measures.tournament(board),
+        lambda: rubric_measures.tournament(wrong),
+        lambda: rubric_measures.load_bank(wrong),
+        lambda: rubric_measures.load("graded.jsonl.gz", wrong),
+        lambda: rubric_measures.pool(wrong, "graded.jsonl.gz"),
+        lambda: rubric_measures.score(grades, wrong),
+        lambda: rubric_measures.convert(wrong, "out"),
+        lambda: rubric_measures.compare(wrong),
+        lambda: rubric_measures.correlate(wrong, board),
+    ):
+        with pytest.raises(InputError, match=r"^(cannot read|42 is no run)"):
+            call()
 
 
 def test_rows_make_a_run() -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.errors import InputError, UnknownNameError, escaped
 from rubric_measures.base.tables import (
     FORMS,
     TABLE_FORMS,
@@ -17,7 +17,6 @@ from rubric_measures.base.tables import (
     Table,
     Undefined,
     columns,
-    escaped,
     number,
     plain,
     render,

@@ -143,6 +143,21 @@ def test_kinds_are_told_by_their_header() -> None:
     assert detect_kind("query_id,text") is None
 
 
+@pytest.mark.parametrize("content", [b"a\rb\rc\n", b"\x8f\rqid\x00,\xff\r\n", b"x" * 200_000])
+def test_a_first_line_that_is_no_csv_is_refused_in_one_line(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert detect_kind(content.decode("latin-1")) is None
+    path = tmp_path / "wrong"
+    path.write_bytes(content)
+    for command in (
+        ["grade", "passages.jsonl", "--bank", str(path), "--model", "lexical", "-o", "out.jsonl"],
+        ["qrels", str(path)],
+    ):
+        assert main(command) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
 def test_a_ranking_needs_one_measure(tmp_path: Path) -> None:
     scores = (Score("x", "V", "all", 1.0), Score("x", "W", "all", 2.0))
     with pytest.raises(InputError, match="V, W"):

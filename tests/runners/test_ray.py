@@ -782,7 +782,8 @@ def test_a_cluster_that_somebody_else_started_is_joined_by_its_address(tmp_path:
     if token:
         (home / ".ray" / "auth_token").write_text(token)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-    environment |= {"HOME": str(home), "PYTHONPATH": str(ROOT), **QUIET}
+    modules = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment |= {"HOME": str(home), "PYTHONPATH": modules, **QUIET}
     asks = {"RAY_AUTH_MODE": "token" if token else "disabled"}
     port = free_port()
     head = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--num-cpus=1"]
