@@ -39,9 +39,9 @@ class KeptBoard:
     signature: str
 
     @property
-    def on_failed(self) -> OnFailed:
-        """How failed grades counted."""
-        found: OnFailed = self.settings.get("on_failed", "exclude")
+    def on_failed(self) -> OnFailed | None:
+        """How failed grades counted; None where another program's way was used."""
+        found: OnFailed | None = self.settings.get("on_failed")
         return found
 
     def differences(self, grades: Gradable, runs: Runs | None = None) -> list[str]:

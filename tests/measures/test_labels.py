@@ -124,7 +124,7 @@ def test_counts_are_summed_over_the_queries_as_ir_measures_sums_them() -> None:
     assert {name: values[measure] for name, measure in measures.items()} == COUNTS
     labels = [ir_measures.Qrel(query_id, doc_id, label) for query_id, doc_id, label in COUNTED]
     theirs = [ir_measures.parse_measure(name) for name in COUNTS if name != "NumRel(rel=4)"]
-    assert list(ir_measures.calc_aggregate(theirs, labels, run).values()) == [4.0, 3.0, 2.0, 4.0]
+    assert sorted(ir_measures.calc_aggregate(theirs, labels, run).values()) == [2.0, 3.0, 4.0, 4.0]
 
 
 def test_the_level_of_a_count_of_ranked_passages() -> None:
