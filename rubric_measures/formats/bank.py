@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 _LOG = logging.getLogger("rubric_measures")
+_WITHOUT_TEXT = "a text for each facet and none of their own, which prompts that show the query need"
 _NUMBER_ID = re.compile(rb'"query_id"\s*:\s*[-0-9]')
 
 
@@ -165,11 +166,12 @@ def load_bank(path: str | os.PathLike[str]) -> TestBank:
     """The bank of a file; several lines of one query (its facets) are merged, in file order.
 
     Item ids need not be the md5 of the text, because assessors edit banks; they must be unique in their query. An item
-    that comes twice with the same text is kept once and counted.
+    that comes twice with the same text is kept once and counted. Texts of a query that differ by facet are the facets'
+    (`title / section`: the title is the query's); of other differing texts the first is kept, and counted.
 
     Raises:
         InputError: the file cannot be opened.
-        FormatError: as `read_bank`; also an id of two texts, two texts of one query or facet, an item of another query.
+        FormatError: as `read_bank`; also an id of two texts, two texts of one facet, an item of another query.
     """
     name = path_name(path)
     return _merge(_numbered_entries(name), name)
@@ -186,14 +188,10 @@ def bank_of_entries(entries: Iterable[BankEntry]) -> TestBank:
 
 def _merge(numbered: Sequence[tuple[int, BankEntry]], name: str) -> TestBank:
     items: dict[str, dict[str, RubricItem]] = {}
-    query_texts: dict[str, str] = {}
     facet_texts: dict[tuple[str, str], str] = {}
     repeated = 0
     for line, entry in numbered:
         members = items.setdefault(entry.query_id, {})
-        if entry.query_text is not None:
-            known = query_texts.setdefault(entry.query_id, entry.query_text)
-            _same(known, entry.query_text, f"query {entry.query_id!r}", name, line)
         if entry.facet_id is not None and entry.facet_text is not None:
             key = (entry.query_id, entry.facet_id)
             known = facet_texts.setdefault(key, entry.facet_text)
@@ -205,6 +203,7 @@ def _merge(numbered: Sequence[tuple[int, BankEntry]], name: str) -> TestBank:
                 repeated += 1
     if repeated:
         _LOG.warning("%s: %d items come twice in their query; the first is kept", name or "test bank", repeated)
+    query_texts = _query_texts([entry for _, entry in numbered], facet_texts, name)
     edited: dict[str, dict[str, frozenset[str]]] = {}
     for (query_id, item_id), mark in regrade_marks(entry for _, entry in numbered).items():
         if mark.needed:
@@ -213,6 +212,50 @@ def _merge(numbered: Sequence[tuple[int, BankEntry]], name: str) -> TestBank:
     return TestBank(
         {query_id: tuple(members.values()) for query_id, members in items.items()}, query_texts, facet_texts, edited
     )
+
+
+def _query_texts(entries: Sequence[BankEntry], facet_texts: dict[tuple[str, str], str], name: str) -> dict[str, str]:
+    """The texts of queries; texts that differ by facet are the facets'.
+
+    The workbench's generator writes `title / section` as the text of each section of a page (a facet of the query): the
+    title is the text of the query then.
+
+    Args:
+        entries: the entries of the bank.
+        facet_texts: (query id, facet id) -> text; gets what the text of a query says of a facet that has none.
+        name: the file, for notes.
+    """
+    said: dict[str, dict[str | None, BankEntry]] = {}
+    differing: dict[str, None] = {}
+    for entry in entries:
+        if entry.query_text is not None:
+            first = said.setdefault(entry.query_id, {}).setdefault(entry.facet_id, entry)
+            if first.query_text != entry.query_text:
+                differing[entry.query_id] = None
+    texts: dict[str, str] = {}
+    without: list[str] = []
+    for query_id, by_facet in said.items():
+        own = by_facet.pop(None, None)
+        titles = {_title(entry) for entry in by_facet.values()}
+        if own is not None or None in titles:
+            titles = {entry.query_text for entry in ([own] if own is not None else by_facet.values())}
+        if len(titles) == 1:
+            texts[query_id] = titles.pop() or ""
+        else:
+            without.append(query_id)
+        for facet_id, entry in by_facet.items():
+            if facet_id is not None and entry.query_text is not None and entry.query_text != texts.get(query_id):
+                facet_texts.setdefault((query_id, facet_id), entry.query_text)
+    for queries, what in ((list(differing), "two texts; the first is kept"), (without, _WITHOUT_TEXT)):
+        if queries:
+            _LOG.warning("%s: %d queries (such as %s) have %s", name or "test bank", len(queries), queries[0], what)
+    return texts
+
+
+def _title(entry: BankEntry) -> str | None:
+    """The title in `title / section`, the text of the query in the entry of a section; None where it is none."""
+    title, slash, rest = (entry.query_text or "").rpartition(f" / {entry.facet_text}")
+    return title if title and slash and not rest and entry.facet_text is not None else None
 
 
 def item_id_of(entry: BankEntry, item: BankItem) -> str:

@@ -141,7 +141,7 @@ def test_edited_banks(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         ([{"query_id": "q1", "items": [{**QUESTION, "importance": "huge"}]}], "b.jsonl:1: items[0].importance: Input"),
         ([{"query_id": "q1", "items": [{**QUESTION, "weight": "3"}]}], "b.jsonl:1: items[0].weight: Input should be"),
         ([{"query_id": "q2", "items": [QUESTION]}], "b.jsonl:1: items[0].query_id: the item belongs to query 'q1'"),
-        ([LINES[0], {**LINES[0], "query_text": "hair"}], "b.jsonl:2: query 'q1' has two texts"),
+        ([LINES[1], {**LINES[1], "facet_text": "Hair"}], "b.jsonl:2: facet 'T' has two texts"),
         (
             [LINES[0], {**LINES[0], "items": [{**QUESTION, "question_text": "Other?"}]}],
             "b.jsonl:2: item 'q1/x' has two texts",
@@ -152,6 +152,48 @@ def test_wrong_banks(tmp_path: Path, lines: list[Any], message: str) -> None:
     with pytest.raises(FormatError) as caught:
         load_bank(write_lines(tmp_path / "b.jsonl", *lines))
     assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+def _section(facet: str, text: str, heading: str | None) -> dict[str, Any]:
+    item = {"query_id": "p", "facet_id": facet, "question_id": f"p/{facet}/1", "question_text": "Why?"}
+    entry = {"query_id": "p", "facet_id": facet, "facet_text": heading, "query_text": text, "items": [item]}
+    return {key: value for key, value in entry.items() if value is not None}
+
+
+def test_the_sections_of_a_page(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The workbench's generator writes `title / section` as the text of each section of a page of CAR."""
+    pages = [_section("T_1", "AC / DC / Early years", "Early years"), _section("T_2", "AC / DC / A / B", "A / B")]
+    bank = load_bank(write_lines(tmp_path / "car.jsonl.gz", *pages))
+    assert (bank.query_texts, len(bank)) == ({"p": "AC / DC"}, 2)
+    assert bank.facet_texts == {("p", "T_1"): "Early years", ("p", "T_2"): "A / B"}
+    # A page of one section has a title, too; and what we write says the same.
+    assert load_bank(write_lines(tmp_path / "one.jsonl", pages[0])).query_texts == {"p": "AC / DC"}
+    write_bank(tmp_path / "ours.jsonl", bank_entries(bank))
+    assert load_bank(tmp_path / "ours.jsonl") == bank
+    assert caplog.messages == []
+
+
+def test_texts_that_differ_by_facet(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    parts = [_section("a", "why do leaves fall", None), _section("b", "when do leaves fall", None)]
+    bank = load_bank(write_lines(tmp_path / "b.jsonl", *parts))
+    assert bank.query_texts == {}
+    assert bank.facet_texts == {("p", "a"): "why do leaves fall", ("p", "b"): "when do leaves fall"}
+    assert caplog.messages[0].endswith(
+        "1 queries (such as p) have a text for each facet and none of their own, which prompts that show the query need"
+    )
+    # A line of the query itself says its text.
+    own = {"query_id": "p", "query_text": "leaves", "items": []}
+    assert load_bank(write_lines(tmp_path / "b.jsonl", *parts, own)).query_texts == {"p": "leaves"}
+    same = [_section("a", "AC / DC", None), _section("b", "AC / DC", None)]
+    assert load_bank(write_lines(tmp_path / "b.jsonl", *same)).query_texts == {"p": "AC / DC"}
+
+
+def test_two_titles_of_a_query(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    bank = load_bank(write_lines(tmp_path / "b.jsonl", LINES[0], {**LINES[0], "query_text": "hair", "items": []}))
+    assert bank.query_texts == {"q1": "skin"}
+    assert [
+        line for line in caplog.messages if line.endswith("1 queries (such as q1) have two texts; the first is kept")
+    ]
 
 
 def test_nothing_to_write(tmp_path: Path) -> None:
