@@ -13,6 +13,7 @@ from rubric_measures.api._loading import Bank, File, bank_of, file_path, grade_f
 from rubric_measures.api._records import PassageRecords
 
 if TYPE_CHECKING:
+    from rubric_measures.formats.nuggetizer import UnknownLabels
     from rubric_measures.grades.compiled import Label
 
 __all__ = ["convert"]
@@ -33,6 +34,7 @@ def convert(
     depth: int | None = None,
     grader: str = "qrels",
     run: str | None = None,
+    unknown_labels: UnknownLabels | None = None,
     **chosen: Any,
 ) -> Path:
     """Writes files of any format that we read in any format that we write; several are merged.
@@ -51,6 +53,7 @@ def convert(
         depth: documents of each ranking; all if None.
         grader: who made the grades of item qrels.
         run: the run to write, of several in records.
+        unknown_labels: what labels of assigned nuggets that nobody defined count as, see `load`.
         chosen: which grades count, see `load`.
 
     Returns:
@@ -84,6 +87,7 @@ def convert(
                 depth=depth,
                 grader=grader,
                 run=run,
+                unknown_labels=unknown_labels,
             ),
         )
     return Path(output)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pandas
     from typing_extensions import TypeIs
 
+    from rubric_measures.formats.nuggetizer import UnknownLabels
     from rubric_measures.grades.assignments import AssignedAnswers
     from rubric_measures.grades.grade_sets import GradeFilter, QuestionSet
     from rubric_measures.grades.loading import RecordQuery
@@ -135,11 +136,16 @@ def load_bank(source: Bank) -> TestBank:
             return bank.load_bank(path)
         from rubric_measures.conversion.bridges import Options, bridged, targets_of
         from rubric_measures.formats import FORMATS, detect_format
+        from rubric_measures.formats.nuggetizer import read_assignments
+        from rubric_measures.formats.nuggetizer_records import bank_of_nuggets
 
         try:
             name = detect_format(path)
         except FormatError:
             name = ""
+        if name == "assignments":
+            # A bank is made of the nuggets alone, so labels stop nobody.
+            return bank_of_nuggets(read_assignments(path, "failed"))
         one = FORMATS[name] if name not in ("", "bank") else None
         if one is not None and one.read is not None and targets_of(one.kind, ["bank"]):
             return bank.bank_of_entries(bridged(one.read(path), one.kind, "bank", Options()))
@@ -266,8 +272,11 @@ class RecordGrades(Grades):
 class AnswerGrades(Grades):
     """The grades of assigned nuggets, with the runs that they are about; read when they are looked at."""
 
-    def __init__(self, path: str, bank: TestBank | None, on_failed: OnFailed | None) -> None:
+    def __init__(
+        self, path: str, bank: TestBank | None, on_failed: OnFailed | None, unknown_labels: UnknownLabels | None = None
+    ) -> None:
         self.path = path
+        self.unknown_labels = unknown_labels
         self.bank = bank
         self.on_failed_given = checked_choice(on_failed)
 
@@ -280,7 +289,9 @@ class AnswerGrades(Grades):
         from rubric_measures.grades.assignments import load_assignments
 
         source = {**describe((), self.bank), "grades": ["assignments"]}
-        return load_assignments(self.path, self.bank, on_failed=self.on_failed_given, source=source)
+        return load_assignments(
+            self.path, self.bank, on_failed=self.on_failed_given, source=source, unknown_labels=self.unknown_labels
+        )
 
     @cached_property
     def queries(self) -> dict[str, QueryGrades]:  # type: ignore[override]
@@ -326,6 +337,7 @@ def load(
     grade_set: str | None = None,
     assessors: Literal["override"] | None = None,
     scale: str | Scale | None = None,
+    unknown_labels: UnknownLabels | None = None,
     on_failed: OnFailed | None = None,
 ) -> Grades:
     """Loads the grades of anything that can be scored, for `score`, or for ir_measures as qrels.
@@ -352,6 +364,8 @@ def load(
         assessors: `override` puts grades by assessors in the grader's place where there are any.
         scale: the scale of the grades, in the place of what the source says of it: `0-5:4` (4 covers), `0-5:4:3` (3 is
             partial), or a `Scale`. Files of judgments of other programs say none.
+        unknown_labels: `failed` takes labels of assigned nuggets that nobody defined as failed grades, and counts
+            them; without it they are refused.
         on_failed: how a failed grade counts: `expected` (the default), `exclude`, `zero`, `error` or a grade, see
             `Grades`. Written out, it also says that boards with many failures are wanted.
 
@@ -379,6 +393,7 @@ def load(
     if isinstance(source, PassageRecords) and source.path:
         source = source.path
     if not is_file(source):
+        _refuse_unknown_labels("what is in memory", unknown_labels)
         if not hasattr(source, "__iter__") and not hasattr(source, "columns"):
             raise InputError(f"cannot score {source!r:.60}; expected a file, rows, a frame, records or Grades")
         is_whole = isinstance(source, Grades | ItemRows | dict) or hasattr(source, "columns")
@@ -393,11 +408,15 @@ def load(
             if content_of(copy) == "records":
                 from rubric_measures.records.files import load_graded
 
+                _refuse_unknown_labels("the open file", unknown_labels)
                 return of_records(load_graded(copy))
-            read = load(copy, known_bank, on_failed=on_failed, scale=scale, **chosen)  # type: ignore[arg-type]
+            further: Any = {**chosen, "scale": scale, "unknown_labels": unknown_labels}
+            read = load(copy, known_bank, on_failed=on_failed, **further)
             return Grades(read.queries, on_failed, read.source)
     path = os.fspath(source)
     content = content_of(path)
+    if content != "assignments":
+        _refuse_unknown_labels(path, unknown_labels)
     if content == "records":
         return of_records(path)
     if content == "added":
@@ -405,7 +424,7 @@ def load(
         return load(added, known_bank, on_failed=on_failed, scale=scale, **chosen)  # type: ignore[arg-type]
     if content == "assignments":
         refuse_filters(path, {**chosen, "scale": scale}, "assigned nuggets")
-        return AnswerGrades(path, known_bank, on_failed)
+        return AnswerGrades(path, known_bank, on_failed, unknown_labels)
     refuse_filters(path, chosen)
     if content == "judgments":
         try:
@@ -431,6 +450,14 @@ def refuse_filters(name: str, chosen: Mapping[str, object], holds: str = "judgme
     given = [setting for setting, value in chosen.items() if value is not None]
     if given:
         raise InputError(f"{name}: holds {holds}, no grade sets to choose from; leave the choice out", settings=given)
+
+
+def _refuse_unknown_labels(name: str, unknown_labels: object) -> None:
+    """Refuses the treatment of labels where there are none: it would do nothing."""
+    if unknown_labels is not None:
+        raise InputError(
+            f"{name}: holds no assigned nuggets, whose labels could be unknown", settings=("unknown_labels",)
+        )
 
 
 def judgments_of(path: str) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from rubric_measures import api
-from rubric_measures.cli.inputs import add_grade_options, loaded_grades
+from rubric_measures.cli.inputs import add_grade_options, add_label_option, loaded_grades
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -18,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("graded", metavar="GRADED", help="as for `leaderboard`")
     parser.add_argument("runs", metavar="RUN", nargs="*", help="as for `leaderboard`")
     add_grade_options(parser)
+    add_label_option(parser)
     parser.epilog = """example:
   rubric_measures leaderboard graded.jsonl.gz bm25.run --bank questions.jsonl -o json --output board.json
   rubric_measures check board.json graded.jsonl.gz bm25.run --bank questions.jsonl

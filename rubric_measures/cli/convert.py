@@ -11,7 +11,7 @@ HELP = "any format to any other; merges files"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
-    from rubric_measures.cli.inputs import add_grade_options
+    from rubric_measures.cli.inputs import add_grade_options, add_label_option
     from rubric_measures.formats import FORMATS
 
     parser.add_argument("inputs", metavar="FILE", nargs="+", help="files of one kind; several are merged")
@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--label", choices=["max", "count"], default="max", help="how item grades become a label")
     parser.add_argument("--rel", type=int, default=1, help="minimum grade that counts (default 1)")
     add_grade_options(parser, scores=False)
+    add_label_option(parser)
     formats = dict(FORMATS.items())
     width = max(map(len, formats))
     listing = "\n".join(
@@ -63,6 +64,7 @@ def run(options: argparse.Namespace) -> int:
         depth=options.depth,
         grader=options.grader,
         run=options.run,
+        unknown_labels=options.unknown_labels,
         **grade_choices(options),
     )
     return 0

@@ -13,7 +13,7 @@ from ir_measures.util import Metric
 
 from rubric_measures import api
 from rubric_measures.base.errors import InputError, escaped
-from rubric_measures.cli.inputs import add_grade_options, add_places_option, grade_choices
+from rubric_measures.cli.inputs import add_grade_options, add_label_option, add_places_option, grade_choices
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--provider", choices=sorted(ir_measures.providers.registry), help="compute with this provider")
     parser.add_argument("--facets", action="store_true", help="score facets (subtopics) in the place of items")
     add_grade_options(parser)
+    add_label_option(parser)
     parser.epilog = """example:
   rubric_measures evaluate graded.jsonl.gz bm25.run 'RubricCover(rel=4)@20' 'RubricQrels(measure="nDCG@10")'
   rubric_measures evaluate qrels.txt bm25.run nDCG@10 AP -q"""
@@ -51,6 +52,7 @@ def run(options: argparse.Namespace) -> int:
         provider=options.provider,
         facets=options.facets,
         on_failed=options.on_failed,
+        unknown_labels=options.unknown_labels,
         **grade_choices(options),
     )
     _print(values.metrics, values.measures, options)

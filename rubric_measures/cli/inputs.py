@@ -17,6 +17,7 @@ from rubric_measures.grades.compiled import Grades, OnFailed, check_on_failed
 __all__ = [
     "CORRECTIONS",
     "add_grade_options",
+    "add_label_option",
     "add_places_option",
     "add_report_options",
     "add_test_options",
@@ -79,6 +80,15 @@ def add_grade_options(parser: argparse.ArgumentParser, scores: bool = True) -> N
     )
 
 
+def add_label_option(parser: argparse.ArgumentParser) -> None:
+    """Adds the option for labels of assigned nuggets that nobody defined."""
+    parser.add_argument(
+        "--unknown-labels",
+        choices=["failed"],
+        help="of assigned nuggets: labels that nobody defined are failed grades, and counted (default: refuse them)",
+    )
+
+
 def _on_failed(text: str) -> OnFailed:
     try:
         return check_on_failed(int(text) if text.isascii() and text.isdecimal() else text)
@@ -133,7 +143,8 @@ def grade_choices(options: argparse.Namespace) -> dict[str, Any]:
 
 def loaded_grades(path: str, options: argparse.Namespace) -> Grades:
     """The grades that a GRADED argument names, as the options of `add_grade_options` choose them."""
-    return api.load(path, options.bank, on_failed=options.on_failed, **grade_choices(options))
+    labels = getattr(options, "unknown_labels", None)
+    return api.load(path, options.bank, on_failed=options.on_failed, unknown_labels=labels, **grade_choices(options))
 
 
 def wanted_of(options: argparse.Namespace) -> GradeFilter:

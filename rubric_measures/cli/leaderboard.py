@@ -13,6 +13,7 @@ from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import FORMS, render
 from rubric_measures.cli.inputs import (
     add_grade_options,
+    add_label_option,
     add_places_option,
     add_report_options,
     chosen_places,
@@ -64,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_report_options(parser)
     add_grade_options(parser)
+    add_label_option(parser)
     parser.epilog = """examples:
   rubric_measures leaderboard graded.jsonl.gz runs/*.run --bank questions.jsonl -m 'RubricCover(rel=4)@20' -o text
   rubric_measures leaderboard graded.jsonl.gz runs/*.run --intervals --checks --baseline bm25 -o text

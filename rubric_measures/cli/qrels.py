@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from rubric_measures import api
-from rubric_measures.cli.inputs import add_grade_options, keep_inputs, loaded_grades
+from rubric_measures.cli.inputs import add_grade_options, add_label_option, keep_inputs, loaded_grades
 from rubric_measures.grades.qrels import UNITS
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="one label a passage (default); per facet, as query_id/facet_id; or one line an item (diversity qrels)",
     )
     add_grade_options(parser)
+    add_label_option(parser)
     parser.epilog = """example:
   rubric_measures qrels graded.jsonl.gz --label max --rel 4 -o rubric.qrels
   trec_eval -l 4 rubric.qrels bm25.run"""

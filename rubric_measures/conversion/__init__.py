@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from rubric_measures.conversion.bridges import Options, bridged, losses, targets
 from rubric_measures.formats import FORMATS, detect_format
 from rubric_measures.formats.bank import bank_entries, bank_of_entries
 from rubric_measures.formats.base import PathName
+from rubric_measures.formats.nuggetizer import read_assignments
 from rubric_measures.formats.queries import join_queries
 from rubric_measures.formats.trec import Run, distinct_run_names, read_passage_qrels, read_run, run_file
 from rubric_measures.records.merging import merge_records
@@ -80,7 +82,9 @@ def convert(
             f"{to or sources[0]} keeps all grade sets or has none, so leave it out",
             settings=filters,
         )
-    contents = [_reader(name)(path) for path, name in zip(paths, sources, strict=True)]
+    if options.unknown_labels is not None and "assignments" not in kinds:
+        raise InputError("there are no assigned nuggets, whose labels could be unknown", settings=("unknown_labels",))
+    contents = [_reader(name, options)(path) for path, name in zip(paths, sources, strict=True)]
     if len(set(kinds)) == 1:
         content = _made(_merged(kinds[0], contents), kinds[0], to or sources[0], options)
     else:
@@ -127,8 +131,10 @@ def _named_runs(paths: Sequence[PathName]) -> list[Run]:
     return [replace(run, run_id=name) for run, name in zip(runs, names, strict=True)]
 
 
-def _reader(name: str) -> Callable[[PathName], Any]:
+def _reader(name: str, options: Options) -> Callable[[PathName], Any]:
     read = FORMATS[name].read
+    if name == "assignments":
+        return partial(read_assignments, unknown_labels=options.unknown_labels)
     if read is None:
         raise InputError(f"{name} is only written; choose another format to read", settings=("source",))
     return read

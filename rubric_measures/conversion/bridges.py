@@ -15,7 +15,7 @@ from rubric_measures.corpora.pooling import pool, texts_of
 from rubric_measures.formats.autojudge import bank_of_nugget_banks, list_banks, nugget_banks
 from rubric_measures.formats.bank import BankEntry, bank_entries, bank_of_entries
 from rubric_measures.formats.nugget_sets import bank_of_rubrics, rubric_lines
-from rubric_measures.formats.nuggetizer import AssignmentLine
+from rubric_measures.formats.nuggetizer import AssignmentLine, UnknownLabels
 from rubric_measures.formats.nuggetizer_records import (
     assignment_lines,
     bank_of_nuggets,
@@ -54,6 +54,7 @@ class Options:
         depth: documents of each ranking; all if None.
         grader: who made the grades of item qrels.
         run: the run to write, of several.
+        unknown_labels: what labels of assignments that nobody defined count as.
     """
 
     collection: str | None = None
@@ -64,6 +65,7 @@ class Options:
     depth: int | None = None
     grader: str = "qrels"
     run: str | None = None
+    unknown_labels: UnknownLabels | None = None
 
 
 Bridge = Callable[[Any, Options], Any]

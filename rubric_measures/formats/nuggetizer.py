@@ -5,15 +5,17 @@ Source: Pradeep et al., AutoNuggetizer (TREC 2024 RAG track); the program is ver
 
 from __future__ import annotations
 
+import logging
 import os
+from collections import Counter
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from pydantic import BeforeValidator, Field, TypeAdapter
 
-from rubric_measures.base.errors import FormatError
-from rubric_measures.base.files import path_name
-from rubric_measures.base.json_files import JsonLines, TextId, validate_line
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.files import iter_lines, path_name
+from rubric_measures.base.json_files import JsonLines, TextId, parse_json, validate_line
 from rubric_measures.formats.base import Format, Head
 from rubric_measures.records.models import Record
 
@@ -27,14 +29,22 @@ __all__ = [
     "Nugget",
     "NuggetLine",
     "RequestLine",
+    "UnknownLabels",
+    "label_treatment",
+    "note_unknown_labels",
     "read_assignments",
     "read_nuggets",
     "read_requests",
     "validate_assignments",
+    "with_known_labels",
     "write_assignments",
     "write_nuggets",
     "write_requests",
 ]
+
+_LOG = logging.getLogger("rubric_measures")
+UnknownLabels: TypeAlias = Literal["failed"]
+"""What labels that nobody defined count as; without it they are refused."""
 
 
 def _label(value: Any) -> Any:
@@ -46,7 +56,8 @@ def _label(value: Any) -> Any:
 
 
 ImportanceLabel = Annotated[Literal["vital", "okay", "failed"], BeforeValidator(_label)]
-AssignmentLabel = Annotated[Literal["support", "partial_support", "not_support", "failed"], BeforeValidator(_label)]
+_Assigned = Literal["support", "partial_support", "not_support", "failed"]
+AssignmentLabel = Annotated[_Assigned, BeforeValidator(_label)]
 
 
 class Nugget(Record):
@@ -135,15 +146,60 @@ read_requests, write_requests = _REQUESTS.read, _REQUESTS.write
 write_assignments = _ASSIGNMENTS.write
 
 
-def read_assignments(path: str | os.PathLike[str]) -> list[AssignmentLine]:
+def read_assignments(path: str | os.PathLike[str], unknown_labels: UnknownLabels | None = None) -> list[AssignmentLine]:
     """The lines of an assignments file.
+
+    Args:
+        path: the file.
+        unknown_labels: what labels that nobody defined count as, with a note; None refuses them.
 
     Raises:
         InputError: the file cannot be opened.
         FormatError: naming file, line and field; also when a line has no run, or a run and query come twice.
     """
-    rows = _ASSIGNMENTS.numbered(path)
-    return _ASSIGNMENTS.once([(number, _with_run(line, path_name(path), number, None)) for number, line in rows], path)
+    name = path_name(path)
+    found = label_treatment(unknown_labels)
+    rows = []
+    for number, data in iter_lines(name):
+        content = data if found is None else with_known_labels(parse_json(data, path=name, line=number), found)
+        rows.append((number, validate_assignments(content, name, number, None)))
+    if not rows:
+        raise FormatError("is empty; expected assignments, one JSON object a line", path=name)
+    note_unknown_labels(found, name)
+    return _ASSIGNMENTS.once(rows, path)
+
+
+def label_treatment(unknown_labels: object) -> Counter[str] | None:
+    """Where labels that nobody defined are counted, if they are to count as failed; None where they are refused.
+
+    Raises:
+        InputError: something else is to be done with them.
+    """
+    if unknown_labels not in (None, "failed"):
+        raise InputError(f"unknown_labels is {unknown_labels!r}; expected failed, or nothing")
+    return None if unknown_labels is None else Counter()
+
+
+def with_known_labels(content: Any, found: Counter[str]) -> Any:
+    """A line of assignments in which labels that nobody defined are `failed`; they are counted."""
+    nuggets = content.get("nuggets") if isinstance(content, dict) else None
+    if not isinstance(nuggets, list):
+        return content
+    known = []
+    for nugget in nuggets:
+        label = nugget.get("assignment") if isinstance(nugget, dict) else None
+        if isinstance(label, str) and _label(label) not in get_args(_Assigned):
+            found[label] += 1
+            nugget = {**nugget, "assignment": "failed"}
+        known.append(nugget)
+    return {**content, "nuggets": known}
+
+
+def note_unknown_labels(found: Counter[str] | None, name: str) -> None:
+    """Says how many labels counted as failed because nobody defined them."""
+    if found:
+        shown = ", ".join(f"{label!r} {count}" for label, count in found.most_common(3))
+        _LOG.warning("%s: %d labels that nobody defined (%s) are failed grades", name, found.total(), shown)
 
 
 def validate_assignments(data: bytes | Mapping[str, Any], name: str, line: int, run_id: str | None) -> AssignmentLine:
@@ -152,7 +208,13 @@ def validate_assignments(data: bytes | Mapping[str, Any], name: str, line: int, 
     Raises:
         FormatError: naming file, line and field.
     """
-    return _with_run(validate_line(_ASSIGNMENTS.adapter, data, path=name, line=line), name, line, run_id)
+    try:
+        return _with_run(validate_line(_ASSIGNMENTS.adapter, data, path=name, line=line), name, line, run_id)
+    except FormatError as error:
+        if not error.field.endswith(".assignment"):
+            raise
+        problem = f"{error.problem}; labels that nobody defined can be taken as failed grades"
+        raise FormatError(problem, path=name, line=line, field=error.field, settings=("unknown_labels",)) from None
 
 
 def _with_run(line: AssignmentLine, name: str, number: int, run_id: str | None) -> AssignmentLine:

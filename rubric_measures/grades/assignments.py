@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +14,14 @@ from rubric_measures.base.files import iter_lines, path_name, paused_collector
 from rubric_measures.base.json_files import parse_json
 from rubric_measures.base.scales import ASSIGNED
 from rubric_measures.formats.nugget_sets import facet_ids
-from rubric_measures.formats.nuggetizer import AssignmentLine, validate_assignments
+from rubric_measures.formats.nuggetizer import (
+    AssignmentLine,
+    UnknownLabels,
+    label_treatment,
+    note_unknown_labels,
+    validate_assignments,
+    with_known_labels,
+)
 from rubric_measures.formats.nuggetizer_records import ASSIGNMENT_GRADES, item_of_nugget
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades
 
@@ -83,6 +90,7 @@ def load_assignments(
     run_id: str | None = None,
     on_failed: OnFailed | None = None,
     source: Mapping[str, object] | None = None,
+    unknown_labels: UnknownLabels | None = None,
 ) -> AssignedAnswers:
     """The grades, rankings and lengths of a file of assignments, whatever the order of its lines.
 
@@ -95,19 +103,21 @@ def load_assignments(
         run_id: the run of lines that name none.
         on_failed: see `Grades`.
         source: what the grades are, for the signature.
+        unknown_labels: what labels that nobody defined count as, with a note; None refuses them.
 
     Raises:
         InputError: the file cannot be opened; a nugget has two importances; the bank lacks a query or a nugget.
         FormatError: naming file, line and field; also when a run answers a query twice.
     """
     name = path_name(path)
+    unknown = label_treatment(unknown_labels)
     queries: dict[str, _Query] = {}
     rankings: dict[str, dict[str, list[str]]] = {}
     lengths: dict[str, dict[str, int]] = {}
     # The lines make no cyclic garbage; looking for it would take as long as reading.
     with paused_collector():
         for line, data in iter_lines(name):
-            row = _Line.of(data, name, line, run_id)
+            row = _Line.of(data, name, line, run_id, unknown)
             query = queries.setdefault(row.query_id, _Query())
             if row.query_id in rankings.setdefault(row.run_id, {}):
                 problem = f"run {row.run_id!r} has answered query {row.query_id!r} before"
@@ -121,6 +131,7 @@ def load_assignments(
             query.answers[row.run_id] = (item_ids, row.labels) if is_each_once else _best_of_each(item_ids, row.labels)
     if not queries:
         raise FormatError("is empty; expected assignments, one JSON object a line", path=name)
+    note_unknown_labels(unknown, name)
     grades = {
         query_id: query.compiled(query_id, [*query.items.values()] if bank is None else bank.for_query(query_id))
         for query_id, query in queries.items()
@@ -142,7 +153,7 @@ class _Line:
     nuggets: AssignmentLine | list[dict[str, Any]]
 
     @classmethod
-    def of(cls, data: bytes, name: str, line: int, run_id: str | None) -> _Line:
+    def of(cls, data: bytes, name: str, line: int, run_id: str | None, unknown: Counter[str] | None) -> _Line:
         content = parse_json(data, path=name, line=line)
         try:
             nuggets = content["nuggets"]
@@ -155,7 +166,8 @@ class _Line:
         except (KeyError, TypeError, AttributeError):
             # Not as nuggetizer writes it today: the models know older forms, and name the field that is wrong.
             pass
-        row = validate_assignments(data, name, line, run_id)
+        known = data if unknown is None else with_known_labels(content, unknown)
+        row = validate_assignments(known, name, line, run_id)
         key = tuple([(one.text, one.importance, one.mapped_sub_narrative) for one in row.nuggets])
         labels = [one.assignment for one in row.nuggets]
         length = len(row.answer_text.split()) if row.answer_text is not None else row.response_length or 0

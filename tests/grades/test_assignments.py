@@ -11,7 +11,7 @@ from typing import Any
 import ir_measures
 import pytest
 
-import rubric_measures  # noqa: F401 - registers the measures
+import rubric_measures
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import FormatError, UnknownNameError
 from rubric_measures.cli import main
@@ -84,6 +84,42 @@ def test_older_files_are_read_as_new_ones(tmp_path: Path) -> None:
     old[0]["response_length"] = 12
     assigned = load_assignments(_write(tmp_path, old, "old"), run_id="mine")
     assert assigned.lengths == {"mine": {"7": 12}}
+
+
+def test_labels_that_nobody_defined(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    nuggets = [("x", "vital", "support"), ("y", "vital", "Supports it"), ("z", "vital", "not_support")]
+    path = str(_write(tmp_path, [_line("q", "a", nuggets), _line("q", "b", nuggets[:1])]).relative_to(tmp_path))
+    Path("a.run").write_text("q Q0 a 1 1 a\n")
+    board = ("leaderboard", path, "-m", "NuggetV(strict=True)", "-p", "2", "--no-overall", "-o", "trec_eval")
+    for command in (
+        board,
+        ("qrels", path, "--per", "item"),
+        ("evaluate", path, "a.run", "NuggetV(strict=True)"),
+        ("convert", path, "--to", "records", "-o", "refused.jsonl"),
+    ):
+        assert main([*command]) == 2
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1 and "assigned.jsonl:1: nuggets[1].assignment: " in said
+        assert said.endswith("labels that nobody defined can be taken as failed grades (--unknown-labels)\n")
+        # What failed is said by the exit code, of a conversion by the note alone.
+        assert main([*command, "--unknown-labels", "failed"]) == (0 if command[0] == "convert" else 1)
+        out, said = capsys.readouterr()
+        assert "assigned.jsonl: 1 labels that nobody defined ('Supports it' 1) are failed grades" in said
+        if command is board:
+            # One of two known grades of a is support; b has one grade of three items, and it is support.
+            assert "a\tNuggetV(rel=2,strict=True)\tall\t0.50\n" in out
+    assert main(["leaderboard", "refused.jsonl", *board[2:], "--bank", path]) == 1
+    assert "a\tNuggetV(rel=2,strict=True)\tall\t0.50\n" in capsys.readouterr().out
+    for command in (("qrels", "refused.jsonl"), ("convert", "refused.jsonl", "-o", "more.jsonl")):
+        assert main([*command, "--unknown-labels", "failed"]) == 2
+        assert "no assigned nuggets, whose labels could be unknown (--unknown-labels)" in capsys.readouterr().err
+    grades = rubric_measures.load(path, unknown_labels="failed")
+    assert grades.queries["q"].failed == {"a": 0b010}
+    with open(path) as stream:
+        assert rubric_measures.load(stream, unknown_labels="failed").queries == grades.queries
 
 
 def test_a_bank_is_the_denominator(tmp_path: Path) -> None:
