@@ -218,7 +218,7 @@ def check_answers(
     *,
     track: str | None = None,
     topics: Mapping[str, Topic] | None = None,
-) -> list[str]:
+) -> None:
     """Says once how many answers are empty, missing, or longer than the track allows, each with an example.
 
     Args:
@@ -227,9 +227,6 @@ def check_answers(
         track: `rag24`, `rag25` (400 words), `rag26` (1,024 words), `dragun` (250 words), `ragtime` (characters after
             NFKC, per topic); None checks the limits of topics only.
         topics: query id -> topic, whose own limit goes before that of the track.
-
-    Returns:
-        The runs without any answer with words.
 
     Raises:
         UnknownNameError: nobody knows the track.
@@ -256,7 +253,7 @@ def check_answers(
             _LOG.warning(text, len(pairs), what, *pairs[0])
     if silent:
         _LOG.warning(
-            "%d runs have no answer with words: they are kept with empty passages, and score 0: %s",
+            "%d runs have no answer with words: they score 0: %s",
             len(silent),
             ", ".join(silent),
         )
@@ -267,4 +264,3 @@ def check_answers(
             len(long_runs),
             max(too_long, key=lambda one: one[0])[1],
         )
-    return silent

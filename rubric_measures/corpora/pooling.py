@@ -63,8 +63,8 @@ def pool(
     A document is in the pool of a query when some run has it among its first `depth`. Answers are cut into passages
     (`answer_segments`); passage `n` of run `R` for query `Q` is `R/Q/n`, the run's document at rank n, score 1/n. One
     that several answers share is stored once, under the id that sorts first, with a ranking for each. An answer without
-    words has no passage; but where a run has no other answers, each is an empty passage, so that the run is in the
-    records. The result does not depend on the order of the runs: passages stand by best rank, then doc_id.
+    words is an empty passage, so that the records know that it was given. The result does not depend on the order of
+    the runs: passages stand by best rank, then doc_id.
 
     Args:
         runs: retrieval runs with different ids.
@@ -92,10 +92,11 @@ def pool(
         {one: text for one, text in queries.items() if isinstance(text, str)} if isinstance(queries, Mapping) else {}
     )
     queries = None if queries is None else list(queries)
-    silent = check_answers(answers, queries, track=track, topics=topics)
+    check_answers(answers, queries, track=track, topics=topics)
     segments = sorted(answer_segments(answers, max_words), key=lambda segment: (segment.run_id, segment.rank))
-    # A run is on a leaderboard when a record ranks something of it, so the empty answers of such a run are kept.
-    segments += [AnswerSegment(answer.query_id, answer.run_id, 1, "") for answer in answers if answer.run_id in silent]
+    # An answer that is in no record would be missing in every file made of them, and programs that take means over the
+    # lines that are there would leave it out.
+    segments += [AnswerSegment(answer.query_id, answer.run_id, 1, "") for answer in answers if not answer.words]
     _check_names([run.run_id for run in runs], {segment.run_id for segment in segments})
     spaced = spaced_ids({answer.query_id for answer in answers} if queries is None else set(queries))
     labels: dict[str, dict[str, int]] = {}

@@ -210,6 +210,8 @@ def assignment_lines(
 ) -> list[AssignmentLine]:
     """The lines that write grades of answers as assignments: one line a query and run, nuggets in bank order.
 
+    An answer without any grade has no nuggets, as long as other lines list those of its query: so it scores the same.
+
     Args:
         bank: the nuggets; each must have an importance, or none have.
         grades: grades 0–2 of answers; other statuses, and nuggets without a grade, are written as `failed` (counted).
@@ -226,6 +228,7 @@ def assignment_lines(
             where = f"query {grade.query_id!r}, document {grade.doc_id!r}, item {grade.iteration!r}"
             raise InputError(f"{where}: grade {grade.relevance} is no assignment; expected 0, 1 or 2")
         by_answer.setdefault(grade[:2], {})[grade.iteration] = grade
+    graded_queries = {query_id for query_id, _ in by_answer}
     lines = []
     notes: Counter[str] = Counter()
     for (query_id, run_id), doc_id in runs.items():
@@ -233,7 +236,7 @@ def assignment_lines(
         text = answers.get((query_id, doc_id), "")
         fields: dict[str, Any] = {"query": bank.query_texts[query_id]} if query_id in bank.query_texts else {}
         nuggets = []
-        for item in bank.for_query(query_id):
+        for item in bank.for_query(query_id) if graded or query_id not in graded_queries else ():
             found = graded.get(item.item_id)
             label = "failed" if found is None or found.relevance is None else _LABELS[found.relevance]
             notes[label] += 1

@@ -104,6 +104,7 @@ def test_labels_and_items_of_a_graded_folder(with_grades: Path) -> None:
         ("q1", "*", 0, "q1/a"),
         ("q1", "*", 0, "q1/b"),
         ("q1", "*", 0, "q1/c"),
+        ("q1", "*", 0, "scale=0-5:4:3"),
         ("q1", "d1", 0, "q1/b"),
         ("q1", "d1", 4, "q1/a"),
         ("q1", "d2", 1, "q1/a"),
@@ -160,12 +161,12 @@ def test_ids(with_grades: Path) -> None:
     name = f"rubric-measures/{with_grades}"
     assert ir_datasets.load(name).has_docs()
     assert ir_datasets.load(name).docs_count() == 3
-    assert len(list(ir_datasets.load(f"{name}/items").qrels_iter())) == 6
+    assert len(list(ir_datasets.load(f"{name}/items").qrels_iter())) == 7
     assert [row.score for row in ir_datasets.load(f"{name}/runs/dense").scoreddocs_iter()] == [2.5, 1.5]
     assert ir_datasets.load(f"{name}/graded.jsonl.gz").has_scoreddocs()
     assert [row.relevance for row in ir_datasets.load(f"{name}/judgments").qrels_iter()] == [2, 0]
     assert [row.relevance for row in ir_datasets.load(f"{name}/questions").qrels_iter()] == [4, 1]
-    assert len(list(ir_datasets.load(f"{name}/questions/items").qrels_iter())) == 6
+    assert len(list(ir_datasets.load(f"{name}/questions/items").qrels_iter())) == 7
     with pytest.raises(KeyError):
         ir_datasets.load(f"{name}/views")
     assert ir_datasets.load(name).banks["nuggets"].for_query("q1")[0].importance == "vital"
@@ -276,7 +277,7 @@ def test_the_example_is_registered() -> None:
     # Both banks are graded; each has its own items, ten a query.
     for view, bank in (("items", "questions"), ("nuggets/items", "nuggets")):
         rows = list(ir_datasets.load(f"rubric-measures/example/{view}").qrels_iter())
-        assert {row.iteration for row in rows} == {item.item_id for item in dataset.banks[bank]}
+        assert {row.iteration for row in rows} == {"scale=0-5:4:3", *(item.item_id for item in dataset.banks[bank])}
     assessors = [tuple(row) for row in ir_datasets.load("rubric-measures/example/judgments").qrels_iter()]
     assert assessors == [tuple(row[:3]) for row in dataset.judgments]
 

@@ -107,7 +107,7 @@ def test_a_run_of_empty_answers_has_its_row(
     pool, grade, leaderboard = _commands(1)
     pool.insert(1, "runs/silent.jsonl")
     assert main(pool) == 0
-    assert "kept with empty passages, and score 0: silent" in capsys.readouterr().err
+    assert "1 runs have no answer with words: they score 0: silent" in capsys.readouterr().err
     # The scripted model has a reply for every passage with words; nobody asks it about the empty one.
     assert main(grade) == 0
     capsys.readouterr()
@@ -118,6 +118,13 @@ def test_a_run_of_empty_answers_has_its_row(
     for measure in ("NuggetV(rel=2,strict=True)", f"NuggetV{levels}", f"NuggetW{levels}", f"NuggetA{levels}"):
         assert (row[measure]["mean"], row[measure]["queries"], row[measure]["coverage"]) == (0.0, 2, 1.0)
     assert row["L"]["mean"] == 0.0
+    # As assignments they are all there, empty ones too: three runs, two queries.
+    assert main(["convert", "graded.jsonl.gz", "--to", "assignments", "--bank", "nuggets.jsonl", "-o", "a.jsonl"]) == 0
+    lines = [json.loads(line) for line in Path("a.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len(lines) == 6
+    assert {one["assignment"] for line in lines if not line["answer_text"] for one in line["nuggets"]} == {
+        "not_support"
+    }
 
 
 def test_assignments_need_no_grading(

@@ -4,12 +4,15 @@ import gzip
 import json
 import logging
 import os
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import rubric_measures
 from rubric_measures.base.entities import Grade, make_item_id
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.cli import main
@@ -22,6 +25,7 @@ from rubric_measures.formats.nuggetizer_records import (
     nugget_lines,
     records_of_assignments,
 )
+from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import grade_of_items
 
 ASSIGNMENTS = [
@@ -140,6 +144,41 @@ def test_grades_are_written_back_as_the_same_assignments(tmp_path: Path, caplog:
     assert "1 nuggets have no grade and were written as failed" in caplog.text
     with pytest.raises(InputError, match="grade 5 is no assignment"):
         assignment_lines(bank, [Grade("1", "a", 5, "x")], {}, {})
+
+
+def test_every_answer_stays_through_conversions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of 18 answers was lost, and with it a mean over lines moved from .0812 to .0974."""
+    monkeypatch.chdir(tmp_path)
+    nuggets = [{"text": f"n{i}", "importance": "vital"} for i in range(3)]
+    rows: list[Any] = [
+        {"query": "x", "qid": query_id, "run_id": run_id, "answer_text": "", "response_length": 0, "nuggets": []}
+        for query_id in ("q1", "q2")
+        for run_id in "abc"
+    ]
+    for row in rows:
+        # b has nothing to say to q2, c was never assigned there.
+        is_empty = (row["qid"], row["run_id"]) == ("q2", "b")
+        if not is_empty:
+            row |= {"answer_text": f"it is {row['run_id']}", "response_length": 3}
+        if (row["qid"], row["run_id"]) != ("q2", "c"):
+            label = "not_support" if is_empty else "support"
+            row["nuggets"] = [{**one, "assignment": label} for one in nuggets]
+    path = _write(tmp_path, rows)
+    for way in (("records", "assignments"), ("records", "records", "assignments")):
+        here = path
+        rubric_measures.convert(path, "bank.jsonl", to="bank")
+        for number, to in enumerate(way):
+            bank = "bank.jsonl" if to == "assignments" else None
+            here = rubric_measures.convert(here, f"{number}.jsonl", to=to, bank=bank)
+        key = itemgetter("qid", "run_id")
+        assert sorted(_rows(here), key=key) == sorted(rows, key=key)
+    # Answers without labels take the same ways.
+    answers = [{"query_id": row["qid"], "run_id": row["run_id"], "text": row["answer_text"]} for row in rows]
+    reports = rubric_measures.convert(_write(tmp_path, answers, "answers.jsonl"), "reports.jsonl", to="reports")
+    records = rubric_measures.convert(reports, "records.jsonl", to="records")
+    assert len(_rows(rubric_measures.convert(reports, "again.jsonl", to="answers"))) == len(rows)
+    passages = [passage for group in load_graded(records) for passage in group.passages]
+    assert [passage.doc_id for passage in passages if not passage.text] == ["b/q2/1"]
 
 
 def test_the_better_of_two_assignments_of_one_nugget_counts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
