@@ -34,7 +34,7 @@ class CollectionSource:
     grades: Grades | None = None
 
     def item_rows(self) -> list[TrecQrel]:
-        """One row a (passage, item); for the document `*` a row of grade 0 for each item of the bank, and for the scale."""
+        """One row a (passage, item), and rows of grade 0 for the document `*`: each item of the bank, and the scale."""
         grades = self.grades
         if grades is None:
             return []
