@@ -10,6 +10,7 @@ from rubric_measures.base.errors import InputError
 
 __all__ = [
     "ASSIGNED",
+    "SCALE_FIELDS",
     "SELF_RATING",
     "YES_NO",
     "Scale",
@@ -19,6 +20,8 @@ __all__ = [
     "scale_problems",
 ]
 
+# The keys under which prompts and graded records say a scale.
+SCALE_FIELDS = ("scale", "covers", "partial", "grade_names")
 _WRITTEN = re.compile(r"(-?\d+)-(-?\d+)(?::(-?\d+))?(?::(-?\d+))?")
 
 
@@ -53,7 +56,7 @@ class Scale(NamedTuple):
         return self.names[grade - self.lowest] if self.names else str(grade)
 
     def as_json(self) -> dict[str, Any]:
-        """The keys under which prompts and graded records say it: `scale`, `covers`, `partial`, `grade_names`."""
+        """The scale under the keys `SCALE_FIELDS`, as prompts and graded records say it."""
         said: dict[str, Any] = {"scale": [self.lowest, self.highest], "covers": self.covers}
         if self.partial is not None:
             said["partial"] = self.partial

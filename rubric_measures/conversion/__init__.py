@@ -76,7 +76,9 @@ def convert(
                 settings=() if source else ("source",),
             )
     filters = tuple(options.wanted.settings())
-    if filters and not ("records" in kinds and target.kind in _OF_ONE_GRADER):
+    # Item qrels may not say their scale, and records must.
+    says_scale = filters == ("scale",) and "item qrels" in kinds and target.kind == "records"
+    if filters and not says_scale and not ("records" in kinds and target.kind in _OF_ONE_GRADER):
         raise InputError(
             f"{', '.join(filters)}: chooses the one grade set of records for {', '.join(_OF_ONE_GRADER)}; "
             f"{to or sources[0]} keeps all grade sets or has none, so leave it out",

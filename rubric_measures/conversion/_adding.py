@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from rubric_measures.base.entities import ItemKind
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.scales import Scale
 from rubric_measures.formats.trec import Qrel, Run
 from rubric_measures.formats.trec_ids import spaced_pairs
 from rubric_measures.records.merging import merge_records
@@ -16,6 +17,7 @@ from rubric_measures.records.models import (
     ItemGradeSet,
     Judgment,
     PassageData,
+    PromptInfo,
     QueryPassages,
     RankingEntry,
 )
@@ -119,29 +121,30 @@ def _say_lost(lost: set[tuple[str, str]], what: str) -> None:
 
 
 def records_of_item_grades(
-    rows: Iterable[Qrel], texts: Mapping[str, str], *, grader: str, kind: ItemKind = "question"
+    rows: Iterable[Qrel], texts: Mapping[str, str], scale: Scale, *, grader: str, kind: ItemKind = "question"
 ) -> list[QueryPassages]:
     """Graded records of item judgments (diversity qrels): one grade set a passage.
 
     Rows of the document `*` only say that an item exists; records do not hold banks, so they are left out.
 
     Args:
-        rows: grades 0–5; `iteration` is the item id.
+        rows: grades; `iteration` is the item id.
         texts: doc_id -> text.
+        scale: the scale of the grades; records hold 0 to 5.
         grader: who graded, the `llm` of the grade sets.
         kind: what the items are.
 
     Raises:
-        InputError: a grade is not 0–5, an item of a document has two, or a document has no text.
+        InputError: a grade is not on the scale or not 0 to 5, an item of a document has two, or one has no text.
     """
     found: dict[str, dict[str, dict[str, int]]] = {}
     for row in rows:
         if row.doc_id == "*":
             continue
-        if not 0 <= row.relevance <= 5:
+        if row.relevance not in scale or not 0 <= row.relevance <= 5:
             raise InputError(
                 f"query {row.query_id!r}, document {row.doc_id!r}, item {row.iteration!r}: grade {row.relevance} "
-                "is outside of 0 to 5"
+                f"is outside of {max(scale.lowest, 0)} to {min(scale.highest, 5)}"
             )
         if row.doc_id not in texts:
             raise InputError(f"query {row.query_id!r}: document {row.doc_id!r} is not in the collection")
@@ -152,11 +155,12 @@ def records_of_item_grades(
                 f"{grades[row.iteration]} and {row.relevance}; keep one"
             )
     groups = []
+    info = PromptInfo.model_validate(scale.as_json())
     for query_id, documents in found.items():
         passages = []
         for doc_id, grades in documents.items():
             answers = [(item_id, str(grade)) for item_id, grade in grades.items()]
-            entry = ItemGradeSet.build(grades, answers=answers, llm=grader, kind=kind)
+            entry = ItemGradeSet.build(grades, answers=answers, llm=grader, kind=kind, prompt_info=info)
             passages.append(GradedPassage(doc_id=doc_id, text=texts[doc_id], exam_grades=[entry]))
         groups.append(QueryPassages(query_id, passages))
     return groups

@@ -10,6 +10,7 @@ from typing import Any
 
 from rubric_measures.base.entities import Grade, RubricItem, TestBank
 from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.scales import ASSIGNED, Scale
 from rubric_measures.conversion._adding import records_of_item_grades
 from rubric_measures.corpora.pooling import pool, texts_of
 from rubric_measures.formats.autojudge import bank_of_nugget_banks, list_banks, nugget_banks
@@ -27,7 +28,7 @@ from rubric_measures.formats.reports import Answer, CitedReport, answer_of_repor
 from rubric_measures.formats.topics import Topic
 from rubric_measures.formats.trec import Qrel, Run
 from rubric_measures.formats.trec_ids import spaced_ids
-from rubric_measures.grades.compiled import DIRECT_ITEM, Grades, Label, all_rows
+from rubric_measures.grades.compiled import BANK_DOC, DIRECT_ITEM, Grades, Label, all_rows, scale_of_item
 from rubric_measures.grades.grade_set_names import CHOOSING, choices_of
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import collect_grades, select_queries
@@ -140,7 +141,19 @@ def _item_qrels_to_records(rows: Sequence[Qrel], options: Options) -> list[Query
         )
         for row in rows
     ]
-    return records_of_item_grades(named, texts, grader=options.grader, kind=kind)
+    return records_of_item_grades(named, texts, _scale_of(rows, options), grader=options.grader, kind=kind)
+
+
+def _scale_of(rows: Sequence[Qrel], options: Options) -> Scale:
+    """The one scale of item qrels: what was said, else what their rows for the document `*` say."""
+    said = {scale for row in rows if row.doc_id == BANK_DOC and (scale := scale_of_item(row.iteration)) is not None}
+    if options.wanted.scale is None and len(said) != 1:
+        what = f"are on {len(said)} scales" if said else "say no scale"
+        raise InputError(
+            f"the item qrels {what}, and records are on one; say it, as in 0-5:4 (4 covers an item)",
+            settings=("scale",),
+        )
+    return options.wanted.scale or said.pop()
 
 
 def _qrels_to_records(rows: Sequence[Qrel], options: Options) -> list[QueryPassages]:
@@ -174,6 +187,7 @@ def _records_to_assignments(groups: Sequence[QueryPassages], options: Options) -
     if options.bank is None:
         raise InputError("assignments list the nuggets of each query; name the test bank", settings=("bank",))
     grades = _grades(groups, options)
+    _check_assignable(grades.scale)
     rows = [row for query in grades.queries.values() for row in all_rows(query)]
     answers: dict[tuple[str, str], str] = {}
     runs: dict[tuple[str, str], str] = {}
@@ -187,6 +201,18 @@ def _records_to_assignments(groups: Sequence[QueryPassages], options: Options) -
                         "passage a run, the whole answer"
                     )
     return assignment_lines(options.bank, rows, answers, runs)
+
+
+def _check_assignable(scale: Scale | None) -> None:
+    """Refuses grades that would mean something else as assignments; says where they mean it in part."""
+    if scale is None or scale[:2] != ASSIGNED[:2]:
+        raise InputError(
+            f"assignments are grades on the scale {ASSIGNED} (support, partial support), and these are on "
+            f"{scale or 'none that is known'}; if they are assignments, say their scale",
+            settings=("scale",),
+        )
+    if scale[:4] != ASSIGNED[:4]:
+        _LOG.warning("the grades' scale was %s; as assignments it is %s (support, partial support)", scale, ASSIGNED)
 
 
 def _records_to_evaluations(groups: Sequence[QueryPassages], options: Options) -> list[Grade]:

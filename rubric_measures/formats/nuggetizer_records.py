@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from rubric_measures.base.entities import Grade, RubricItem, TestBank, make_item_id
 from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.scales import ASSIGNED
 from rubric_measures.formats.nugget_sets import bank_of_items, facet_ids
 from rubric_measures.formats.nuggetizer import AssignedNugget, AssignmentLine, Nugget, NuggetLine, RequestLine
 from rubric_measures.records.models import (
@@ -190,7 +191,7 @@ def records_of_assignments(lines: Iterable[AssignmentLine], grader: str = "nugge
             answers=[(row.iteration, row.answer) for row in rows],
             llm=grader,
             kind="nugget",
-            prompt_info=PromptInfo(prompt_class=PROMPT_CLASS),
+            prompt_info=PromptInfo.model_validate({"prompt_class": PROMPT_CLASS, **ASSIGNED.as_json()}),
             item_status={row.iteration: row.status for row in rows if row.relevance is None},
         )
         place = {"method": run_id, "doc_id": run_id, "query_id": line.qid, "rank": 1, "score": 1.0}

@@ -131,19 +131,23 @@ def scale_of_set(entry: ItemGradeSet | DirectGrade) -> Scale | None:
     """The scale of a grade set: as it says itself, else that of its prompt class; None where neither is known.
 
     Ratings of the Rubric workbench are self-ratings, 0 to 5, whatever their prompt is called; its other grades are 1
-    for answered and 0 for not.
+    for answered and 0 for not. A set in which every grade failed does not tell which of the two it is.
     """
     info = entry.prompt_info
     said = {} if info is None else info.model_extra or {}
-    rated = entry.self_ratings if isinstance(entry, ItemGradeSet) else entry.self_rating is not None
+    if isinstance(entry, DirectGrade):
+        kind = None
+    elif entry.self_ratings:
+        kind = SELF_RATING
+    else:
+        kind = YES_NO if entry.correct_answered or entry.wrong_answered else None
     return _scale(
         "" if info is None else info.prompt_class,
         tuple(said["scale"]) if isinstance(said.get("scale"), list) else None,
         said.get("covers"),
         said.get("partial"),
         tuple(said.get("grade_names") or ()),
-        bool(rated),
-        isinstance(entry, DirectGrade),
+        kind,
     )
 
 
@@ -154,8 +158,7 @@ def _scale(
     covers: int | None,
     partial: int | None,
     names: tuple[str, ...],
-    is_rated: bool,
-    is_direct: bool,
+    kind: Scale | None,
 ) -> Scale | None:
     said = scale_from({"scale": ends, "covers": covers, "partial": partial, "grade_names": names})
     if said is not None and covers is not None:
@@ -165,9 +168,7 @@ def _scale(
     known = scale_of_prompt(prompt_class)
     if said is not None:
         return known if known is not None and known[:2] == said[:2] else said
-    if known is not None or is_direct:
-        return known
-    return SELF_RATING if is_rated else YES_NO
+    return known or kind
 
 
 def grades_of_set(
@@ -317,7 +318,7 @@ class GradeSetSelector:
                 continue
             if key not in self.found:
                 self.told[key] = made_by_set(entry)
-                self.scale = self.wanted.scale or scale_of_set(entry)
+            self._note_scale(entry, passage.doc_id)
             self.found[key] = self.found.get(key, 0) + 1
             made = provenance_of(entry).get("signature") or key.grader
             if made:
@@ -341,6 +342,22 @@ class GradeSetSelector:
         if self.wanted.assessors is None:
             return next(iter(passing.values()), None)
         return self._overridden(passing, passage, items)
+
+    def _note_scale(self, entry: ItemGradeSet | DirectGrade, doc_id: str) -> None:
+        """Keeps the scale of the chosen grades.
+
+        Raises:
+            InputError: they are on two.
+        """
+        scale = self.wanted.scale or scale_of_set(entry)
+        if self.scale is None or self.wanted.first:
+            self.scale = scale or self.scale
+        elif scale is not None and scale[:4] != self.scale[:4] and len(self.found) == 1:
+            raise InputError(
+                f"{self.source}: passage {doc_id!r}: grades by {entry.llm} are on the scale {scale}, and before on "
+                f"{self.scale}; they are no grades of one grader. If they are on one scale, say which",
+                settings=("scale",),
+            )
 
     def count_old(self, query_id: str, passage: GradedPassage, bank: TestBank) -> None:
         """Counts the grades of a passage that are older than an edit of their item; see `TestBank.edited`."""

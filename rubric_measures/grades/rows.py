@@ -57,8 +57,11 @@ class _Columns(NamedTuple):
             scale = scale_of_item(self.item_ids[index]) if doc_id == BANK_DOC else None
             if scale is None:
                 kept.append(index)
-            else:
-                scales[self.query_ids[index]] = scale
+            elif scales.setdefault(self.query_ids[index], scale) != scale:
+                raise InputError(
+                    f"query {self.query_ids[index]!r} has two scales, {scales[self.query_ids[index]]} and {scale}; "
+                    "its grades are on one"
+                )
         if not scales:
             return self, {}
         return self._replace(

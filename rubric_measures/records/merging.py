@@ -11,16 +11,19 @@ from typing import Any, NoReturn, TypeVar
 
 from rubric_measures.base.entities import canonical_json
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.scales import SCALE_FIELDS, Scale, scale_from
 from rubric_measures.records.models import (
     ITEM_CONTENTS,
     DirectGrade,
     GradedPassage,
+    GradeSetKey,
     ItemGradeSet,
     Judgment,
     PassageData,
     QueryPassages,
     RankingEntry,
     Record,
+    grade_set_key,
     grader_hash,
     items_of_set,
 )
@@ -44,7 +47,8 @@ def merge_records(parts: Iterable[Iterable[QueryPassages]]) -> list[QueryPassage
 
     Raises:
         InputError: two files contradict each other: another text, judgment, title of the query, rank, grade or unknown
-            field for one passage, or another passage at one rank of a run; the message names query and passage.
+            field for one passage, or another passage at one rank of a run; the message names query and passage. Or one
+            grader's grades are on two scales.
     """
     merged: dict[str, dict[str, GradedPassage]] = {}
     replies: Counter[str] = Counter()
@@ -56,6 +60,7 @@ def merge_records(parts: Iterable[Iterable[QueryPassages]]) -> list[QueryPassage
             for passage in group.passages:
                 known = members.get(passage.doc_id)
                 members[passage.doc_id] = passage if known is None else merger.passage(known, passage)
+    _check_scales(merged)
     if replies.total():
         llm, _ = replies.most_common(1)[0]
         _LOG.warning(
@@ -64,6 +69,27 @@ def merge_records(parts: Iterable[Iterable[QueryPassages]]) -> list[QueryPassage
             llm,
         )
     return [QueryPassages(query_id, list(members.values())) for query_id, members in merged.items()]
+
+
+def _check_scales(merged: Mapping[str, Mapping[str, GradedPassage]]) -> None:
+    """Refuses grades of one grader that are on two scales: together they mean nothing."""
+    known: dict[GradeSetKey, Scale] = {}
+    for query_id, members in merged.items():
+        for doc_id, passage in members.items():
+            for entry in [*(passage.exam_grades or ()), *(passage.grades or ())]:
+                scale = _said_scale(entry)
+                if scale is None:
+                    continue
+                key = grade_set_key(entry)
+                if known.setdefault(key, scale)[:4] != scale[:4]:
+                    raise InputError(
+                        f"query {query_id!r}, passage {doc_id!r}: grades by {key.llm} ({key.prompt_class}) are on the "
+                        f"scale {scale}, and elsewhere on {known[key]}; they are no grades of one grader"
+                    )
+
+
+def _said_scale(entry: ItemGradeSet | DirectGrade) -> Scale | None:
+    return scale_from(entry.prompt_info.model_extra or {}) if entry.prompt_info else None
 
 
 def _check_ranks(query_id: str, known: Iterable[GradedPassage], passages: Iterable[GradedPassage]) -> None:
@@ -218,7 +244,7 @@ class _Merger:
         new = {item_id for item_id, grade in theirs.items() if mine.get(item_id) is None and grade is not None}
         lost = {item_id for item_id in theirs if item_id not in mine} - new
         if not new and not lost:
-            return self.with_unknown(one, other, self.labels(one, other))
+            return self.with_unknown(one, other, self.labels(one, other) | self.scale(one, other))
         if new and bool(one.self_ratings) != bool(other.self_ratings) and set(mine.values()) != {None}:
             self._conflict(f"what grades by {one.llm} are", *map(_scale, (one, other)))
         correct = _joined(one.correct_answered, other.correct_answered, new, str)
@@ -235,7 +261,7 @@ class _Merger:
         if one.relevance_label != other.relevance_label:
             # It was derived from a part of the grades.
             fields["relevance_label"] = None
-        return self.with_unknown(one, other, fields | _failures(one, other, new, lost))
+        return self.with_unknown(one, other, fields | _failures(one, other, new, lost) | self.scale(one, other))
 
     def labels(self, one: ItemGradeSet | DirectGrade, other: ItemGradeSet | DirectGrade) -> dict[str, Any]:
         """The relevance label that one grade set has, or both have, as a field."""
@@ -243,6 +269,13 @@ class _Merger:
         if len(set(found)) > 1:
             self._conflict(f"the relevance label by {one.llm}", *found)
         return {"relevance_label": found[0]} if found else {}
+
+    def scale(self, one: ItemGradeSet | DirectGrade, other: ItemGradeSet | DirectGrade) -> dict[str, Any]:
+        """What is said of the prompt, as a field, where only the other grade set says the scale, too."""
+        mine, theirs = _said_scale(one), _said_scale(other)
+        if mine is not None and theirs is not None and mine[:4] != theirs[:4]:
+            self._conflict(f"the scale of grades by {one.llm}", str(mine), str(theirs))
+        return {"prompt_info": other.prompt_info} if mine is None and theirs is not None else {}
 
     def direct_grades(self, one: Sequence[DirectGrade], other: Sequence[DirectGrade]) -> list[DirectGrade]:
         labels = list(one)
@@ -264,7 +297,7 @@ class _Merger:
             self._conflict(f"the label by {one.llm}", *(entry.label for entry in (one, other)))
         self.replies[one.llm] += one.answer != other.answer
         ratings = [entry.self_rating for entry in (one, other) if entry.self_rating is not None]
-        fields = self.labels(one, other) | ({"self_rating": ratings[0]} if ratings else {})
+        fields = self.labels(one, other) | self.scale(one, other) | ({"self_rating": ratings[0]} if ratings else {})
         return self.with_unknown(one, other, fields)
 
 
@@ -318,7 +351,8 @@ def _scale(entry: ItemGradeSet) -> str:
 
 
 def _grader(entry: ItemGradeSet | DirectGrade) -> str:
-    prompt = entry.prompt_info.model_dump(exclude_unset=True) if entry.prompt_info else None
+    # What grades mean does not tell who made them.
+    prompt = entry.prompt_info.model_dump(exclude_unset=True, exclude={*SCALE_FIELDS}) if entry.prompt_info else None
     return canonical_json([entry.llm, entry.llm_options or {}, prompt, entry.prompt_type, grader_hash(entry)])
 
 

@@ -15,6 +15,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import AliasChoices, Field
 
 from rubric_measures.base.entities import GradeStatus, ItemKind, content_hash
+from rubric_measures.base.scales import SCALE_FIELDS
 from rubric_measures.records._passage_data import Judgment, PassageData, RankingEntry, Record
 
 __all__ = [
@@ -44,7 +45,7 @@ __all__ = [
 ]
 
 # What grades mean does not tell who made them.
-_NOT_SETTINGS = frozenset({"prompt_class", "scale", "covers", "partial", "grade_names"})
+_NOT_SETTINGS = frozenset({"prompt_class", *SCALE_FIELDS})
 # The field in which assessors' grade sets keep what their items said then.
 ITEM_CONTENTS = "item_contents"
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.scales import SELF_RATING, YES_NO
 from rubric_measures.conversion._adding import add_judgments, add_runs, records_of_item_grades
 from rubric_measures.formats.trec import Qrel, make_run
 from rubric_measures.records.merging import merge_records
@@ -82,7 +83,7 @@ def test_judgments_are_added(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_records_of_item_grades() -> None:
     rows = [Qrel("q", "d", 4, "q/a"), Qrel("q", "*", 0, "q/z"), Qrel("q", "d", 0, "q/b"), Qrel("q", "e", 1, "q/a")]
-    (group,) = records_of_item_grades(rows, {"d": "D", "e": "E"}, grader="human:ada", kind="nugget")
+    (group,) = records_of_item_grades(rows, {"d": "D", "e": "E"}, SELF_RATING, grader="human:ada", kind="nugget")
     assert [(one.doc_id, one.text) for one in group.passages] == [("d", "D"), ("e", "E")]
     entries = [entry for one in group.passages for entry in one.exam_grades or ()]
     assert [(entry.llm, entry.prompt_type, grade_of_items(entry)) for entry in entries] == [
@@ -90,8 +91,10 @@ def test_records_of_item_grades() -> None:
         ("human:ada", "nugget", {"q/a": 1}),
     ]
     with pytest.raises(InputError, match="'x' is not in the collection"):
-        records_of_item_grades([Qrel("q", "x", 1, "a")], {}, grader="g")
+        records_of_item_grades([Qrel("q", "x", 1, "a")], {}, SELF_RATING, grader="g")
     with pytest.raises(InputError, match="document 'd': item 'q/a' is graded 4 and 3; keep one"):
-        records_of_item_grades([rows[0], rows[0]._replace(relevance=3)], {"d": "D"}, grader="g")
+        records_of_item_grades([rows[0], rows[0]._replace(relevance=3)], {"d": "D"}, SELF_RATING, grader="g")
     with pytest.raises(InputError, match="grade 6 is outside"):
-        records_of_item_grades([Qrel("q", "d", 6, "a")], {"d": ""}, grader="g")
+        records_of_item_grades([Qrel("q", "d", 6, "a")], {"d": ""}, SELF_RATING, grader="g")
+    with pytest.raises(InputError, match="grade 2 is outside of 0 to 1"):
+        records_of_item_grades([Qrel("q", "d", 2, "a")], {"d": ""}, YES_NO, grader="g")

@@ -200,6 +200,7 @@ def test_records_to_qrels_of_every_kind(files: Path) -> None:
         ("q1", "*", 0, "q1/a"),
         ("q1", "*", 0, "q1/b"),
         ("q1", "*", 0, "q1/c"),
+        ("q1", "*", 0, "scale=0-5:4:3"),
         ("q1", "d1", 0, "q1/b"),
         ("q1", "d1", 4, "q1/a"),
         ("q1", "d2", 1, "q1/a"),
