@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.sorting import compares_singles, in_order, singles
 
 __all__ = ["Qrel", "Ranking", "Run", "count_disagreements", "make_run", "put_in_order"]
 
@@ -27,6 +27,8 @@ class Qrel(NamedTuple):
 class Ranking:
     """The documents of one query in the one sort: score descending, then doc_id descending (trec_eval's rule).
 
+    Scores that differ only beyond single precision are equal where the trec_eval behind ir_measures takes them so.
+
     Attributes:
         doc_ids: the documents, best first; no document twice.
         scores: their scores, parallel to `doc_ids`; finite.
@@ -37,17 +39,6 @@ class Ranking:
 
     def __len__(self) -> int:
         return len(self.doc_ids)
-
-    @property
-    def ties(self) -> int:
-        """How many neighbours in the ranking have equal scores."""
-        return sum(earlier == later for earlier, later in pairwise(self.scores))
-
-    @property
-    def near_ties(self) -> int:
-        """How many neighbours differ here but are equal in single precision, in which trec_eval compares them."""
-        single = array("f", self.scores)
-        return sum(earlier == later for earlier, later in pairwise(single)) - self.ties
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +54,6 @@ class Run:
     run_id: str
     rankings: Mapping[str, Ranking]
     rank_disagreements: int = 0
-
-    @property
-    def ties(self) -> int:
-        """The neighbours with equal scores, in all queries."""
-        return sum(ranking.ties for ranking in self.rankings.values())
-
-    @property
-    def near_ties(self) -> int:
-        """The neighbours that are equal in single precision only, in all queries."""
-        return sum(ranking.near_ties for ranking in self.rankings.values())
 
 
 def make_run(run_id: str, rows: Iterable[tuple[str, str, float]]) -> Run:
@@ -96,14 +77,29 @@ def make_run(run_id: str, rows: Iterable[tuple[str, str, float]]) -> Run:
 
 
 def put_in_order(doc_ids: Sequence[str], scores: Sequence[float]) -> Ranking:
-    """The one sort: score, then doc_id, both descending."""
-    pairs = sorted(zip(scores, doc_ids, strict=True), reverse=True)
+    """The one sort: score, then doc_id, both descending; see `in_order`."""
+    pairs = in_order(zip(scores, doc_ids, strict=True))
     return Ranking([doc_id for _, doc_id in pairs], [score for score, _ in pairs])
 
 
 def count_disagreements(ranks: Iterable[str], scores: Iterable[float]) -> int:
-    """Neighbours in the order of the ranks of which the later has the higher score; equal ranks say nothing."""
-    pairs = sorted((int(rank), -score) for rank, score in zip(ranks, scores, strict=True))
+    """Neighbours in the order of the ranks of which the later has the higher score; equal ranks say nothing.
+
+    Where trec_eval compares scores in single precision, a score that is higher beyond it only is no higher one.
+    """
+    placed = list(zip(map(int, ranks), scores, strict=True))
+    count = _count_higher(placed)
+    if count:
+        in_single = _count_higher(
+            list(zip([rank for rank, _ in placed], singles(score for _, score in placed), strict=True))
+        )
+        if in_single != count and compares_singles():
+            return in_single
+    return count
+
+
+def _count_higher(placed: Iterable[tuple[int, float]]) -> int:
+    pairs = sorted((rank, -score) for rank, score in placed)
     return sum(earlier[0] < later[0] and earlier[1] > later[1] for earlier, later in pairwise(pairs))
 
 

@@ -2,21 +2,91 @@
 
 from __future__ import annotations
 
+import functools
+import operator
+from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
 from rubric_measures.base.errors import InputError
 
-__all__ = ["Gap", "Placed", "RankNotes", "by_rank", "ranked"]
+__all__ = [
+    "Gap",
+    "Placed",
+    "RankNotes",
+    "by_rank",
+    "compares_singles",
+    "depends_on_precision",
+    "falls_in_both",
+    "in_order",
+    "in_single",
+    "ranked",
+    "singles",
+]
+
+
+@functools.cache
+def compares_singles() -> bool:
+    """Whether the trec_eval behind ir_measures compares scores in single precision (older ones do), and not in double.
+
+    An evaluation of two documents tells; asked only where an order depends on it.
+    """
+    from pytrec_eval import RelevanceEvaluator
+
+    found = RelevanceEvaluator({"q": {"a": 1}}, {"recip_rank"}).evaluate({"q": {"a": 1 + 1e-12, "b": 1.0}})
+    return bool(found["q"]["recip_rank"] < 1)
+
+
+def singles(scores: Iterable[float]) -> list[float]:
+    """The scores in single precision."""
+    return array("f", scores).tolist()
+
+
+def falls_in_both(scores: Iterable[float]) -> bool:
+    """Whether every score is below the one before it, in double and in single precision."""
+    # What falls in single precision falls in double.
+    single = singles(scores)
+    return all(map(operator.gt, single, islice(single, 1, None)))
+
+
+def depends_on_precision(scored: Sequence[tuple[float, str]]) -> bool:
+    """Whether single and double precision give two orders.
+
+    Args:
+        scored: (score, doc_id), in descending order.
+    """
+    single = singles(score for score, _ in scored)
+    if not any(map(operator.eq, single, islice(single, 1, None))):
+        return False
+    return any(
+        single[place] == single[place + 1] and scored[place][1] < scored[place + 1][1]
+        for place in range(len(scored) - 1)
+    )
+
+
+def in_order(scored: Iterable[tuple[float, str]]) -> list[tuple[float, str]]:
+    """(score, doc_id) in the one sort: by score, ties by document id, both descending.
+
+    Scores that are equal in single precision alone compare as the trec_eval behind ir_measures compares them.
+
+    Args:
+        scored: in any order; scores must not be NaN.
+    """
+    pairs = sorted(scored, reverse=True)
+    return in_single(pairs) if depends_on_precision(pairs) and compares_singles() else pairs
+
+
+def in_single(scored: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
+    """(score, doc_id) by score in single precision, ties by document id, both descending."""
+    keyed = zip(singles(score for score, _ in scored), scored, strict=True)
+    return [pair for _, pair in sorted(keyed, key=lambda one: (one[0], one[1][1]), reverse=True)]
 
 
 def ranked(scored: Iterable[tuple[str, float]]) -> Sequence[str]:
-    """The document ids of one query, best first: by score, ties by document id, both descending.
-
-    Scores compare as Python floats (trec_eval rounds them to 32 bits first, so it may see a tie where this sees none).
+    """The document ids of one query, best first, in the one sort; see `in_order`.
 
     Args:
         scored: (doc_id, score) in any order; scores must not be NaN.
@@ -24,7 +94,7 @@ def ranked(scored: Iterable[tuple[str, float]]) -> Sequence[str]:
     >>> ranked([("a", 1.0), ("c", 2.0), ("b", 1.0)])
     ['c', 'b', 'a']
     """
-    return [doc_id for _, doc_id in sorted(((score, doc_id) for doc_id, score in scored), reverse=True)]
+    return [doc_id for _, doc_id in in_order((score, doc_id) for doc_id, score in scored)]
 
 
 class Gap(str):

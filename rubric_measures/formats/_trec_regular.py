@@ -8,13 +8,12 @@ left to `_trec_checked`, which knows every shape and names the line where someth
 from __future__ import annotations
 
 import math
-import operator
 import re
 from collections.abc import Callable, Iterator
-from itertools import islice
 from typing import BinaryIO, NamedTuple, TypeVar
 
 from rubric_measures.base.runs import Ranking, count_disagreements, put_in_order
+from rubric_measures.base.sorting import falls_in_both
 from rubric_measures.formats._trec_checked import is_rank, is_relevance
 
 __all__ = ["QueryQrels", "regular_qrels", "regular_rankings"]
@@ -183,7 +182,7 @@ def _ranking(block: str, head: str, tail: str) -> tuple[Ranking, int]:
     counted = _counts_up(ranks)
     if not counted and not all(map(is_rank, ranks)):
         raise _DoubtError
-    if counted and all(map(operator.gt, scores, islice(scores, 1, None))):
+    if counted and falls_in_both(scores):
         return Ranking(doc_ids, scores), 0
     return put_in_order(doc_ids, scores), count_disagreements(ranks, scores)
 

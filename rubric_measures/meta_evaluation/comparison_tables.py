@@ -9,7 +9,8 @@ from typing import Any
 
 from rubric_measures.base.tables import Cell, Column, Report, Table, columns, letters, number, plain
 from rubric_measures.leaderboards.board import OVERALL, board_content, board_data, board_report, board_table
-from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks
+from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks, RunCheck
+
 from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport
 from rubric_measures.meta_evaluation.prediction_powered import PredictionPowered
 from rubric_measures.meta_evaluation.run_comparison import Comparison, Pair
@@ -91,9 +92,7 @@ def _reading(report: LeaderboardReport, places: int) -> Iterator[Table]:
         names = ["run", "measure", "assessors + model", "assessors alone", "model as truth", "λ", "queries"]
         yield Table(columns(names), list(_powered_rows(report, places)))
     if report.checks is not None:
-        rows: list[list[Cell]] = [
-            [one.run_id, one.queries, len(one.missing), one.judged, one.tied] for one in report.checks.runs
-        ]
+        rows: list[list[Cell]] = [[one.run_id, one.queries, *_check_cells(one)] for one in report.checks.runs]
         yield Table(columns(["run", "queries", *_check_names(report.checks)]), rows)
 
 
@@ -119,7 +118,7 @@ def _pair(comparison: Comparison, run: str) -> Pair | None:
 
 def _check_names(checks: LeaderboardChecks) -> list[str]:
     at = "" if checks.cutoff is None else f"@{checks.cutoff}"
-    return ["missing", f"judged{at}", f"tied{at}"]
+    return ["missing", f"judged{at}", f"tied{at}", f"order by ties{at}", f"order by precision{at}"]
 
 
 def _powered_rows(report: LeaderboardReport, places: int) -> Iterator[Sequence[Cell]]:
@@ -166,8 +165,12 @@ def _data(report: LeaderboardReport, places: int) -> Table:
         heads += [Column(f"check:{name}") for name in _check_names(report.checks)]
         for run, row in zip(runs, rows, strict=True):
             check = checks.get(run)
-            row += [None] * 3 if check is None else [len(check.missing), check.judged, check.tied]
+            row += [None] * 5 if check is None else _check_cells(check)
     return Table(heads, rows)
+
+
+def _check_cells(check: RunCheck) -> list[Cell]:
+    return [len(check.missing), check.judged, check.tied, check.order_by_ties, check.order_by_precision]
 
 
 def _compared(comparison: Comparison, runs: Sequence[str]) -> tuple[list[str], list[list[Cell]]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from ir_measures.measures.base import Measure
 
 from rubric_measures.base.files import read_text
-from rubric_measures.base.sorting import Gap
+from rubric_measures.base.sorting import Gap, in_single, ranked
 from rubric_measures.formats.trec import columns_of, distinct_run_names, read_run
 from rubric_measures.formats.trec_ids import spaced_ids, written_id
 from rubric_measures.grades.compiled import OnFailed, QueryGrades
@@ -40,6 +40,9 @@ class RunCheck:
         judged: Judged@k: the share of the passages within the cutoff that have a grade; None without passages.
         tied: the share of the passages within the cutoff whose score another passage of the ranking has, too; None
             without passages.
+        order_by_ties: queries whose first passages stand in another order with ties in file order.
+        order_by_precision: queries whose first passages stand in another order where scores compare in the other
+            precision (single or double).
     """
 
     run_id: str
@@ -47,6 +50,8 @@ class RunCheck:
     missing: tuple[str, ...]
     judged: float | None
     tied: float | None
+    order_by_ties: int
+    order_by_precision: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,24 +156,28 @@ class _Tally:
     inside: int = 0
     judged: int = 0
     tied: int = 0
+    order_by_ties: int = 0
+    order_by_precision: int = 0
 
     def add(self, query: QueryGrades, rows: Sequence[tuple[str, float]], cutoff: int | None) -> list[str]:
         """Counts one ranking, and gives its documents within the cutoff with ties in file order."""
-        # Sorting is stable: equal scores stay in file order.
-        ranked = sorted(rows, key=lambda row: -row[1])
-        if not ranked:
+        if not rows:
             return []
+        # Sorting is stable: equal scores stay in file order.
+        in_file_order = sorted(rows, key=lambda row: -row[1])[:cutoff]
         self.ranked.add(query.query_id)
-        counts = Counter(score for _, score in ranked)
-        head = ranked if cutoff is None else ranked[:cutoff]
-        self.inside += len(head)
-        ours = ranked
-        if len(counts) < len(ranked):
-            self.tied += sum(counts[score] > 1 for _, score in head)
-            # Which of tied passages stand inside the cutoff depends on the rule: ours decides who counts as judged.
-            ours = sorted(sorted(ranked, key=lambda row: row[0], reverse=True), key=lambda row: -row[1])
-        self.judged += sum(doc_id in query.levels for doc_id, _ in ours[: len(head)])
-        return [doc_id for doc_id, _ in head]
+        counts = Counter(score for _, score in rows)
+        self.inside += len(in_file_order)
+        self.tied += sum(counts[score] > 1 for _, score in in_file_order)
+        in_double = sorted(((score, doc_id) for doc_id, score in rows), reverse=True)
+        by_file = [doc_id for doc_id, _ in in_file_order]
+        by_double = [doc_id for _, doc_id in in_double[:cutoff]]
+        by_single = [doc_id for _, doc_id in in_single(in_double)[:cutoff]]
+        self.order_by_ties += by_file != by_double
+        self.order_by_precision += by_double != by_single
+        # Which passages stand inside the cutoff depends on the rule: ours decides who counts as judged.
+        self.judged += sum(doc_id in query.levels for doc_id in ranked(rows)[:cutoff])
+        return by_file
 
     def check(self, run_id: str, queries: AbstractSet[str]) -> RunCheck:
         return RunCheck(
@@ -177,6 +186,8 @@ class _Tally:
             tuple(sorted(queries - self.ranked)),
             self.judged / self.inside if self.inside else None,
             self.tied / self.inside if self.inside else None,
+            self.order_by_ties,
+            self.order_by_precision,
         )
 
 
