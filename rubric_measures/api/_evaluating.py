@@ -24,6 +24,7 @@ from rubric_measures.api._loading import (
     refuse_filters,
 )
 from rubric_measures.api._runs import read_run_of
+from rubric_measures.api._scoring import are_labels
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import open_binary, read_text
 from rubric_measures.formats.trec import Run, read_run
@@ -160,7 +161,7 @@ def _no_judgments(source: str, measures: Sequence[Measure], provider: str | None
 def _of_grades(grades: Grades, path: str, asked: Sequence[Measure], facets: bool) -> RunValues:
     from rubric_measures.leaderboards.evaluation import evaluate_run
 
-    measures = rubric_measures_of(asked)
+    measures = asked if are_labels(grades) else rubric_measures_of(asked)
     if isinstance(grades, RecordGrades):
         run = read_run_of(path)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rubric_measures.api._loading import Gradable, RecordGrades, loaded
+from rubric_measures.api._scoring import are_labels
 from rubric_measures.base.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def write_qrels(
         the number of grades that failed.
 
     Raises:
-        InputError: no passage has a grade, no item names a facet, or a label of items is asked for.
+        InputError: no passage has a grade, no item names a facet, a label of items is asked for, or lines of items of
+            what has one label a passage.
     """
     from rubric_measures.formats import trec
     from rubric_measures.grades.qrels import QrelsSpool, qrels_of
@@ -42,6 +44,10 @@ def write_qrels(
             "lines of items hold the grades themselves; leave out how they become labels", settings=("label", "rel")
         )
     known = loaded(grades)
+    if per == "item" and are_labels(known):
+        raise InputError(
+            "there are no item grades here, only one label a passage; write qrels of passages", settings=("per",)
+        )
     if not isinstance(known, RecordGrades):
         trec.write_qrels(output, qrels_of(known, per, label, rel))
         return sum(mask.bit_count() for query in known.queries.values() for mask in query.failed.values())

@@ -125,9 +125,12 @@ def rankings_for(run: Run, grades: Grades) -> dict[str, Sequence[str]]:
     """query_id -> doc_ids best first, under the ids of the grades where these hold spaces, which a run file cannot."""
     known = {written_id(query.query_id): query for query in grades.queries.values()}
     known |= {query.query_id: query for query in grades.queries.values()}
-    return {
-        known[query_id].query_id if query_id in known else query_id: as_known(
-            ranking.doc_ids, known[query_id].levels if query_id in known else {}
-        )
-        for query_id, ranking in run.rankings.items()
-    }
+    rankings: dict[str, Sequence[str]] = {}
+    for query_id, ranking in run.rankings.items():
+        query = known.get(query_id)
+        doc_ids = as_known(ranking.doc_ids, {} if query is None else query.levels)
+        if query is not None and query.is_of_labels:
+            # Standard measures over labels are computed by programs that sort in their own way.
+            doc_ids = ranking.with_scores(doc_ids)
+        rankings[query_id if query is None else query.query_id] = doc_ids
+    return rankings

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rubric_measures.leaderboards.runs import RunSpool
     from rubric_measures.meta_evaluation.run_comparison import Procedure, Test
 
-__all__ = ["Board", "Compat", "Watch", "default_measures", "in_units", "score", "units"]
+__all__ = ["Board", "Compat", "Watch", "are_labels", "default_measures", "in_units", "score", "units"]
 
 # What is shown where nobody asks for measures: of passages; of items with importance; of criteria with weights; of
 # assigned answers to items with neither; of labels of passages.
@@ -254,7 +254,7 @@ def score(
     """
     known = loaded(grades)
     asked = parse_measures(default_measures(known) if measures is None else measures)
-    ours = asked if _are_labels(known) else rubric_measures_of(asked)
+    ours = asked if are_labels(known) else rubric_measures_of(asked)
     if length and runs is not None:
         raise InputError("lengths are those of the answers beside the grades; leave the runs out", settings=("length",))
     if per_facet and (facets or length or compat):
@@ -291,7 +291,7 @@ def score(
     return made
 
 
-def _are_labels(grades: Grades) -> bool:
+def are_labels(grades: Grades) -> bool:
     """Whether these are labels of passages as people give them, which no grades of items stand behind."""
     is_of_grades = isinstance(grades, RecordGrades | AnswerGrades)
     return not is_of_grades and all(query.is_of_labels for query in grades.queries.values())
@@ -299,7 +299,7 @@ def _are_labels(grades: Grades) -> bool:
 
 def default_measures(grades: Grades) -> tuple[str, ...]:
     """The measures that fit grades, where nobody asks for others."""
-    if _are_labels(grades):
+    if are_labels(grades):
         return OF_LABELS
     if isinstance(grades, RecordGrades):
         # Records say nothing of items but their ids.

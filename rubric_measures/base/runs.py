@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.sorting import compares_singles, in_order, singles
 
-__all__ = ["Qrel", "Ranking", "Run", "count_disagreements", "make_run", "put_in_order"]
+__all__ = ["Qrel", "Ranking", "Run", "ScoredIds", "count_disagreements", "make_run", "put_in_order"]
 
 
 class Qrel(NamedTuple):
@@ -23,6 +23,20 @@ class Qrel(NamedTuple):
     iteration: str = "0"
 
 
+class ScoredIds(list[str]):
+    """The documents of one query in the one sort, with what a program needs that sorts them in its own way.
+
+    Attributes:
+        given: (doc_id, score) in the order of the file, by which some programs break ties.
+    """
+
+    __slots__ = ("given",)
+
+    def __init__(self, doc_ids: Iterable[str], given: Sequence[tuple[str, float]]) -> None:
+        super().__init__(doc_ids)
+        self.given = given
+
+
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """The documents of one query in the one sort: score descending, then doc_id descending (trec_eval's rule).
@@ -32,13 +46,26 @@ class Ranking:
     Attributes:
         doc_ids: the documents, best first; no document twice.
         scores: their scores, parallel to `doc_ids`; finite.
+        as_given: the documents in the order of the file, where that is another one.
     """
 
     doc_ids: Sequence[str]
     scores: Sequence[float]
+    as_given: Sequence[str] = field(default=(), compare=False)
 
     def __len__(self) -> int:
         return len(self.doc_ids)
+
+    def with_scores(self, doc_ids: Sequence[str]) -> ScoredIds:
+        """The documents with their scores.
+
+        Args:
+            doc_ids: what they are called, parallel to those of the ranking.
+        """
+        if not self.as_given:
+            return ScoredIds(doc_ids, list(zip(doc_ids, self.scores, strict=True)))
+        of_doc = dict(zip(self.doc_ids, zip(doc_ids, self.scores, strict=True), strict=True))
+        return ScoredIds(doc_ids, [of_doc[doc_id] for doc_id in self.as_given])
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +106,7 @@ def make_run(run_id: str, rows: Iterable[tuple[str, str, float]]) -> Run:
 def put_in_order(doc_ids: Sequence[str], scores: Sequence[float]) -> Ranking:
     """The one sort: score, then doc_id, both descending; see `in_order`."""
     pairs = in_order(zip(scores, doc_ids, strict=True))
-    return Ranking([doc_id for _, doc_id in pairs], [score for score, _ in pairs])
+    return Ranking([doc_id for _, doc_id in pairs], [score for score, _ in pairs], doc_ids)
 
 
 def count_disagreements(ranks: Iterable[str], scores: Iterable[float]) -> int:

@@ -13,7 +13,7 @@ from rubric_measures.formats.trec_ids import as_known, written_id
 from rubric_measures.grades.compiled import OnFailed, QueryGrades
 from rubric_measures.grades.notes import note_dropped, note_lost_penalties, note_unscored
 from rubric_measures.measures.provider import metrics_of, refuse_unscored
-from rubric_measures.measures.scoring import Plan
+from rubric_measures.measures.scoring import Plan, SameScale, Scored
 
 __all__ = ["Evaluation", "evaluate_run"]
 
@@ -23,7 +23,7 @@ class Evaluation:
     """The values of one run.
 
     Attributes:
-        measures: the measures, in the order asked for.
+        measures: the measures, in the order asked for, with the levels of the scale.
         metrics: a value a query and measure, in ir_measures' order: the queries as the run has them, then those that it
             does not rank, sorted; measures as asked for.
         queries: the queries that were scored.
@@ -57,37 +57,35 @@ def evaluate_run(
     Raises:
         MeasureError: a measure cannot be computed from these grades.
     """
-    plan = Plan(measures)
-    found: dict[str, list[Metric]] = {}
+    plan, scales = Plan(measures), SameScale()
+    found: dict[str, Scored] = {}
     ranked = graded = failed = lost = unscored = dropped = 0
     without_items: set[str] = set()
-    valued: set[Measure] = set()
     for query in queries:
         if not query.items:
             without_items.add(query.query_id)
             continue
         ranking = run.rankings.get(query.query_id) or run.rankings.get(written_id(query.query_id))
         doc_ids = as_known(ranking.doc_ids, query.levels) if ranking else ()
-        scored = plan.for_query(query, on_failed).score(doc_ids)
-        found[query.query_id] = list(metrics_of(query.query_id, measures, scored))
+        if ranking and plan.reads_scores:
+            doc_ids = ranking.with_scores(doc_ids)
+        plan = plan.said(scales, query)
+        scored = found[query.query_id] = plan.for_query(query, on_failed).score(doc_ids)
         lost += scored.lost_penalties
         unscored += list(scored.values).count(None)
-        valued.update(one.measure for one in found[query.query_id])
         dropped += scored.dropped
         ranked += len(doc_ids)
         graded += sum(doc_id in query.levels for doc_id in doc_ids)
         failed += sum(query.failed.get(doc_id, 0).bit_count() for doc_id in doc_ids)
         del query
-    refuse_unscored(measures if found else (), valued)
     note_lost_penalties(lost)
     note_unscored(unscored)
     note_dropped(dropped)
     queries_found = frozenset(found)
-    ordered = [
-        metric
-        for query_id in as_known(list(run.rankings), queries_found)
-        if query_id in found
-        for metric in found.pop(query_id)
-    ]
-    ordered += [metric for query_id in sorted(found) for metric in found[query_id]]
-    return Evaluation(measures, ordered, queries_found, ranked, graded, failed, frozenset(without_items), on_failed)
+    ranked_first = [query_id for query_id in as_known(list(run.rankings), queries_found) if query_id in found]
+    order = dict.fromkeys([*ranked_first, *sorted(found)])
+    ordered = [metric for query_id in order for metric in metrics_of(query_id, plan.measures, found[query_id])]
+    refuse_unscored(plan.measures if found else (), {metric.measure for metric in ordered})
+    return Evaluation(
+        plan.measures, ordered, queries_found, ranked, graded, failed, frozenset(without_items), on_failed
+    )

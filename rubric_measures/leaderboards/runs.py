@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import IO
 
@@ -94,9 +94,13 @@ def score_run_files(
     scoring.prepare_all(grades)
     spaced = spaced_ids(scoring.parts)
 
+    def known(ranking: Ranking, levels: Collection[str]) -> Sequence[str]:
+        doc_ids = as_known(ranking.doc_ids, levels)
+        return ranking.with_scores(doc_ids) if scoring.plan.reads_scores else doc_ids
+
     def score_query(query_id: str, ranking: Ranking) -> dict[str, Scored]:
         return {
-            name: scoring.scorers[name].score(as_known(ranking.doc_ids, grades.queries[name].levels))
+            name: scoring.scorers[name].score(known(ranking, grades.queries[name].levels))
             for name in scoring.parts.get(spaced.get(query_id, query_id), ())
         }
 

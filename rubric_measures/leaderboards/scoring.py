@@ -18,14 +18,13 @@ from ir_measures.measures.base import MeanAgg, Measure
 
 from rubric_measures.base.entities import Signature, made_by
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.base.scales import Scale
 from rubric_measures.base.sorting import Placed, RankNotes
 from rubric_measures.formats.trec_ids import as_known, written_id
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades
 from rubric_measures.grades.notes import note_lost_penalties
 from rubric_measures.leaderboards.board import OVERALL, BoardInputs, Cell, Leaderboard
 from rubric_measures.measures.measure import Coverage
-from rubric_measures.measures.scoring import Plan, QueryScorer, Scored
+from rubric_measures.measures.scoring import Plan, QueryScorer, SameScale, Scored
 
 if TYPE_CHECKING:
     from rubric_measures.grades.loading import RecordQuery
@@ -220,8 +219,7 @@ class Scoring:
     def __init__(self, measures: Sequence[Measure], on_failed: OnFailed, overall: bool) -> None:
         self.names = _names(measures)
         self.plan = Plan(measures)
-        # The scale of the grades, which may be unknown; None before the first query that has any.
-        self.scale: tuple[Scale | None] | None = None
+        self.scales = SameScale()
         self.on_failed: OnFailed = on_failed
         self.inputs = InputsReader()
         self.rows: dict[str, RunRow] = {}
@@ -252,17 +250,9 @@ class Scoring:
 
     def _say_levels(self, grades: QueryGrades) -> None:
         """Puts the levels of the scale into the measures' names, of the first query that has grades."""
-        if self.scale is not None:
-            if grades.levels and grades.scale != self.scale[0]:
-                raise InputError(
-                    f"query {grades.query_id!r}: its grades are on the scale {grades.scale or 'unknown'}, those of "
-                    f"others on {self.scale[0] or 'unknown'}; score them apart",
-                    settings=("scale",),
-                )
-        elif grades.levels:
-            self.scale = (grades.scale,)
-            self.plan = self.plan.on(grades.scale)
-            self.names = _names(self.plan.measures)
+        said = self.plan.said(self.scales, grades)
+        if said is not self.plan:
+            self.plan, self.names = said, _names(said.measures)
 
     def prepare_all(self, grades: Grades) -> None:
         """Takes all queries of grades that are in memory."""

@@ -15,11 +15,13 @@ from ir_measures.measures.base import Measure
 
 from rubric_measures.base.entities import Signature, made_by
 from rubric_measures.base.errors import InputError, MeasureError
+from rubric_measures.base.scales import YES_NO
 from rubric_measures.grades.compiled import QueryGrades
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import RankedPassage, RecordQuery
 from rubric_measures.leaderboards.board import OVERALL, Leaderboard
 from rubric_measures.leaderboards.scoring import InputsReader, collect_cells, inputs_settings, ranking_digest
+from rubric_measures.measures.scoring import Plan, SameScale
 
 __all__ = ["DEFAULT_RANK", "score_workbench", "workbench_filter"]
 
@@ -88,7 +90,8 @@ def score_workbench(
     Source: facts of the program, published with Dietz (SIGIR 2024).
     """
     _check(measures)
-    names = [str(measure) for measure in measures]
+    plan, scales = Plan(measures), SameScale()
+    asked = [str(measure) for measure in measures]
     values: dict[str, dict[str, dict[str, float | None]]] = {}
     grade_sets: set[str] = set()
     made: set[str] = set()
@@ -101,20 +104,26 @@ def score_workbench(
         for run_id, places in query.ranks.items():
             looked_at = [f"{place.rank} {place.doc_id}" for place in sorted(places) if place.rank <= deepest]
             inputs.add_run(run_id, [(query.query_id, ranking_digest(looked_at))])
+        plan = plan.said(scales, query.grades)
+        # A query without grades covers nothing, at whatever level.
+        measures = plan.on(YES_NO).measures
         cover = _QueryCover(query.grades, measures)
         for run_id, places in query.ranks.items():
-            for measure, name in zip(measures, names, strict=True):
+            for measure, name in zip(measures, asked, strict=True):
                 kept = _within(places, measure["cutoff"])
                 if kept:
                     values.setdefault(run_id, {}).setdefault(name, {})[query.query_id] = cover.value(measure, kept)
-        for measure, name in zip(measures, names, strict=True):
+        for measure, name in zip(measures, asked, strict=True):
             values.setdefault(OVERALL, {}).setdefault(name, {})[query.query_id] = cover.overall(measure)
     if not values.keys() - {OVERALL}:
         raise InputError(
             "the records hold no ranking; the Rubric workbench's program scores the rankings inside the records"
         )
+    names = [str(measure) for measure in plan.measures]
     ordered = {
-        run_id: {name: dict(sorted(values[run_id].get(name, {}).items())) for name in names}
+        run_id: {
+            name: dict(sorted(values[run_id].get(one, {}).items())) for name, one in zip(names, asked, strict=True)
+        }
         for run_id in sorted(values)
     }
     said = {"measures": names, "compat": "workbench", "grades": sorted(grade_sets), **made_by(made), **(settings or {})}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import ir_measures
 from ir_measures.measures.base import _NOT_PROVIDED, Agg, Measure
 from ir_measures.util import ScoredDoc
 
 from rubric_measures.base.errors import MeasureError
+from rubric_measures.base.runs import ScoredIds
 from rubric_measures.base.scales import Scale
 from rubric_measures.measures._label_formulas import label_scorer
 from rubric_measures.measures.delegated import checked_measure, delegated, other_providers
@@ -95,14 +96,32 @@ class _RubricQrels(RubricMeasure):
             # The program behind ir_measures' own counts from label 1 only. As there, 0 for what a run does not rank.
             count = float(sum(label >= inner["rel"] for label in labels.values()))
             return lambda ranked: count if ranked.doc_ids else 0.0
-        return _delegated(inner, self, query.query_id, labels)
+        return _delegated(inner, self, query.query_id, labels, _by_rank)
 
     def best(self, query: QueryContext, score: RankingScorer) -> float | None:
         """The value of the passages by descending label."""
         return score(query.by_label(self.value("label"), self.value("rel") or 1))
 
 
-def _delegated(inner: Measure, shown: Measure, query_id: str, labels: Mapping[str, int]) -> RankingScorer:
+def _by_rank(ranking: Sequence[str]) -> list[tuple[str, float]]:
+    # Scores that say the rank: every provider then sees the order of the one sort, without ties. All above 0, which is
+    # what Compat takes documents for that are not ranked.
+    top = len(ranking)
+    return [(doc_id, float(top - place)) for place, doc_id in enumerate(ranking)]
+
+
+def _as_given(ranking: Sequence[str]) -> Sequence[tuple[str, float]]:
+    # Programs sort in several ways: by single or double precision, ties by document or by place.
+    return ranking.given if isinstance(ranking, ScoredIds) else _by_rank(ranking)
+
+
+def _delegated(
+    inner: Measure,
+    shown: Measure,
+    query_id: str,
+    labels: Mapping[str, int],
+    scored: Callable[[Sequence[str]], Sequence[tuple[str, float]]],
+) -> RankingScorer:
     """The scorer of a standard measure by the program that ir_measures has for it.
 
     Args:
@@ -110,6 +129,7 @@ def _delegated(inner: Measure, shown: Measure, query_id: str, labels: Mapping[st
         shown: what errors call it.
         query_id: the query.
         labels: doc_id -> label.
+        scored: gives the scores of a ranking's documents.
     """
     qrels = [ir_measures.Qrel(query_id, doc_id, label) for doc_id, label in labels.items()]
     if not qrels:
@@ -121,10 +141,7 @@ def _delegated(inner: Measure, shown: Measure, query_id: str, labels: Mapping[st
         ranking: Sequence[str] = ranked.doc_ids
         if not ranking:
             return float(inner.DEFAULT)
-        # Scores that say the rank: every provider then sees the order of the one sort, without ties. All above 0, which
-        # is what Compat takes documents for that are not ranked.
-        top = len(ranking)
-        run = [ScoredDoc(query_id, doc_id, float(top - place)) for place, doc_id in enumerate(ranking)]
+        run = [ScoredDoc(query_id, doc_id, score) for doc_id, score in scored(ranking)]
         with delegated([inner], shown):
             value = float(evaluator.calc_aggregate(run)[inner])
         if math.isnan(value):
@@ -161,7 +178,7 @@ class StandardMeasure(Computation):
             raise MeasureError(
                 f"{self.measure} is no measure over rubric items; write RubricQrels(measure={str(self.measure)!r})"
             )
-        return _delegated(self.measure, self.measure, query.query_id, query.labels())
+        return _delegated(self.measure, self.measure, query.query_id, query.labels(), _as_given)
 
     def best(self, query: QueryContext, score: RankingScorer) -> float | None:
         """The value of the passages by descending label."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import ir_measures
 from ir_measures.measures.base import Measure
 
-from rubric_measures.base.errors import MeasureError, UnknownNameError
+from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
 from rubric_measures.base.scales import YES_NO, Scale
 from rubric_measures.grades.compiled import OnFailed, QueryGrades, levels_with_failed
 from rubric_measures.measures._plugged import check_plug_in
@@ -24,6 +24,7 @@ __all__ = [
     "Measures",
     "Plan",
     "QueryScorer",
+    "SameScale",
     "Scored",
     "column_named",
     "is_supported",
@@ -84,6 +85,30 @@ class Failure:
     spread: float | None
 
 
+class SameScale:
+    """The one scale of all grades of a call."""
+
+    def __init__(self) -> None:
+        # The scale, which may be unknown; None before the first query that has grades.
+        self._found: tuple[Scale | None] | None = None
+
+    def add(self, grades: QueryGrades) -> Scale | None:
+        """Takes a query with grades, and gives its scale.
+
+        Raises:
+            InputError: others are on another scale.
+        """
+        if self._found is None:
+            self._found = (grades.scale,)
+        elif grades.scale != self._found[0]:
+            raise InputError(
+                f"query {grades.query_id!r}: its grades are on the scale {grades.scale or 'unknown'}, those of others "
+                f"on {self._found[0] or 'unknown'}; score them apart",
+                settings=("scale",),
+            )
+        return grades.scale
+
+
 class Plan:
     """All measures of one call, so that many levels and cutoffs cost about what one costs.
 
@@ -95,6 +120,7 @@ class Plan:
         computations: how each of them is computed.
         cutoffs: how many passages each of them looks at; None when all.
         depth: how many documents of a ranking they look at together; None when all.
+        reads_scores: whether one is computed by a program that sorts a run itself; see `ScoredIds`.
 
     Raises:
         MeasureError: a measure is not supported here.
@@ -107,6 +133,7 @@ class Plan:
         # Measures over judged passages alone look for them as deep as it takes.
         depths = [one.depth for one in self.computations if one.depth is not None and not one.skips_unjudged]
         self.depth = max(depths, default=0) if len(depths) == len(self.computations) else None
+        self.reads_scores = any(isinstance(one, StandardMeasure) for one in self.computations)
 
         self._on: dict[Scale | None, Plan] = {}
 
@@ -126,19 +153,38 @@ class Plan:
             self._on[scale] = self if said == self.measures else Plan(said)
         return self._on[scale]
 
+    def said(self, scales: SameScale, grades: QueryGrades) -> Plan:
+        """The plan with the levels of the scale that all grades of the call are on.
+
+        Args:
+            scales: what the queries before this one are on.
+            grades: the next query.
+
+        Raises:
+            InputError: the query is on another scale.
+            MeasureError: the scale is not known, and a level is needed.
+        """
+        self._refuse_labels(grades)
+        return self.on(scales.add(grades)) if grades.levels else self
+
+    def _refuse_labels(self, grades: QueryGrades) -> None:
+        """Refuses measures over items where there is one label a passage."""
+        if not grades.is_of_labels:
+            return
+        for measure, computation in zip(self.measures, self.computations, strict=True):
+            if computation.reads_items:
+                raise MeasureError(
+                    f"{measure}: there are no item grades here, query {grades.query_id!r} has one label a passage; "
+                    "name a standard measure, such as nDCG@10"
+                )
+
     def for_query(self, grades: QueryGrades, on_failed: OnFailed = "expected") -> QueryScorer:
         """Prepares the scoring of any number of rankings of one query.
 
         Raises:
             MeasureError: the grades lack what a measure needs.
         """
-        if grades.is_of_labels:
-            for measure, computation in zip(self.measures, self.computations, strict=True):
-                if computation.reads_items:
-                    raise MeasureError(
-                        f"{measure}: there are no item grades here, query {grades.query_id!r} has one label a passage; "
-                        "name a standard measure, such as nDCG@10"
-                    )
+        self._refuse_labels(grades)
         # Where nothing is graded, every level scores 0.
         plan = self.on(grades.scale if grades.levels or grades.scale else YES_NO)
         return QueryScorer(plan, QueryContext(grades, on_failed))

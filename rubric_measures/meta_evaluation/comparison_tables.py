@@ -10,7 +10,6 @@ from typing import Any
 from rubric_measures.base.tables import Cell, Column, Report, Table, columns, letters, number, plain
 from rubric_measures.leaderboards.board import OVERALL, board_content, board_data, board_report, board_table
 from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks, RunCheck
-
 from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport
 from rubric_measures.meta_evaluation.prediction_powered import PredictionPowered
 from rubric_measures.meta_evaluation.run_comparison import Comparison, Pair

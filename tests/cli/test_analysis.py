@@ -251,7 +251,7 @@ def test_grid_over_grade_sets(tmp_path, capsys) -> None:
     assert [(cell["prompt_class"], cell["measure"]) for cell in grid] == [
         (prompt, measure)
         for prompt in "AB"
-        for measure in ("RubricCover@1", "RubricCover(rel=3)@1", *(cell["measure"] for cell in grid[2:4]))
+        for measure in ("RubricCover(rel=1)@1", "RubricCover(rel=3)@1", *(cell["measure"] for cell in grid[2:4]))
     ]
     assert any(cell["best"] for cell in grid)
     status, out, _ = call(capsys, "correlate", official, records, "-m", "RubricCover@1", "-c", "kendall", "--rounds", 0)
@@ -318,7 +318,8 @@ def test_agreement_refuses(tmp_path, capsys) -> None:
     assert "two sources" in call(capsys, "agreement", first)[2]
     assert "one graded-records file (--tables)" in call(capsys, "agreement", first, "--tables")[2]
     assert "--tables takes one" in call(capsys, "agreement", first, second, "--tables")[2]
-    assert "the lowest grade, then the highest" in call(capsys, "agreement", first, second, "--scale", 3, 0)[2]
+    for scale in ("3", "3-0"):
+        assert f"'{scale}' is no scale" in call(capsys, "agreement", first, second, "--scale", scale)[2]
     second.write_text("q1 0 d1 1\n")
     status, out, err = call(capsys, "agreement", first, second)
     assert status == 1
@@ -472,10 +473,11 @@ def test_leaderboard_checks_of_records_and_refusals(tmp_path, scored, capsys) ->
         ("s3", 1.0, 0.0),
     ]
     qrels, runs = scored
-    assert "choose one" in call(capsys, "leaderboard", qrels, *runs, "--baseline", "good", "--groups")[2]
-    assert "unknown run" in call(capsys, "leaderboard", qrels, *runs, "--baseline", "goood")[2]
+    command = ("leaderboard", qrels, *runs, "--scale", "0-5:4")
+    assert "choose one" in call(capsys, *command, "--baseline", "good", "--groups")[2]
+    assert "unknown run" in call(capsys, *command, "--baseline", "goood")[2]
     pytest.importorskip("matplotlib")
-    call(capsys, "leaderboard", qrels, *runs, "--plot", tmp_path / "board.png")
+    call(capsys, *command, "--plot", tmp_path / "board.png")
     assert (tmp_path / "board.png").stat().st_size > 1000
 
 

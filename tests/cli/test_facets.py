@@ -53,12 +53,12 @@ def test_coverage_facet_by_facet(way: list[str], capsys: pytest.CaptureFixture[s
     Path("board.txt").write_text(capsys.readouterr().out)
     table = read_leaderboard("board.txt")
     # a: causes (1 + 0.5) / 2, strict 1 / 2, effects 0. b: causes 0, effects 1.
-    assert table.per_query("NuggetA") == {
+    assert table.per_query("NuggetA(rel=2,partial_rel=1)") == {
         "a": {"q/causes": 0.75, "q/effects": 0.0},
         "b": {"q/causes": 0, "q/effects": 1},
     }
-    assert table.per_query("NuggetA(strict=True)")["a"] == {"q/causes": 0.5, "q/effects": 0.0}
-    assert table.column("NuggetA") == {"a": 0.375, "b": 0.5}
+    assert table.per_query("NuggetA(rel=2,strict=True)")["a"] == {"q/causes": 0.5, "q/effects": 0.0}
+    assert table.column("NuggetA(rel=2,partial_rel=1)") == {"a": 0.375, "b": 0.5}
 
 
 @pytest.mark.usefixtures("folder")
@@ -74,9 +74,12 @@ def test_run_files_are_scored_facet_by_facet(capsys: pytest.CaptureFixture[str])
     ]
     Path("by_id.jsonl").write_text("".join(json.dumps(row) + "\n" for row in bank))
     command = ["leaderboard", "items.qrels", "a.run", "--bank", "by_id.jsonl", *MEASURES, "-o", "trec_eval"]
-    assert main([*command, "--no-overall", "--per-facet"]) == 0
+    assert main([*command, "--no-overall", "--per-facet"]) == 2
+    assert "the scale of the grades is not known" in capsys.readouterr().err
+    assert main([*command, "--no-overall", "--per-facet", "--scale", "0-2:2:1"]) == 0
     Path("board.txt").write_text(capsys.readouterr().out)
-    assert read_leaderboard("board.txt").per_query("NuggetA") == {"a": {"q/causes": 0.75, "q/effects": 0.0}}
+    table = read_leaderboard("board.txt")
+    assert table.per_query("NuggetA(rel=2,partial_rel=1)") == {"a": {"q/causes": 0.75, "q/effects": 0.0}}
 
 
 @pytest.mark.usefixtures("folder")
@@ -87,7 +90,7 @@ def test_facets_in_the_place_of_items(way: list[str], capsys: pytest.CaptureFixt
     Path("board.txt").write_text(capsys.readouterr().out)
     table = read_leaderboard("board.txt")
     # Each answer reaches one of two facets in full.
-    assert table.column("NuggetA") == {"a": 0.5, "b": 0.5}
+    assert table.column("NuggetA(rel=2,partial_rel=1)") == {"a": 0.5, "b": 0.5}
     assert table.column("StRecall(rel=2)@5") == {"a": 0.5, "b": 0.5}
 
 

@@ -25,7 +25,7 @@ MEASURES = [
     "RubricCover(judged_only=True,rel=3)@3",
     "RubricQrels(measure='nDCG@5')",
     "RubricQrels(measure='P(rel=3)@4',rel=3)",
-    "RubricQrels(measure='RR')",
+    "RubricQrels(measure='RR',rel=4)",
     "RubricQrels(measure='Judged@5')",
     "RubricQrels(measure='Bpref(rel=3)')",
     "RubricQrels(measure='Rprec(rel=3)')",
