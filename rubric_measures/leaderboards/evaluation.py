@@ -78,14 +78,14 @@ def evaluate_run(
         graded += sum(doc_id in query.levels for doc_id in doc_ids)
         failed += sum(query.failed.get(doc_id, 0).bit_count() for doc_id in doc_ids)
         del query
-    note_lost_penalties(lost)
-    note_unscored(unscored)
-    note_dropped(dropped)
     queries_found = frozenset(found)
     ranked_first = [query_id for query_id in as_known(list(run.rankings), queries_found) if query_id in found]
     order = dict.fromkeys([*ranked_first, *sorted(found)])
     ordered = [metric for query_id in order for metric in metrics_of(query_id, plan.measures, found[query_id])]
     refuse_unscored(plan.measures if found else (), {metric.measure for metric in ordered})
+    note_lost_penalties(lost)
+    note_unscored(unscored)
+    note_dropped(dropped)
     return Evaluation(
         plan.measures, ordered, queries_found, ranked, graded, failed, frozenset(without_items), on_failed
     )
