@@ -22,7 +22,13 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.grades.compiled import OnFailed, resolved
 from rubric_measures.leaderboards.board import Leaderboard
-from rubric_measures.measures.scoring import column_named, note_labels, parse_measures, rubric_measures_of
+from rubric_measures.measures.scoring import (
+    column_named,
+    columns_named,
+    note_labels,
+    parse_measures,
+    rubric_measures_of,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -312,7 +318,7 @@ def _official(
 
 def _choice(name: str | None, columns: Sequence[str], wanted: Sequence[str] | None, where: str) -> str:
     if name is None:
-        asked = [measure for measure in columns if measure in (wanted or ())]
+        asked = list(dict.fromkeys(found for one in wanted or () for found in columns_named(one, columns)))
         choice = asked if len(asked) == 1 else list(columns)
         if len(choice) > 1:
             raise InputError(

@@ -223,7 +223,10 @@ class RubricJudge:
         if chosen.nugget_grades:
             _write_grades(reports, judged)
         lengths = {answer[:2]: answer.words for answer in judged.answers}
-        specs = [base.MeasureSpec(str(one), description=getattr(one, "SHORT_DESC", "")) for one in measures]
+        specs = [
+            base.MeasureSpec(name, description=getattr(one, "SHORT_DESC", ""))
+            for name, one in zip(board.measures, measures, strict=True)
+        ]
         spec = base.LeaderboardSpec((*specs, base.MeasureSpec("L", int, "Length in whitespace words.")))
         entries = []
         for run_id, columns in board.values.items():

@@ -27,6 +27,7 @@ __all__ = [
     "SameScale",
     "Scored",
     "column_named",
+    "columns_named",
     "is_supported",
     "note_labels",
     "parse_measures",
@@ -425,20 +426,30 @@ def column_named(name: str, columns: Sequence[str], hint: str = "") -> str:
     Raises:
         UnknownNameError: there is none; names near ones.
     """
+    found = columns_named(name, columns)
+    if len(found) == 1:
+        return found[0]
+    raise UnknownNameError("measure", name, found or columns, hint=hint)
+
+
+def columns_named(name: str, columns: Sequence[str]) -> list[str]:
+    """The columns that a name may mean, see `column_named`: one, several that differ in their levels, or none."""
     if name in columns:
-        return name
+        return [name]
     asked = _measure_named(name)
     found = [(column, _measure_named(column)) for column in columns] if asked is not None else []
     for meant in (asked, _rubric_measure(asked)) if asked is not None else ():
         same = [column for column, measure in found if str(meant) in (column, str(measure))]
+        # Of standard measures a level that is left out is level 1, and not the scale's.
+        levelled = [(column, measure) for column, measure in found if isinstance(measure, RubricMeasure)]
         more = [
             column
-            for column, measure in found
-            if measure is not None and measure.NAME == meant.NAME and _without_levels(measure, meant) == meant.params
+            for column, measure in levelled
+            if measure.NAME == meant.NAME and _without_levels(measure, meant) == meant.params
         ]
-        if same or len(more) == 1:
-            return [*same, *more][0]
-    raise UnknownNameError("measure", name, columns, hint=hint)
+        if same or more:
+            return same[:1] or more
+    return []
 
 
 def _without_levels(measure: Measure, asked: Measure) -> dict[str, Any]:
