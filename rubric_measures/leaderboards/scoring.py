@@ -240,9 +240,9 @@ class Scoring:
             self.without_items.append(name)
             return None
         of_query.append(name)
-        self._say_levels(grades)
         self.inputs.add_grades(name, grades)
         scorer = self.scorers[name] = self.plan.for_query(grades, self.on_failed)
+        self._say_levels(grades)
         if self.best is not None:
             for column, value in zip(self.best.columns, scorer.best_possible(), strict=True):
                 column[name] = value

@@ -399,3 +399,17 @@ def test_runs_on_disk_have_no_name_that_a_killed_process_could_leave_behind(
                 assert runs.rankings(query) == expected
             assert runs.rankings("q40") == {}
     assert list(temporary.iterdir()) == []
+
+
+def test_item_measures_over_labels_say_that_there_are_no_item_grades(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rubric_measures.cli import main
+
+    (tmp_path / "qrels.txt").write_text("q1 0 d1 3\nq1 0 d2 0\n")
+    (tmp_path / "a.run").write_text("q1 Q0 d1 1 2 a\n")
+    for measure in ("RubricCover@5", "NuggetA", "alpha_nDCG@5"):
+        assert main(["leaderboard", str(tmp_path / "qrels.txt"), str(tmp_path / "a.run"), "-m", measure]) == 2
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert "no item grades here, query 'q1' has one label a passage" in err
