@@ -20,7 +20,7 @@ from rubric_measures.api._loading import (
 )
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
-from rubric_measures.grades.compiled import OnFailed, resolved
+from rubric_measures.grades.compiled import OnFailed
 from rubric_measures.leaderboards.board import Leaderboard
 from rubric_measures.measures.scoring import (
     column_named,
@@ -263,7 +263,7 @@ def correlate(
                 compat,
                 bank=known.bank if known else bank_of(bank),
                 wanted=known.wanted if known else grade_filter(**chosen),
-                on_failed=other.on_failed if isinstance(other, RecordGrades) else resolved(on_failed),
+                on_failed=other.on_failed_given if isinstance(other, RecordGrades) else on_failed,
                 draws=draws,
             )
             continue

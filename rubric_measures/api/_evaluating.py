@@ -169,13 +169,13 @@ def _of_grades(grades: Grades, path: str, asked: Sequence[Measure], facets: bool
             queries: Iterator[QueryGrades] = (query.grades for query in stream)
             if facets:
                 queries = (whole.by_facet() for whole in faceted(queries, lambda whole: whole))
-            return evaluate_run(queries, run, measures, grades.on_failed)
+            return evaluate_run(queries, run, measures, grades.on_failed_given)
 
         found = grades.records.consume(evaluated)
     else:
         queries = (grades.by_facet() if facets else grades).queries
         run = read_run_of(path)
-        found = evaluate_run(queries.values(), run, measures, grades.on_failed)
+        found = evaluate_run(queries.values(), run, measures, grades.on_failed_given)
     return RunValues(found.measures, found.metrics, found, run, asked)
 
 

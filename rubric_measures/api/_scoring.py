@@ -18,7 +18,15 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import paused_collector
 from rubric_measures.grades.compiled import Grades, faceted
 from rubric_measures.grades.notes import note_queries, note_without_items
-from rubric_measures.leaderboards.board import BELOW, OVERALL, Leaderboard
+from rubric_measures.leaderboards.board import (
+    BELOW,
+    MANY,
+    OVERALL,
+    TURNING,
+    Leaderboard,
+    turning_neighbours,
+    worst_failed,
+)
 from rubric_measures.leaderboards.runs import score_run_files, score_runs
 from rubric_measures.leaderboards.scoring import needed_depth, score_records
 from rubric_measures.measures.scoring import Measures, note_labels, parse_measures, rubric_measures_of
@@ -170,7 +178,7 @@ class Board(Leaderboard):
         unscored = sum(value is None for value in values)
         failed = max((cell.failed for row in self.cells.values() for cell in row.values()), default=0)
         if failed:
-            log.warning("up to %d grades that a score needed failed; see the coverage columns", failed)
+            self._note_failed(failed)
         if unscored:
             log.warning("%d values are not scored, because the grades of all their items failed", unscored)
         low = [
@@ -182,6 +190,28 @@ class Board(Leaderboard):
         if low and min(low)[0] < 1:
             share, run = min(low)
             log.info("grades exist for %.1f %% of what the least covered run (%s) needs", 100 * share, run)
+
+    def _note_failed(self, count: int) -> None:
+        """Says how many grades failed, and whose order that could turn."""
+        log = logging.getLogger("rubric_measures")
+        share, run, name = worst_failed(self.cells)
+        log.warning(
+            "up to %d grades that a score needed failed (%.1f %% of what %s needs of run %s)%s",
+            *(count, 100 * share, name, run),
+            ": many; read the bounds of the scores" if share >= MANY else "",
+        )
+        if share < TURNING:
+            return
+        for measure in self.measures:
+            pairs = turning_neighbours(self, measure)
+            if pairs:
+                log.log(
+                    logging.WARNING if share >= MANY else logging.INFO,
+                    "%s: failed grades could turn the order of %s%s",
+                    measure,
+                    ", ".join(f"{upper} and {lower}" for upper, lower in pairs[:3]),
+                    f", and of {len(pairs) - 3} more pairs" if len(pairs) > 3 else "",
+                )
 
     def plot(self, path: str | os.PathLike[str]) -> None:
         """Draws the means with their standard errors, runs in order of the first measure.
@@ -407,7 +437,7 @@ def _of_records(
             units(iter(watch(stream, None, "queries")), facets, per_facet),
             measures,
             runs=runs,
-            on_failed=grades.on_failed,
+            on_failed=grades.on_failed_given,
             overall=overall,
             settings=_settings(grades, facets, per_facet),
         )

@@ -6,6 +6,8 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Mapping
 
+from rubric_measures.base.errors import MeasureError
+
 __all__ = [
     "note_dropped",
     "note_left_out",
@@ -14,6 +16,7 @@ __all__ = [
     "note_unscored",
     "note_whole",
     "note_without_items",
+    "refuse_share",
 ]
 
 _LOG = logging.getLogger("rubric_measures")
@@ -26,6 +29,28 @@ def note_lost_penalties(count: int, run_id: str = "") -> None:
             "%d items of negative weight have a failed grade and count as no penalty%s: scores may be too high",
             count,
             f" (most in run {run_id})" if run_id else "",
+        )
+
+
+# From this share of failed grades on nobody gets scores who did not ask for them.
+TOO_MANY = 0.2
+
+
+def refuse_share(share: float, needed: str) -> None:
+    """Refuses scores of grades of which so many failed that nobody should get them without asking for them.
+
+    Args:
+        share: the share of the needed grades that failed.
+        needed: what needs them.
+
+    Raises:
+        MeasureError: there are that many.
+    """
+    if share >= TOO_MANY:
+        raise MeasureError(
+            f"{100 * share:.0f} % of the grades that {needed} failed, too many for a default; grade again, or say how "
+            "they count (expected, zero, exclude or a grade)",
+            settings=("on_failed",),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 from rubric_measures.base import tables
@@ -14,24 +14,53 @@ from rubric_measures.base.errors import MeasureError
 from rubric_measures.base.sorting import RankNotes
 from rubric_measures.base.tables import Column, Report, Table, columns, number
 from rubric_measures.formats.trec_ids import IdCleaner
+from rubric_measures.grades.notes import refuse_share
 
 __all__ = [
     "BELOW",
+    "MANY",
     "OVERALL",
+    "TURNING",
     "BoardInputs",
     "Cell",
+    "Failures",
     "Leaderboard",
     "board_content",
     "board_data",
     "board_report",
     "board_table",
+    "failures_tables",
+    "refuse_many_failed",
     "render",
+    "turning_neighbours",
+    "worst_failed",
 ]
 
 # The row of the best score that any run could reach; the name that the Rubric workbench gives it.
 OVERALL = "_overall_"
 # Rows that stand below the runs: the greatest, median and least of their scores (see `with_summary`).
 BELOW = ("_max_", "_median_", "_min_")
+
+
+@dataclass(frozen=True)
+class Failures:
+    """What failed grades leave open of one run's score by one measure.
+
+    Attributes:
+        share: the share of the needed grades that failed, in [0, 1]. Of a measure that is normalised by all passages of
+            a query it may be 0: then only grades of others failed.
+        unscored: the queries without a value, because all grades that they need failed.
+        credit: what failed grades earn: the score minus that with all of them as zero; None where it is not known.
+        standard_error: that of the score for failures at random; None where it is not known. It does not hold where
+            covering grades fail more often than others; the bounds do.
+        bounds: what the score lies between, whatever the failed grades were; None where it is not known.
+    """
+
+    share: float
+    unscored: int
+    credit: float | None
+    standard_error: float | None
+    bounds: tuple[float, float] | None
 
 
 @dataclass(frozen=True)
@@ -47,6 +76,7 @@ class Cell:
         coverage: the share of the grades the value needed (ranked passages in the cutoff × items) that exist, in
             [0, 1]; None where none was needed.
         failed: the number of needed grades that failed.
+        failures: what these leave open; None where none failed.
     """
 
     mean: float | None
@@ -54,6 +84,7 @@ class Cell:
     queries: int
     coverage: float | None
     failed: int
+    failures: Failures | None = None
 
 
 @dataclass(frozen=True)
@@ -122,6 +153,54 @@ class Leaderboard:
         )
 
 
+# The shares of failed grades, of those that the worst run needs: from the first one on runs are named whose order could
+# turn, from the second one on that is a warning. From `TOO_MANY` on nobody gets scores who did not ask for them.
+TURNING, MANY = 0.01, 0.05
+
+
+def worst_failed(cells: Mapping[str, Mapping[str, Cell]]) -> tuple[float, str, str]:
+    """The greatest share of needed grades that failed, with its run and measure; 0 where none did."""
+    shares = [
+        (cell.failures.share, run_id, name)
+        for run_id, row in cells.items()
+        for name, cell in row.items()
+        if cell.failures is not None
+    ]
+    return max(shares, key=lambda found: found[0], default=(0.0, "", ""))
+
+
+def refuse_many_failed(cells: Mapping[str, Mapping[str, Cell]]) -> None:
+    """Refuses scores of grades of which so many failed that nobody should get them without asking for them.
+
+    Raises:
+        MeasureError: there are that many.
+    """
+    share, run_id, name = worst_failed(cells)
+    refuse_share(share, f"{name} needs of run {run_id}")
+
+
+def turning_neighbours(board: Leaderboard, measure: str) -> list[tuple[str, str]]:
+    """Neighbours of the ranking by a measure whose order failed grades could turn.
+
+    Two runs could change places where their means differ by no more than 1.96 standard errors for failures at random
+    of both together, or, where these are not known, where their bounds overlap.
+    """
+    runs = [run_id for run_id in board.ranking(measure) if run_id != OVERALL and run_id not in BELOW]
+    return [pair for pair in pairwise(runs) if _could_turn(*(board.cells[run_id][measure] for run_id in pair))]
+
+
+def _could_turn(upper: Cell, lower: Cell) -> bool:
+    if upper.mean is None or lower.mean is None or (upper.failures is None and lower.failures is None):
+        return False
+    errors = [0.0 if cell.failures is None else cell.failures.standard_error for cell in (upper, lower)]
+    known = [error for error in errors if error is not None]
+    if len(known) == 2:
+        return upper.mean - lower.mean <= 1.96 * math.hypot(*known)
+    least = (upper.mean, upper.mean) if upper.failures is None else upper.failures.bounds
+    greatest = (lower.mean, lower.mean) if lower.failures is None else lower.failures.bounds
+    return least is None or greatest is None or least[0] <= greatest[1]
+
+
 def _nothing(run_id: str, measure: str) -> str:
     return ""
 
@@ -176,6 +255,7 @@ def board_content(board: Leaderboard, places: int = -1) -> dict[str, Any]:
                 "queries": cell.queries,
                 "coverage": cell.coverage,
                 "failed": cell.failed,
+                **_failures_content(cell.failures, rounded),
                 "per_query": {query_id: rounded(value) for query_id, value in board.values[run_id][name].items()},
             }
         runs.append({"run_id": run_id, "missing_queries": list(board.missing.get(run_id, ())), "measures": measures})
@@ -193,6 +273,36 @@ def board_content(board: Leaderboard, places: int = -1) -> dict[str, Any]:
             else {}
         ),
     }
+
+
+def _failures_content(
+    failures: Failures | None, rounded: Callable[[float | None], float | None]
+) -> dict[str, dict[str, Any]]:
+    if failures is None:
+        return {}
+    bounds = None if failures.bounds is None else list(map(rounded, failures.bounds))
+    more = {
+        "credit": rounded(failures.credit),
+        "standard_error": rounded(failures.standard_error),
+        "bounds": bounds,
+    }
+    return {"failures": {"share": failures.share, "unscored": failures.unscored, **more}}
+
+
+def failures_tables(board: Leaderboard, places: int = 4) -> list[Table]:
+    """A row a run and measure of which grades failed: what that leaves open. No table where none failed."""
+    heads = ["run", "measure", "failed", "share", "no value", "credit", "± at random", "bounds"]
+    rows: list[list[tables.Cell]] = []
+    for run_id in board.ranking():
+        for name in board.measures:
+            cell = board.cells[run_id][name]
+            found = cell.failures
+            if found is None:
+                continue
+            credit, error = number(found.credit, places), number(found.standard_error, places)
+            bounds = "-" if found.bounds is None else " to ".join(number(bound, places) for bound in found.bounds)
+            rows.append([run_id, name, cell.failed, f"{found.share:.1%}", found.unscored, credit, error, bounds])
+    return [Table(columns(heads, left=2), rows, "failed grades")] if rows else []
 
 
 def _scores(board: Leaderboard, places: int) -> Table:
@@ -213,7 +323,7 @@ def _scores(board: Leaderboard, places: int) -> Table:
 def board_report(board: Leaderboard, places: int = 4) -> Report:
     """The leaderboard in all forms."""
     return Report(
-        [board_table(board, places)],
+        [board_table(board, places), *failures_tables(board, places)],
         [board_data(board, places)],
         lambda: board_content(board, places),
         lambda: _scores(board, places),

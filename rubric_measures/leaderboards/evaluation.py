@@ -10,9 +10,9 @@ from ir_measures.util import Metric
 
 from rubric_measures.formats.trec import Run
 from rubric_measures.formats.trec_ids import as_known, written_id
-from rubric_measures.grades.compiled import OnFailed, QueryGrades
-from rubric_measures.grades.notes import note_dropped, note_lost_penalties, note_unscored
-from rubric_measures.measures.provider import metrics_of, refuse_unscored
+from rubric_measures.grades.compiled import OnFailed, QueryGrades, resolved
+from rubric_measures.grades.notes import note_dropped, note_lost_penalties, note_unscored, refuse_share
+from rubric_measures.measures.provider import metrics_of, refuse_unscored, worst_share
 from rubric_measures.measures.scoring import Plan, SameScale, Scored
 
 __all__ = ["Evaluation", "evaluate_run"]
@@ -44,7 +44,7 @@ class Evaluation:
 
 
 def evaluate_run(
-    queries: Iterable[QueryGrades], run: Run, measures: Sequence[Measure], on_failed: OnFailed = "expected"
+    queries: Iterable[QueryGrades], run: Run, measures: Sequence[Measure], on_failed: OnFailed | None = None
 ) -> Evaluation:
     """Scores a run query by query, as ir_measures does with all grades at hand; memory is that of one query.
 
@@ -70,7 +70,7 @@ def evaluate_run(
         if ranking and plan.reads_scores:
             doc_ids = ranking.with_scores(doc_ids)
         plan = plan.said(scales, query)
-        scored = found[query.query_id] = plan.for_query(query, on_failed).score(doc_ids)
+        scored = found[query.query_id] = plan.for_query(query, resolved(on_failed)).score(doc_ids)
         lost += scored.lost_penalties
         unscored += list(scored.values).count(None)
         dropped += scored.dropped
@@ -81,11 +81,12 @@ def evaluate_run(
     queries_found = frozenset(found)
     ranked_first = [query_id for query_id in as_known(list(run.rankings), queries_found) if query_id in found]
     order = dict.fromkeys([*ranked_first, *sorted(found)])
+    if on_failed is None:
+        refuse_share(worst_share([scored.needed for scored in found.values()]), "the scores need")
     ordered = [metric for query_id in order for metric in metrics_of(query_id, plan.measures, found[query_id])]
     refuse_unscored(plan.measures if found else (), {metric.measure for metric in ordered})
     note_lost_penalties(lost)
     note_unscored(unscored)
     note_dropped(dropped)
-    return Evaluation(
-        plan.measures, ordered, queries_found, ranked, graded, failed, frozenset(without_items), on_failed
-    )
+    counted = resolved(on_failed)
+    return Evaluation(plan.measures, ordered, queries_found, ranked, graded, failed, frozenset(without_items), counted)

@@ -50,14 +50,17 @@ def score_runs(
         InputError: two runs have one name, or there is no run.
         MeasureError: a measure cannot be computed from these grades.
     """
-    scoring = Scoring(measures, grades.on_failed, overall)
+    scoring = Scoring(measures, grades.on_failed_given, overall)
     scoring.prepare_all(grades)
     for run_id, rankings in runs:
         if run_id in scoring.rows:
             raise InputError(f"two runs are called {run_id!r}; rename one")
         scoring.rows[run_id] = scoring.row(
             {
-                query_id: {name: scoring.scorers[name].score(ranking) for name in scoring.parts.get(query_id, ())}
+                query_id: {
+                    name: scoring.scorers[name].score(ranking, failures=True)
+                    for name in scoring.parts.get(query_id, ())
+                }
                 for query_id, ranking in sorted(rankings.items())
             }
         )
@@ -90,7 +93,7 @@ def score_run_files(
         InputError: two runs have one name, or there is no run.
         MeasureError: a measure cannot be computed from these grades.
     """
-    scoring = Scoring(measures, grades.on_failed, overall)
+    scoring = Scoring(measures, grades.on_failed_given, overall)
     scoring.prepare_all(grades)
     spaced = spaced_ids(scoring.parts)
 
@@ -100,7 +103,7 @@ def score_run_files(
 
     def score_query(query_id: str, ranking: Ranking) -> dict[str, Scored]:
         return {
-            name: scoring.scorers[name].score(known(ranking, grades.queries[name].levels))
+            name: scoring.scorers[name].score(known(ranking, grades.queries[name].levels), failures=True)
             for name in scoring.parts.get(spaced.get(query_id, query_id), ())
         }
 

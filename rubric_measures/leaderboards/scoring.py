@@ -20,11 +20,11 @@ from rubric_measures.base.entities import Signature, made_by
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.base.sorting import Placed, RankNotes
 from rubric_measures.formats.trec_ids import as_known, written_id
-from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades
-from rubric_measures.grades.notes import note_lost_penalties
-from rubric_measures.leaderboards.board import OVERALL, BoardInputs, Cell, Leaderboard
+from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, resolved
+from rubric_measures.grades.notes import note_dropped, note_lost_penalties
+from rubric_measures.leaderboards.board import OVERALL, BoardInputs, Cell, Failures, Leaderboard, refuse_many_failed
 from rubric_measures.measures.measure import Coverage
-from rubric_measures.measures.scoring import Plan, QueryScorer, SameScale, Scored
+from rubric_measures.measures.scoring import Failure, Plan, QueryScorer, SameScale, Scored
 
 if TYPE_CHECKING:
     from rubric_measures.grades.loading import RecordQuery
@@ -47,6 +47,7 @@ __all__ = [
     "needed_depth",
     "ranking_digest",
     "score_records",
+    "with_failures",
 ]
 
 
@@ -172,6 +173,65 @@ def make_cell(values: Iterable[float | None], tally: Tally, measure: Measure | N
     return Cell(mean, error, len(scored), share, tally.failed)
 
 
+def with_failures(
+    cell: Cell, values: Mapping[str, float | None], failures: Mapping[str, Failure], tally: Tally, measure: Measure
+) -> Cell:
+    """The cell with what failed grades leave open of it.
+
+    Args:
+        cell: mean and standard error of the values.
+        values: query_id -> value; None where one could not be scored.
+        failures: query_id -> what failed grades leave open of its value, of the queries where some failed.
+        tally: the counts of grades.
+        measure: the measure.
+    """
+    unscored = sum(value is None for value in values.values())
+    is_open = any(one.bounds is None or one.bounds[0] < one.bounds[1] for one in failures.values())
+    if not (tally.failed or unscored or is_open):
+        return cell
+    share = tally.failed / tally.needed if tally.needed else 0.0
+    found = [(value, failures.get(query_id)) for query_id, value in values.items()]
+    zeros = [value if failure is None else failure.zero for value, failure in found]
+    bounds = [(value, value) if failure is None else failure.bounds or (None, None) for value, failure in found]
+    low, high = (_aggregated(column, measure) for column in zip(*bounds, strict=True))
+    zero = _aggregated(zeros, measure)
+    return replace(
+        cell,
+        failures=Failures(
+            share,
+            unscored,
+            None if cell.mean is None or zero is None else cell.mean - zero,
+            None if is_summed(measure) else _error_of_failures(found),
+            None if low is None or high is None else (low, high),
+        ),
+    )
+
+
+def _aggregated(values: Sequence[float | None], measure: Measure) -> float | None:
+    """The mean (or sum) over all queries; None where one is not known."""
+    known = [value for value in values if value is not None]
+    return make_cell(known, Tally(), measure).mean if len(known) == len(values) else None
+
+
+def _error_of_failures(found: Sequence[tuple[float | None, Failure | None]]) -> float | None:
+    """The standard error of a mean for failures at random; None where it is not known.
+
+    se² = Σ_q spread_q² / Q² + U s² (1 + U / (Q − U)) / Q², with U of Q queries without a value, and s² the variance of
+    the values of the others.
+    """
+    scored = [(value, 0.0 if failure is None else failure.spread) for value, failure in found if value is not None]
+    spreads = [spread for _, spread in scored if spread is not None]
+    total, lost = len(found), len(found) - len(scored)
+    if len(spreads) < len(scored) or (lost and len(scored) < 2):
+        return None
+    squared = math.fsum(spread**2 for spread in spreads)
+    if lost:
+        mean = math.fsum(value for value, _ in scored) / len(scored)
+        variance = math.fsum((value - mean) ** 2 for value, _ in scored) / (len(scored) - 1)
+        squared += lost * variance * (1 + lost / len(scored))
+    return math.sqrt(squared) / total
+
+
 def collect_cells(values: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> dict[str, dict[str, Cell]]:
     """Means and standard errors of run_id -> measure -> query_id -> value, without counts of grades."""
     return {
@@ -181,22 +241,30 @@ def collect_cells(values: Mapping[str, Mapping[str, Mapping[str, float | None]]]
 
 @dataclass
 class RunRow:
-    """What one run collects: for each measure query_id -> value, for each cutoff the count of needed grades."""
+    """What one run collects: for each measure query_id -> value and what failed grades leave open of it.
+
+    For each cutoff it counts the needed grades.
+    """
 
     columns: list[dict[str, float | None]]
     tallies: dict[int | None, Tally]
+    failures: list[dict[str, Failure]]
     missing: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     rankings: dict[str, str] = field(default_factory=dict)
     lost_penalties: int = 0
+    dropped: int = 0
 
     def add(self, query_id: str, scored: Scored) -> None:
         """Takes what the run scores for a query, or for a facet of one."""
         for column, value in zip(self.columns, scored.values, strict=True):
             column[query_id] = value
+        for open_of, failure in zip(self.failures, scored.failures, strict=False):
+            open_of[query_id] = failure
         for cutoff, tally in self.tallies.items():
             tally.add(scored.needed[cutoff])
         self.lost_penalties += scored.lost_penalties
+        self.dropped += scored.dropped
         if scored.doc_ids:
             self.rankings[query_id] = ranking_digest(scored.doc_ids)
         else:
@@ -216,11 +284,12 @@ def _names(measures: Sequence[Measure]) -> list[str]:
 class Scoring:
     """A leaderboard while it is made: queries are prepared, rankings scored and put into the rows of their runs."""
 
-    def __init__(self, measures: Sequence[Measure], on_failed: OnFailed, overall: bool) -> None:
+    def __init__(self, measures: Sequence[Measure], on_failed: OnFailed | None, overall: bool) -> None:
         self.names = _names(measures)
         self.plan = Plan(measures)
         self.scales = SameScale()
-        self.on_failed: OnFailed = on_failed
+        self.on_failed: OnFailed = resolved(on_failed)
+        self.is_on_failed_given = on_failed is not None
         self.inputs = InputsReader()
         self.rows: dict[str, RunRow] = {}
         self.best = self.new_row() if overall else None
@@ -231,7 +300,9 @@ class Scoring:
 
     def new_row(self) -> RunRow:
         """The row of a run that scored nothing yet."""
-        return RunRow([{} for _ in self.names], {cutoff: Tally() for cutoff in self.plan.cutoffs})
+        return RunRow(
+            [{} for _ in self.names], {cutoff: Tally() for cutoff in self.plan.cutoffs}, [{} for _ in self.names]
+        )
 
     def prepare(self, name: str, grades: QueryGrades) -> QueryScorer | None:
         """Takes a query, or a facet of one; None where it has no item, and so no score."""
@@ -282,7 +353,7 @@ class Scoring:
         for row in self.rows.values():
             for name, scorer in self.scorers.items():
                 if name not in row.columns[0]:
-                    row.add(name, scorer.score(()))
+                    row.add(name, scorer.score((), failures=True))
         for run_id, row in self.rows.items():
             self.inputs.add_run(run_id, row.rankings.items())
         inputs = self.inputs.read()
@@ -295,11 +366,22 @@ class Scoring:
             columns = [dict(sorted(column.items())) for column in row.columns]
             values[run_id] = dict(zip(self.names, columns, strict=True))
             cells[run_id] = {
-                name: make_cell(column.values(), row.tallies[cutoff], measure)
-                for name, column, cutoff, measure in zip(
-                    self.names, columns, self.plan.cutoffs, self.plan.measures, strict=True
+                name: with_failures(
+                    make_cell(column.values(), row.tallies[cutoff], measure),
+                    column if run_id != OVERALL else {},
+                    failures,
+                    row.tallies[cutoff],
+                    measure,
+                )
+                for name, column, failures, cutoff, measure in zip(
+                    self.names, columns, row.failures, self.plan.cutoffs, self.plan.measures, strict=True
                 )
             }
+        if not self.is_on_failed_given and any(cell.failed for row in cells.values() for cell in row.values()):
+            refuse_many_failed(cells)
+        dropped = sum(row.dropped for row in rows.values())
+        if dropped:
+            note_dropped(dropped)
         lost = sum(row.lost_penalties for row in rows.values())
         if lost:
             note_lost_penalties(lost, max(sorted(rows), key=lambda run_id: rows[run_id].lost_penalties))
@@ -369,7 +451,7 @@ def score_records(
     *,
     runs: RunSpool | None = None,
     run_ids: Iterable[str] = (),
-    on_failed: OnFailed = "expected",
+    on_failed: OnFailed | None = None,
     overall: bool = True,
     settings: Mapping[str, object] | None = None,
 ) -> Leaderboard:
@@ -410,7 +492,7 @@ def score_records(
         if scorer is None:
             continue
         for run_id, ranking in rankings.items():
-            rows[run_id].add(name, scorer.score(ranking))
+            rows[run_id].add(name, scorer.score(ranking, failures=True))
         # For the runs that do not rank the query, some of which may be known later only.
         scoring.scorers[name] = scorer.without_passages()
     if not rows:

@@ -16,28 +16,33 @@ __all__ = ["label_scorer"]
 LabelScorer = Callable[[RankedDocs], float]
 
 
-def _ndcg(labels: Mapping[str, int], cutoff: int | None, exponential: bool) -> LabelScorer:
+def _ndcg(labels: Mapping[str, int], ideal_labels: Mapping[str, int], cutoff: int | None, exp: bool) -> LabelScorer:
     """nDCG = sum of gain / log2(rank + 1), over that of the labels in descending order; labels below 0 count as 0.
 
     The gain is the label, or 2^label - 1 where it is exponential.
 
     Source: Järvelin and Kekäläinen, TOIS 2002, in trec_eval's form (`ndcg`, `ndcg_cut`); Burges et al., ICML 2005.
     """
-    gains = {doc_id: 2.0**label - 1 if exponential else label for doc_id, label in labels.items() if label > 0}
-    best = sorted(gains.values(), reverse=True)[:cutoff]
-    ideal = sum(gain / math.log2(rank + 1) for rank, gain in enumerate(best, 1))
+    gains = {doc_id: 2.0**label - 1 if exp else label for doc_id, label in labels.items() if label > 0}
+    best = sorted((label for label in ideal_labels.values() if label > 0), reverse=True)[:cutoff]
+    ideal = sum((2.0**label - 1 if exp else label) / math.log2(rank + 1) for rank, label in enumerate(best, 1))
 
     def score(ranked: RankedDocs) -> float:
-        if not ideal:
+        if not gains:
             return 0.0
         top = ranked.within(cutoff)
         total = 0.0
         for rank, gain in zip(ranked.ranks[:top], map(gains.get, ranked.judged[:top]), strict=True):
             if gain is not None:
                 total += gain / math.log2(rank + 1)
-        return total / ideal
+        return _over(total, ideal)
 
     return score
+
+
+def _over(value: float, best: float) -> float:
+    """A value over the best one; where that is 0, any value is the best."""
+    return value / best if best else float(value > 0)
 
 
 def _err(labels: Mapping[str, int], cutoff: int | None, highest: int) -> LabelScorer:
@@ -73,14 +78,14 @@ def _rank_biased_precision(gains: Mapping[str, float], cutoff: int | None, persi
     return score
 
 
-def _average_precision(relevant: Set[str], cutoff: int | None) -> LabelScorer:
+def _average_precision(relevant: Set[str], number: int, cutoff: int | None) -> LabelScorer:
     """AP = sum over the ranks of relevant documents of the precision there, over the number of relevant documents."""
 
     def score(ranked: RankedDocs) -> float:
         total = 0.0
         for found, rank in enumerate(ranked.ranks_of(relevant, cutoff), 1):
             total += found / rank
-        return total / len(relevant) if relevant else 0.0
+        return _over(total, number)
 
     return score
 
@@ -104,9 +109,9 @@ def _precision(relevant: Set[str], cutoff: int) -> LabelScorer:
     return lambda ranked: _found(relevant, cutoff, ranked) / cutoff
 
 
-def _recall(relevant: Set[str], cutoff: int) -> LabelScorer:
-    """R@k = relevant documents among the first k, over the relevant documents; 0 when there are none."""
-    return lambda ranked: _found(relevant, cutoff, ranked) / len(relevant) if relevant else 0.0
+def _recall(relevant: Set[str], number: int, cutoff: int) -> LabelScorer:
+    """R@k = relevant documents among the first k, over the number of relevant documents; 0 when there are none."""
+    return lambda ranked: _over(_found(relevant, cutoff, ranked), number)
 
 
 def _success(relevant: Set[str], cutoff: int) -> LabelScorer:
@@ -114,22 +119,29 @@ def _success(relevant: Set[str], cutoff: int) -> LabelScorer:
     return lambda ranked: float(_found(relevant, cutoff, ranked) > 0)
 
 
-def label_scorer(measure: Measure, labels: Mapping[str, int], highest: int | None = None) -> LabelScorer | None:
+def label_scorer(
+    measure: Measure,
+    labels: Mapping[str, int],
+    highest: int | None = None,
+    ideal_labels: Mapping[str, int] | None = None,
+) -> LabelScorer | None:
     """The scorer of one query for a standard measure, or None where ir_measures has to compute it.
 
     Args:
         measure: a measure of ir_measures.
         labels: doc_id -> relevance label of the query.
         highest: the highest label of their scale, where it is known: ERR and graded RBP are normalised by it.
+        ideal_labels: what measures that are normalised by the best ranking are normalised by; the labels by default.
 
     Returns:
         a function from a ranking to the value.
     """
     cutoff = measure.params.get("cutoff")
+    ideal = labels if ideal_labels is None else ideal_labels
     given = {name for name, value in measure.params.items() if value != measure.SUPPORTED_PARAMS[name].default}
     name = measure.NAME
     if name == "nDCG" and given <= {"cutoff", "dcg"}:
-        return _ndcg(labels, cutoff, measure["dcg"] == "exp-log2")
+        return _ndcg(labels, ideal, cutoff, measure["dcg"] == "exp-log2")
     if name == "ERR" and highest is not None:
         return _err(labels, cutoff, highest)
     if name == "RBP" and (highest is not None or "rel" in given):
@@ -142,10 +154,13 @@ def label_scorer(measure: Measure, labels: Mapping[str, int], highest: int | Non
         return None
     rel = measure["rel"]
     relevant = frozenset(doc_id for doc_id, label in labels.items() if label >= rel)
+    number = sum(label >= rel for label in ideal.values())
     if name == "AP":
-        return _average_precision(relevant, cutoff)
+        return _average_precision(relevant, number, cutoff)
     if name == "RR":
         return _reciprocal_rank(relevant, cutoff)
     if cutoff is None:
         return None
-    return {"P": _precision, "R": _recall, "Success": _success}[name](relevant, cutoff)
+    if name == "R":
+        return _recall(relevant, number, cutoff)
+    return {"P": _precision, "Success": _success}[name](relevant, cutoff)

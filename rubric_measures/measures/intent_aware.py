@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ir_measures.measures.base import Measure
 
-from rubric_measures.measures.measure import Computation, QueryContext, RankingScorer
+from rubric_measures.measures.measure import BoundsScorer, Computation, QueryContext, RankedDocs, RankingScorer
 
 __all__ = ["INTENT_AWARE", "IntentAware", "IntentAwareMeasure"]
 
@@ -33,12 +33,15 @@ class IntentAware:
 
     Args:
         covering: doc_id -> mask of the items it covers at the level, over all graded passages.
+        ideal: the same for what values are normalised by, the ideal ranking and the number of subtopics; `covering` by
+            default.
     """
 
-    def __init__(self, covering: Mapping[str, int]) -> None:
+    def __init__(self, covering: Mapping[str, int], ideal: Mapping[str, int] | None = None) -> None:
         self._covering = covering
+        self._best = covering if ideal is None else ideal
         union = 0
-        for mask in covering.values():
+        for mask in self._best.values():
             union |= mask
         self.reachable = union
         self.subtopics = union.bit_count()
@@ -71,8 +74,8 @@ class IntentAware:
         """
         key = (alpha, depth)
         if key not in self._ideals:
-            doc_ids = sorted(self._covering, reverse=True)
-            covering = [_bits(self._covering[doc_id]) for doc_id in doc_ids]
+            doc_ids = sorted(self._best, reverse=True)
+            covering = [_bits(self._best[doc_id]) for doc_id in doc_ids]
             seen: dict[int, int] = {}
             heap = [(-float(len(items)), position) for position, items in enumerate(covering)]
             heapq.heapify(heap)
@@ -151,17 +154,17 @@ class IntentAware:
         if not self.subtopics:
             return 0.0
         relevant: dict[int, int] = {}
-        for mask in self._covering.values():
+        for mask in self._best.values():
             for item in _bits(mask):
                 relevant[item] = relevant.get(item, 0) + 1
         found: dict[int, int] = {}
-        total = dict.fromkeys(relevant, 0.0)
+        total: dict[int, float] = dict.fromkeys(relevant, 0.0)
         for rank, doc_id in enumerate(ranking, 1):
             for item in _bits(self._covering.get(doc_id, 0)):
                 found[item] = found.get(item, 0) + 1
-                total[item] += found[item] / rank
+                total[item] = total.get(item, 0.0) + found[item] / rank
         # fsum: the order of the items in the bank must not show, not even in the last digit.
-        return math.fsum(total[item] / relevant[item] for item in relevant) / self.subtopics
+        return math.fsum(value / relevant.get(item, 1) for item, value in total.items()) / self.subtopics
 
     def subtopic_recall(self, ranking: Sequence[str], cutoff: int | None) -> float:
         """The share of the items that any graded passage covers, which the top k passages cover (Zhai et al., 2003)."""
@@ -227,6 +230,23 @@ class IntentAwareMeasure(Computation):
         if self.skips_unjudged:
             return lambda ranked: compute(subtopics, ranked.judged, measure)
         return lambda ranked: compute(subtopics, ranked.doc_ids, measure)
+
+    def bounds(self, lowest: QueryContext, highest: QueryContext) -> BoundsScorer:
+        """The gains of the fewest covered items, normalised by those of the most, and the other way round."""
+        rel, compute = self.measure["rel"], INTENT_AWARE[self.measure.NAME]
+        low, high = lowest.covering(rel), highest.covering(rel)
+        least, most = IntentAware(low, high), IntentAware(high, low)
+
+        def ranking(ranked: RankedDocs) -> Sequence[str]:
+            return ranked.judged if self.skips_unjudged else ranked.doc_ids
+
+        def bounds(of_lowest: RankedDocs, of_highest: RankedDocs) -> tuple[float, float]:
+            ids = ranking(of_highest)
+            # Without a known subtopic, whatever is covered may be all there is.
+            greatest = compute(most, ids, self.measure) if low else float(any(doc_id in high for doc_id in ids))
+            return compute(least, ranking(of_lowest), self.measure), min(greatest, 1.0)
+
+        return bounds
 
     def best(self, query: QueryContext, score: RankingScorer) -> float | None:
         """The value of the greedy ideal ranking."""

@@ -13,11 +13,13 @@ from ir_measures.util import ScoredDoc
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.base.runs import ScoredIds
 from rubric_measures.base.scales import Scale
+from rubric_measures.grades.compiled import Label
 from rubric_measures.measures._label_formulas import label_scorer
 from rubric_measures.measures.delegated import checked_measure, delegated, other_providers
 from rubric_measures.measures.intent_aware import INTENT_AWARE
 from rubric_measures.measures.measure import (
     CUTOFF,
+    BoundsScorer,
     Computation,
     ParamInfo,
     QueryContext,
@@ -102,6 +104,13 @@ class _RubricQrels(RubricMeasure):
         """The value of the passages by descending label."""
         return score(query.by_label(self.value("label"), self.value("rel") or 1))
 
+    def bounds(self, lowest: QueryContext, highest: QueryContext) -> BoundsScorer | None:
+        """By the lowest labels, normalised by the highest, and the other way round; of measures that we compute."""
+        label, rel = self.value("label"), self.value("rel") or 1
+        if label == "max" and lowest.grades.scale is None:
+            return None
+        return _label_bounds(self.inner(), lowest, highest, label, rel)
+
 
 def _by_rank(ranking: Sequence[str]) -> list[tuple[str, float]]:
     # Scores that say the rank: every provider then sees the order of the one sort, without ties. All above 0, which is
@@ -183,6 +192,28 @@ class StandardMeasure(Computation):
     def best(self, query: QueryContext, score: RankingScorer) -> float | None:
         """The value of the passages by descending label."""
         return score(query.by_label())
+
+    def bounds(self, lowest: QueryContext, highest: QueryContext) -> BoundsScorer | None:
+        """As of `RubricQrels`."""
+        return None if lowest.grades.scale is None else _label_bounds(self.measure, lowest, highest, "max", 1)
+
+
+def _label_bounds(
+    measure: Measure, lowest: QueryContext, highest: QueryContext, label: Label, rel: int
+) -> BoundsScorer | None:
+    low, high = lowest.labels(label, rel), highest.labels(label, rel)
+    scale = lowest.grades.scale
+    top = scale.highest if label == "max" and scale is not None else None
+    # All measures there rise with every label of the ranking: only what they are normalised by stands against it.
+    least, most = label_scorer(measure, low, top, high), label_scorer(measure, high, top, low)
+    if least is None or most is None:
+        return None
+    of_least, of_most = least, most
+
+    def bounds(of_lowest: RankedDocs, of_highest: RankedDocs) -> tuple[float, float]:
+        return of_least(of_lowest), min(of_most(of_highest), 1.0)
+
+    return bounds
 
 
 def _needs_level(measure: Measure) -> bool:

@@ -15,8 +15,15 @@ from ir_measures.util import Metric, RunConverter, ScoredDoc
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.base.sorting import ranked
 from rubric_measures.grades.compiled import BANK_DOC, Grades, ItemRows
-from rubric_measures.grades.notes import note_dropped, note_lost_penalties, note_unscored, note_without_items
+from rubric_measures.grades.notes import (
+    note_dropped,
+    note_lost_penalties,
+    note_unscored,
+    note_without_items,
+    refuse_share,
+)
 from rubric_measures.measures.delegated import PROVIDER, other_providers
+from rubric_measures.measures.measure import Coverage
 from rubric_measures.measures.scoring import Plan, QueryScorer, Scored, is_supported
 
 __all__ = [
@@ -27,6 +34,7 @@ __all__ = [
     "rankings_of",
     "refuse_unscored",
     "register_provider",
+    "worst_share",
 ]
 
 
@@ -96,6 +104,7 @@ class RubricEvaluator(providers.Evaluator):  # type: ignore[misc]
         self._scorers: Mapping[str, QueryScorer] = {
             query_id: plan.for_query(query, grades.on_failed) for query_id, query in scored.items()
         }
+        self._on_failed = grades.on_failed_given
         self._without_items = grades.queries.keys() - scored.keys()
 
     def iter_calc(self, run: Any) -> Iterator[Metric]:
@@ -106,13 +115,17 @@ class RubricEvaluator(providers.Evaluator):  # type: ignore[misc]
         rankings = rankings_of(run)
         lost_penalties = unscored = dropped = 0
         valued: set[Measure] = set()
+        needs: list[Mapping[int | None, Coverage]] = []
         for query_id, scorer in self._scorers.items():
             scored = scorer.score(rankings.get(query_id, ()))
             lost_penalties += scored.lost_penalties
             unscored += list(scored.values).count(None)
             dropped += scored.dropped
+            needs.append(scored.needed)
             valued.update(compress(self.measures, (value is not None for value in scored.values)))
             yield from metrics_of(query_id, self.measures, scored)
+        if self._on_failed is None:
+            refuse_share(worst_share(needs), "the scores need")
         refuse_unscored(self.measures if self._scorers else (), valued)
         note_lost_penalties(lost_penalties)
         note_unscored(unscored)
@@ -125,6 +138,20 @@ def metrics_of(query_id: str, measures: Iterable[Measure], scored: Scored) -> It
     for measure, value in zip(measures, scored.values, strict=True):
         if value is not None:
             yield Metric(query_id=query_id, measure=measure, value=value)
+
+
+def worst_share(needs: Sequence[Mapping[int | None, Coverage]]) -> float:
+    """The share of the needed grades that failed, by the cutoff where it is greatest.
+
+    Args:
+        needs: for each query, cutoff -> how many of the grades that are needed exist.
+    """
+    shares = [0.0]
+    for cutoff in needs[0] if needs else ():
+        needed = sum(of_query[cutoff].needed for of_query in needs)
+        failed = sum(of_query[cutoff].failed for of_query in needs)
+        shares.append(failed / needed if needed else 0.0)
+    return max(shares)
 
 
 def refuse_unscored(measures: Iterable[Measure], valued: Container[Measure]) -> None:

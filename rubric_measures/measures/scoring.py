@@ -11,6 +11,7 @@ import ir_measures
 from ir_measures.measures.base import Measure
 
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
+from rubric_measures.base.runs import ScoredIds
 from rubric_measures.base.scales import YES_NO, Scale
 from rubric_measures.grades.compiled import OnFailed, QueryGrades, levels_with_failed
 from rubric_measures.measures._plugged import check_plug_in
@@ -252,7 +253,10 @@ class QueryScorer:
     def _condensed(self, ranking: Sequence[str]) -> RankedDocs:
         """The ranking without the passages of which all that is known is that grades failed."""
         void = self._query.void
-        return self._query.ranked([doc_id for doc_id in ranking if doc_id not in void], self._plan.depth)
+        kept: Sequence[str] = [doc_id for doc_id in ranking if doc_id not in void]
+        if isinstance(ranking, ScoredIds):
+            kept = ScoredIds(kept, [pair for pair in ranking.given if pair[0] not in void])
+        return self._query.ranked(kept, self._plan.depth)
 
     def _values(self, ranked: RankedDocs, condensed: RankedDocs) -> list[float | None]:
         if not self._may_be_unknown:

@@ -8,7 +8,14 @@ from itertools import chain
 from typing import Any
 
 from rubric_measures.base.tables import Cell, Column, Report, Table, columns, letters, number, plain
-from rubric_measures.leaderboards.board import OVERALL, board_content, board_data, board_report, board_table
+from rubric_measures.leaderboards.board import (
+    OVERALL,
+    board_content,
+    board_data,
+    board_report,
+    board_table,
+    failures_tables,
+)
 from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks, RunCheck
 from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport
 from rubric_measures.meta_evaluation.prediction_powered import PredictionPowered
@@ -84,6 +91,7 @@ def report_of(report: LeaderboardReport, places: int) -> Report:
 
 def _reading(report: LeaderboardReport, places: int) -> Iterator[Table]:
     yield board_table(report.board, places, lambda run, measure: _beside(report, run, measure, places))
+    yield from failures_tables(report.board, places)
     for comparison in report.comparisons.values():
         if comparison.baseline is not None:
             yield _pairs(comparison, places, comparison.measure)

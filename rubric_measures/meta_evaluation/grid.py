@@ -80,7 +80,7 @@ def correlate_grid(
     bank: TestBank | None = None,
     wanted: GradeFilter | None = None,
     coefficients: Sequence[str] = DEFAULT_COEFFICIENTS,
-    on_failed: OnFailed = "expected",
+    on_failed: OnFailed | None = None,
     draws: Draws = USUAL_DRAWS,
     compat: Literal["workbench"] | None = None,
 ) -> list[GridCell]:
@@ -142,7 +142,7 @@ def _boards(
     bank: TestBank | None,
     chosen: GradeFilter,
     measures: Sequence[Measure],
-    on_failed: OnFailed,
+    on_failed: OnFailed | None,
     compat: str | None,
 ) -> list[tuple[Measure, Leaderboard | None, str]]:
     """A leaderboard for each measure; all in one pass, or one by one where some measure cannot be computed."""

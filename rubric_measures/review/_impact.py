@@ -143,7 +143,7 @@ class Scores:
             (run, {query_id: rankings[query_id].get(run, ()) for query_id in queries if query_id in rankings})
             for run in self.run_ids
         )
-        board = score_runs(Grades(queries), runs, self.measures, overall=False)
+        board = score_runs(Grades(queries, "expected"), runs, self.measures, overall=False)
         for run, row in board.values.items():
             for name, values in row.items():
                 result[name][run] = dict(values)

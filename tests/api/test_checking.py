@@ -202,7 +202,7 @@ def test_failed_grades_leave_no_value_only_where_an_item_has_a_positive_weight(
 ) -> None:
     """Without a positive weight the score is 0 by definition, whatever failed; with one nobody knows it."""
     bank = TestBank.from_items([RubricItem("q/a", "q", "A", weight=weight)])
-    grades = build_grades([Grade("q", "d", None, "q/a", "failed")], bank, scale=Scale(0, 1, 1))
+    grades = build_grades([Grade("q", "d", None, "q/a", "failed")], bank, scale=Scale(0, 1, 1), on_failed="expected")
     board = rubric_measures.score(grades, {"one": {"q": {"d": 1.0}}}, "WeightedCover", overall=False)
     assert board.values["one"]["WeightedCover(rel=1,partial_rel=1)"]["q"] == expected
 
@@ -210,6 +210,6 @@ def test_failed_grades_leave_no_value_only_where_an_item_has_a_positive_weight(
 @pytest.mark.parametrize("importance, expected", [("okay", 0.0), ("vital", None)])
 def test_without_a_vital_nugget_the_score_is_0_whatever_failed(importance: Any, expected: float | None) -> None:
     bank = TestBank.from_items([RubricItem("q/a", "q", "A", "nugget", importance=importance)])
-    grades = build_grades([Grade("q", "d", None, "q/a", "failed")], bank, scale=Scale(0, 1, 1))
+    grades = build_grades([Grade("q", "d", None, "q/a", "failed")], bank, scale=Scale(0, 1, 1), on_failed="expected")
     board = rubric_measures.score(grades, {"one": {"q": {"d": 1.0}}}, "NuggetV", overall=False)
     assert board.values["one"]["NuggetV(rel=1,partial_rel=1)"]["q"] == expected

@@ -137,8 +137,11 @@ def test_assignments_need_no_grading(
     ]
     _lines(Path("assignments.jsonl"), [{"qid": "q", "run_id": "a", "answer_text": "w w", "nuggets": nuggets}])
     (command,) = _commands(2)
+    # Half of the grades failed: nobody gets scores of them who did not ask for it.
+    assert main([*command, "-o", "trec_eval", "--no-overall"]) == 2
+    assert "50 % of the grades" in capsys.readouterr().err
     # V: its only nugget failed, so it cannot be scored; the command says so.
-    assert main([*command, "-o", "trec_eval", "--no-overall"]) == 1
+    assert main([*command, "-o", "trec_eval", "--no-overall", "--on-failed", "expected"]) == 1
     assert "NuggetV(rel=2,partial_rel=1)\t" not in capsys.readouterr().out
     assert main([*command, "-o", "trec_eval", "--no-overall", "--on-failed", "zero"]) in (0, 1)
     Path("board.txt").write_text(capsys.readouterr().out, encoding="utf-8")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rubric_measures.base.errors import InputError, MissingExtraError, UnknownNameError
+from rubric_measures.base.errors import InputError, MeasureError, MissingExtraError, UnknownNameError
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.reports import answer_doc_id, grades_of_reports, read_reports
 from rubric_measures.formats.trec import read_qrels
@@ -189,7 +189,10 @@ def test_failed_grades_are_no_numbers(files: Path, caplog: pytest.LogCaptureFixt
     # The scripted model answers no grading prompt: every grade fails, so there is nothing to print but lengths.
     settings = {"model": f"scripted:{files / 'model.jsonl'}", "bank": str(_bank(files)), "grading": {"retries": 0}}
     topics, config = _topics(files), base.LlmConfigBase()
-    board = RubricJudge().judge(_reports(files), topics, config, measures=["RubricCover(rel=4)"], **settings)
+    chosen = {"measures": ["RubricCover(rel=4)"], **settings}
+    with pytest.raises(MeasureError, match="100 % of the grades"):
+        RubricJudge().judge(_reports(files), topics, config, **chosen)
+    board = RubricJudge().judge(_reports(files), topics, config, on_failed="expected", **chosen)
     values = {(entry.run_id, entry.topic_id): entry.values for entry in board.entries}
     assert values["alpha", "bees"] == {"L": 6}
     assert values["alpha", "rain"] == {"RubricCover(rel=4)": 0.0, "L": 0}

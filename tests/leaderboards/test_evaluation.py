@@ -56,8 +56,8 @@ def test_counts_of_what_is_graded(tmp_path: Path) -> None:
     lines = [["q1", [passage("q1", "d1", [grade_set({"a": 4}, status={"b": "failed"})])]]]
     grades = load_records(write_lines(tmp_path / "g.jsonl", lines))
     run = make_run("run", [("q1", "d1", 2.0), ("q1", "d2", 1.0), ("q2", "d1", 1.0)])
-    evaluation = evaluate_run(grades.queries.values(), run, [RubricCover(rel=4) @ 20])
-    # Of the two documents ranked for q1, d1 is graded; one of its two grades failed and leaves the denominator.
+    evaluation = evaluate_run(grades.queries.values(), run, [RubricCover(rel=4) @ 20], "expected")
+    # Of the two documents ranked for q1, d1 is graded; one of its two grades failed, and counts as the other one.
     assert (evaluation.ranked, evaluation.graded, evaluation.failed) == (2, 1, 1)
     assert [metric.value for metric in evaluation.metrics] == [1.0]
     zero = evaluate_run(grades.queries.values(), run, [RubricCover(rel=4) @ 20], "zero")
@@ -69,6 +69,9 @@ def test_nothing_to_score_is_an_error(tmp_path: Path) -> None:
     grades = load_records(write_lines(tmp_path / "g.jsonl", lines))
     run = make_run("run", [("q1", "d1", 2.0)])
     with pytest.raises(MeasureError, match="the grades of all items failed"):
+        evaluate_run(grades.queries.values(), run, [RubricCover(rel=4) @ 20], "expected")
+    # Nobody chose: all that the score needs failed.
+    with pytest.raises(MeasureError, match="of the grades that the scores need failed"):
         evaluate_run(grades.queries.values(), run, [RubricCover(rel=4) @ 20])
 
 

@@ -19,7 +19,7 @@ from rubric_measures.base.tables import FORMS
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.grades.loading import load_records, read_records
-from rubric_measures.leaderboards.board import OVERALL, Cell, Leaderboard, render
+from rubric_measures.leaderboards.board import OVERALL, Cell, Failures, Leaderboard, render
 from rubric_measures.leaderboards.runs import score_run_files, score_runs, spool_runs
 from rubric_measures.leaderboards.scoring import collect_cells, needed_depth, score_records
 from tests.example_records import RECORDS, grade_set, passage, write_all, write_lines
@@ -181,10 +181,10 @@ def test_a_failed_penalty_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixtu
         # Before it, that the best possible score is not known.
         assert caplog.messages[1:] == [said.format(" (most in run s)")]
     caplog.clear()
-    score_records(read_records(path, bank), [RubricCover(rel=2) @ 5])
+    score_records(read_records(path, bank), [RubricCover(rel=2) @ 5], on_failed="expected")
     assert caplog.messages == []
     # By default a penalty that failed costs what the penalty c lets expect: nothing, as b has a share of 0.
-    grades = load_records(path, bank)
+    grades = load_records(path, bank, on_failed="expected")
     run = [ir_measures.ScoredDoc("q1", "d1", 1.0)]
     assert ir_measures.calc_aggregate([WeightedCover], grades, run) == {WeightedCover: 1.0}
     assert caplog.messages == []
@@ -199,9 +199,11 @@ def test_a_query_whose_grades_all_failed_is_left_out_and_makes_the_board_incompl
         ["q2", [passage("q2", "d1", [grade_set({"q2/a": 5})], {"s": 1})]],
     ]
     path = write_lines(tmp_path / "g.jsonl", lines)
-    board = score_records(read_records(path), [COVER])
+    board = score_records(read_records(path), [COVER], on_failed="expected")
     assert board.values["s"] == {str(COVER): {"q1": None, "q2": 1.0}}
-    assert board.cells["s"][str(COVER)] == Cell(1.0, None, 1, 0.5, 1)
+    # One of two needed grades failed, and its query with it: all of them as zero give .5, as the highest 1.
+    failures = Failures(0.5, 1, 0.5, None, (0.5, 1.0))
+    assert board.cells["s"][str(COVER)] == Cell(1.0, None, 1, 0.5, 1, failures)
     assert not board.is_complete
     assert "q1" not in render(board, "trec_eval")
     zero = score_records(read_records(path), [COVER], on_failed="zero")
@@ -226,7 +228,7 @@ def test_labels_and_subtopics_of_which_all_grades_failed_are_left_out_as_items_a
         "StRecall@2",
     ]
     measures = [ir_measures.parse_measure(name) for name in names]
-    board = score_records(read_records(path), measures)
+    board = score_records(read_records(path), measures, on_failed="expected")
     for name in map(str, measures):
         # `deep` ranks the passage below the cutoff, and `other` none: they cover nothing, whatever its grades.
         assert [board.values[run][name]["q1"] for run in ("s", "deep", "other")] == [None, 0.0, 0.0], name
@@ -239,7 +241,7 @@ def test_labels_and_subtopics_of_which_all_grades_failed_are_left_out_as_items_a
             score_records(read_records(path), [measure], on_failed="error")
     # One label of two: the other passage leaves the ranking, or is one that nobody judged.
     lines[0][1][1] = passage("q1", "d2", [grade_set({"q1/a": 4})], {"s": 2})
-    board = score_records(read_records(write_lines(path, lines)), measures[1:2])
+    board = score_records(read_records(write_lines(path, lines)), measures[1:2], on_failed="expected")
     assert board.values["s"][str(measures[1])]["q1"] == 1.0
     board = score_records(read_records(path), measures[1:2], on_failed="zero")
     # (4 / log2 3) / 4
@@ -365,7 +367,7 @@ def test_the_signature_tells_who_made_the_grades(tmp_path: Path) -> None:
     for signature in ("aaa", "bbb", None):
         entry = grade_set({"q/1": 4}) | ({"provenance": {"signature": signature}} if signature else {})
         path = write_lines(tmp_path / f"{signature}.jsonl.gz", [["q", [passage("q", "d", [entry], {"one": 1})]]])
-        board = score_records(read_records(path), [COVER])
+        board = score_records(read_records(path), [COVER], on_failed="expected")
         grades = load_records(path)
         assert grades.source.get("graders") == board.signature.settings.get("graders")
         texts.append(str(board.signature))

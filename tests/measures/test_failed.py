@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -152,7 +153,7 @@ def test_ir_measures_own_measures_read_the_same_ranking() -> None:
     query = graded({"bad": (FAILED, FAILED), "half": (FAILED, 3), "good": (5, 0)})
     run = {"q": {"bad": 4.0, "half": 3.0, "none": 2.0, "good": 1.0}}
     ours = RubricQrels(measure="nDCG@2")
-    found = ir_measures.calc_aggregate([nDCG @ 2, ours], Grades({"q": query}), run)
+    found = ir_measures.calc_aggregate([nDCG @ 2, ours], Grades({"q": query}, "expected"), run)
     assert found[nDCG @ 2] == pytest.approx(found[ours], abs=1e-9)
     zero = ir_measures.calc_aggregate([nDCG @ 2, ours], Grades({"q": query}, "zero"), run)
     assert zero[nDCG @ 2] == pytest.approx(zero[ours], abs=1e-9)
@@ -209,3 +210,35 @@ def test_the_masks_give_what_the_formula_gives(case: Case, rel: int, cutoff: int
     found, expected = value(case.compiled, RubricCover(rel=rel) @ cutoff, case.ranking), plain(case, rel, cutoff)
     assert (found is None) == (expected is None)
     assert expected is None or found == pytest.approx(float(expected), abs=1e-12)
+
+
+BOUNDED = [
+    *MEASURES,
+    nRubricCover(rel=4) @ 2,
+    WeightedCover(rel=4, partial_rel=2),
+    WeightedCover(rel=4, strict=True, clip=True) @ 3,
+    *(RubricQrels(measure=name, rel=3) for name in ("AP", "P@2", "R@2", "RR", "Success@1", "RBP")),
+    RubricQrels(measure="nDCG@3"),
+    RubricQrels(measure="nDCG(dcg='exp-log2')@3"),
+    RubricQrels(measure="nDCG@3", label="count", rel=3),
+    RubricQrels(measure="ERR@3"),
+    *(ir_measures.parse_measure(name) for name in ("alpha_nDCG(rel=3)@3", "alpha_DCG(rel=3)@3", "AP_IA", "NRBP")),
+    *(ir_measures.parse_measure(name) for name in ("StRecall(rel=3)@2", "P_IA@2", "ERR_IA@3", "nERR_IA@3", "nNRBP")),
+]
+
+
+@given(cases(), st.data())
+def test_the_bounds_contain_the_truth(case: Case, data: st.DataObject) -> None:
+    """Whatever the failed grades would have been."""
+    weights = data.draw(st.lists(st.sampled_from([2.0, 1.0, -1.0]), min_size=len(case.items), max_size=len(case.items)))
+    items = [replace(item, weight=weight) for item, weight in zip(case.items, weights, strict=True)]
+    rows = [(doc, item, grade) for (doc, item), grade in case.grades.items()]
+    failed = sorted(case.failed)
+    truth = [(*pair, data.draw(st.integers(0, 5))) for pair in failed]
+    known = Plan(BOUNDED).for_query(build_query("q", rows, items, failed, scale=SELF_RATING)[0])
+    complete = Plan(BOUNDED).for_query(build_query("q", rows + truth, items, scale=SELF_RATING)[0])
+    values = complete(case.ranking)
+    scored = known.score(case.ranking, failures=True)
+    for measure, failure, truly in zip(BOUNDED, scored.failures, values, strict=False):
+        assert failure.bounds is not None and truly is not None
+        assert failure.bounds[0] - 1e-9 <= truly <= failure.bounds[1] + 1e-9, measure

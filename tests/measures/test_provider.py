@@ -211,12 +211,14 @@ def test_items_that_the_bank_lacks_are_left_out_and_counted(caplog: pytest.LogCa
 def test_failed_grades_of_a_frame_or_a_list() -> None:
     rows = [Grade("q1", "d1", 4, "q1/a"), Grade("q1", "d1", None, "q1/b", status="unparsed")]
     run = [ScoredDoc("q1", "d1", 1.0)]
-    assert COVER.calc_aggregate(build_grades(rows), run) == 1.0
+    assert COVER.calc_aggregate(build_grades(rows, on_failed="expected"), run) == 1.0
     assert COVER.calc_aggregate(build_grades(rows, on_failed="zero"), run) == 0.5
     with pytest.raises(MeasureError, match="failed"):
         COVER.calc_aggregate(build_grades(rows, on_failed="error"), run)
     with pytest.raises(MeasureError, match="nothing to score"):
-        COVER.calc_aggregate(build_grades(rows[1:]), run)
+        COVER.calc_aggregate(build_grades(rows[1:], on_failed="expected"), run)
+    with pytest.raises(MeasureError, match="50 % of the grades"):
+        COVER.calc_aggregate(build_grades(rows), run)
 
 
 def test_registering_twice_changes_nothing() -> None:
