@@ -15,9 +15,12 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ir_measures.measures.base import Measure
+
 from rubric_measures.base.entities import ItemKind, TestBank
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.extras import require
+from rubric_measures.base.scales import Scale
 from rubric_measures.base.sorting import Gap
 from rubric_measures.corpora.answers import Answer
 from rubric_measures.formats.autojudge import ListBank, NuggetBank, bank_of_nugget_banks, nugget_banks
@@ -51,8 +54,8 @@ class JudgeSettings:
         grading: settings of grading, see `GradingSettings`.
         max_words: answers are graded in passages of this many words, and the best grade of an item counts; 0 grades
             them whole.
-        measures: what the leaderboard shows; by default Rubric-Cover at 4 and 5, or the six
-            nugget scores where the prompt is `nuggets.assign`.
+        measures: what the leaderboard shows; by default Rubric-Cover at the level that covers and at the highest grade,
+            or nugget scores where the prompt is `nuggets.assign`: all six, or A where nuggets have no importance.
         label: `max` or `count`, see `QueryGrades.labels`.
         rel: the least grade that counts in `count`.
         on_failed: how failed grades count in the leaderboard: `expected` (where it is left out), `exclude`,
@@ -99,18 +102,26 @@ class JudgeSettings:
             raise InputError("setting max_words is 0 or more, and measures is a list")
         return made
 
-    @property
-    def default_measures(self) -> tuple[str, ...]:
-        """The measures of the leaderboard, where the workflow names none."""
+    def default_measures(self, bank: TestBank, scale: Scale | None) -> tuple[str, ...]:
+        """The measures of the leaderboard, where the workflow names none.
+
+        Args:
+            bank: what is graded.
+            scale: the scale of the grades.
+        """
         if self.prompt == "nuggets.assign":
-            return tuple(f"Nugget{which}{form}" for which in "VWA" for form in ("(strict=True)", ""))
-        return ("RubricCover(rel=4)", "RubricCover(rel=5)")
+            letters = "VWA" if all(item.importance is not None for item in bank) else "A"
+            return tuple(f"Nugget{which}{form}" for which in letters for form in ("(strict=True)", ""))
+        levels = [] if scale is None else sorted({scale.covers, scale.highest})
+        return tuple(f"RubricCover(rel={level})" for level in levels) or ("RubricCover",)
 
 
 class _Judged(NamedTuple):
     answers: list[Answer]
     records: list[QueryPassages]
     grades: Grades
+    asked: Sequence[Measure] = ()
+    measures: Sequence[Measure] = ()
 
 
 class RubricJudge:
@@ -211,21 +222,19 @@ class RubricJudge:
         """
         base = require("autojudge_base", "autojudge")
         from rubric_measures.leaderboards.runs import score_runs
-        from rubric_measures.measures.scoring import note_labels, parse_measures, rubric_measures_of
+        from rubric_measures.measures.scoring import note_labels
 
         chosen = JudgeSettings.of(settings)
         reports = list(rag_responses)
-        judged = _judge(reports, rag_topics, nugget_banks, llm_config, chosen, settings)
-        asked = parse_measures(chosen.measures or chosen.default_measures)
-        measures = rubric_measures_of(asked)
-        board = score_runs(judged.grades, sorted(_rankings(judged).items()), measures, overall=False)
-        note_labels(asked)
+        judged = _judge(reports, rag_topics, nugget_banks, llm_config, chosen, settings, scores=True)
+        board = score_runs(judged.grades, sorted(_rankings(judged).items()), judged.measures, overall=False)
+        note_labels(judged.asked)
         if chosen.nugget_grades:
             _write_grades(reports, judged)
         lengths = {answer[:2]: answer.words for answer in judged.answers}
         specs = [
             base.MeasureSpec(name, description=getattr(one, "SHORT_DESC", ""))
-            for name, one in zip(board.measures, measures, strict=True)
+            for name, one in zip(board.measures, judged.measures, strict=True)
         ]
         spec = base.LeaderboardSpec((*specs, base.MeasureSpec("L", int, "Length in whitespace words.")))
         entries = []
@@ -308,8 +317,12 @@ def _judge(
     llm_config: Any,
     chosen: JudgeSettings,
     settings: Mapping[str, Any],
+    scores: bool = False,
 ) -> _Judged:
-    """Pools the answers, grades them, writes the graded records beside the other output, and compiles the grades."""
+    """Pools the answers, grades them, writes the graded records beside the other output, and compiles the grades.
+
+    Where scores are wanted, what the measures lack is found before a call is made.
+    """
     from rubric_measures.corpora.pooling import pool
     from rubric_measures.grades.loading import load_records
     from rubric_measures.grading import Grader, GradingSettings
@@ -324,12 +337,34 @@ def _judge(
     except TypeError as error:
         raise InputError(f"setting grading: {str(error).split('() ')[-1]}") from None
     prompts = (chosen.prompt,) if chosen.prompt else ()
+    asked: Sequence[Measure] = ()
+    measures: Sequence[Measure] = ()
     with _model(chosen, llm_config).asking() as runner:
-        records = list(Grader(runner, prompts, grading).grade_records(groups, bank))
+        grader = Grader(runner, prompts, grading)
+        if scores:
+            asked, measures = _measures(chosen, bank, grader.makers(bank)[0].style.prompt.grade_scale)
+        records = list(grader.grade_records(groups, bank))
     with _output(settings) as path:
         write_graded(path, records)
         grades = load_records(path, bank, None, chosen.on_failed)
-    return _Judged(answers, records, grades)
+    return _Judged(answers, records, grades, asked, measures)
+
+
+def _measures(chosen: JudgeSettings, bank: TestBank, scale: Scale | None) -> tuple[list[Measure], list[Measure]]:
+    """The measures that were asked for, and those that are computed, with all levels said.
+
+    Raises:
+        MeasureError: the bank lacks what a measure needs.
+    """
+    from rubric_measures.grades.compiled import QueryGrades
+    from rubric_measures.measures.scoring import Plan, parse_measures, rubric_measures_of
+
+    asked = parse_measures(chosen.measures or chosen.default_measures(bank, scale))
+    plan = Plan(rubric_measures_of(asked))
+    plan = plan if scale is None else plan.on(scale)
+    for query_id, items in bank.items.items():
+        plan.for_query(QueryGrades(query_id, items, {}, scale=scale))([])
+    return asked, plan.measures
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.scales import SELF_RATING
 from rubric_measures.base.tables import Cell, Report, Table, columns, plain, render
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.formats.trec_ids import spaced_ids, written_id
@@ -163,8 +164,16 @@ def passages_of_records(
     """The passages of graded records as the workbench's tables see them: all item grades, all judgments.
 
     Where several grade sets pass the filter, the first of each passage counts, as in that program.
+
+    Raises:
+        InputError: the grades are on another scale than 0 to 5, which is that of the tables.
     """
     grades = load_records(path, bank, replace(wanted or GradeFilter(), first=True))
+    if grades.scale is not None and grades.scale[:2] != SELF_RATING[:2]:
+        raise InputError(
+            f"the workbench's tables are of grades 0 to 5, and these are on the scale {grades.scale}; leave tables out",
+            settings=("tables",),
+        )
     of_passage: dict[Key, list[int]] = {}
     for query in grades.queries.values():
         for row in query.rows():

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
+from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError, MeasureError, MissingExtraError, UnknownNameError
+from rubric_measures.base.scales import ASSIGNED, YES_NO
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.reports import answer_doc_id, grades_of_reports, read_reports
 from rubric_measures.formats.trec import read_qrels
@@ -216,7 +218,18 @@ def test_wrong_settings_are_said(files: Path) -> None:
     with pytest.raises(InputError, match="has answered topic 'bees' twice"):
         twice = [report for report in _reports(files) if report.metadata.topic_id == "bees"][:1] * 2
         judge.judge(twice, topics, config, model="lexical", bank=str(_bank(files)))
-    assert JudgeSettings(prompt="nuggets.assign").default_measures[:2] == ("NuggetV(strict=True)", "NuggetV")
+    nuggets = JudgeSettings(prompt="nuggets.assign")
+    bank = {name: [RubricItem("a", "q", "A.", "nugget", importance=name)] for name in ("vital", None)}
+    assert nuggets.default_measures(TestBank({"q": bank["vital"]}), ASSIGNED)[:2] == ("NuggetV(strict=True)", "NuggetV")
+    assert nuggets.default_measures(TestBank({"q": bank[None]}), ASSIGNED) == ("NuggetA(strict=True)", "NuggetA")
+    assert JudgeSettings().default_measures(TestBank({}), YES_NO) == ("RubricCover(rel=1)",)
+
+
+def test_measures_that_the_bank_cannot_serve_are_said_before_a_call(files: Path) -> None:
+    settings = {"model": "lexical", "bank": str(_bank(files)), "outdir": str(files / "out"), "measures": ["NuggetV"]}
+    with pytest.raises(MeasureError, match="importance"):
+        RubricJudge().judge(_reports(files), _topics(files), None, **settings)
+    assert not (files / "out").exists()
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
