@@ -144,11 +144,14 @@ def _say_report(report: LeaderboardReport) -> None:
                 _names(top.by_file_order),
             )
     for what, found in (
-        ("ties", [check.run_id for check in report.checks.runs if check.order_by_ties]),
-        ("single or double precision", [check.run_id for check in report.checks.runs if check.order_by_precision]),
+        ("ties decide", [check.run_id for check in report.checks.runs if check.order_by_ties]),
+        (
+            "single or double precision decides",
+            [check.run_id for check in report.checks.runs if check.order_by_precision],
+        ),
     ):
         if found:
-            log.warning("%d runs have an order inside the cutoff that %s decide: %s", len(found), what, _names(found))
+            log.warning("%d runs have an order inside the cutoff that %s: %s", len(found), what, _names(found))
     tied = [check for check in report.checks.runs if check.tied]
     if tied:
         worst = max(tied, key=lambda check: check.tied or 0.0)

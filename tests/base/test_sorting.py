@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pytrec_eval import RelevanceEvaluator
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.sorting import Gap, Placed, RankNotes, by_rank, ranked
@@ -55,3 +56,28 @@ def test_whatever_is_taken_away_the_rest_stays_where_it_stood(kept: list[bool], 
     expected = [doc_id if keep else None for doc_id, keep in zip(whole, kept, strict=True)][:last]
     assert [None if isinstance(doc_id, Gap) else doc_id for doc_id in placed.doc_ids] == expected
     assert len(set(placed.doc_ids)) == last
+
+
+@pytest.mark.parametrize(("single", "expected"), [(True, ["b", "a", "c"]), (False, ["a", "b", "c"])])
+def test_scores_of_one_single_compare_as_trec_eval_compares_them(
+    single: bool, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rubric_measures.base.sorting.compares_singles", lambda: single)
+    assert ranked([("c", 0.5), ("b", 1.0), ("a", 1 + 1e-12)]) == expected
+
+
+def test_trec_eval_is_asked_only_where_the_order_hangs_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rubric_measures.base.sorting.compares_singles", lambda: pytest.fail("asked"))
+    # A tie in both, other singles, and a document id that says the same order.
+    assert ranked([("a", 1.0), ("b", 1.0), ("d", 0.5 + 1e-12), ("c", 0.5)]) == ["b", "a", "d", "c"]
+
+
+SCORES = st.sampled_from([1.0, 1 + 1e-12, 1 - 1e-12, 0.5])
+
+
+@given(st.dictionaries(st.sampled_from("abcdefgh"), SCORES).map(lambda scores: list(scores.items())))
+def test_the_one_sort_is_that_of_the_trec_eval_that_is_installed(scored: list[tuple[str, float]]) -> None:
+    order = ranked(scored)
+    for doc_id, _ in scored:
+        evaluator = RelevanceEvaluator({"q": {doc_id: 1}}, {"recip_rank"})
+        assert evaluator.evaluate({"q": dict(scored)})["q"]["recip_rank"] == 1 / (order.index(doc_id) + 1)
