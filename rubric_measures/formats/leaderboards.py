@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -33,6 +34,15 @@ _LOG = logging.getLogger("rubric_measures")
 _BESIDE = (
     *("stderr:", "coverage:", "queries:", "low:", "high:", "difference:", "p:", "group:", "check:"),
     *(f"{name}{end}:" for name in ("powered", "assessor", "naive") for end in ("", "_low", "_high")),
+)
+# What our own JSON holds beside a mean: its types, and the greatest value.
+_SIDE_FIELDS: Mapping[str, tuple[tuple[type, ...], float]] = MappingProxyType(
+    {
+        "standard_error": ((int, float), sys.float_info.max),
+        "coverage": ((int, float), 1),
+        "queries": ((int,), sys.maxsize),
+        "failed": ((int,), sys.maxsize),
+    }
 )
 
 
@@ -334,18 +344,37 @@ def _from_own_json(content: Mapping[str, Any], name: str) -> LeaderboardTable:
     missing: dict[str, tuple[str, ...]] = {}
     try:
         for run in content["runs"]:
-            run_id = str(run["run_id"])
-            if run.get("missing_queries"):
-                missing[run_id] = tuple(map(str, run["missing_queries"]))
+            run_id = run["run_id"]
+            if not isinstance(run_id, str):
+                raise FormatError("is no text", path=name, field="run_id")
+            lacks = run.get("missing_queries") or []
+            if not isinstance(lacks, list) or not all(isinstance(query_id, str) for query_id in lacks):
+                raise FormatError("is no list of query ids", path=name, field=f"{run_id}.missing_queries")
+            if lacks:
+                missing[run_id] = tuple(lacks)
             for measure, cell in run["measures"].items():
                 for query_id, value in cell.get("per_query", {}).items():
                     if value is not None:
                         rows.append((0, Score(run_id, measure, query_id, _value(value, name, 0, measure))))
                 if cell["mean"] is not None:
                     mean = _value(cell["mean"], name, 0, measure)
-                    more = (cell.get(key) for key in ("standard_error", "coverage", "queries", "failed"))
+                    more = (_side_field(cell.get(key), key, name, measure) for key in _SIDE_FIELDS)
                     rows.append((0, Score(run_id, measure, ALL, mean, *more)))
     except (KeyError, TypeError, AttributeError) as error:
         problem = f"is not a {OWN_FORMAT!r} file as this package writes it ({type(error).__name__}: {error})"
         raise FormatError(problem, path=name) from None
-    return _table(rows, name, str(content.get("signature", "")), missing)
+    signature = content.get("signature", "")
+    if not isinstance(signature, str):
+        raise FormatError("is no text", path=name, field="signature")
+    return _table(rows, name, signature, missing)
+
+
+def _side_field(value: Any, key: str, name: str, measure: str) -> Any:
+    """What stands beside a mean; None where the file says nothing."""
+    kinds, highest = _SIDE_FIELDS[key]
+    if value is None or (type(value) in kinds and 0 <= value <= highest):
+        return value
+    what = "a whole number" if float not in kinds else "a number"
+    limit = "" if highest > 1 else " to 1"
+    problem = f"{str(value)[:40]!r} is not {what} from 0{limit}"
+    raise FormatError(problem, path=name, field=f"{measure}.{key}")

@@ -81,6 +81,9 @@ def read_tqa(path: str | os.PathLike[str]) -> TestBank:
             gold = question.gold_answer
             keyless += gold is None
             text = question.asked.text
+            if not text.strip():
+                where = f"[{index}].questions.nonDiagramQuestions.{item_id}.beingAsked.processedText"
+                raise FormatError("is blank; expected a question", path=name, field=where)
             made.append(RubricItem(item_id, query_id, text, gold_answers=() if gold is None else (gold,)))
         items[query_id] = tuple(made)
     if keyless:

@@ -132,4 +132,7 @@ def _line(content: Any, name: str, number: int, run_id: str | None) -> tuple[str
         raise FormatError(problem, path=name, line=number) from None
     if run is None:
         raise FormatError("names no run; say which one it is", path=name, line=number, field="run_id")
+    for what, found in (("qid", query_id), ("run_id", run), *(("nuggets", label) for pair in labels for label in pair)):
+        if isinstance(found, list | dict):
+            raise FormatError("holds a list or an object in the place of a text", path=name, line=number, field=what)
     return str(query_id), str(run), labels

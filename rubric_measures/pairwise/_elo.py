@@ -19,6 +19,8 @@ __all__ = ["COMPATS", "EloSettings", "elo_ratings", "elo_replays"]
 
 # Games times replays that are held at once: some 300 MB.
 _CELLS = 8_000_000
+# Of points and ratings: games are still told apart.
+_GREATEST = 1e9
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,12 @@ class EloSettings:
 
     def __post_init__(self) -> None:
         if not self.k > 0 or self.replays < 1:
-            raise InputError(f"Elo with k={self.k:g} and {self.replays} replays: both must be positive")
+            raise InputError(
+                f"Elo with k={self.k:g} and {self.replays} replays: both must be positive", settings=("k", "replays")
+            )
+        for name, value in (("k", self.k), ("start", self.start)):
+            if not abs(value) <= _GREATEST:
+                raise InputError(f"Elo with {name}={value:g}: give a number of at most {_GREATEST:g}", settings=(name,))
 
     @classmethod
     def compat(cls, name: str, **changes: float) -> EloSettings:

@@ -32,6 +32,7 @@ _SCALE = 400.0 / math.log(10.0)
 _MIDDLE = 1000.0
 # With fewer queries, a note says that intervals are too narrow.
 _FEW = 10
+_PRIORS = (1e-9, 1e9)
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,14 @@ class TournamentSettings:
 
     def __post_init__(self) -> None:
         if not 0.0 < self.level < 1.0:
-            raise InputError(f"an interval's level is between 0 and 1, not {self.level:g}")
+            raise InputError(f"an interval's level is between 0 and 1, not {self.level:g}", settings=("level",))
+        # Beyond these numbers of games, doubles no longer tell strengths apart.
+        if not (self.prior == 0 or _PRIORS[0] <= self.prior <= _PRIORS[1]):
+            lowest, highest = _PRIORS
+            raise InputError(
+                f"the prior is {self.prior:g} games; give 0, or a number from {lowest:g} to {highest:g}",
+                settings=("prior",),
+            )
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,8 @@ def problems_of(entry: Mapping[str, Any]) -> list[str]:
         problems.append("scale must be [lowest, highest], two integers")
     elif scale is not None and not 0 <= scale[0] < scale[1] <= HIGHEST:
         problems.append(
-            f"scale {scale} has grades that no record holds: it must lie within 0 to {HIGHEST}, such as scale = [0, 5]"
+            f"scale {str(scale)[:40]} has grades that no record holds: it must lie within 0 to {HIGHEST}, such as "
+            "scale = [0, 5]"
         )
     elif scale is not None and (wrong := scale_problems(scale, entry.get("covers"), entry.get("partial"))):
         problems.append(wrong)

@@ -387,6 +387,8 @@ def _read_file(path: str | PathLike[str], taken: Collection[str]) -> Prompt:
         place = re.search(r"at line (\d+)", str(error))
         line = int(place[1]) if place else source.count("\n") + 1
         raise FormatError(f"is no TOML ({str(error).split(' (at ')[0]})", path=shown, line=line) from None
+    except (ValueError, RecursionError):
+        raise FormatError("has a number of too many digits, or a list nested too deeply", path=shown) from None
     if "template" in entry and "text" not in entry:
         entry["text"] = entry.pop("template")
     problems = problems_of(entry)

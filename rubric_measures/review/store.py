@@ -199,7 +199,11 @@ class ReviewStore:
         with self._mine():
             self._load()
             if self._snapshot is None:
-                self._snapshot = fold(self._events, self.bank, self.waiting)
+                try:
+                    self._snapshot = fold(self._events, self.bank, self.waiting)
+                except (LookupError, TypeError, AttributeError):
+                    # Each event is checked before it is kept.
+                    raise self._damaged("one of the events") from None
             elif self._snapshot.last_id != self._last_id():
                 known = bisect_right(self._events, self._snapshot.last_id, key=lambda event: event.event_id)
                 self._snapshot = self._extended(self._snapshot, self._events[known:], self._events[:known])
@@ -216,10 +220,21 @@ class ReviewStore:
             "select event_id, person, time, kind, payload, uid from events where event_id > ? order by event_id",
             (self._last_id(),),
         ).fetchall()
-        self._events += [
-            Event(number, assessor, time, kind, json.loads(text), uid)
-            for number, assessor, time, kind, text, uid in rows
-        ]
+        self._events += [self._event(*row) for row in rows]
+
+    def _event(self, number: int, assessor: str, time: str, kind: str, text: str, uid: str) -> Event:
+        try:
+            payload = json.loads(text)
+        except (ValueError, TypeError, RecursionError):
+            payload = None
+        # SQLite keeps what it is given, whatever the column.
+        whole = all(isinstance(one, str) for one in (assessor, time, kind, uid)) and isinstance(payload, dict)
+        if not whole or not isinstance(payload.get("grade"), int | None):
+            raise self._damaged(f"event {number}")
+        return Event(number, assessor, time, kind, payload, uid)
+
+    def _damaged(self, what: str) -> InputError:
+        return InputError(f"{self.path}: {what} is damaged; go on with a copy of the file that is whole")
 
     def grade(
         self, assessor: str, cell: CellKey, grade: int | None, grader_grade: int | None, blind: bool = True

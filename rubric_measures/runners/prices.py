@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -71,8 +72,9 @@ def load_prices(path: str | os.PathLike[str]) -> dict[str, Price]:
 def _price(entry: Any, path: str, model: str) -> Price:
     fields = entry if isinstance(entry, dict) else {}
     values: list[Any] = [fields.get("input"), fields.get("output")]
-    if not all(type(value) in (int, float) and 0 <= value < math.inf for value in values):
-        problem = "expected the prices input and output, numbers that are not negative"
+    # A whole number of 400 digits is below infinity, and none that can be computed with.
+    if not all(type(value) in (int, float) and 0 <= value <= sys.float_info.max for value in values):
+        problem = f"expected the prices input and output, numbers from 0 to {sys.float_info.max:.0e}"
         raise FormatError(problem, path=path, field=model)
     return Price(float(values[0]), float(values[1]))
 

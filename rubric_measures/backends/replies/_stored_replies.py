@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rubric_measures.backends.base import Reply, Request
 
-__all__ = ["CacheEntry", "Row", "decoded", "messages_hash", "row_of"]
+__all__ = ["CacheEntry", "Row", "decoded", "encoded", "messages_hash", "row_of"]
 
 # The key, the model, the hash of the messages, the replicate, the reply as JSON.
 Row = tuple[bytes, str, bytes, int, str]
@@ -54,9 +54,13 @@ def decoded(text: str) -> Reply:
     Raises:
         ValueError, TypeError, KeyError, AttributeError: the text is none.
     """
-    fields = json.loads(text)
+    try:
+        fields = json.loads(text)
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
     status = fields.get("status", "ok")
-    if not isinstance(fields["text"], str) or status not in ("ok", "truncated"):
+    tokens = [fields.get(name, 0) for name in ("prompt_tokens", "completion_tokens")]
+    if not isinstance(fields["text"], str) or status not in ("ok", "truncated") or {*map(type, tokens)} != {int}:
         raise TypeError
     return Reply(
         fields["text"],
@@ -71,7 +75,7 @@ def decoded(text: str) -> Reply:
 def row_of(request: Request, reply: Reply) -> Row:
     """An answer as it is stored."""
     digest = bytes.fromhex(messages_hash(request))
-    return bytes.fromhex(request.key), request.model, digest, request.replicate, _encode(reply)
+    return bytes.fromhex(request.key), request.model, digest, request.replicate, encoded(reply)
 
 
 def _cut_fields(reply: Reply) -> dict[str, object]:
@@ -79,7 +83,8 @@ def _cut_fields(reply: Reply) -> dict[str, object]:
     return {} if reply.status == "ok" else {"status": reply.status, "error": reply.error}
 
 
-def _encode(reply: Reply) -> str:
+def encoded(reply: Reply) -> str:
+    """A reply as it is stored."""
     fields: dict[str, object] = {"text": reply.text, **_cut_fields(reply)}
     if reply.prompt_tokens:
         fields["prompt_tokens"] = reply.prompt_tokens

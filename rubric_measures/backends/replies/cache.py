@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from rubric_measures.backends.base import Reply, Request
-from rubric_measures.backends.replies._stored_replies import CacheEntry, Row, decoded, messages_hash, row_of
+from rubric_measures.backends.replies._stored_replies import CacheEntry, Row, decoded, encoded, messages_hash, row_of
 from rubric_measures.base.entities import canonical_json
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, path_name
@@ -35,6 +35,8 @@ CREATE TABLE replies (
 _READABLE = (
     "(SELECT rowid AS row, model, length(reply) AS size, iif(json_valid(reply), reply, '{}') AS reply FROM replies)"
 )
+# What key, model, hash of the messages, replicate and reply of a row are.
+_TYPES = (bytes, str, bytes, int, str)
 _LOOKUP_BLOCK = 400
 _BUSY_SECONDS = 60.0
 
@@ -60,7 +62,7 @@ class ReplyCache:
 
     Args:
         path: the file; made with the first reply where there is none. `:memory:` keeps nothing.
-        read_only: open an existing file, and only read it.
+        read_only: open an existing file, and only read it; neither it nor its folder need be writable then.
 
     Raises:
         InputError: the file cannot be opened, is no SQLite file, or belongs to something else.
@@ -89,9 +91,7 @@ class ReplyCache:
     def _connection(self) -> sqlite3.Connection:
         """The connection, opened when it is first asked for: what comes to nothing leaves no file."""
         if self._opened is None:
-            connection = sqlite3.connect(
-                self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
-            )
+            connection = self._connected()
             try:
                 self._open(connection, self._read_only)
             except BaseException:
@@ -99,6 +99,15 @@ class ReplyCache:
                 raise
             self._opened = connection
         return self._opened
+
+    def _connected(self) -> sqlite3.Connection:
+        path, is_uri = self.path, False
+        if self._read_only and not os.access(Path(path).resolve().parent, os.W_OK):
+            # Even a reader makes a log beside the file. Where it cannot, nobody else writes there, or there is a log.
+            log = Path(f"{path}-wal")
+            if not log.is_file() or not log.stat().st_size:
+                path, is_uri = f"{Path(path).resolve().as_uri()}?mode=ro&immutable=1", True
+        return sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=is_uri)
 
     def _open(self, connection: sqlite3.Connection, read_only: bool) -> None:
         execute = connection.execute
@@ -215,8 +224,10 @@ class ReplyCache:
         try:
             return decoded(text)
         except (ValueError, TypeError, KeyError, AttributeError):
-            problem = f"the reply of key {key.hex()} is damaged; prune it or name another file"
-            raise FormatError(problem, path=self.path) from None
+            raise self._damaged(key) from None
+
+    def _damaged(self, key: bytes) -> FormatError:
+        return FormatError(f"the reply of key {key.hex()} is damaged; prune it or name another file", path=self.path)
 
     def __len__(self) -> int:
         if not self._is_there():
@@ -237,8 +248,12 @@ class ReplyCache:
                 ).fetchall()
             if not rows:
                 return
-            for rowid, key, name, messages, replicate, text in rows:
-                last = rowid
+            for row in rows:
+                last = row[0]
+                if tuple(map(type, row[1:])) != _TYPES:
+                    # SQLite keeps what it is given, whatever the column.
+                    raise FormatError(f"row {last} is no reply; move the file away or name another", path=self.path)
+                key, name, messages, replicate, text = row[1:]
                 yield CacheEntry(key.hex(), name, messages.hex(), replicate, self._decode(key, text))
 
     def counts(self) -> list[ModelCount]:
@@ -264,12 +279,22 @@ class ReplyCache:
         written = 0
         with atomic_writer(path) as stream:
             for entry in self.entries(model):
-                stream.write(canonical_json(entry.as_json()) + "\n")
+                try:
+                    line = canonical_json(entry.as_json())
+                    line.encode("utf-8")
+                except ValueError:
+                    # A number that JSON has not, or half a character.
+                    raise self._damaged(bytes.fromhex(entry.key)) from None
+                stream.write(line + "\n")
                 written += 1
         return written
 
     def merge(self, others: Iterable[str | os.PathLike[str]]) -> int:
-        """Takes over the replies of other caches whose keys are new; returns how many. The others stay as they are."""
+        """Takes over the replies of other caches whose keys are new; returns how many. The others stay as they are.
+
+        Raises:
+            InputError: one of the others is damaged; nothing of it was taken over.
+        """
         added = 0
         for other in others:
             with (
@@ -278,10 +303,12 @@ class ReplyCache:
                 self._explained(),
                 _transaction(self._connection),
             ):
-                for row in source._connection.execute(
-                    "SELECT key, model, messages, replicate, reply FROM replies ORDER BY rowid"
-                ):
-                    cursor = self._connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?)", row)
+                for entry in source.entries():
+                    row = (*map(bytes.fromhex, (entry.key, entry.messages)), entry.model, entry.replicate)
+                    cursor = self._connection.execute(
+                        "INSERT OR IGNORE INTO replies (key, messages, model, replicate, reply) VALUES (?, ?, ?, ?, ?)",
+                        (*row, encoded(entry.reply)),
+                    )
                     added += cursor.rowcount
         return added
 

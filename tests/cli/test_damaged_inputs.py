@@ -1,0 +1,219 @@
+"""Files that are damaged, or hold what nobody expects: one line that names the file, and no traceback."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.backends._scripted import ScriptedBackend
+from rubric_measures.backends.base import Message, Reply, Request
+from rubric_measures.backends.replies.cache import ReplyCache
+from rubric_measures.base.entities import RubricItem, TestBank
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.cli import main
+from rubric_measures.formats.leaderboards import read_leaderboard
+from rubric_measures.leaderboards.nuggetizer import score_nuggetizer
+from rubric_measures.measures.scoring import parse_measures
+from rubric_measures.prompts import load_prompt_file
+from rubric_measures.review._events import CellKey
+from rubric_measures.review.store import ReviewStore
+from rubric_measures.runners.prices import load_prices
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """The one line of a command that ends with 2 and prints nothing."""
+    assert main([str(argument) for argument in arguments]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1, printed.err
+    return printed.err.removeprefix("rubric_measures: ").rstrip("\n")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"qid,query\rq1,what\rq2,that\r",
+        bytes(range(256)) * 10,
+        b"a," * 100_000 + b"\nb\n",
+        b'"' + b"a" * 200_000 + b'"',
+    ],
+    ids=["old Mac line ends", "binary", "long line", "long cell"],
+)
+def test_convert_refuses_what_no_csv_reader_takes(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "in"
+    path.write_bytes(content)
+    assert refused(capsys, "convert", path, "-o", tmp_path / "out").startswith(f"{path}:")
+    if content[:3] != b"qid":
+        assert refused(capsys, "convert", path, "--from", "ragelo:queries", "-o", tmp_path / "out").startswith(
+            f"{path}"
+        )
+
+
+def cache(path: Path, change: str = "", *values: object) -> Path:
+    with ReplyCache(path) as made:
+        for number in range(3):
+            asked = Request("m", (Message("user", f"{path.name} {number}"),), {})
+            made.put(asked, Reply(f"r{number}", "ok", "", 1, 1, {}))
+    if change:
+        connection = sqlite3.connect(path)
+        connection.execute(change, values)
+        connection.commit()
+        connection.close()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "values"),
+    [
+        ("update replies set reply = x'fffe' where rowid = 2", ()),
+        ("update replies set reply = cast(x'ff22' as text) where rowid = 2", ()),
+        ("update replies set reply = '[1]'", ()),
+        ("update replies set reply = ?", ("[" * 100_000,)),
+        ("""update replies set reply = '{"text": "a", "prompt_tokens": 1e999}'""", ()),
+        ("""update replies set reply = '{"text": "a", "prompt_tokens": "x"}'""", ()),
+        ("update replies set model = x'ff'", ()),
+        ("update replies set key = 'abc' where rowid = 3", ()),
+        ("update replies set messages = 5", ()),
+        ("update replies set replicate = 'abc'", ()),
+        ("drop table replies", ()),
+    ],
+)
+def test_a_damaged_cache_is_named_and_no_other(
+    change: str, values: tuple[object, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, bad = cache(tmp_path / "good"), cache(tmp_path / "bad", change, *values)
+    assert refused(capsys, "cache", "merge", good, bad).startswith(f"{bad}: ")
+    with ReplyCache(good) as kept:
+        assert len(kept) == 3
+    assert refused(capsys, "cache", "export", bad, "-o", tmp_path / "out").startswith(f"{bad}: ")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "values"),
+    [
+        ("update events set payload = x'fffe'", ()),
+        ("update events set payload = '[1]'", ()),
+        ("update events set payload = '{}'", ()),
+        ("update events set payload = ?", ("[" * 100_000,)),
+        ("update events set person = x'ff'", ()),
+        ("update events set kind = 'huh'", ()),
+        ("update events set payload = json_set(payload, '$.grade', 'abc')", ()),
+        ("update events set payload = json_set(payload, '$.query_id', json('[1]'))", ()),
+    ],
+)
+def test_a_damaged_state_of_a_review_is_named(change: str, values: tuple[object, ...], tmp_path: Path) -> None:
+    path, bank = tmp_path / "state", TestBank({"q": (RubricItem("i", "q", "text"),)}, {})
+    store = ReviewStore(path, bank)
+    store.grade("ann", CellKey("q", "d", "i"), 3, 2)
+    store.decide("ann", CellKey("q", "d", "i"), "override", 4, "because")
+    store.close()
+    connection = sqlite3.connect(path)
+    connection.execute(change, values)
+    connection.commit()
+    connection.close()
+    damaged = ReviewStore(path, bank)
+    with pytest.raises(InputError, match="is damaged") as found:
+        damaged.snapshot()
+    assert str(found.value).startswith(f"{path}: ")
+    damaged.close()
+
+
+@pytest.mark.parametrize("raw", ["[" * 100_000 + "]" * 100_000, "1" + "0" * 5000])
+def test_deep_and_huge_values_of_scripted_replies(raw: str, tmp_path: Path) -> None:
+    path = tmp_path / "replies.jsonl"
+    path.write_text(f'{{"reply": "x", "raw": {{"a": {raw}}}}}\n')
+    with pytest.raises(FormatError) as found:
+        ScriptedBackend.from_file(path)
+    assert str(found.value).startswith(f"{path}:1: ")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [f"defaults = {{a = {'[' * 3000}{']' * 3000}}}", f"scale = [0, 1{'0' * 5000}]", f"scale = [0, 1{'0' * 400}]"],
+)
+def test_deep_and_huge_values_of_prompts(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "prompt.toml"
+    path.write_text(f'text = "{{question}} {{context}}"\ntarget = "question"\nparser = "rating"\n{line}\n')
+    with pytest.raises(FormatError) as found:
+        load_prompt_file(path)
+    assert str(found.value).startswith(f"{path}:")
+    assert len(found.value.problem) < 200
+
+
+@pytest.mark.parametrize("price", ["1" + "0" * 400, "1e400", "-1", "true"])
+def test_prices_that_are_no_sums_of_money(price: str, tmp_path: Path) -> None:
+    path = tmp_path / "prices.json"
+    path.write_text(f'{{"m": {{"input": {price}, "output": 1}}}}')
+    with pytest.raises(FormatError, match="expected the prices"):
+        load_prices(path)
+
+
+@pytest.mark.parametrize("field", ["qid", "run_id", "importance", "assignment"])
+def test_a_list_is_no_name_and_no_label(field: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nugget = {"text": "a", "importance": "vital", "assignment": "support"}
+    line = {"query": "x", "qid": "q", "run_id": "r", "answer_text": "t", "response_length": 1, "nuggets": [nugget]}
+    part = nugget if field in nugget else line
+    part[field] = ["a"]  # type: ignore[index]
+    path = tmp_path / "assignments.jsonl"
+    path.write_text(json.dumps(line) + "\n")
+    assert refused(capsys, "leaderboard", path, "--compat", "nuggetizer").startswith(f"{path}:1: ")
+    with pytest.raises(FormatError, match="a list"):
+        score_nuggetizer(path, parse_measures(["NuggetV"]))
+
+
+def test_a_blank_tqa_question_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    question = {"beingAsked": {"processedText": "  "}, "correctAnswer": {"processedText": "a"}}
+    lesson = {"globalID": "L1", "lessonName": "n", "questions": {"nonDiagramQuestions": {"NDQ_1": question}}}
+    path = tmp_path / "tqa.json"
+    path.write_text(json.dumps([lesson]))
+    said = refused(capsys, "convert", path, "--to", "bank", "-o", tmp_path / "bank.jsonl")
+    assert said.startswith(f"{path}: ")
+    assert "NDQ_1" in said
+
+
+@pytest.mark.parametrize("field", ["standard_error", "coverage", "queries", "failed"])
+@pytest.mark.parametrize("value", ['"abc"', "1e400", "-1", "true", "[1]"])
+def test_side_fields_of_our_leaderboards_are_numbers(field: str, value: str, tmp_path: Path) -> None:
+    path = tmp_path / "board.json"
+    path.write_text(
+        '{"format": "rubric_measures leaderboard 1", "signature": "s", "runs": [{"run_id": "r", "missing_queries": [], '
+        f'"measures": {{"m": {{"mean": 0.5, "{field}": {value}}}}}}}]}}'
+    )
+    with pytest.raises(FormatError, match=f"m.{field}: ") as found:
+        read_leaderboard(path)
+    assert str(found.value).startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("run_id", '["r"]'), ("missing_queries", '"abc"'), ("missing_queries", "[[1]]"), ("signature", "[1]")],
+)
+def test_names_in_our_leaderboards_are_texts(name: str, value: str, tmp_path: Path) -> None:
+    path = tmp_path / "board.json"
+    fields = {"run_id": '"r"', "missing_queries": "[]", "signature": '"s"', name: value}
+    path.write_text(
+        f'{{"format": "rubric_measures leaderboard 1", "signature": {fields["signature"]}, "runs": [{{"run_id": '
+        f'{fields["run_id"]}, "missing_queries": {fields["missing_queries"]}, "measures": {{"m": {{"mean": 0.5}}}}}}]}}'
+    )
+    with pytest.raises(FormatError, match=name):
+        read_leaderboard(path)
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["--prior nan", "--prior inf", "--prior 1e308", "--prior 1e-320", "--k inf", "--k 1e308", "--start nan",
+     "--start 1e308", "--compat ragelo --k 1e308", "--level nan"],
+)  # fmt: skip
+def test_tournaments_refuse_numbers_that_make_no_rating(
+    options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "games.jsonl"
+    games = [{"query_id": "q", "agent_a": "A", "agent_b": "B", "verdict": "a"}]
+    path.write_text("".join(json.dumps(game) + "\n" for game in games))
+    assert options.split()[-2] in refused(capsys, "tournament", path, "--rounds", "10", *options.split())
