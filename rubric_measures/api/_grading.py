@@ -141,6 +141,7 @@ def grade(
     _keep_files(output, manifest, cache, passages, chosen, read)
     made = _bank(bank, query_texts, prompts)
     change = _change(bank, made, old_bank, only_changed)
+    _note_missing(made, prompts)
     asked = CallSettings(model, **calls).make()
     if replicates > 1 and temperature == 0 and shuffle_seed is None:
         raise InputError(
@@ -273,6 +274,22 @@ def _bank(bank: Bank | None, query_texts: File | Mapping[str, str] | None, promp
         )
     aspects = [name for name in prompts if load_prompt(name).parser == "aspects"]
     return aspect_bank(texts, aspects[0]) if aspects else TestBank(dict.fromkeys(texts, ()), dict(texts))
+
+
+def _note_missing(bank: TestBank, prompts: Sequence[str]) -> None:
+    """Says before anything is asked which items lack what measures over importance or weights need.
+
+    A bank without any is for other measures; but assigned nuggets are scored by their importance, or by weights.
+    """
+    is_assigned = any(name.startswith("nuggets.") for name in prompts) and all(item.weight is None for item in bank)
+    for what, measures in (("importance", "NuggetV and NuggetW"), ("weight", "WeightedCover")):
+        without = [item for item in bank if getattr(item, what) is None]
+        if without and (len(without) < len(bank) or (what == "importance" and is_assigned)):
+            _LOG.warning(
+                "%d of %d items have no %s, which %s need of every item (such as %s of query %s)",
+                *(len(without), len(bank), what, measures, without[0].item_id, without[0].query_id),
+                extra={"settings": ("bank",)},
+            )
 
 
 def _change(bank: Bank | None, made: TestBank, old_bank: Bank | None, only_changed: bool) -> BankChange | None:

@@ -46,7 +46,7 @@ def pool(
     >>> import rubric_measures
     >>> from rubric_measures.corpora.collections import example_folder
     >>> rubric_measures.pool(collection=example_folder(), depth=2)
-    PassageRecords(9 queries, 83 passages)
+    PassageRecords(9 queries, 84 passages)
 
     Args:
         runs: run files, runs in memory (see `score`), or generated answers (reports, or files with query_id, run_id

@@ -266,7 +266,8 @@ def score(
             the records, or the answers that were assigned.
         measures: objects of ir_measures, or text; standard measures (`nDCG@10`) read the best grade of a passage. None
             takes those that fit: Rubric-Cover of passages, nugget scores where items have importance, ….
-        overall: add the best score that any run could reach, as the row `_overall_`.
+        overall: add the row `_overall_`: by measures of coverage the score of all graded passages together (whatever
+            the cutoff: finding the best k passages is NP-hard), by others the best that a ranking could reach.
         facets: score facets (subtopics) in the place of items.
         per_facet: score the items of each facet apart, as `query/facet`.
         length: add L, the length of answers in whitespace words; for answers inside the records.

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output-format", choices=list(FORMS), default="tsv", help="default: tsv")
     parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
     add_places_option(parser, None)
-    parser.add_argument("--no-overall", action="store_true", help="leave out the best score that any run could reach")
+    parser.add_argument("--no-overall", action="store_true", help="leave out the row of the best score")
     parser.add_argument("--length", action="store_true", help="add L, the length of answers in whitespace words")
     parser.add_argument("--summary", action="store_true", help="add the greatest, median and least score of the runs")
     units = parser.add_mutually_exclusive_group()

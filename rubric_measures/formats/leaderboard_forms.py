@@ -13,6 +13,7 @@ __all__ = [
     "ALL",
     "COLUMNS",
     "FORMS",
+    "OVERALL",
     "OWN_FORMAT",
     "Form",
     "Known",
@@ -23,6 +24,8 @@ __all__ = [
 
 # What a line that holds the aggregate over the queries has in the place of a query.
 ALL = "all"
+# The row of the best score that there is; the name that the Rubric workbench gives it. It is no run.
+OVERALL = "_overall_"
 OWN_FORMAT = "rubric_measures leaderboard 1"
 Form = Literal[
     "ir_measures", "tot", "rag4reports", "trec_eval", "query", "ranking", "jsonl", "wide", "workbench", "dict", "json"

@@ -6,18 +6,21 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType, SimpleNamespace
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.formats._trec_checked import is_number
 from rubric_measures.formats.base import Format, Head
-from rubric_measures.formats.leaderboard_forms import ALL, COLUMNS, FORMS, OWN_FORMAT, Form, form_of_header
+from rubric_measures.formats.leaderboard_forms import ALL, COLUMNS, FORMS, OVERALL, OWN_FORMAT, Form, form_of_header
 from rubric_measures.formats.leaderboards import LeaderboardTable, read_leaderboard
 from rubric_measures.formats.trec import IdCleaner
 
 __all__ = ["LEADERBOARD", "OF_FORM", "write_leaderboard"]
 
+# Forms of our own and of the workbench, which know that the row of the best score is no run.
+_WITH_BEST = frozenset(("wide", "workbench", "json"))
 _LOG = logging.getLogger("rubric_measures")
 
 
@@ -27,7 +30,8 @@ def write_leaderboard(path: str | os.PathLike[str], table: LeaderboardTable, for
     Args:
         path: the file.
         table: the numbers; all digits are written.
-        form: one of `FORMS`; by default lines `run topic measure value`.
+        form: one of `FORMS`; by default lines `run topic measure value`. Only `wide`, `workbench` and `json` have the
+            row of the best score (`_overall_`), as others would read it as a run.
 
     Raises:
         InputError: the file cannot be written, the form is not known, it holds one run (or measure) only and the
@@ -35,6 +39,10 @@ def write_leaderboard(path: str | os.PathLike[str], table: LeaderboardTable, for
     """
     if form not in FORMS:
         raise UnknownNameError("leaderboard form", form, FORMS)
+    best = [row for row in table.rows if row.run_id == OVERALL]
+    if best and form not in _WITH_BEST:
+        table = replace(table, rows=tuple(row for row in table.rows if row.run_id != OVERALL))
+        _LOG.info("%s: %d values of %s left out: it is no run", path_name(path), len(best), OVERALL)
     clean = IdCleaner()
     lines = _WRITERS[form](table, form, clean)
     with atomic_writer(path) as stream:

@@ -13,6 +13,7 @@ from rubric_measures.base.entities import Signature
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.base.sorting import RankNotes
 from rubric_measures.base.tables import Column, Report, Table, columns, number
+from rubric_measures.formats.leaderboard_forms import OVERALL
 from rubric_measures.formats.trec_ids import IdCleaner
 from rubric_measures.grades.notes import refuse_share
 
@@ -36,8 +37,6 @@ __all__ = [
     "worst_failed",
 ]
 
-# The row of the best score that any run could reach; the name that the Rubric workbench gives it.
-OVERALL = "_overall_"
 # Rows that stand below the runs: the greatest, median and least of their scores (see `with_summary`).
 BELOW = ("_max_", "_median_", "_min_")
 
@@ -223,7 +222,28 @@ def board_table(board: Leaderboard, places: int = 4, more: Callable[[str, str], 
             spread = "" if error is None else f" ± {number(error, places)}"
             row.append(f"{number(cells[name].mean, places)}{spread}{more(run_id, name)}")
         rows.append([*row, f"{min(shares):.1%}" if shares else None])
-    return Table(columns(["run", *board.measures, "grades"]), rows)
+    return Table(columns(["run", *board.measures, "grades"]), rows, notes=_of_overall(board))
+
+
+def _of_overall(board: Leaderboard) -> list[str]:
+    """What the row of the best score says by each measure, for a reader."""
+    if OVERALL not in board.cells:
+        return []
+    import ir_measures
+
+    from rubric_measures.measures.measure import CoverageMeasure
+
+    said: dict[str, list[str]] = {}
+    for name, cell in board.cells[OVERALL].items():
+        if cell.mean is not None:
+            try:
+                is_union = isinstance(ir_measures.parse_measure(name), CoverageMeasure)
+            except (NameError, ValueError):
+                # The measure of a package that is not there now.
+                continue
+            said.setdefault("all graded passages together" if is_union else "the best reachable", []).append(name)
+    parts = [f"{what} by {', '.join(names)}" for what, names in said.items()]
+    return [f"{OVERALL} is no run: {'; '.join(parts)}"] if parts else []
 
 
 def board_data(board: Leaderboard, places: int = 4) -> Table:
@@ -306,10 +326,15 @@ def failures_tables(board: Leaderboard, places: int = 4) -> list[Table]:
 
 
 def _scores(board: Leaderboard, places: int) -> Table:
-    """Every value that exists, and the means as those of the query `all`; spaces of names are percent-encoded."""
+    """Every value of a run that exists, and the means as those of the query `all`; spaces of names are percent-encoded.
+
+    The best score is left out: programs that read these lines would rank it as a run.
+    """
     rows: list[list[tables.Cell]] = []
     clean = IdCleaner()
     for run_id in board.ranking():
+        if run_id == OVERALL:
+            continue
         for name in board.measures:
             start = [clean(run_id), clean(name)]
             values = board.values[run_id][name]

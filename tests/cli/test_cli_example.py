@@ -30,13 +30,17 @@ def test_the_grades_are_those_that_the_collection_ships(output: Path, bank: str)
     items = load_bank(example_folder() / bank)
     ours = load_records(output / "graded.jsonl.gz", items)
     shipped = load_records(example_folder() / "graded.jsonl.gz", items)
-    assert ours.queries == shipped.queries
-    assert sum(len(query.levels) for query in ours.queries.values()) == 338
+    # Beside the 338 passages that it ships there is the empty answer of one run, whose grades are all 0.
+    changed = {name for name, query in ours.queries.items() if query != shipped.queries[name]}
+    assert changed == {"q08"}
+    more = ours.queries["q08"].levels.keys() - shipped.queries["q08"].levels.keys()
+    assert [ours.queries["q08"].levels[doc_id].keys() for doc_id in more] == [{0}]
+    assert sum(len(query.levels) for query in ours.queries.values()) == 339
 
 
 def test_qrels_have_a_label_for_every_passage(output: Path) -> None:
     lines = (output / "rubric.qrels").read_text().splitlines()
-    assert len(lines) == 338
+    assert len(lines) == 339
     assert {line.split()[3] for line in lines} <= set("012345")
 
 

@@ -140,7 +140,7 @@ def test_a_measure_of_a_package(run: Run, ours: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0].split("\t")[1] == "FirstCover(rel=4)@5"
     done = run("evaluate", "graded.jsonl.gz", "alpha.run", "FirstCover@5", "-q", beside=(ours,))
-    assert done.stdout.splitlines()[0] == "q1\tFirstCover@5\t1.0000", done.stderr
+    assert done.stdout.splitlines()[0] == "q1\tFirstCover(rel=4)@5\t1.0000", done.stderr
 
 
 def test_a_model_a_prompt_and_a_format_of_a_package(run: Run, ours: Path, tmp_path: Path) -> None:

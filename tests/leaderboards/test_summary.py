@@ -12,11 +12,13 @@ from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.cli import main
 from rubric_measures.corpora.answers import Answer
 from rubric_measures.corpora.pooling import pool
+from rubric_measures.formats.leaderboard_writers import write_leaderboard
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.leaderboards.board import OVERALL, Leaderboard
 from rubric_measures.leaderboards.scoring import collect_cells
 from rubric_measures.leaderboards.summary import lengths_of_records, with_lengths, with_summary
 from rubric_measures.records.files import write_graded
+from tests.example_records import write_all
 
 VALUES = {
     "a": {"V": {"q1": 0.0, "q2": 1.0}},
@@ -79,3 +81,29 @@ def test_the_command_line_adds_both(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert table.column("L") == {"a": 3.0, "b": 5.0, "_max_": 5.0, "_median_": 4.0, "_min_": 3.0}
     assert main(["leaderboard", str(path), "-m", "NuggetV", "--length", "-o", "text"]) == 0
     assert main(["leaderboard", str(path), str(path), "-m", "NuggetV", "--length"]) == 2
+
+
+def test_the_best_score_is_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its row says what it is where people read it, and is not there where programs would rank it."""
+    monkeypatch.chdir(write_all(tmp_path))
+    score = ("leaderboard", "graded.jsonl.gz", "alpha.run", "beta.run", "--bank", "bank.jsonl", "-m")
+    measures = ("RubricCover(rel=4)@2", "RubricQrels(measure='nDCG@10')")
+    assert main([*score, *measures, "-o", "text"]) == 0
+    assert (
+        "_overall_ is no run: all graded passages together by RubricCover(rel=4)@2; "
+        "the best reachable by RubricQrels(measure='nDCG@10')\n"
+    ) in capsys.readouterr().out
+    assert main([*score, *measures, "-o", "trec_eval"]) == 0
+    assert "_overall_" not in capsys.readouterr().out
+    assert main([*score, measures[0], "-o", "json", "--output", "board.json"]) == 0
+    assert main(["convert", "board.json", "--to", "leaderboard", "-o", "here.txt"]) == 0
+    held = {}
+    for form in ("ir_measures", "tot", "rag4reports", "ranking", "jsonl", "dict", "wide", "workbench", "json"):
+        write_leaderboard(form, read_leaderboard("board.json"), form)  # type: ignore[arg-type]
+        held[form] = "_overall_" in Path(form).read_text(encoding="utf-8")
+    assert "_overall_" not in Path("here.txt").read_text(encoding="utf-8")
+    assert [form for form, has in held.items() if has] == ["wide", "workbench", "json"]
+    # alpha is the first of the two.
+    assert "alpha\t1\t" in Path("ranking").read_text(encoding="utf-8")
