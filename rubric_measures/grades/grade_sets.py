@@ -318,8 +318,8 @@ class GradeSetSelector:
                 continue
             if key not in self.found:
                 self.told[key] = made_by_set(entry)
-            self._note_scale(entry, passage.doc_id)
             self.found[key] = self.found.get(key, 0) + 1
+            self._note_scale(entry, passage.doc_id)
             made = provenance_of(entry).get("signature") or key.grader
             if made:
                 self.made.add(str(made))
@@ -347,7 +347,7 @@ class GradeSetSelector:
         """Keeps the scale of the chosen grades.
 
         Raises:
-            InputError: they are on two.
+            InputError: they are of one grade set, and on two.
         """
         scale = self.wanted.scale or scale_of_set(entry)
         if self.scale is None or self.wanted.first:
