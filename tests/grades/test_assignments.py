@@ -93,11 +93,23 @@ def test_labels_that_nobody_defined(
     nuggets = [("x", "vital", "support"), ("y", "vital", "Supports it"), ("z", "vital", "not_support")]
     path = str(_write(tmp_path, [_line("q", "a", nuggets), _line("q", "b", nuggets[:1])]).relative_to(tmp_path))
     Path("a.run").write_text("q Q0 a 1 1 a\n")
-    board = ("leaderboard", path, "-m", "NuggetV(strict=True)", "-p", "2", "--no-overall", "-o", "trec_eval")
+    board = (
+        "leaderboard",
+        path,
+        "-m",
+        "NuggetV(strict=True)",
+        "-p",
+        "2",
+        "--no-overall",
+        "-o",
+        "trec_eval",
+        "--on-failed",
+        "expected",
+    )
     for command in (
         board,
         ("qrels", path, "--per", "item"),
-        ("evaluate", path, "a.run", "NuggetV(strict=True)"),
+        ("evaluate", path, "a.run", "NuggetV(strict=True)", "--on-failed", "expected"),
         ("convert", path, "--to", "records", "-o", "refused.jsonl"),
     ):
         assert main([*command]) == 2

@@ -33,7 +33,9 @@ Sides = dict[str, dict[str, float | None]]
 def scores_of(graded: Path, bank: TestBank) -> Sides:
     """measure -> run -> what `leaderboard --assessors override` says, to twelve digits."""
     wanted = GradeFilter("model", assessors="override")
-    board = consume_records(lambda stream: score_records(stream, MEASURES, overall=False), graded, bank, wanted)
+    board = consume_records(
+        lambda stream: score_records(stream, MEASURES, on_failed="expected", overall=False), graded, bank, wanted
+    )
     means = {str(measure): {run: row[str(measure)].mean for run, row in board.cells.items()} for measure in MEASURES}
     return {name: {run: _rounded(mean) for run, mean in row.items()} for name, row in means.items()}
 
