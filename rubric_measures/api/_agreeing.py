@@ -113,7 +113,9 @@ def agreement_tables(
     from rubric_measures.meta_evaluation.workbench_tables import workbench_tables
 
     if not _is_records(source):
-        raise InputError("tables of labels against judgments are of one graded-records file", settings=("tables",))
+        raise InputError(
+            f"{_called(source)}tables of labels against judgments are of one graded-records file", settings=("tables",)
+        )
     passages = passages_of_records(source, bank_of(bank), grade_filter(**chosen))
     unjudged = sum(not passage.judgments for passage in passages)
     ungraded = sum(not passage.grades for passage in passages)
@@ -131,7 +133,9 @@ def _sources(
 ) -> Sequence[LabelSource]:
     if len(sources) == 1:
         if not _is_records(sources[0]) or sources[0] == "-":
-            raise InputError("agreement needs two sources, or one graded-records file with judgments")
+            raise InputError(
+                f"{_called(sources[0])}agreement needs two sources, or one graded-records file with judgments"
+            )
         sources.append(f"{_JUDGMENTS}{os.fspath(sources[0])}")  # type: ignore[arg-type]
     graded = [_is_records(source) for source in sources]
     names = " and ".join(os.fspath(source) for source in sources if isinstance(source, str | os.PathLike))
@@ -153,6 +157,11 @@ def _sources(
         _source(source, f"source {place}", bank, filters, labels)
         for place, (source, filters) in enumerate(zip(sources, wanted, strict=True), 1)
     ]
+
+
+def _called(source: Gradable) -> str:
+    """The name of a file before what is wrong with it."""
+    return f"{os.fspath(source)}: " if isinstance(source, str | os.PathLike) else ""
 
 
 def _is_records(source: Gradable) -> bool:

@@ -27,6 +27,7 @@ except ImportError:  # no POSIX system: nothing is locked, and nothing is taken 
 
 __all__ = [
     "atomic_writer",
+    "check_readable_twice",
     "decode_text",
     "fewer_collections",
     "followed",
@@ -163,8 +164,7 @@ def peek_head(path: str | os.PathLike[str], size: int = 4096) -> bytes:
     """
     name = path_name(path)
     if name != "-":
-        if Path(name).exists() and not Path(name).is_file():
-            raise InputError(f"{name}: is no regular file, so it cannot be read twice; save it, or give it as -")
+        check_readable_twice(name)
         with open_binary(name) as stream:
             return stream.read(size).removeprefix(b"\xef\xbb\xbf")
     head = cast(io.BufferedReader, sys.stdin.buffer).peek(size)
@@ -174,6 +174,17 @@ def peek_head(path: str | os.PathLike[str], size: int = 4096) -> bytes:
         except zlib.error as error:
             raise FormatError(f"the gzip file is damaged ({error})", path=name) from None
     return head[:size].removeprefix(b"\xef\xbb\xbf")
+
+
+def check_readable_twice(name: str) -> None:
+    """Refuses pipes with a name, before they are looked into and then read: the second reader would wait for ever.
+
+    Raises:
+        InputError: the file is none that can be read twice.
+    """
+    path = Path(name)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InputError(f"{name}: is no regular file, so it cannot be read twice; save it, or give it as -")
 
 
 def iter_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:

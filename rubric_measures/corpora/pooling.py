@@ -136,7 +136,9 @@ def pool(
                     wanted.setdefault(query_id, {}).setdefault(doc_id, [])
     order = _query_order(set(found) | set(wanted), queries)
     if wanted and docs is None:
-        raise InputError("the runs need a collection with the texts of their documents; name one")
+        raise InputError(
+            "the runs need a collection with the texts of their documents; name one", settings=("collection",)
+        )
     return _groups(order, found, wanted, labels, docs or {}, missing, titles)
 
 

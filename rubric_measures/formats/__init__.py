@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import open_binary, path_name
+from rubric_measures.base.files import check_readable_twice, open_binary, path_name
 from rubric_measures.base.plugins import PlugIn, Registry, usable
 from rubric_measures.formats.base import KINDS, Format, Head, PathName
 from rubric_measures.formats.leaderboard_forms import FORMS
@@ -105,6 +105,7 @@ def _by_recognition() -> Iterator[tuple[str, Format]]:
 
 
 def _head(path: PathName, name: str) -> Head:
+    check_readable_twice(name)
     with open_binary(path) as stream:
         first = stream.read(3).removeprefix(b"\xef\xbb\xbf") + stream.readline(1 << 24)
         while first and first.isspace():

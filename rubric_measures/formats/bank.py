@@ -16,7 +16,7 @@ from pydantic_core import from_json
 
 from rubric_measures.base.entities import Importance, ItemKind, RubricItem, TestBank, item_content, make_item_id
 from rubric_measures.base.errors import FormatError
-from rubric_measures.base.files import iter_lines, path_name
+from rubric_measures.base.files import check_readable_twice, iter_lines, path_name
 from rubric_measures.base.json_files import JsonLines, TextId, check_keys, validate_line
 from rubric_measures.formats.base import Format
 from rubric_measures.records.models import Record
@@ -155,6 +155,8 @@ def _numbered_entries(name: str) -> list[tuple[int, BankEntry]]:
 
 def is_bank(path: str | os.PathLike[str]) -> bool:
     """Whether the first line of a file is an entry of a bank: then no other format need be tried."""
+    if path_name(path) != "-":
+        check_readable_twice(path_name(path))
     try:
         entry = from_json(next(iter_lines(path), (0, b""))[1])
     except ValueError:

@@ -216,7 +216,8 @@ class PairwiseGrader:
 
     def _texts(self, game: Game) -> tuple[str, str]:
         if game.query_id not in self.queries:
-            raise UnknownNameError("query", game.query_id, self.queries, hint="(it has no text)")
+            hint = "(it has no text)"
+            raise UnknownNameError("query", game.query_id, self.queries, hint=hint, settings=("queries",))
         of_query = self.answers.get(game.query_id, {})
         for agent in game[1:]:
             if agent not in of_query:

@@ -204,9 +204,9 @@ def _check(
     passages: Sequence[LongPassage], callers: Sequence[Caller], examples: Sequence[str], max_questions: int
 ) -> None:
     if not passages:
-        raise InputError("there are no passages to write queries for")
+        raise InputError("there are no passages to write queries for", settings=("passages",))
     if not any(example.strip() for example in examples):
-        raise InputError("there are no real questions to show as examples")
+        raise InputError("there are no real questions to show as examples", settings=("examples",))
     if max_questions < 1:
         raise InputError(f"{max_questions} questions a passage: at least 1 is needed")
     models = [caller.model for caller in callers]

@@ -495,7 +495,7 @@ def test_every_format_is_listed_in_the_help(capsys: pytest.CaptureFixture[str]) 
         (["records.jsonl.gz", "--to", "tqa"], "tqa is only read"),
         (["records.jsonl.gz", "--from", "judgments"], "judgments is only written"),
         (["records.jsonl.gz", "bank.jsonl"], "bank cannot become records; it can become: bank, "),
-        (["bank.jsonl", "--to", "run"], "bank cannot become run; it can become: bank, "),
+        (["bank.jsonl", "--to", "run"], "bank.jsonl: bank cannot become run; it can become: bank, "),
         (["labels.qrels", "--to", "records"], "name a collection"),
         (["items.qrels", "--from", "qrels"], "judges items"),
         (["records.jsonl.gz", "--to", "run"], "a run file holds one run, not 2 (s1, s2, …)"),
@@ -624,3 +624,11 @@ def test_grades_in_reports_become_item_qrels(tmp_path: Path, capsys: pytest.Capt
     )
     assert main(["convert", str(plain), "--to", "item-qrels", "-o", str(out)]) == 2
     assert "hold no evaldata.nugget_grades" in capsys.readouterr().err
+
+
+def test_what_is_wrong_with_the_content_names_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = '{"qid": "q1", "rubrics": [{"criterion": "Says it.", "weight": 1.0}]}\n'
+    (tmp_path / "rubrics.jsonl").write_text(line * 2)
+    assert main(["convert", str(tmp_path / "rubrics.jsonl"), "--to", "bank", "-o", str(tmp_path / "bank.jsonl")]) == 2
+    problem = "query 'q1' has two lines of criteria; join them first"
+    assert capsys.readouterr().err == f"rubric_measures: {tmp_path / 'rubrics.jsonl'}: {problem}\n"

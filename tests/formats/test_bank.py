@@ -15,7 +15,16 @@ from hypothesis import strategies as st
 
 from rubric_measures.base.entities import RubricItem, TestBank, make_item_id
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.formats.bank import BankEntry, bank_entries, bank_of_entries, load_bank, read_bank, write_bank
+from rubric_measures.formats import detect_format
+from rubric_measures.formats.bank import (
+    BankEntry,
+    bank_entries,
+    bank_of_entries,
+    is_bank,
+    load_bank,
+    read_bank,
+    write_bank,
+)
 
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
 
@@ -242,3 +251,11 @@ def test_a_key_that_comes_twice_is_refused_with_its_line(tmp_path: Path) -> None
     path.write_text(f'{{"query_id": "q1", "items": [{item}]}}\n{{"query_id": "q2", "items": [], "items": [{item}]}}\n')
     with pytest.raises(FormatError, match=r"bank.jsonl:2: the key 'items' comes twice in one object; keep one"):
         load_bank(path)
+
+
+def test_a_pipe_with_a_name_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "bank.jsonl")
+    # Nobody writes into it: who opened it would wait for ever.
+    for look in (is_bank, detect_format):
+        with pytest.raises(InputError, match="is no regular file, so it cannot be read twice"):
+            look(tmp_path / "bank.jsonl")

@@ -1,0 +1,98 @@
+"""`python -m tests.fuzz`: runs damaged files through the commands, and says by command and kind how they ended."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    add = parser.add_argument
+    add("--cases", type=int, metavar="N", help="so many cases (default: as many as fit into --seconds)")
+    add("--seconds", type=float, help="begin no case after so many (default: 60, and no end with --cases)")
+    add("--seed", default=datetime.now(UTC).strftime("%Y-%m-%d"), help="of what is drawn (default: the day)")
+    add("--case", type=int, metavar="NUMBER", nargs="+", help="these cases only, with all that they say")
+    add("--workers", type=int, default=len(os.sched_getaffinity(0)), help="processes (default: the cores)")
+    add("--keep", metavar="FOLDER", help="work there and leave all files")
+    add("--log", metavar="FILE", help="write one line a case that failed, as it ends")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Runs cases; 1 where one ended as none may."""
+    options = _options()
+    if options.cases is None and options.seconds is None:
+        options.seconds = 60.0
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(options.keep or made).resolve()
+        return _fuzz(folder, options)
+
+
+def _fuzz(folder: Path, options: argparse.Namespace) -> int:
+    # Threads of numpy would live on in no forked process.
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    from tests.fuzz.engine import baselines, run_cases
+    from tests.fuzz.judging import BAD
+    from tests.fuzz.seeds import make_seeds
+
+    print(f"seed {options.seed}", flush=True)
+    seeds = folder / "seeds"
+    seeds.mkdir(parents=True, exist_ok=True)
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            os.chdir(seeds)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            os.dup2(1, 2)
+            make_seeds(Path())
+            status = 0
+        finally:
+            os._exit(status)
+    if os.waitpid(pid, 0)[1]:
+        print("the seeds cannot be made; run make_seeds of tests/fuzz/seeds.py in an empty folder", file=sys.stderr)
+        return 2
+    before = baselines(folder)
+    began = time.monotonic()
+    numbers = options.case or list(range(options.cases if options.cases is not None else 10_000_000))
+    counts: Counter[tuple[str, str]] = Counter()
+    damages: Counter[tuple[str, str]] = Counter()
+    total = failed = 0
+    for outcome in run_cases(folder, options.seed, numbers, before, options.workers, options.seconds):
+        total += 1
+        failed += outcome.verdict in BAD
+        counts[outcome.command, outcome.verdict] += 1
+        damages[outcome.mutation, outcome.verdict] += 1
+        if outcome.verdict in BAD or options.case:
+            what = f"{outcome.mutation} of {outcome.file}"
+            text = f"{outcome.verdict}\t{outcome.number}\t{what}\t{outcome.words}\n\t{outcome.line}\n"
+            if options.log:
+                with open(options.log, "a", encoding="utf-8", errors="backslashreplace") as stream:
+                    stream.write(text)
+            else:
+                print(text, end="", flush=True)
+    for title, table in (("command", counts), ("damage", damages)):
+        _print_table(title, table)
+    print(f"{total} cases in {time.monotonic() - began:.0f} s, seed {options.seed}: {failed} ended as none may")
+    return 1 if failed and not options.case else 0
+
+
+def _print_table(title: str, counts: Counter[tuple[str, str]]) -> None:
+    verdicts = sorted(
+        {found for _, found in counts}, key=lambda found: -sum(n for (_, one), n in counts.items() if one == found)
+    )
+    print("\t".join((title, "cases", *verdicts)))
+    for name in sorted({name for name, _ in counts}):
+        row = [counts[name, found] for found in verdicts]
+        print("\t".join((name, str(sum(row)), *map(str, row))))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

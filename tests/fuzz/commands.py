@@ -1,0 +1,202 @@
+"""The commands that read damaged files; every file that a command names in braces is damaged in some of its cases."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+__all__ = ["JOBS", "Job"]
+
+_RUNS = "{bm25.run} {fusion.run} {tfidf.run}"
+_QUICK = "--rounds 50"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One command line.
+
+    Attributes:
+        words: its arguments; `{NAME}` is a seed, `{+NAME}` one that the command may change, so that it gets a copy,
+            and `{FOLDER/}` a folder of seeds.
+    """
+
+    words: tuple[str, ...]
+
+    @property
+    def command(self) -> str:
+        """The name of the command."""
+        return self.words[0]
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The seeds that the command reads."""
+        return tuple(dict.fromkeys(re.findall(r"\{\+?([^}]+)\}", " ".join(self.words))))
+
+
+_CONVERT = {
+    "graded.jsonl": "records item-qrels qrels judgments run",
+    "graded.jsonl.gz": "records",
+    "direct.jsonl": "records ragelo:evaluations",
+    "passages.jsonl": "records ragelo:documents",
+    "bm25.run": "run",
+    "bm25.run.gz": "run",
+    "qrels.txt": "qrels",
+    "items.qrels": "item-qrels qrels",
+    "assignments.jsonl": "assignments nuggets records bank",
+    "nuggets.jsonl": "nuggets bank",
+    "games.jsonl": "games ragelo:games",
+    "concise.jsonl": "answers reports",
+    "reports.jsonl": "reports answers",
+    "questions.jsonl": "bank nugget-bank queries",
+    "nuggetbank.jsonl": "bank nuggets",
+    "nuggets_300.preload.json": "bank",
+    "autojudge.jsonl": "nugget-bank bank",
+    "rubrics.jsonl": "rubrics bank",
+    "requests.jsonl": "requests",
+    "topics.jsonl": "topics queries",
+    "tqa.json": "bank",
+    "queries.json": "queries",
+    "queries.jsonl": "queries",
+    "queries.tsv": "queries ragelo:queries",
+    "board.json": "leaderboard:ir_measures leaderboard:json",
+    "board-ir_measures.txt": "leaderboard:tot",
+    "board-tot.txt": "leaderboard:ir_measures",
+    "board-rag4reports.txt": "leaderboard:json",
+    "board-trec_eval.txt": "leaderboard:json",
+    "board-query.txt": "leaderboard:json",
+    "board-ranking.txt": "leaderboard:json",
+    "board-jsonl.jsonl": "leaderboard:ir_measures",
+    "board-wide.txt": "leaderboard:json",
+    "board-workbench.txt": "leaderboard:json",
+    "board-dict.json": "leaderboard:json",
+    "ragelo-queries.csv": "queries",
+    "ragelo-documents.csv": "records",
+    "ragelo-answers.csv": "answers",
+    "ragelo-evaluations.csv": "ragelo:evaluations qrels",
+    "ragelo-games.csv": "games",
+    "ragelo-ranking.csv": "leaderboard:json ragelo:ranking",
+}
+_READ_ONLY = ("nuggets_300.preload.json", "tqa.json")
+# The files that are no kind of their own by content, or of two: the command says which.
+_FROM = {
+    f"board-{form}.{suffix}": f"leaderboard:{form}"
+    for form, suffix in (
+        *((form, "txt") for form in ("ir_measures", "tot", "rag4reports", "trec_eval", "query", "ranking", "wide")),
+        ("workbench", "txt"),
+        ("jsonl", "jsonl"),
+        ("dict", "json"),
+    )
+}
+
+
+def _conversions() -> list[str]:
+    lines = []
+    for name, targets in _CONVERT.items():
+        source = f" --from {_FROM[name]}" if name in _FROM else ""
+        for target in targets.split():
+            more = " --run bm25" if target == "run" and name.startswith("graded") else ""
+            lines.append(f"convert {{{name}}}{source} --to {target}{more} -o out/converted")
+        if not source and name not in _READ_ONLY:
+            lines.append(f"convert {{{name}}} -o out/converted")
+    lines += [
+        "convert {answers.tsv} --from answers -o out/converted",
+        "convert {graded.jsonl} {graded2.jsonl} -o out/converted",
+        "convert {graded.jsonl} --add-run {fusion.run} --add-qrels {qrels.txt} -o out/converted",
+        "convert {graded.jsonl} --to item-qrels --bank {questions.jsonl} -o out/converted",
+        "convert {bm25.run} --to records -c {collection/} -o out/converted",
+        "convert {qrels.txt} --to records -c {collection/} -o out/converted",
+    ]
+    return lines
+
+
+_OTHERS = f"""
+evaluate {{graded.jsonl}} {{bm25.run}} RubricCover(rel=4)@5 RubricQrels(measure="nDCG@5")
+evaluate {{graded.jsonl.gz}} {{bm25.run.gz}} RubricCover(rel=4)@5 -q
+evaluate {{items.qrels}} {{bm25.run}} RubricCover(rel=4)@5 -q
+evaluate {{qrels.txt}} {{bm25.run}} nDCG@10 AP -q
+leaderboard {{graded.jsonl}} {_RUNS} --bank {{questions.jsonl}} -m RubricCover(rel=4)@5
+leaderboard {{graded.jsonl}} {_RUNS} -m RubricCover(rel=4)@5 -o json --checks --groups --intervals {_QUICK}
+leaderboard {{items.qrels}} {_RUNS} -m RubricCover(rel=4)@5 nDCG@5
+leaderboard {{qrels.txt}} {_RUNS} -m nDCG@5 AP -o text
+leaderboard {{graded2.jsonl}} --bank {{nuggetbank.jsonl}} -m NuggetV NuggetA --length --summary
+leaderboard {{assignments.jsonl}} -m NuggetV(strict=True) NuggetV NuggetA --length --summary
+leaderboard {{assignments.jsonl}} -m NuggetV NuggetA --compat nuggetizer
+leaderboard {{graded.jsonl}} -m RubricCover(rel=4)@20 --compat workbench
+check {{board.json}} {{graded.jsonl}} {_RUNS}
+qrels {{graded.jsonl}} --label max --rel 4
+qrels {{graded.jsonl}} --bank {{questions.jsonl}} --per item
+qrels {{items.qrels}} -o out/q
+correlate {{board.json}} {{board-ir_measures.txt}} -m RubricCover(rel=4)@5 -c kendall spearman kendall@15 {_QUICK}
+correlate {{one.json}} {{graded.jsonl}} --bank {{questions.jsonl}} {_QUICK}
+correlate {{board-dict.json}} {{board-wide.txt}} {_QUICK}
+agreement {{qrels.txt}} {{graded.jsonl}} {_QUICK} --cutoff 2 4
+agreement {{graded.jsonl}} {_QUICK}
+agreement {{graded.jsonl}} --tables -o latex
+agreement {{graded.jsonl}} {{exported/graded.jsonl.gz}} --items --llm-b human:bob {_QUICK}
+agreement {{exported/graded.jsonl.gz}} --assessors override {_QUICK}
+compare {{board.json}} -m RubricCover(rel=4)@5 --baseline bm25 {_QUICK}
+compare {{board-jsonl.jsonl}} -m RubricCover(rel=4)@5 --correction max-t {_QUICK} -o json
+compare {{board-trec_eval.txt}} {{board-ir_measures.txt}} -m RubricCover(rel=4)@5 {_QUICK}
+pool {_RUNS} -c {{collection/}} --queries {{queries.tsv}} --judgments {{qrels.txt}} -k 5 -o out/p
+pool {{concise.jsonl}} {{thorough.jsonl}} --queries {{queries.tsv}} -o out/p
+pool {{reports.jsonl}} --whole --track rag25 --topics {{topics.jsonl}} -o out/p
+pool {{answers.tsv}} --queries {{queries.json}} -o out/p
+pool -c {{example/}} -k 3 -o out/p
+grade {{passages.jsonl}} --bank {{questions.jsonl}} --model lexical -o out/g --query-texts {{queries.jsonl}}
+grade {{passages.jsonl}} --bank {{nuggetbank.jsonl}} --model lexical -o out/g --cache {{+cache2.sqlite}}
+grade {{graded.jsonl}} --bank {{questions.jsonl}} --model lexical -o out/g --cache {{+cache.sqlite}} --cache-only
+grade {{passages.jsonl}} --bank {{questions.jsonl}} \
+ --model scripted:{{replies.jsonl}} --prompt {{prompt.toml}} -o out/g
+grade {{passages.jsonl}} \
+ --model scripted:{{replies.jsonl}} --prompt Thomas -o out/g --query-texts {{queries.tsv}}
+grade {{passages.jsonl}} --bank {{questions.jsonl}} --model lexical -o out/g \
+ --dry-run --prices {{prices.json}}
+grade {{exported/graded.jsonl.gz}} --bank {{exported/bank.jsonl}} --model lexical \
+ --only-changed -o out/g
+grade {{graded.jsonl}} --bank {{questions.jsonl}} --old-bank {{questions2.jsonl}} --model lexical \
+ --only-changed -o out/g
+generate {{queries.tsv}} \
+ --model scripted:{{replies.jsonl}} -o out/b --dry-run --prices {{prices.json}}
+generate {{queries.jsonl}} \
+ --model scripted:{{replies.jsonl}} -o out/b
+generate {{queries.tsv}} --target nuggets --from-documents {{graded.jsonl}} \
+ --model scripted:{{replies.jsonl}} -o out/b
+generate --target queries --passages {{passages.jsonl}} --examples {{real.txt}} \
+ --model scripted:{{replies.jsonl}} -o out/b
+cache size {{+cache.sqlite}}
+cache list {{+cache.sqlite}}
+cache export {{+cache3.sqlite}} -o out/r
+cache merge {{+cache.sqlite}} {{+cache2.sqlite}} {{+cache3.sqlite}}
+cache prune {{+cache.sqlite}} --all
+tournament {{games.jsonl}} {_QUICK} --replays 20
+tournament {{games.jsonl}} --assessor-games {{assessor-games.jsonl}} \
+ {_QUICK} --replays 20 -o json
+tournament {{ragelo-games.csv}} --compat ragelo -o trec_eval {_QUICK} --replays 20
+tournament --answers {{concise.jsonl}} {{thorough.jsonl}} --queries {{queries.tsv}} \
+ --model scripted:{{verdicts.jsonl}} \
+ --save out/g {_QUICK} --replays 20
+verify {{graded.jsonl}} --bank {{questions.jsonl}} --run {_RUNS} --item-statistics --grader-statistics
+verify {{graded.jsonl}} --verify-grading --grid-display --uncovered-passages --bad-question
+verify {{graded.jsonl}} -o html --output out/v.html
+verify {{graded.jsonl}} --bank {{questions.jsonl}} --canary --model lexical --dry-run
+review {{graded.jsonl}} --bank {{questions.jsonl}} --state {{+review.sqlite}} --export out/e
+review {{graded.jsonl}} --bank {{questions.jsonl}} --state out/s \
+ --import {{page-grades.jsonl}} --export-queue out/q.html
+review {{graded2.jsonl}} --bank {{nuggetbank.jsonl}} --state out/s --export out/e --bank-format nuggets
+"""
+_PLOTS = f"""
+leaderboard {{graded.jsonl}} {_RUNS} -m RubricCover(rel=4)@5 --plot out/p.svg
+compare {{board.json}} -m RubricCover(rel=4)@5 --plot out/p.svg {_QUICK}
+agreement {{qrels.txt}} {{graded.jsonl}} {_QUICK} --plot out/p.svg
+"""
+
+
+def _lines() -> list[str]:
+    lines = [*_conversions(), *filter(None, _OTHERS.splitlines())]
+    if find_spec("matplotlib") is not None:
+        lines += filter(None, _PLOTS.splitlines())
+    return lines
+
+
+JOBS: tuple[Job, ...] = tuple(Job(tuple(line.split())) for line in _lines())

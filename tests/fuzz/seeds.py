@@ -1,0 +1,284 @@
+"""The files that are damaged: a piece of the example collection, and one small file of every kind that is read."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+from rubric_measures.cli import main
+
+EXAMPLE = Path(__file__).parents[2] / "resources" / "example"
+QUERIES = ("q01", "q02", "q03")
+DEPTH = 5
+
+_REPORTS = [
+    {
+        "metadata": {"team_id": "t", "run_id": "rag", "narrative_id": "q01", "type": "automatic"},
+        "references": ["d0101", "d0102"],
+        "answer": [{"text": "Chlorophyll goes.", "citations": [1, 0]}, {"text": "Red stays.", "citations": []}],
+        "evaldata": {"nugget_grades": {"i1": {"grade": 4, "reasoning": "yes"}, "i2": {"grade": 0}}},
+    },
+    {
+        "metadata": {"run_id": "rt", "topic_id": "q02"},
+        "responses": [{"text": "Walk more.", "citations": {"d0201": 0.25, "d0202": 0.5}, "metadata": {"x": 1}}],
+        "evaldata": {"nugget_grades": {"i1": {"grade": 2}, "i2": {"grade": None}}},
+    },
+]
+_ASSIGNMENTS = [
+    {
+        "query": "who?",
+        "qid": str(query),
+        "run_id": run,
+        "answer_text": "Ada did.",
+        "response_length": 2,
+        "nuggets": [
+            {"text": "Ada", "importance": "vital", "assignment": found, "reasoning": "it says so"},
+            {"text": "1843", "importance": "okay", "assignment": "partial_support"},
+            {"text": "notes", "importance": "okay", "assignment": "failed" if query == 2 else "not_support"},
+        ],
+    }
+    for query in (1, 2)
+    for run, found in (("a", "support"), ("b", "not_support"))
+]
+_NUGGETS = [
+    {
+        "qid": str(query),
+        "query": "who?",
+        "nuggets": [{"text": "Ada", "importance": "vital"}, {"text": "1843", "importance": "okay"}],
+    }
+    for query in (1, 2)
+]
+_AUTOJUDGE = [
+    {
+        "query_id": "q1",
+        "title_query": "Ports",
+        "format_version": "v3",
+        "nugget_bank": {
+            "Where?": {
+                "question": "Where?",
+                "question_id": "i1",
+                "query_id": "q1",
+                "answers": {"Here": {"answer": "Here", "references": [{"doc_id": "d", "offsets": None}]}},
+                "importance": "vital",
+                "aggregator_type": "OR",
+                "creator": [{"is_human": True}],
+            },
+            "When?": {"question": "When?", "importance": 3},
+        },
+        "claim_bank": {"It is big.": {"claim": "It is big.", "claim_id": "c1", "importance": "high"}},
+    },
+    {
+        "metadata": {"team_id": "t", "topic_id": "300", "run_id": "r", "run_desc": "x"},
+        "nugget_bank": [
+            {
+                "question": "Who?",
+                "aggregator_type": "AND",
+                "answers": [{"answer": "Ada", "references": ["d1"]}, {"answer": "Lovelace"}],
+            }
+        ],
+    },
+]
+_RUBRICS = [
+    {
+        "qid": "q1",
+        "domain": "STEM",
+        "rubrics": [
+            {"criterion": "Says what it is.", "weight": 5.0, "axis": "Explicit Criteria"},
+            {"criterion": "Rambles.", "weight": -3.0, "axis": "Communication Quality"},
+        ],
+    }
+]
+_REQUESTS = [
+    {
+        "query": {"text": "who?", "qid": str(query)},
+        "candidates": [
+            {"docid": "d1", "doc": {"segment": "Ada did."}, "judgment": 2},
+            {"docid": "d2", "doc": {"segment": "Nobody."}},
+        ],
+    }
+    for query in (1, 2)
+]
+_TOPICS = [
+    {"request_id": "q01", "title": "Leaves", "problem_statement": "Why?", "limit": 2000, "collection_ids": ["c"]},
+    {"qid": "q02", "query": "who wrote it"},
+]
+_TQA = [
+    {
+        "globalID": "L_0384",
+        "lessonName": "the skin",
+        "questions": {
+            "nonDiagramQuestions": {
+                f"NDQ_{number}": {
+                    "beingAsked": {"processedText": f"Layer {number} of the skin?"},
+                    "answerChoices": {"a": {"processedText": "dermis"}, "b": {"processedText": "epidermis"}},
+                    "correctAnswer": {"processedText": "b"},
+                }
+                for number in (1, 2)
+            }
+        },
+    }
+]
+_PRELOAD = {
+    "nugget_dict": {"Where?": {"Here": [], "There": ["d1"]}, "When?": {"1843": []}},
+    "group_assignment": {"Where?": "Japan"},
+}
+_GAMES = [
+    {"query_id": query, "agent_a": one, "agent_b": other, "verdict": verdict, "answer": "so", "grader": "openai:judge"}
+    for query, verdicts in (("q1", ("a", "tie", "b")), ("q2", ("a", "a", None)))
+    for (one, other), verdict in zip((("x", "y"), ("y", "z"), ("x", "z")), verdicts, strict=True)
+]
+_RAGELO = {
+    "queries": "qid,query\n1,What?\n2,Why?\n",
+    "documents": "qid,did,document\n1,d1,Some text\n1,d2,More\n2,d1,Text\n",
+    "answers": 'qid,agent,answer\n1,x,Yes\n1,y,"No, never"\n2,x,a\n2,y,b\n',
+    "evaluations": "qid,did,raw_answer,answer\n1,d,It is. 2,2\n1,e,?,\n2,d,no,0\n",
+    "games": "qid,agent_a,agent_b,raw_answer,answer\n1,x,y,So [[A]],A\n1,y,x,So,C\n2,x,y,[[B]],B\n",
+    "ranking": "agent,score\nx,1017.5\ny,982.5\n",
+}
+_REPLIES = [
+    {"contains": ["red", "leaf"], "reply": "1"},
+    {"matches": r"\bleaves\b", "reply": "2", "prompt_tokens": 9, "completion_tokens": 2},
+    {"contains": "sun", "reply": "no", "status": "refused", "error": "policy"},
+    {"contains": "list", "reply": '{"questions": ["Which leaf?", "How hot?"]}'},
+    {"reply": "Score: 1"},
+]
+_VERDICTS = [{"contains": "Chlorophyll", "reply": "[[A]]"}, {"reply": "So: [[C]]"}]
+_PROMPT = '''# A prompt of one's own.
+target = "question"
+task = "grade"
+parser = "rating"
+scale = [0, 5]
+covers = 4
+partial = 3
+reply_tokens = 20
+text = """
+How well does the passage answer the question? 0 to 5.
+Question: {question}
+Passage: {context}"""
+'''
+
+
+def _lines(rows: list[dict[str, object]]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)  # type: ignore[arg-type]
+
+
+def _call(*arguments: str) -> None:
+    status = main(list(arguments))
+    if status not in (0, 1):
+        raise AssertionError(f"a seed cannot be made: {' '.join(arguments)}")
+
+
+def _first_of_each(path: Path, wanted: int = DEPTH, column: int = 0) -> str:
+    """The first lines of each of the queries."""
+    counts: dict[str, int] = {}
+    kept = []
+    for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+        query = line.split()[column]
+        counts[query] = counts.get(query, 0) + 1
+        if query in QUERIES and counts[query] <= wanted:
+            kept.append(line)
+    return "".join(kept)
+
+
+def _banks(path: Path) -> str:
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return _lines([{**row, "items": row["items"][:4]} for row in rows if row["query_id"] in QUERIES])
+
+
+def make_seeds(folder: Path) -> None:
+    """Writes all seeds into `folder`, which is the current one: files are named as commands will name them."""
+
+    def write(name: str, text: str) -> None:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+
+    docs = (EXAMPLE / "docs.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    write("collection/docs.jsonl", "".join(line for line in docs if '"d01' in line or '"d02' in line or '"d03' in line))
+    write("collection/queries.tsv", _first_of_each(EXAMPLE / "queries.tsv"))
+    write("collection/qrels.txt", _first_of_each(EXAMPLE / "qrels.txt", 99))
+    for name in ("bm25", "fusion", "tfidf"):
+        rows = _first_of_each(EXAMPLE / "runs" / f"{name}.run", 12)
+        kept = [row for row in rows.splitlines(keepends=True) if row.split()[2][:3] in ("d01", "d02", "d03")]
+        write(f"{name}.run", "".join(kept))
+        write(f"example/runs/{name}.run", "".join(kept))
+    for name in ("docs.jsonl", "queries.tsv", "qrels.txt"):
+        write(f"example/{name}", (folder / "collection" / name).read_text(encoding="utf-8"))
+    for name in ("concise", "thorough"):
+        rows = (EXAMPLE / "answers" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+        write(f"{name}.jsonl", "".join(rows[:3]))
+    write("questions.jsonl", _banks(EXAMPLE / "questions.jsonl"))
+    write("nuggetbank.jsonl", _banks(EXAMPLE / "nuggets.jsonl"))
+    write("questions2.jsonl", _banks(EXAMPLE / "questions.jsonl").replace("Which pigment", "What pigment"))
+    write("queries.tsv", _first_of_each(EXAMPLE / "queries.tsv"))
+    texts = dict(line.split("\t") for line in (folder / "queries.tsv").read_text(encoding="utf-8").splitlines())
+    write("queries.json", json.dumps(texts, indent=1))
+    write("queries.jsonl", _lines([{"query_id": key, "text": text} for key, text in texts.items()]))
+    write("qrels.txt", _first_of_each(EXAMPLE / "qrels.txt", 99))
+    write("real.txt", "".join(f"{text}\n" for text in texts.values()))
+    write("reports.jsonl", _lines(_REPORTS))
+    write("assignments.jsonl", _lines(_ASSIGNMENTS))
+    write("nuggets.jsonl", _lines(_NUGGETS))
+    write("autojudge.jsonl", _lines(_AUTOJUDGE))
+    write("rubrics.jsonl", _lines(_RUBRICS))
+    write("requests.jsonl", _lines(_REQUESTS))
+    write("topics.jsonl", _lines(_TOPICS))
+    write("tqa.json", json.dumps(_TQA, indent=1))
+    write("games.jsonl", _lines(_GAMES))
+    write("assessor-games.jsonl", _lines([{**game, "grader": "human:ada"} for game in _GAMES[:3]]))
+    for kind, text in _RAGELO.items():
+        write(f"ragelo-{kind}.csv", text)
+    write("answers.tsv", "query_id\trun_id\ttext\nq01\tx\tLeaves turn red.\nq01\ty\tNo.\nq02\tx\tWalk.\nq02\ty\tRun.\n")
+    write("replies.jsonl", _lines(_REPLIES))
+    write("verdicts.jsonl", _lines(_VERDICTS))
+    write("prompt.toml", _PROMPT)
+    write(
+        "prices.json", json.dumps({"lexical": {"input": 2.5, "output": 10}, "*": {"input": 1, "output": 1}}, indent=1)
+    )
+    write("nuggets_300.preload.json", json.dumps(_PRELOAD))
+
+    runs = ["bm25.run", "fusion.run", "tfidf.run"]
+    _call("pool", *runs, "-c", "collection", "-k", str(DEPTH), "-o", "passages.jsonl")
+    _call("grade", "passages.jsonl", "--bank", "questions.jsonl", "--model", "lexical", "-o", "graded.jsonl",
+          "--cache", "cache.sqlite", "--manifest", "manifest.json")  # fmt: skip
+    _call("grade", "passages.jsonl", "--bank", "nuggetbank.jsonl", "--model", "lexical", "-o", "graded2.jsonl",
+          "--cache", "cache2.sqlite")  # fmt: skip
+    _call("grade", "graded.jsonl", "--model", "scripted:replies.jsonl", "--prompt", "Thomas", "-o", "direct.jsonl",
+          "--query-texts", "queries.tsv", "--cache", "cache3.sqlite")  # fmt: skip
+    (folder / "graded.jsonl.gz").write_bytes(gzip.compress((folder / "graded.jsonl").read_bytes(), mtime=0))
+    (folder / "bm25.run.gz").write_bytes(gzip.compress((folder / "bm25.run").read_bytes(), mtime=0))
+    _call("convert", "graded.jsonl", "--to", "item-qrels", "-o", "items.qrels")
+    measures = ["RubricCover(rel=4)@5", "RubricQrels(measure='nDCG@5')", "AP"]
+    _call("leaderboard", "graded.jsonl", *runs, "-m", *measures, "-o", "json", "--output", "board.json")
+    for form in ("ir_measures", "tot", "rag4reports", "jsonl"):
+        suffix = "jsonl" if form == "jsonl" else "txt"
+        _call("convert", "board.json", "--from", "leaderboard", "--to", f"leaderboard:{form}",
+              "-o", f"board-{form}.{suffix}")  # fmt: skip
+    _call("leaderboard", "graded.jsonl", *runs, "-m", measures[0], "-o", "json", "--output", "one.json")
+    for form in ("ranking", "wide", "workbench", "dict"):
+        suffix = "json" if form == "dict" else "txt"
+        _call("convert", "one.json", "--from", "leaderboard", "--to", f"leaderboard:{form}",
+              "-o", f"board-{form}.{suffix}")  # fmt: skip
+    rows = [line.split() for line in (folder / "board-ir_measures.txt").read_text(encoding="utf-8").splitlines()]
+    rows = [row for row in rows if row[0] == "bm25"]
+    write("board-trec_eval.txt", "".join(f"{measure}\t{topic}\t{value}\n" for _, topic, measure, value in rows))
+    write("board-query.txt", "".join(f"{topic}\t{measure}\t{value}\n" for _, topic, measure, value in rows))
+    passages = [json.loads(line) for line in (folder / "graded.jsonl").read_text(encoding="utf-8").splitlines()]
+    cells = [
+        (query, passage["paragraph_id"], next(iter(rating.values())), rating["self_rating"])
+        for query, group in passages
+        for passage in group[:2]
+        for rating in passage["exam_grades"][0]["self_ratings"][:2]
+    ]
+    write(
+        "page-grades.jsonl",
+        _lines(
+            [
+                {"uid": f"u{number}", "person": "bob", "time": f"2026-01-0{1 + number % 9}T10:00:00+00:00",
+                 "query_id": query, "doc_id": doc, "item_id": item, "grade": 5 - (grade or 0), "note": "so"}
+                for number, (query, doc, item, grade) in enumerate(cells)
+            ]
+        ),
+    )  # fmt: skip
+    _call("review", "graded.jsonl", "--bank", "questions.jsonl", "--state", "review.sqlite", "--assessor", "ada",
+          "--import", "page-grades.jsonl", "--export", "exported")  # fmt: skip
