@@ -39,7 +39,7 @@ def agreement(
     *sources: Gradable,
     items: bool = False,
     label: Label = "max",
-    rel: int = 1,
+    rel: int | None = None,
     cutoff: Iterable[tuple[int, int]] = (),
     scale: str | Scale | None = None,
     rounds: int = 10_000,
@@ -65,7 +65,8 @@ def agreement(
             and such a file alone is compared with them. Pairwise numbers are of the first two.
         items: compare item grades, not labels of passages.
         label: how item grades become a label, `max` or `count`.
-        rel: the inclusive minimum grade that counts for a label.
+        rel: the inclusive minimum grade that counts for a label; left out, `max` keeps all grades, and `count` takes
+            the level that covers on the scale.
         cutoff: pairs to binarise at: the first source at least A, the second at least B.
         scale: the grades that a source may use, such as `0-3`.
         rounds: bootstrap samples of κ's intervals over queries; 0 for none.

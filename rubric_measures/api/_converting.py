@@ -30,7 +30,7 @@ def convert(
     collection: str | None = None,
     bank: Bank | None = None,
     label: Label = "max",
-    rel: int = 1,
+    rel: int | None = None,
     depth: int | None = None,
     grader: str = "qrels",
     run: str | None = None,
@@ -49,7 +49,8 @@ def convert(
         collection: the texts, for records made of qrels or runs.
         bank: the test bank, where grades become something else.
         label: how item grades become a label, `max` or `count`.
-        rel: the inclusive minimum grade that counts.
+        rel: the inclusive minimum grade that counts; left out, `max` keeps all grades, and `count` takes the level that
+            covers on the scale.
         depth: documents of each ranking; all if None.
         grader: who made the grades of item qrels.
         run: the run to write, of several in records.

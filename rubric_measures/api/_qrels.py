@@ -18,7 +18,12 @@ __all__ = ["write_qrels"]
 
 
 def write_qrels(
-    grades: Gradable, output: str | os.PathLike[str], *, per: Unit = "passage", label: Label = "max", rel: int = 1
+    grades: Gradable,
+    output: str | os.PathLike[str],
+    *,
+    per: Unit = "passage",
+    label: Label = "max",
+    rel: int | None = None,
 ) -> int:
     """Writes grades as a TREC qrels file; graded records are read as a stream.
 
@@ -27,19 +32,20 @@ def write_qrels(
         output: the file, gzipped where its name ends in `.gz`; `-` is standard output.
         per: one label a `passage`; a `facet`, as the query `query/facet`; or one line an `item` (diversity qrels).
         label: `max` or `count`, see `QueryGrades.labels`; not for items.
-        rel: the inclusive minimum grade that counts; not for items.
+        rel: the inclusive minimum grade that counts; left out, `max` keeps all grades, and `count` takes the level that
+            covers on the scale. Not for items.
 
     Returns:
         the number of grades that failed.
 
     Raises:
-        InputError: no passage has a grade, no item names a facet, a label of items is asked for, or lines of items of
-            what has one label a passage.
+        InputError: no passage has a grade, no item names a facet, a label of items is asked for, lines of items of what
+            has one label a passage, or items are to be counted and neither a level nor the scale is known.
     """
     from rubric_measures.formats import trec
     from rubric_measures.grades.qrels import QrelsSpool, qrels_of
 
-    if per == "item" and (label, rel) != ("max", 1):
+    if per == "item" and (label, rel) != ("max", None):
         raise InputError(
             "lines of items hold the grades themselves; leave out how they become labels", settings=("label", "rel")
         )

@@ -38,7 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--items", action="store_true", help="compare item grades, not labels of passages")
     parser.add_argument("--label", choices=["max", "count"], default="max", help="how item grades become a label")
-    parser.add_argument("--rel", type=int, default=1, help="minimum grade that counts for a label (default 1)")
+    parser.add_argument(
+        "--rel", type=int, help="minimum grade that counts (default: all grades; for count, the scale's covering level)"
+    )
     parser.add_argument(
         "--cutoff", metavar=("A", "B"), nargs=2, type=int, action="append", default=[],
         help="binarise: first source at least A, second at least B; may be repeated (default: every pair, in JSON)",

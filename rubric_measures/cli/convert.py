@@ -25,7 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run", metavar="NAME", help="write this run, of several in the records")
     parser.add_argument("--grader", default="qrels", help="who made the grades of item qrels (default: qrels)")
     parser.add_argument("--label", choices=["max", "count"], default="max", help="how item grades become a label")
-    parser.add_argument("--rel", type=int, default=1, help="minimum grade that counts (default 1)")
+    parser.add_argument(
+        "--rel", type=int, help="minimum grade that counts (default: all grades; for count, the scale's covering level)"
+    )
     add_grade_options(parser, scores=False)
     add_label_option(parser)
     formats = dict(FORMATS.items())

@@ -18,7 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("graded", metavar="GRADED", help="graded records, item qrels, or an ir_datasets id")
     parser.add_argument("--output", "-o", metavar="FILE", default="-", help="write there (default: standard output)")
     parser.add_argument("--label", choices=["max", "count"], default="max", help="how item grades become a label")
-    parser.add_argument("--rel", type=int, default=1, help="minimum grade that counts (default 1)")
+    parser.add_argument(
+        "--rel", type=int, help="minimum grade that counts (default: all grades; for count, the scale's covering level)"
+    )
     parser.add_argument(
         "--per",
         choices=UNITS,

@@ -62,7 +62,7 @@ class Options:
     bank: TestBank | None = None
     wanted: GradeFilter = field(default_factory=GradeFilter)
     label: Label = "max"
-    rel: int = 1
+    rel: int | None = None
     depth: int | None = None
     grader: str = "qrels"
     run: str | None = None

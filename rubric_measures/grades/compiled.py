@@ -159,27 +159,35 @@ class QueryGrades:
                 covering[doc_id] = mask
         return covering
 
-    def labels(self, label: Label = "max", rel: int = 1) -> dict[str, int]:
+    def labels(self, label: Label = "max", rel: int | None = None) -> dict[str, int]:
         """Rubric-Qrels: one relevance label a passage; passages without any valid grade have none.
 
         Args:
             label: `max`, label(p) = max over the items of grade(p, r), where that is at least `rel`, else 0; or
                 `count`, label(p) = the number of items with grade ≥ rel.
-            rel: the inclusive minimum grade. For `max` the default 1 changes nothing.
+            rel: the inclusive minimum grade. Left out, `max` keeps every grade as it is, and `count` counts from the
+                level that covers on the scale.
+
+        Raises:
+            InputError: items are to be counted, and neither a level nor the scale is known.
 
         Source: Farzi and Dietz, EXAM++ (LLM4Eval 2024), and Dietz (SIGIR 2024).
         """
-        result: dict[str, int] = {}
-        for doc_id, levels in self.levels.items():
-            if not levels:
-                continue
-            if label == "count":
-                result[doc_id] = sum(mask.bit_count() for grade, mask in levels.items() if grade >= rel)
-            else:
-                best = max(levels)
-                # Negative labels (junk pages) stay what they are.
-                result[doc_id] = best if best >= rel or best < 0 else 0
-        return result
+        graded = {doc_id: levels for doc_id, levels in self.levels.items() if levels}
+        if label == "count":
+            if rel is None and self.scale is None and graded:
+                raise InputError(
+                    "labels count items from a grade on, and the scale of the grades is not known; say that grade",
+                    settings=("rel",),
+                )
+            least = self.level(rel)
+            return {
+                doc_id: sum(mask.bit_count() for grade, mask in levels.items() if grade >= least)
+                for doc_id, levels in graded.items()
+            }
+        best = {doc_id: max(levels) for doc_id, levels in graded.items()}
+        # Negative labels (junk pages) stay what they are.
+        return best if rel is None else {doc_id: top if top >= rel or top < 0 else 0 for doc_id, top in best.items()}
 
     def counting_failed(self, on_failed: OnFailed) -> QueryGrades:
         """The grades as they count in scores: where failed ones count as a grade, with that grade in their place."""

@@ -6,21 +6,23 @@ import logging
 import marshal
 import tempfile
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from types import TracebackType
 from typing import IO, Literal
 
 from ir_measures.util import Qrel
 
 from rubric_measures.base.errors import InputError, MeasureError
+from rubric_measures.base.scales import Scale
 from rubric_measures.grades.compiled import BANK_DOC, Grades, Label, OnFailed, QueryGrades, faceted, scale_rows
 
-__all__ = ["UNITS", "QrelsSpool", "Unit", "qrels_of"]
+__all__ = ["UNITS", "QrelsSpool", "Unit", "note_counted", "qrels_of"]
 
 Unit = Literal["passage", "facet", "item"]
 UNITS: tuple[Unit, ...] = ("passage", "facet", "item")
 
 
-def qrels_of(grades: Grades, unit: Unit = "passage", label: Label = "max", rel: int = 1) -> list[Qrel]:
+def qrels_of(grades: Grades, unit: Unit = "passage", label: Label = "max", rel: int | None = None) -> list[Qrel]:
     """Judgments from grades, sorted by query, document and item.
 
     Args:
@@ -46,7 +48,24 @@ def qrels_of(grades: Grades, unit: Unit = "passage", label: Label = "max", rel: 
     )
     failed = sum(mask.bit_count() for query in grades.queries.values() for mask in query.failed.values())
     _say(any(row.doc_id != BANK_DOC for row in rows), failed, grades.on_failed)
+    if label == "count" and rel is None:
+        note_counted(grades.queries.values())
     return rows
+
+
+def note_counted(queries: Iterable[QueryGrades], source: str = "") -> None:
+    """Says from which grade on labels count items, where nobody chose it: the level that covers on the scale."""
+    _note_scales({query.scale for query in queries}, source)
+
+
+def _note_scales(scales: Iterable[Scale | None], source: str = "") -> None:
+    for scale in sorted({scale[:3] for scale in scales if scale is not None}):
+        logging.getLogger("rubric_measures").info(
+            "%slabels count the items graded %d or better (the scale is %d to %d)",
+            f"{source}: " if source else "",
+            scale[2],
+            *scale[:2],
+        )
 
 
 def _asked(queries: Iterable[QueryGrades], unit: Unit) -> Iterable[QueryGrades]:
@@ -79,11 +98,12 @@ class QrelsSpool:
     """
 
     def __init__(
-        self, unit: Unit = "passage", label: Label = "max", rel: int = 1, on_failed: OnFailed = "expected"
+        self, unit: Unit = "passage", label: Label = "max", rel: int | None = None, on_failed: OnFailed = "expected"
     ) -> None:
         self.failed = 0
         self._unit, self._label, self._rel, self._on_failed = unit, label, rel, on_failed
         self._is_graded = False
+        self._scales: set[Scale | None] = set()
         # Query (or facet) -> the places of its rows in the file; several where a facet is named like a query.
         self._places: dict[str, list[tuple[int, int]]] = {}
 
@@ -103,6 +123,7 @@ class QrelsSpool:
             InputError: facets are asked for, and no item names one.
         """
         self.failed, self._is_graded = 0, False
+        self._scales.clear()
         self._places.clear()
         self._stream.seek(0)
         for query in _asked(queries, self._unit):
@@ -116,6 +137,7 @@ class QrelsSpool:
                 packed = marshal.dumps(rows)
                 self._places.setdefault(name, []).append((self._stream.tell(), len(packed)))
                 self._stream.write(packed)
+            self._scales.add(query.scale)
             self.failed += sum(mask.bit_count() for mask in query.failed.values())
             del query, counted, parts
 
@@ -127,6 +149,8 @@ class QrelsSpool:
             MeasureError: a grade failed, and that is an error.
         """
         _say(self._is_graded, self.failed, self._on_failed)
+        if self._label == "count" and self._rel is None:
+            _note_scales(self._scales)
         for name, places in sorted(self._places.items()):
             rows: list[tuple[str, str, int]] = []
             for offset, size in places:
@@ -138,7 +162,7 @@ class QrelsSpool:
                 yield Qrel(name, doc_id, relevance, iteration)
 
 
-def _rows(query: QueryGrades, unit: Unit, label: Label, rel: int) -> Iterator[Qrel]:
+def _rows(query: QueryGrades, unit: Unit, label: Label, rel: int | None) -> Iterator[Qrel]:
     if unit == "item":
         yield from query.rows()
         yield from (Qrel(query.query_id, BANK_DOC, 0, item.item_id) for item in query.items)
@@ -147,7 +171,7 @@ def _rows(query: QueryGrades, unit: Unit, label: Label, rel: int) -> Iterator[Qr
         yield from (Qrel(query.query_id, doc_id, value) for doc_id, value in query.labels(label, rel).items())
     else:
         for facet, members in _facets(query).items():
-            part = QueryGrades(query.query_id, query.items, _restricted(query, members))
+            part = replace(query, levels=_restricted(query, members), failed={})
             yield from (Qrel(facet, doc_id, value) for doc_id, value in part.labels(label, rel).items())
 
 

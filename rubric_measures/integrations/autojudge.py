@@ -57,7 +57,7 @@ class JudgeSettings:
         measures: what the leaderboard shows; by default Rubric-Cover at the level that covers and at the highest grade,
             or nugget scores where the prompt is `nuggets.assign`: all six, or A where nuggets have no importance.
         label: `max` or `count`, see `QueryGrades.labels`.
-        rel: the least grade that counts in `count`.
+        rel: the least grade that counts in `count`; by default the one that covers on the scale of the grades.
         on_failed: how failed grades count in the leaderboard: `expected` (where it is left out), `exclude`,
             `zero`, `error`, or a grade, see `Grades`.
         nugget_grades: write `evaldata.nugget_grades` into the reports (with `augment_report` they are saved).
@@ -73,7 +73,7 @@ class JudgeSettings:
     max_words: int = 0
     measures: Sequence[str] = ()
     label: Label = "max"
-    rel: int = 1
+    rel: int | None = None
     on_failed: OnFailed | None = None
     nugget_grades: bool = False
     cache: str = ""

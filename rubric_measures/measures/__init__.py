@@ -2,6 +2,7 @@
 
 from rubric_measures.measures._plugged import register_plug_ins
 from rubric_measures.measures.cover import RubricCover, nRubricCover
+from rubric_measures.measures.expected import covered_share
 from rubric_measures.measures.labels import RubricQrels
 from rubric_measures.measures.measure import (
     CUTOFF,
@@ -37,6 +38,7 @@ __all__ = [
     "RubricQrels",
     "Top",
     "WeightedCover",
+    "covered_share",
     "is_supported",
     "min_grade",
     "nRubricCover",

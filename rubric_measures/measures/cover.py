@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rubric_measures.measures.expected import Weights, expected_gain, known
+from rubric_measures.measures.expected import covered_share, each_item, expected_gain, known
 from rubric_measures.measures.measure import (
     CUTOFF,
     JUDGED_ONLY,
@@ -40,30 +40,12 @@ class _RubricCover(CoverageMeasure):
     }
 
     def formula(self, query: QueryContext) -> Callable[[Top], float | None]:
-        """Covered items / items of the bank; failed grades as they are expected, else without what nobody can know."""
-        rel, size = self.value("rel"), len(query.items)
-        if query.is_expecting:
-            reached = self._reached(query)
-
-            def expected(top: Top) -> float | None:
-                found = reached(top)
-                return None if found is None else found / size
-
-            return expected
-
-        def cover(top: Top) -> float | None:
-            covered = top.at_least(rel)
-            unknown = query.undetermined(top, covered)
-            denominator = size - unknown.bit_count()
-            if not denominator:
-                return None if unknown else 0.0
-            return covered.bit_count() / denominator
-
-        return cover
+        """Covered items / items of the bank."""
+        return covered_share(query, self.value("rel"))
 
     def _reached(self, query: QueryContext) -> Callable[[Top], float | None]:
         """How many items the top k passages are expected to cover; None where nothing is known."""
-        rel, weights = self.value("rel"), _each(query)
+        rel, weights = self.value("rel"), each_item(query)
 
         def reached(top: Top) -> float | None:
             gain = expected_gain(query, top, rel, weights, weights)
@@ -83,7 +65,7 @@ class _RubricCover(CoverageMeasure):
     def spread(self, query: QueryContext) -> RankingScorer:
         """The spread of the expected items, over the denominator."""
         kind = query.top(self.value("cutoff"), self.value("judged_only"))
-        rel, weights, size = self.value("rel"), _each(query), self._size(query)
+        rel, weights, size = self.value("rel"), each_item(query), self._size(query)
 
         def spread(ranked: RankedDocs) -> float | None:
             gain = expected_gain(query, ranked.top(kind), rel, weights, weights)
@@ -94,11 +76,6 @@ class _RubricCover(CoverageMeasure):
     def _size(self, query: QueryContext) -> float | None:
         """The denominator where failed grades count as they are expected."""
         return len(query.items)
-
-
-def _each(query: QueryContext) -> Weights:
-    """Every item by the same weight."""
-    return query.shared("each", lambda: Weights([(1.0, (1 << len(query.items)) - 1)]))
 
 
 class _nRubricCover(_RubricCover):

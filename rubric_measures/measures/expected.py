@@ -6,12 +6,13 @@ Source: the formula, its worked examples and its standard error are those of REA
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from rubric_measures.base.errors import MeasureError
 from rubric_measures.measures.measure import QueryContext, Top
 
-__all__ = ["Gain", "ItemWeights", "Weights", "expected_gain", "known"]
+__all__ = ["Gain", "ItemWeights", "Weights", "covered_share", "each_item", "expected_gain", "known"]
 
 
 class Weights:
@@ -158,6 +159,52 @@ def _covering_share(query: QueryContext, top: Top, rel: int, weights: Weights, o
         if graded:
             return math.fsum(some.sum(covering.get(doc_id, 0)) for doc_id in top.doc_ids) / graded
     return None
+
+
+def each_item(query: QueryContext) -> Weights:
+    """Every item by the same weight."""
+    return query.shared("each", lambda: Weights([(1.0, (1 << len(query.items)) - 1)]))
+
+
+def covered_share(
+    query: QueryContext, rel: int, weights: Sequence[float] | None = None
+) -> Callable[[Top], float | None]:
+    """The share of the items that the top k passages cover, with failed grades as the user chose (`on_failed`).
+
+    That is: earning what they are expected to earn; or out of the share, where nobody can know whether the item is
+    covered; or as not covered; or as a grade. It is what `CoverageMeasure.formula` gives, as that of `RubricCover`.
+
+    Args:
+        query: the query.
+        rel: the grade from which on an item is covered.
+        weights: a weight for each of `query.items`, 0 or more; all count the same if None.
+
+    Returns:
+        the share of a top k by weight, in [0, 1]; None where all that is known of it is that grades failed.
+
+    Raises:
+        MeasureError: the weights are not one an item, or one is negative.
+    """
+    if weights is None:
+        by_weight = each_item(query)
+    elif len(weights) != len(query.items) or not all(0 <= weight < math.inf for weight in weights):
+        raise MeasureError(f"query {query.query_id!r}: a share takes one weight an item, 0 or more")
+    else:
+        by_weight = ItemWeights(weights).positive
+
+    def expected(top: Top) -> float | None:
+        gain = expected_gain(query, top, rel, by_weight, by_weight)
+        return None if gain is None else (by_weight.sum(top.at_least(rel)) + gain.value) / by_weight.total
+
+    def certain(top: Top) -> float | None:
+        covered = top.at_least(rel)
+        unknown = query.undetermined(top, covered)
+        of = by_weight.sum(by_weight.members & ~unknown) if unknown else by_weight.total
+        if not of:
+            return None if unknown & by_weight.members else 0.0
+        return by_weight.sum(covered) / of
+
+    return expected if query.is_expecting and by_weight.total else certain
 
 
 def known(low: float | None, high: float | None) -> tuple[float, float] | None:

@@ -88,7 +88,7 @@ class _RubricQrels(RubricMeasure):
     def prepare(self, query: QueryContext) -> RankingScorer:
         """The standard measure over the labels of the query: by a formula of ours, else by a program's."""
         inner = self.inner()
-        label, rel = self.value("label"), self.value("rel") or 1
+        label, rel = self.value("label"), self.value("rel")
         labels = query.labels(label, rel)
         highest = query.grades.scale.highest if label == "max" and query.grades.scale is not None else None
         scorer = label_scorer(inner, labels, highest)
@@ -102,11 +102,11 @@ class _RubricQrels(RubricMeasure):
 
     def best(self, query: QueryContext, score: RankingScorer) -> float | None:
         """The value of the passages by descending label."""
-        return score(query.by_label(self.value("label"), self.value("rel") or 1))
+        return score(query.by_label(self.value("label"), self.value("rel")))
 
     def bounds(self, lowest: QueryContext, highest: QueryContext) -> BoundsScorer | None:
         """By the lowest labels, normalised by the highest, and the other way round; of measures that we compute."""
-        label, rel = self.value("label"), self.value("rel") or 1
+        label, rel = self.value("label"), self.value("rel")
         if label == "max" and lowest.grades.scale is None:
             return None
         return _label_bounds(self.inner(), lowest, highest, label, rel)
@@ -195,11 +195,11 @@ class StandardMeasure(Computation):
 
     def bounds(self, lowest: QueryContext, highest: QueryContext) -> BoundsScorer | None:
         """As of `RubricQrels`."""
-        return None if lowest.grades.scale is None else _label_bounds(self.measure, lowest, highest, "max", 1)
+        return None if lowest.grades.scale is None else _label_bounds(self.measure, lowest, highest, "max", None)
 
 
 def _label_bounds(
-    measure: Measure, lowest: QueryContext, highest: QueryContext, label: Label, rel: int
+    measure: Measure, lowest: QueryContext, highest: QueryContext, label: Label, rel: int | None
 ) -> BoundsScorer | None:
     low, high = lowest.labels(label, rel), highest.labels(label, rel)
     scale = lowest.grades.scale

@@ -220,11 +220,11 @@ class QueryContext:
         """doc_id -> mask of the items graded `rel` or better; passages that cover none are left out."""
         return self.shared(("covering", rel), lambda: self.grades.at_least(rel))
 
-    def labels(self, label: Label = "max", rel: int = 1) -> Mapping[str, int]:
+    def labels(self, label: Label = "max", rel: int | None = None) -> Mapping[str, int]:
         """doc_id -> relevance label; see `QueryGrades.labels`."""
         return self.shared(("labels", label, rel), lambda: self.grades.labels(label, rel))
 
-    def by_label(self, label: Label = "max", rel: int = 1) -> RankedDocs:
+    def by_label(self, label: Label = "max", rel: int | None = None) -> RankedDocs:
         """The best ranking by labels: descending, passages of one label in the order of their ids."""
         return self.shared(("by label", label, rel), lambda: self._by_label(self.labels(label, rel)))
 
@@ -242,8 +242,8 @@ class QueryContext:
     def undetermined(self, top: Top, covered: int) -> int:
         """The items that no ranked passage covers and whose grade failed for one: they may be covered or not.
 
-        They leave the denominator of a measure that knows nothing of what failed grades are expected to earn; none
-        where failed grades count as zero or as a grade.
+        They leave the denominator of a measure that knows nothing of what failed grades are expected to earn, which
+        makes it too high; `covered_share` knows. None where failed grades count as zero or as a grade.
 
         Args:
             top: the ranked passages.
@@ -512,7 +512,10 @@ class CoverageMeasure(RubricMeasure):
 
     @abstractmethod
     def formula(self, query: QueryContext) -> Callable[[Top], float | None]:
-        """The value of what the top k passages reach. Says itself what failed grades mean: `query.undetermined`."""
+        """The value of what the top k passages reach. Says itself what failed grades mean.
+
+        `covered_share` does, for shares of items.
+        """
 
     def prepare(self, query: QueryContext) -> RankingScorer:
         """See `Computation`."""

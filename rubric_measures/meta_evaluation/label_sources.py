@@ -19,6 +19,7 @@ from rubric_measures.formats.trec_ids import spaced_ids, written_id
 from rubric_measures.grades.compiled import BANK_DOC, Grades, Label
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import load_records
+from rubric_measures.grades.qrels import note_counted
 from rubric_measures.grades.rows import build_grades
 from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws, Interval
 from rubric_measures.meta_evaluation.agreement import (
@@ -70,7 +71,7 @@ class LabelSource:
 
 
 def labels_of_grades(
-    grades: Grades, name: str, *, items: bool = False, label: Label = "max", rel: int = 1
+    grades: Grades, name: str, *, items: bool = False, label: Label = "max", rel: int | None = None
 ) -> LabelSource:
     """The labels, or the item grades, of compiled grades; failed grades give none.
 
@@ -88,6 +89,8 @@ def labels_of_grades(
             for row in query.rows()
         }
         return LabelSource(name, rows)
+    if label == "count" and rel is None:
+        note_counted(grades.queries.values(), name)
     return LabelSource(
         name,
         {
@@ -105,7 +108,7 @@ def labels_of_records(
     *,
     items: bool = False,
     label: Label = "max",
-    rel: int = 1,
+    rel: int | None = None,
 ) -> LabelSource:
     """The labels (or item grades) of one grade set of graded records.
 
@@ -119,7 +122,7 @@ def labels_of_records(
 
 
 def labels_of_qrels(
-    path: str | os.PathLike[str], *, items: bool = False, label: Label = "max", rel: int = 1
+    path: str | os.PathLike[str], *, items: bool = False, label: Label = "max", rel: int | None = None
 ) -> LabelSource:
     """The labels of a qrels file; of item qrels (several rows a document) the labels that the item grades imply."""
     rows = [row for row in read_qrels(path) if row.doc_id != BANK_DOC]

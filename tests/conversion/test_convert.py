@@ -187,12 +187,13 @@ def test_a_depth_without_documents_is_refused(
     assert not (files / "out.jsonl").exists()
 
 
-def test_records_to_qrels_of_every_kind(files: Path) -> None:
+def test_records_to_qrels_of_every_kind(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = files / "out.qrels"
     assert run(files, "records.jsonl.gz", "--to", "qrels", "-o", str(out)) == 0
     assert out.read_text() == "q1 0 d1 4\nq1 0 d2 2\n"
     assert run(files, "records.jsonl.gz", "--to", "qrels", "--label", "count", "-o", str(out)) == 0
-    assert out.read_text() == "q1 0 d1 1\nq1 0 d2 2\n"
+    assert out.read_text() == "q1 0 d1 1\nq1 0 d2 0\n"
+    assert "labels count the items graded 4 or better (the scale is 0 to 5)" in capsys.readouterr().err
     assert run(files, "records.jsonl.gz", "--to", "judgments", "-o", str(out)) == 0
     assert out.read_text() == "q1 0 d1 1\nq1 0 d2 2\n"
     assert run(files, "records.jsonl.gz", "--to", "item-qrels", "--bank", "bank.jsonl", "-o", str(out)) == 0

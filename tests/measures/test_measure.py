@@ -10,13 +10,21 @@ from typing import ClassVar
 import ir_measures
 import pytest
 
-from rubric_measures import Grade, RubricCover, RubricMeasure, register
+from rubric_measures import Grade, RubricCover, RubricItem, RubricMeasure, TestBank, register
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.cli import main
-from rubric_measures.grades.compiled import OnFailed
+from rubric_measures.grades.compiled import OnFailed, QueryGrades
 from rubric_measures.grades.rows import build_grades
 from rubric_measures.leaderboards.runs import score_runs
-from rubric_measures.measures import CUTOFF, CoverageMeasure, QueryContext, RankedDocs, RankingScorer, min_grade
+from rubric_measures.measures import (
+    CUTOFF,
+    CoverageMeasure,
+    QueryContext,
+    RankedDocs,
+    RankingScorer,
+    covered_share,
+    min_grade,
+)
 from tests.example_records import write_all
 from tests.measures.test_provider import BANK, ROWS, RUN
 
@@ -86,6 +94,41 @@ def test_failed_grades_of_a_measure_that_does_not_handle_them(on_failed: OnFaile
     grades = build_grades([Grade("q", "d", None, "q/1", status="failed")], on_failed=on_failed)
     board = score_runs(grades, [("one", {"q": ["d"]})], [FirstCover(rel=1)], overall=False)
     assert board.values["one"]["FirstCover(rel=1)"] == {"q": expected}
+
+
+class LengthCover(CoverageMeasure):
+    """The plug-in of docs/plugins.md: long items count more."""
+
+    SUPPORTED_PARAMS = type(RubricCover).SUPPORTED_PARAMS
+
+    def formula(self, query: QueryContext):  # type: ignore[no-untyped-def]
+        return covered_share(query, self.value("rel"), [len(item.text) for item in query.items])
+
+
+@pytest.mark.parametrize(
+    ("on_failed", "expected"), [("expected", 0.96), ("exclude", 1.0), ("zero", 0.8), (5, 1.0), ("error", None)]
+)
+def test_failed_grades_of_a_coverage_measure_count_as_the_user_chose(
+    on_failed: OnFailed, expected: float | None
+) -> None:
+    # Of the weight that no other passage covers, 4 of 5 valid grades cover: so much a failed one is expected to earn.
+    items = [RubricItem("q/1", "q", "long"), RubricItem("q/2", "q", "o"), RubricItem("q/3", "q", "")]
+    rows = [Grade("q", "d", 4, "q/1"), Grade("q", "d", None, "q/2", status="failed"), Grade("q", "e", 0, "q/2")]
+    grades = build_grades(rows, TestBank({"q": tuple(items)}), on_failed=on_failed)
+    measure = LengthCover(rel=4)
+    if expected is None:
+        with pytest.raises(MeasureError, match="failed grade"):
+            score_runs(grades, [("one", {"q": ["d", "e"]})], [measure], overall=False)
+        return
+    board = score_runs(grades, [("one", {"q": ["d", "e"]})], [measure], overall=False)
+    assert board.values["one"][str(measure)]["q"] == pytest.approx(expected)
+
+
+def test_a_share_takes_weights_that_are_none_of_penalties() -> None:
+    query = QueryContext(QueryGrades("q", (RubricItem("q/1", "q", ""),), {}))
+    for weights in ([-1.0], [1.0, 1.0], [float("nan")]):
+        with pytest.raises(MeasureError, match="one weight an item, 0 or more"):
+            covered_share(query, 4, weights)
 
 
 def test_a_coverage_measure_has_a_best_value() -> None:
