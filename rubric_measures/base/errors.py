@@ -35,7 +35,7 @@ __all__ = [
 
 
 # Controls, line ends that `str.splitlines` knows, and marks that turn the direction of what follows.
-CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def escaped(text: str) -> str:

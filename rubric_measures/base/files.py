@@ -9,6 +9,7 @@ import contextlib
 import gc
 import gzip
 import io
+import logging
 import os
 import re
 import sys
@@ -34,12 +35,17 @@ __all__ = [
     "iter_copy_lines",
     "iter_lines",
     "keep_for_good",
+    "note_unfinished",
     "open_binary",
+    "parse_size",
     "path_name",
     "paused_collector",
     "peek_head",
     "read_text",
+    "reading_at_most",
 ]
+
+_LOG = logging.getLogger("rubric_measures")
 
 
 # Objects made in one pause that tell the loading of a file from the parsing of a line or of a piece of it.
@@ -99,18 +105,85 @@ def path_name(path: str | os.PathLike[str]) -> str:
     return os.fspath(path)
 
 
-class _CheckedGzip(io.RawIOBase):
-    """A gzip reader whose truncation or damage is a `FormatError` that names the file."""
+# What nobody sees the size of beforehand (gzip, standard input, pipes, devices) is read up to so many bytes: 47 MB can
+# unpack to 10 GB, and /dev/zero has no end. Files as they lie on the disk have no limit.
+_most = 4 << 30
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def parse_size(text: str) -> int:
+    """A number of bytes as people write it.
+
+    >>> parse_size("500M"), parse_size("1.5G"), parse_size("4096")
+    (524288000, 1610612736, 4096)
+
+    Raises:
+        InputError: it is none.
+    """
+    found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)([KMGT]?)B?", text.strip().upper(), re.ASCII)
+    size = int(float(found[1]) * _UNITS[found[2]]) if found else 0
+    if not size:
+        raise InputError(
+            f"{text[:40]!r} is no size; expected a number of bytes such as 500M, 8G or 1T", settings=("max_size",)
+        )
+    return size
+
+
+@contextlib.contextmanager
+def reading_at_most(size: int) -> Iterator[None]:
+    """Reads files whose size nobody sees beforehand up to so many bytes inside of the block (4 GiB else)."""
+    global _most  # noqa: PLW0603
+    before, _most = _most, size
+    try:
+        yield
+    finally:
+        _most = before
+
+
+class _Bounded(io.RawIOBase):
+    """A reader that refuses to go on beyond the size that may be read."""
 
     def __init__(self, stream: BinaryIO, path: str) -> None:
-        self._gzip = gzip.GzipFile(fileobj=stream, mode="rb")
         self._stream = stream
         self._path = path
+        self._left = _most
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: object) -> int:
+        count = self._some(buffer)
+        self._left -= count
+        if self._left < 0:
+            raise InputError(
+                f"{self._path}: {self._what} more than {_most:,} bytes, and reading stops there; raise the limit if "
+                "the file is what it should be",
+                settings=("max_size",),
+            )
+        return count
+
+    _what = "holds"
+
+    def _some(self, buffer: object) -> int:
+        # What is there now: a pipe may be slow.
+        return cast(io.BufferedReader, self._stream).readinto1(buffer)  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        if self._path != "-":
+            self._stream.close()
+        super().close()
+
+
+class _CheckedGzip(_Bounded):
+    """A gzip reader whose truncation or damage is a `FormatError` that names the file."""
+
+    _what = "unpacks to"
+
+    def __init__(self, stream: BinaryIO, path: str) -> None:
+        super().__init__(stream, path)
+        self._gzip = gzip.GzipFile(fileobj=stream, mode="rb")
+
+    def _some(self, buffer: object) -> int:
         try:
             return self._gzip.readinto(buffer)  # type: ignore[arg-type]
         except EOFError:
@@ -120,8 +193,6 @@ class _CheckedGzip(io.RawIOBase):
 
     def close(self) -> None:
         self._gzip.close()
-        if self._path != "-":
-            self._stream.close()
         super().close()
 
 
@@ -132,6 +203,7 @@ def open_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Raises:
         InputError: the file does not exist or cannot be opened.
         FormatError: on reading, when a gzip file is truncated or damaged.
+        InputError: on reading, when there is more than may be read, see `reading_at_most`.
     """
     name = path_name(path)
     if name == "-":
@@ -150,9 +222,23 @@ def open_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def _uncompressed(buffered: io.BufferedReader, name: str) -> BinaryIO:
+    stream = cast(BinaryIO, buffered)
     if buffered.peek(2)[:2] == _GZIP_MAGIC:
-        return cast(BinaryIO, io.BufferedReader(_CheckedGzip(cast(BinaryIO, buffered), name), 1 << 18))
-    return cast(BinaryIO, buffered)
+        return cast(BinaryIO, io.BufferedReader(_CheckedGzip(stream, name), 1 << 18))
+    if name == "-" or not Path(name).is_file():
+        return cast(BinaryIO, io.BufferedReader(_Bounded(stream, name), 1 << 18))
+    return stream
+
+
+def note_unfinished(end: bytes | str, name: str) -> None:
+    """Says that the last line of a file has no line end, where a cut could have changed a value unseen.
+
+    Args:
+        end: the file, or its end.
+        name: the file.
+    """
+    if end and end[-1:] not in ("\n", "\r", b"\n", b"\r"):
+        _LOG.warning("%s: the last line has no line end; is the file complete?", name, extra={"once": True})
 
 
 def peek_head(path: str | os.PathLike[str], size: int = 4096) -> bytes:

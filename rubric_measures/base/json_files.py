@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections import Counter
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, TypeVar
@@ -19,6 +19,9 @@ from rubric_measures.base.files import atomic_writer, iter_lines, path_name, pau
 __all__ = ["JsonLines", "TextId", "check_keys", "field_path", "first_problem", "parse_json", "validate_line"]
 
 T = TypeVar("T")
+
+_PLACE = re.compile(r" at line (\d+) column (\d+)")
+_TOKEN = re.compile(r'[{}]|(?P<text>"(?:[^"\\]|\\.)*")(?P<colon>\s*:)?', re.DOTALL)
 
 
 def field_path(location: Sequence[int | str]) -> str:
@@ -39,8 +42,7 @@ def first_problem(error: ValidationError) -> tuple[tuple[int | str, ...], str]:
     if first["type"] == "missing":
         text = "required field is missing"
     elif first["type"] == "json_invalid":
-        # The text is a line of a file, whose number stands before the problem.
-        text = text.replace("Invalid JSON:", "is not JSON:").replace(" at line 1 column ", " at column ")
+        text = text.replace("Invalid JSON:", "is not JSON:")
     elif first["type"] != "value_error":
         text = f"{text}; found {_short(first['input'])}"
     if len(problems) > 1:
@@ -68,7 +70,16 @@ def validate_line(adapter: TypeAdapter[T], data: bytes | str | Mapping[str, Any]
             return adapter.validate_json(data) if isinstance(data, bytes | str) else adapter.validate_python(data)
     except ValidationError as error:
         location, text = first_problem(error)
+        text, line = _with_line(text, line)
         raise FormatError(text, path=path, line=line, field=field_path(location)) from None
+
+
+def _with_line(problem: str, line: int) -> tuple[str, int]:
+    """A parser's message without the line that it names, and that line where no other is known."""
+    found = _PLACE.search(problem)
+    if found is None:
+        return problem, line
+    return problem.replace(found[0], f" at column {found[2]}"), line or int(found[1])
 
 
 def parse_json(data: bytes | str, *, path: str, line: int = 0) -> Any:
@@ -80,31 +91,49 @@ def parse_json(data: bytes | str, *, path: str, line: int = 0) -> Any:
     try:
         return from_json(data, allow_inf_nan=False)
     except ValueError as error:
-        raise FormatError(f"is not JSON: {error}", path=path, line=line) from None
+        text, line = _with_line(f"is not JSON: {error}", line)
+        raise FormatError(text, path=path, line=line) from None
 
 
 def check_keys(data: bytes | str, *, path: str, line: int = 0) -> None:
     """Refuses an object that names a key twice; parsers keep the last in silence.
 
-    It parses the text once more, and slower, so it is for files that are written by hand: queries and test banks.
+    It parses the text once more, and slower, so it is for files that are written by hand: queries, test banks, nuggets,
+    rubrics, leaderboards, prices.
 
     Raises:
         FormatError: a key comes twice; names file and line.
     """
-
-    twice: list[str] = []
+    found = False
 
     def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal found
         fields = dict(pairs)
-        if len(fields) < len(pairs):
-            twice.extend(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        found = found or len(fields) < len(pairs)
         return fields
 
     # What is no JSON is its parser's to refuse.
     with contextlib.suppress(ValueError, RecursionError):
         json.loads(data, object_pairs_hook=note)
-    if twice:
-        raise FormatError(f"the key {twice[0]!r} comes twice in one object; keep one", path=path, line=line)
+    if found:
+        text = data if isinstance(data, str) else data.decode("utf-8")
+        key, place = _second_key(text)
+        problem = f"the key {key[:60]!r} comes twice in one object; keep one"
+        raise FormatError(problem, path=path, line=line or text.count("\n", 0, place) + 1)
+
+
+def _second_key(text: str) -> tuple[str, int]:
+    """The first key of a JSON text that its object has already, and where it stands."""
+    objects: list[set[str]] = []
+    for found in _TOKEN.finditer(text):
+        if found[0] in "{}":
+            objects = [*objects, set()] if found[0] == "{" else objects[:-1]
+        elif found["colon"]:
+            key = json.loads(found["text"])
+            if key in objects[-1]:
+                return key, found.start()
+            objects[-1].add(key)
+    raise AssertionError("no key comes twice")
 
 
 def _number_as_text(value: Any) -> Any:
@@ -123,11 +152,13 @@ class JsonLines(Generic[T]):
         adapter: what each line must be.
         what: the objects in the plural, for errors.
         key: what no two objects may share; None where nothing is.
+        by_hand: whether people edit such files: then no object may name a field twice.
     """
 
     adapter: TypeAdapter[T]
     what: str
     key: Callable[[T], tuple[str, ...]] | None = None
+    by_hand: bool = False
 
     def read(self, path: str | os.PathLike[str]) -> list[T]:
         """The objects of a file.
@@ -141,10 +172,16 @@ class JsonLines(Generic[T]):
     def numbered(self, path: str | os.PathLike[str]) -> list[tuple[int, T]]:
         """The (line number, object) pairs of a file, whatever their keys."""
         name = path_name(path)
-        rows = [(line, validate_line(self.adapter, data, path=name, line=line)) for line, data in iter_lines(name)]
+        rows = [(line, self._valid(data, name, line)) for line, data in iter_lines(name)]
         if not rows:
             raise FormatError(f"is empty; expected {self.what}, one JSON object a line", path=name)
         return rows
+
+    def _valid(self, data: bytes, name: str, line: int) -> T:
+        row = validate_line(self.adapter, data, path=name, line=line)
+        if self.by_hand:
+            check_keys(data, path=name, line=line)
+        return row
 
     def once(self, rows: Iterable[tuple[int, T]], path: str | os.PathLike[str]) -> list[T]:
         """The objects without their lines; a `FormatError` where two share a key."""

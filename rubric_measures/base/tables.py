@@ -26,7 +26,10 @@ __all__ = [
     "Report",
     "Table",
     "Undefined",
+    "active",
     "columns",
+    "inert",
+    "is_formula",
     "letters",
     "number",
     "plain",
@@ -126,6 +129,31 @@ def number(value: float | None, places: int = 4) -> str:
     return repr(float(value)) if places < 0 else f"{value:.{places}f}"
 
 
+def inert(text: str) -> str:
+    """The text as a cell that no spreadsheet takes for a formula; `active` gives it back.
+
+    >>> inert("=1+1"), inert("@name"), inert("-0.5"), inert("bm25")
+    ("'=1+1", "'@name", '-0.5', 'bm25')
+    """
+    return f"'{text}" if is_formula(text) else text
+
+
+def is_formula(text: str) -> bool:
+    """Whether a spreadsheet would compute a cell of this text; numbers, `+` and `-` are none."""
+    if text[:1] not in ("=", "+", "-", "@") or len(text) < 2 or text == "+/-":
+        return False
+    try:
+        float(text)
+    except ValueError:
+        return True
+    return False
+
+
+def active(cell: str) -> str:
+    """What `inert` was given."""
+    return cell[1:] if cell[:1] == "'" and is_formula(cell[1:]) else cell
+
+
 def letters(groups: Iterable[int]) -> str:
     """Numbers of groups as letters, `(27)` and so on where the letters end; `-` for none.
 
@@ -212,9 +240,12 @@ def _text(report: Report) -> Iterator[str]:
 
 
 def _tsv(report: Report) -> Iterator[str]:
+    def shown(cell: Cell, column: Column) -> str:
+        return inert(_shown(cell, column)) if isinstance(cell, str) else _shown(cell, column)
+
     known: list[str] = []
     for table in report.for_programs():
-        head, *rows = _grid(table)
+        head, *rows = _grid(table, shown)
         if head != known:
             yield ("\n" if known else "") + "\t".join(head) + "\n"
         known = head

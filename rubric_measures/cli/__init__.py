@@ -80,6 +80,11 @@ def _command_parser(name: str) -> tuple[argparse.ArgumentParser, object]:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_arguments(parser)
+    parser.add_argument(
+        "--max-size",
+        metavar="SIZE",
+        help="the most that is read of a gzip file, unpacked, and of standard input, pipes and devices (default 4G)",
+    )
     return parser, module
 
 
@@ -94,7 +99,20 @@ def _options_for(settings: Iterable[str]) -> str:
 
 
 class _NoteHandler(logging.StreamHandler):  # type: ignore[type-arg]
-    """Prints the library's counted notes to standard error, one line each."""
+    """Prints the library's counted notes to standard error, one line each; what concerns a file once."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.stderr)
+        self._said: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the note is to be said: some commands read a file twice."""
+        if not getattr(record, "once", False):
+            return bool(super().filter(record))
+        said = record.getMessage()
+        is_new = said not in self._said
+        self._said.add(said)
+        return is_new and bool(super().filter(record))
 
     def format(self, record: logging.LogRecord) -> str:
         prefix = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
@@ -137,12 +155,18 @@ def run_command(arguments: Sequence[str]) -> int:
     _OPTIONS.clear()
     _OPTIONS.update({action.dest: action.option_strings[-1] for action in parser._actions if action.option_strings})
     options = parser.parse_intermixed_args(arguments[1:])
+    most = vars(options).pop("max_size")
     if getattr(options, "plot", None) is not None:
         # What cannot be drawn is refused before hours of computing, in all commands alike.
         from rubric_measures.meta_evaluation.plots import check_figure_path
 
         check_figure_path(options.plot)
-    with Interruptible():
+    with contextlib.ExitStack() as around:
+        around.enter_context(Interruptible())
+        if most is not None:
+            from rubric_measures.base.files import parse_size, reading_at_most
+
+            around.enter_context(reading_at_most(parse_size(most)))
         status: int = module.run(options)  # type: ignore[attr-defined]
     return status
 
@@ -180,7 +204,7 @@ def _answer(arguments: list[str]) -> int:
             return 0
         overview.print_help()
         return 2
-    handler = _NoteHandler(sys.stderr)
+    handler = _NoteHandler()
     logger = logging.getLogger("rubric_measures")
     logger.addHandler(handler)
     propagate, logger.propagate = logger.propagate, False

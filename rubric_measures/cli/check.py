@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from rubric_measures import api
+from rubric_measures.base.errors import escaped
 from rubric_measures.cli.inputs import add_grade_options, add_label_option, loaded_grades
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -34,5 +35,5 @@ def run(options: argparse.Namespace) -> int:
         options.on_failed = board.on_failed
     differences = board.differences(loaded_grades(options.graded, options), options.runs or None)
     for line in differences or [f"the same: signature {board.signature}"]:
-        print(line)
+        print(escaped(line))
     return 1 if differences else 0

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from rubric_measures.base.errors import FormatError
+from rubric_measures.base.files import note_unfinished
 from rubric_measures.base.runs import Qrel, Ranking, count_disagreements, put_in_order
 
 __all__ = ["checked_qrels", "checked_rankings", "columns_of", "is_number", "is_rank", "is_relevance", "run_name_of"]
@@ -55,6 +56,7 @@ def checked_rankings(text: str, name: str) -> tuple[str, dict[str, tuple[Ranking
         scores.append(float(score))
     if not rows:
         raise FormatError("is empty; expected lines 'query_id Q0 doc_id rank score tag'", path=name)
+    note_unfinished(text, name)
     rankings = {
         query_id: (put_in_order(doc_ids, scores), count_disagreements(ranks, scores))
         for query_id, (doc_ids, ranks, scores) in rows.items()
@@ -100,6 +102,7 @@ def checked_qrels(text: str, name: str) -> list[Qrel]:
             repeated += 1
     if not qrels:
         raise FormatError("is empty; expected lines 'query_id iteration doc_id relevance'", path=name)
+    note_unfinished(text, name)
     if repeated:
         _LOG.warning("%s: %d lines repeat an earlier judgment and were left out", name, repeated)
     return list(qrels.values())

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, NamedTuple, TypeVar
 
+from rubric_measures.base.files import note_unfinished
 from rubric_measures.base.runs import Ranking, count_disagreements, put_in_order
 from rubric_measures.base.sorting import falls_in_both
 from rubric_measures.formats._trec_checked import is_rank, is_relevance
@@ -42,7 +43,7 @@ class _DoubtError(Exception):
 
 
 def regular_rankings(
-    stream: BinaryIO, take: Callable[[str, Ranking], T]
+    stream: BinaryIO, take: Callable[[str, Ranking], T], name: str = ""
 ) -> tuple[str, dict[str, tuple[T, int]]] | None:
     """The tag of a run, and what `take` makes of each ranking, with the places where its rank column disagrees.
 
@@ -50,6 +51,7 @@ def regular_rankings(
         stream: the file.
         take: called with (query_id, ranking) as soon as a query is read; what it did counts for nothing when the file
             turns out not to be regular, so it must have no effect but its result.
+        name: the file, for the note that its last line has no end.
 
     Returns:
         None where anything is in doubt.
@@ -57,7 +59,7 @@ def regular_rankings(
     taken: dict[str, tuple[T, int]] = {}
     gap = second = tag = ""
     try:
-        for query_id, block in _blocks(stream):
+        for query_id, block in _blocks(stream, rest := bytearray()):
             if not gap:
                 first = block.partition("\n")[0]
                 gap = "\t" if "\t" in first else " "
@@ -71,19 +73,22 @@ def regular_rankings(
             taken[query_id] = take(query_id, ranking), disagreements
     except _DoubtError:
         return None
+    if taken:
+        note_unfinished(bytes(rest), name)
     return (tag, taken) if taken else None
 
 
-def regular_qrels(stream: BinaryIO, take: Callable[[QueryQrels], T]) -> dict[str, T] | None:
+def regular_qrels(stream: BinaryIO, take: Callable[[QueryQrels], T], name: str = "") -> dict[str, T] | None:
     """What `take` makes of each query's judgments, as `regular_rankings` does it; None where anything is in doubt."""
     taken: dict[str, T] = {}
     try:
-        for query_id, block in _blocks(stream):
+        for query_id, block in _blocks(stream, rest := bytearray()):
             if query_id in taken:
                 return None
             taken[query_id] = take(_qrels(query_id, block))
     except _DoubtError:
         return None
+    note_unfinished(bytes(rest), name)
     return taken or None
 
 
@@ -105,8 +110,11 @@ def _may_hold_foreign_space(text: str) -> bool:
     return _FOREIGN_SPACE.search(text) is not None
 
 
-def _blocks(stream: BinaryIO) -> Iterator[tuple[str, str]]:
-    """Each query with its lines, if the lines of a query stand together; whoever uses them has to prove it."""
+def _blocks(stream: BinaryIO, unfinished: bytearray) -> Iterator[tuple[str, str]]:
+    """Each query with its lines, if the lines of a query stand together; whoever uses them has to prove it.
+
+    A last line without an end is put into `unfinished`, too.
+    """
     text, rest = "", b""
     data = stream.read(_PIECE).removeprefix(b"\xef\xbb\xbf")
     while data:
@@ -125,6 +133,7 @@ def _blocks(stream: BinaryIO) -> Iterator[tuple[str, str]]:
         text = text[start:]
         data = stream.read(max(_PIECE, len(text)))
     if rest:
+        unfinished += rest
         text += _decoded(rest + b"\n")
     for start, end in _bounds(text):
         yield _query_of(text, start), text[start:end]

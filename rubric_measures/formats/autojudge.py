@@ -135,7 +135,7 @@ class ListBank(Record):
 _BANKS: JsonLines[NuggetBank | ListBank] = JsonLines(
     TypeAdapter(NuggetBank | ListBank), "nugget banks", lambda bank: (bank.query_id,)
 )
-_OBJECTS = JsonLines(TypeAdapter(dict[str, Any]), "nugget banks")
+_OBJECTS = JsonLines(TypeAdapter(dict[str, Any]), "nugget banks", by_hand=True)
 _DICT_BANK: TypeAdapter[NuggetBank | ListBank] = TypeAdapter(NuggetBank)
 _LIST_BANK: TypeAdapter[NuggetBank | ListBank] = TypeAdapter(ListBank)
 write_nugget_banks = _BANKS.write

@@ -11,6 +11,7 @@ from types import MappingProxyType, SimpleNamespace
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.files import atomic_writer, path_name
+from rubric_measures.base.tables import inert
 from rubric_measures.formats._trec_checked import is_number
 from rubric_measures.formats.base import Format, Head
 from rubric_measures.formats.leaderboard_forms import ALL, COLUMNS, FORMS, OVERALL, OWN_FORMAT, Form, form_of_header
@@ -134,7 +135,7 @@ def _tabbed(cells: list[str]) -> str:
     for cell in cells:
         if "\t" in cell or "\n" in cell or cell != cell.strip():
             raise InputError(f"{cell!r} cannot be written to a TSV file: it begins or ends with a space or holds a tab")
-    return "\t".join(cells)
+    return "\t".join(map(inert, cells))
 
 
 def _workbench(table: LeaderboardTable, form: Form, __: IdCleaner) -> Iterator[str]:

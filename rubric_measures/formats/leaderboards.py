@@ -12,7 +12,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import FormatError, UnknownNameError
-from rubric_measures.base.files import path_name, read_text
+from rubric_measures.base.files import note_unfinished, path_name, read_text
+from rubric_measures.base.tables import active
 from rubric_measures.formats._trec_checked import is_number
 from rubric_measures.formats.leaderboard_forms import (
     ALL,
@@ -170,6 +171,8 @@ def read_leaderboard(
     form = form or form_of_text(text, name)
     if form == "json":
         return _from_own_json(_json_object(text, name), name)
+    if form not in ("dict", "jsonl"):
+        note_unfinished(text, name)
     rows: Iterable[tuple[int, Score]]
     if form == "dict":
         rows = _from_dict(_json_object(text, name), name)
@@ -272,9 +275,10 @@ def _from_json_lines(text: str, name: str) -> Iterator[tuple[int, Score]]:
 
 def _json_object(text: str, name: str, line: int = 0) -> dict[str, Any]:
     # Most uses of this package read no JSON leaderboard, and pydantic takes its time.
-    from rubric_measures.base.json_files import parse_json
+    from rubric_measures.base.json_files import check_keys, parse_json
 
     content = parse_json(text, path=name, line=line)
+    check_keys(text, path=name, line=line)
     if not isinstance(content, dict):
         raise FormatError("is not a JSON object", path=name, line=line)
     return content
@@ -292,7 +296,7 @@ def _from_dict(content: Mapping[str, Any], name: str) -> Iterator[tuple[int, Sco
 def _from_table(text: str, name: str, form: Form) -> Iterator[tuple[int, Score]]:
     """A TSV with a header: `run_id`, then measures, each with `stderr:` and `coverage:` columns or `+/-` after it."""
     lines = [
-        (number, [cell.strip() for cell in line.split("\t")])
+        (number, [active(cell.strip()) for cell in line.split("\t")])
         for number, line in enumerate(text.split("\n"), 1)
         if line.strip()
     ]

@@ -13,7 +13,7 @@ from pydantic import Field, TypeAdapter
 from rubric_measures.base.entities import RubricItem, TestBank, make_item_id
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name, read_text
-from rubric_measures.base.json_files import JsonLines, TextId, validate_line
+from rubric_measures.base.json_files import JsonLines, TextId, check_keys, validate_line
 from rubric_measures.formats.bank import bank_entries
 from rubric_measures.formats.base import Format, Head
 from rubric_measures.records.models import Record
@@ -115,7 +115,7 @@ class Preload(Record):
     group_assignment: dict[str, str] = Field(default_factory=dict)
 
 
-_RUBRICS = JsonLines(TypeAdapter(RubricLine), "weighted criteria")
+_RUBRICS = JsonLines(TypeAdapter(RubricLine), "weighted criteria", by_hand=True)
 read_rubrics, write_rubrics = _RUBRICS.read, _RUBRICS.write
 _PRELOAD: TypeAdapter[Preload] = TypeAdapter(Preload)
 
@@ -170,7 +170,9 @@ def read_preload(path: str | os.PathLike[str]) -> TestBank:
         FormatError: naming file and field.
     """
     name = path_name(path)
-    preload = validate_line(_PRELOAD, read_text(path), path=name, line=0)
+    text = read_text(path)
+    preload = validate_line(_PRELOAD, text, path=name, line=0)
+    check_keys(text, path=name)
     for question in preload.group_assignment:
         if question not in preload.nugget_dict:
             problem = f"{question!r} is no question of nugget_dict"

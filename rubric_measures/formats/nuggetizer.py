@@ -138,7 +138,7 @@ class RequestLine(Record):
     candidates: list[Candidate | str]
 
 
-_NUGGETS = JsonLines(TypeAdapter(NuggetLine), "nuggets", lambda line: (line.qid,))
+_NUGGETS = JsonLines(TypeAdapter(NuggetLine), "nuggets", lambda line: (line.qid,), by_hand=True)
 _ASSIGNMENTS = JsonLines(TypeAdapter(AssignmentLine), "assignments", lambda line: (str(line.run_id), line.qid))
 _REQUESTS = JsonLines(TypeAdapter(RequestLine), "requests")
 read_nuggets, write_nuggets = _NUGGETS.read, _NUGGETS.write

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import atomic_writer, path_name, read_text
+from rubric_measures.base.files import atomic_writer, note_unfinished, path_name, read_text
 from rubric_measures.base.json_files import check_keys, parse_json
 from rubric_measures.formats.base import Format, Head
 
@@ -182,6 +182,7 @@ def _rows(content: str, name: str) -> Iterator[_Row]:
     elif start == "{":
         yield from _json_objects(content, name)
     else:
+        note_unfinished(content, name)
         for line, text in enumerate(content.split("\n"), 1):
             if text.strip():
                 query_id, tab, rest = text.partition("\t")

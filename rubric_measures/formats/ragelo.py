@@ -15,7 +15,8 @@ from typing import Literal
 
 from rubric_measures.base.entities import Grade, Preference
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import atomic_writer, path_name, read_text
+from rubric_measures.base.files import atomic_writer, note_unfinished, path_name, read_text
+from rubric_measures.base.tables import is_formula
 from rubric_measures.formats.base import Format, Head, PathName
 from rubric_measures.formats.leaderboards import ALL, LeaderboardTable, Score
 from rubric_measures.formats.preferences import check_games
@@ -97,7 +98,8 @@ def _read_rows(path: PathName, kind: Kind) -> list[Row]:
     """
     name = path_name(path)
     before = csv.field_size_limit(_LONGEST)
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), skipinitialspace=True, strict=True)
+    text = read_text(path)
+    reader = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True)
     rows: list[Row] = []
     try:
         header = [column.strip() for column in next(reader, [])]
@@ -119,6 +121,7 @@ def _read_rows(path: PathName, kind: Kind) -> list[Row]:
         csv.field_size_limit(before)
     if not rows:
         raise FormatError("holds no rows", path=name)
+    note_unfinished(text, name)
     for row in rows:
         for column in ("qid", "did", "agent", "agent_a", "agent_b"):
             if column in COLUMNS[kind] and not row.fields[column].strip():
@@ -142,8 +145,9 @@ def _write_rows(path: PathName, kind: Kind, rows: Iterable[tuple[str, ...]]) -> 
         writer.writerow(COLUMNS[kind])
         for values in rows:
             empty = False
-            # A reader passes over spaces after a comma, so a value that begins with one is quoted.
-            (quoting if any(value[:1].isspace() for value in values) else writer).writerow(values)
+            # A reader passes over spaces after a comma, so a value that begins with one is quoted; so is a formula.
+            is_quoted = any(value[:1].isspace() or is_formula(value) for value in values)
+            (quoting if is_quoted else writer).writerow(values)
         if empty:
             raise InputError(f"{path_name(path)}: there are no {kind} to write")
 

@@ -90,7 +90,7 @@ class Topic(Record):
         return self.title or self.query or ""
 
 
-_TOPICS = JsonLines(TypeAdapter(Topic), "topics", lambda topic: (topic.query_id,))
+_TOPICS = JsonLines(TypeAdapter(Topic), "topics", lambda topic: (topic.query_id,), by_hand=True)
 read_topics, write_topics = _TOPICS.read, _TOPICS.write
 
 

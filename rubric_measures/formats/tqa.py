@@ -13,7 +13,7 @@ from pydantic import Field, TypeAdapter
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import path_name, read_text
-from rubric_measures.base.json_files import validate_line
+from rubric_measures.base.json_files import check_keys, validate_line
 from rubric_measures.formats.bank import bank_entries
 from rubric_measures.formats.base import Format, Head
 from rubric_measures.records.models import Record
@@ -65,7 +65,9 @@ def read_tqa(path: str | os.PathLike[str]) -> TestBank:
         FormatError: it is not a list of lessons, or a field is missing; names the lesson and the question.
     """
     name = path_name(path)
-    lessons = validate_line(_LESSONS, read_text(path), path=name, line=0)
+    content = read_text(path)
+    lessons = validate_line(_LESSONS, content, path=name, line=0)
+    check_keys(content, path=name)
     if not lessons:
         raise FormatError("expected a JSON list of TQA lessons", path=name)
     items: dict[str, tuple[RubricItem, ...]] = {}

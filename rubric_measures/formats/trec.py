@@ -6,12 +6,14 @@ import contextlib
 import io
 import logging
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, repeat
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+from rubric_measures.base.entities import content_hash
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, decode_text, open_binary, path_name
 from rubric_measures.base.runs import Qrel, Ranking, Run, make_run
@@ -46,6 +48,8 @@ __all__ = [
 
 _LOG = logging.getLogger("rubric_measures")
 T = TypeVar("T")
+# A dot or hyphen at the start hides a file, or is an option; the others part folders, drives, streams and patterns.
+_UNSAFE = re.compile(r'^[.-]|[\x00-\x20\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069/\\:*?"<>|%]')
 
 
 def read_run(path: str | os.PathLike[str]) -> Run:
@@ -83,7 +87,7 @@ def map_run(path: str | os.PathLike[str], take: Callable[[str, Ranking], T]) -> 
 def _map_rankings(path: str | os.PathLike[str], take: Callable[[str, Ranking], T]) -> tuple[str, dict[str, T], int]:
     name = path_name(path)
     with _readable_twice(path) as again:
-        regular = regular_rankings(again(), take)
+        regular = regular_rankings(again(), take, name)
         if regular is not None:
             run_id, taken = regular
         else:
@@ -111,7 +115,7 @@ def read_qrels(path: str | os.PathLike[str]) -> list[Qrel]:
             judge the same query, iteration and document differently.
     """
     with _readable_twice(path) as again:
-        regular = regular_qrels(again(), _rows)
+        regular = regular_qrels(again(), _rows, path_name(path))
         if regular is not None:
             return list(chain.from_iterable(regular.values()))
         return checked_qrels(decode_text(again().read(), path_name(path)), path_name(path))
@@ -132,7 +136,7 @@ def map_qrels(path: str | os.PathLike[str], take: Callable[[QueryQrels], T]) -> 
     """
     name = path_name(path)
     with _readable_twice(path) as again:
-        regular = regular_qrels(again(), take)
+        regular = regular_qrels(again(), take, name)
         if regular is not None:
             return regular
         columns: dict[str, QueryQrels] = {}
@@ -231,17 +235,24 @@ def read_passage_qrels(path: PathName) -> list[Qrel]:
 
 
 def run_file(folder: Path, run: Run) -> Path:
-    """Where a run is written, when several go into a folder."""
-    return folder / f"{run.run_id}.run"
+    """Where a run is written, when several go into a folder: under its name, safe for any file system.
+
+    What no file name may hold is written as `%2F` and the like, and so is what a shell or a listing would take for
+    something else; a name of more than 200 bytes is cut, with a hash in the place of the rest.
+    """
+    name = _UNSAFE.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode("utf-8")), run.run_id)
+    if len(name.encode("utf-8")) > 200:
+        start = name.encode("utf-8")[:180].decode("utf-8", "ignore")
+        name = f"{start}~{content_hash(run.run_id)[:16]}"
+    return folder / f"{name}.run"
 
 
 def _write_run_files(path: PathName, runs: Sequence[Run]) -> None:
     """One file; or one file a run, when `path` is a folder."""
     if Path(path).is_dir():
-        bad = next((run.run_id for run in runs if "/" in run.run_id or run.run_id in ("", ".", "..")), None)
-        if bad is not None:
+        if any(not run.run_id for run in runs):
             raise InputError(
-                f"the run {bad!r} cannot name a file; choose one run, and name its file", settings=("run",)
+                "a run without a name cannot name a file; choose one run, and name its file", settings=("run",)
             )
         for run in runs:
             write_runs(run_file(Path(path), run), [run])

@@ -7,6 +7,7 @@ without a display.
 
 from __future__ import annotations
 
+import io
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -104,8 +105,11 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     settings = {"svg.fonttype": "none", "svg.hashsalt": "rubric_measures", "pdf.fonttype": 42}
     metadata = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}[target.suffix.lower()]
     try:
+        # Not into the file: where the disk is full, some formats end in other errors, which do not name it.
+        drawn = io.BytesIO()
         with matplotlib.rc_context(settings):
-            figure.savefig(partial, dpi=300, metadata=metadata)
+            figure.savefig(drawn, format=target.suffix[1:].lower(), dpi=300, metadata=metadata)
+        partial.write_bytes(drawn.getvalue())
         partial.replace(file)
     except OSError as error:
         raise InputError(f"{target}: cannot be written ({error.strerror or error})") from None

@@ -9,7 +9,6 @@ import contextlib
 import logging
 import os
 import shutil
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from typing import IO, Any, NamedTuple, TypeVar, cast
 from pydantic import TypeAdapter, ValidationError
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import iter_copy_lines, iter_lines, path_name, paused_collector
+from rubric_measures.base.files import iter_copy_lines, iter_lines, open_binary, path_name, paused_collector
 from rubric_measures.records._line_sort import SortedLines, sort_lines
 from rubric_measures.records._lines import in_other_shape, pieces_of, query_id_of
 from rubric_measures.records.models import (
@@ -189,8 +188,7 @@ class GradedFile:
             copy = self._temporary()
             try:
                 with contextlib.ExitStack() as stack:
-                    source = sys.stdin.buffer if self.name == "-" else stack.enter_context(open(self.name, "rb"))
-                    shutil.copyfileobj(source, copy, 1 << 20)
+                    shutil.copyfileobj(stack.enter_context(open_binary(self.name)), copy, 1 << 20)
                 copy.flush()
             except OSError as error:
                 raise InputError(

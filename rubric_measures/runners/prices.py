@@ -12,7 +12,7 @@ from typing import Any
 from rubric_measures.backends.base import Backend, Reply, Request, llm_name
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name, read_text
-from rubric_measures.base.json_files import parse_json
+from rubric_measures.base.json_files import check_keys, parse_json
 
 __all__ = ["Price", "checked_price", "load_prices", "price_of"]
 
@@ -63,7 +63,9 @@ def load_prices(path: str | os.PathLike[str]) -> dict[str, Price]:
         FormatError: it is no such object.
     """
     name = path_name(path)
-    table = parse_json(read_text(path), path=name)
+    text = read_text(path)
+    table = parse_json(text, path=name)
+    check_keys(text, path=name)
     if not isinstance(table, dict):
         raise FormatError('expected an object {"model": {"input": …, "output": …}}', path=name)
     return {model: _price(entry, name, model) for model, entry in table.items()}

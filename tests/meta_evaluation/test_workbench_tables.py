@@ -66,7 +66,7 @@ def test_outputs() -> None:
     tsv = [line.split("\t") for line in shown(tables, "tsv").splitlines()]
     assert len(tsv) == 1 + 24 + 9 + 4 + 4
     assert {len(line) for line in tsv} == {9}
-    assert tsv[-1] == ["STRICT", "1", "0+1+2+3", "-2+-1+0+1", "2", "0", "1", "1", "0.5"]
+    assert tsv[-1] == ["STRICT", "1", "0+1+2+3", "'-2+-1+0+1", "2", "0", "1", "1", "0.5"]
     latex = shown(tables, "latex")
     assert latex.count("\\begin{tabular}") == latex.count("\\end{tabular}") == latex.count("\\toprule") == 4
     assert "\\fbox{\\textbf{2}}" in latex

@@ -1,0 +1,218 @@
+"""Files that are cut in a line, unpack to more than anybody wants, name a key twice, or hold names that act."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.files import read_text, reading_at_most
+from rubric_measures.cli import main
+from rubric_measures.formats import FORMATS
+from rubric_measures.formats.leaderboards import read_leaderboard
+from rubric_measures.formats.trec import read_run
+from rubric_measures.runners.prices import load_prices
+
+RUN = "".join(f"q{query} Q0 d{doc} {doc} {1 - doc / 10} r\n" for query in range(3) for doc in range(5))
+QRELS = "".join(f"q{query} 0 d{doc} {doc % 2}\n" for query in range(3) for doc in range(5))
+QUESTION = "the last line has no line end; is the file complete?"
+LONG = "".join(f"r{run} q{query} m 0.{run}{query}\n" for run in range(4) for query in range(5))
+WIDE = "run_id\tm\na\t0.5\nb\t0.25\nc\t0.125\n"
+BOARD = "a all m 0.5\nb all m 0.25\nc all m 0.125\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "command"),
+    [
+        ({"q": QRELS, "cut": RUN}, "evaluate q cut nDCG@10"),
+        ({"cut": QRELS, "r": RUN}, "evaluate cut r nDCG@10"),
+        ({"q": QRELS, "cut": RUN.replace(" r\n", "\n")}, "evaluate q cut nDCG@10"),
+        ({"q": QRELS, "cut": RUN + "q0 Q0 d9 9 0.01 r\n"}, "evaluate q cut nDCG@10"),
+        ({"q": QRELS, "cut": RUN}, "leaderboard q cut"),
+        ({"cut": QRELS, "r": RUN}, "leaderboard cut r"),
+        ({"cut": "q1\thello\nq2\tthere\n"}, "convert cut -o out.json"),
+        ({"cut": "qid,query\nq1,hello\nq2,there\n"}, "convert cut -o out.json"),
+        ({"cut": QRELS}, "convert cut -o out.qrels"),
+        ({"cut": RUN}, "convert cut -o out.run"),
+        ({"cut": WIDE, "b": BOARD}, "correlate cut b"),
+        ({"w": WIDE, "cut": BOARD}, "correlate w cut"),
+        ({"cut": LONG}, "compare cut"),
+        ({"cut": QRELS, "other": QRELS}, "agreement cut other"),
+    ],
+)
+def test_a_last_line_without_its_end_is_said_once(
+    files: dict[str, str],
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, content in files.items():
+        Path(name).write_text(content)
+    main(command.split())
+    assert QUESTION not in capsys.readouterr().err
+    Path("cut").write_text(files["cut"][:-1])
+    main(command.split())
+    assert capsys.readouterr().err.count(f"cut: {QUESTION}") == 1
+
+
+@pytest.mark.parametrize("name", [name for name, one in FORMATS.items() if one.read])
+def test_no_reader_unpacks_more_than_the_limit(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "FILE_q1.preload.json"
+    path.write_bytes(gzip.compress(b" " * 3_000_000))
+    with reading_at_most(1_000_000), pytest.raises(InputError, match="unpacks to more than 1,000,000 bytes") as found:
+        FORMATS[name].read(path)  # type: ignore[misc]
+    assert str(found.value).startswith(f"{path}: ")
+
+
+def test_what_has_no_end_is_not_read_forever() -> None:
+    with reading_at_most(1_000_000), pytest.raises(InputError, match="holds more than"):
+        read_text("/dev/zero")
+    with reading_at_most(1_000_000), pytest.raises(InputError, match="holds more than"):
+        read_run("/dev/zero")
+
+
+def test_max_size_is_an_option_of_every_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "records.jsonl.gz"
+    path.write_bytes(gzip.compress(b" " * 3_000_000))
+    for command in (["leaderboard", str(path)], ["qrels", str(path)], ["verify", str(path)]):
+        assert main([*command, "--max-size", "1M"]) == 2
+        assert "unpacks to more than 1,048,576 bytes" in (said := capsys.readouterr().err)
+        assert "--max-size" in said
+    assert main(["leaderboard", str(path), "--max-size", "huge"]) == 2
+    assert "'huge' is no size" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "line"),
+    [
+        ("bank", '{"query_id": "q", "items": [{"question_text": "a", "question_text": "b"}]}\n', 1),
+        ("nuggets", '{"qid": "q", "nuggets": [{"text": "a", "importance": "okay", "importance": "vital"}]}\n', 1),
+        ("rubrics", '\n{"qid": "q", "rubrics": [{"criterion": "a", "weight": 1, "weight": 2}]}\n', 2),
+        ("topics", '{"qid": "1", "title": "t", "title": "u"}\n', 1),
+        (
+            "preload",
+            '{"nugget_dict": {\n"a": {"x": []},\n"b": {"x": []},\n"a": {"y": []}}, "group_assignment": {}}\n',
+            4,
+        ),
+        ("leaderboard", '{"a": 0.5,\n"b": 0.25,\n"c": {"d": [1, {"a": 0}]},\n"a": 0.75}\n', 4),
+        ("queries", '{"a": "x",\n"b": "a",\n"a": "z"}\n', 3),
+    ],
+)
+def test_a_key_that_comes_twice_is_refused_with_its_line(name: str, content: str, line: int, tmp_path: Path) -> None:
+    path = tmp_path / "FILE_q1.preload.json"
+    path.write_text(content)
+    with pytest.raises(FormatError, match="comes twice in one object") as found:
+        FORMATS[name].read(path)  # type: ignore[misc]
+    assert found.value.line == line
+
+
+def test_a_key_of_a_price_table_comes_once_and_json_errors_name_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "prices.json"
+    path.write_text('{"m": {"input": 1, "output": 1},\n "m": {"input": 2, "output": 1}}')
+    with pytest.raises(FormatError, match=r"prices.json:2: the key 'm' comes twice"):
+        load_prices(path)
+    path.write_text('{"m": {"input": 1,\n "output": }}')
+    with pytest.raises(FormatError, match=r"prices.json:2: is not JSON: expected value at column \d+$"):
+        load_prices(path)
+
+
+NAMES = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "plain", "-0.5"]
+
+
+def test_no_cell_is_a_formula_and_our_reader_gives_the_names_back(tmp_path: Path) -> None:
+    source, written = tmp_path / "board.json", tmp_path / "board.tsv"
+    source.write_text(json.dumps({name: index / 10 for index, name in enumerate(NAMES)}))
+    assert main(["convert", str(source), "--from", "leaderboard", "--to", "leaderboard:wide", "-o", str(written)]) == 0
+    cells = [line.split("\t")[0] for line in written.read_text().splitlines()[1:]]
+    assert cells == [f"'{name}" for name in NAMES[:4]] + NAMES[4:]
+    assert list(read_leaderboard(written).run_ids) == NAMES
+
+
+def test_formulas_in_csv_are_quoted(tmp_path: Path) -> None:
+    source, written = tmp_path / "queries.json", tmp_path / "queries.csv"
+    texts = {f"q{index}": name for index, name in enumerate(NAMES)}
+    source.write_text(json.dumps(texts))
+    assert main(["convert", str(source), "--to", "ragelo:queries", "-o", str(written)]) == 0
+    assert '"q0","=1+1"' in written.read_text()
+    assert FORMATS["ragelo:queries"].read(written).texts == texts  # type: ignore[misc]
+
+
+def test_marks_that_turn_the_direction_are_shown_escaped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "board.json"
+    path.write_text(json.dumps({"a\x1b[2Jb": 0.1, "c\u202ed": 0.2, "e\u200ef\u061c": 0.3, "g\th\ni": 0.4}))
+    for form in ("text", "tsv", "markdown", "latex"):
+        assert main(["correlate", str(path), str(path), "--output-format", form]) in (0, 2)
+        assert not set(capsys.readouterr().out) & set("\x1b\u202e\u200e\u061c")
+    qrels = tmp_path / "q"
+    qrels.write_text("q\u200e\x1b[1m 0 d 1\n")
+    run = tmp_path / "r"
+    run.write_text("q\u200e\x1b[1m Q0 d 1 1 r\n")
+    assert main(["evaluate", str(qrels), str(run), "nDCG@10", "-q"]) == 0
+    assert capsys.readouterr().out.splitlines()[0].startswith("q\\u200e\\x1b[1m\t")
+
+
+def test_runs_in_a_folder_have_safe_names(tmp_path: Path) -> None:
+    names = [
+        "../../etc/passwd",
+        ".hidden",
+        "-rf",
+        "a:b*c?",
+        "x" * 300,
+        "x" * 299 + "y",
+        "ordinär",
+        "bm25",
+        "C:\\con",
+        "a%2Fb",
+    ]
+    graded = tmp_path / "runs.txt"
+    places = [{"method": name, "doc_id": "d", "query_id": "q", "rank": 1, "score": 1.0} for name in names]
+    graded.write_text(
+        json.dumps(["q", [{"paragraph_id": "d", "text": "t", "paragraph_data": {"rankings": places}}]]) + "\n"
+    )
+    folder = tmp_path / "out"
+    folder.mkdir()
+    assert main(["convert", str(graded), "--to", "run", "-o", str(folder)]) == 0
+    written = sorted(path.name for path in folder.iterdir())
+    assert len(written) == len(names)
+    assert {"%2E.%2F..%2Fetc%2Fpasswd.run", "%2Ehidden.run", "%2Drf.run", "a%3Ab%2Ac%3F.run", "bm25.run"} <= set(
+        written
+    )
+    assert {read_run(path).run_id for path in folder.iterdir()} == set(names)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "runs.txt"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on files")
+@pytest.mark.parametrize("ending", ["pdf", "png", "svg"])
+def test_a_figure_on_a_full_disk_is_one_line_and_nothing_is_left(ending: str, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    board, official = tmp_path / "a.tsv", tmp_path / "b.tsv"
+    board.write_text(WIDE + "d\t0.3\n")
+    official.write_text(WIDE + "d\t0.1\n")
+
+    def full() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
+
+    done = subprocess.run(
+        [sys.executable, "-m", "rubric_measures", "correlate", board, official, "--plot", f"plot.{ending}"],
+        cwd=tmp_path,
+        env={**os.environ, "MPLCONFIGDIR": str(tmp_path / "mpl"), "PYTHONDONTWRITEBYTECODE": "1"},
+        preexec_fn=full,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2, done.stderr
+    said = [line for line in done.stderr.splitlines() if line.startswith("rubric_measures: plot.")]
+    assert said == [f"rubric_measures: plot.{ending}: cannot be written (File too large)"]
+    assert "Traceback" not in done.stderr
+    assert not [path for path in tmp_path.iterdir() if "plot" in path.name]
