@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rubric_measures.api._loading import File, file_path
-from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.errors import InputError, UnknownNameError, naming
 from rubric_measures.leaderboards.board import OVERALL, Leaderboard
 from rubric_measures.measures.scoring import column_named
 
@@ -171,21 +171,30 @@ def compare(
     asked = [measures] if isinstance(measures, str) else measures
     if asked is None and len(known) > 1:
         raise InputError(f"several measures, choose one: {' '.join(known)}", settings=("measures",))
-    return Comparisons(
-        {
-            name: compare_runs(
-                _wanted(_together(sources, name), runs, baseline),
-                name,
-                baseline=baseline,
-                procedure=correction,
-                test=test,
-                alpha=alpha,
-                rounds=rounds,
-                seed=seed,
-            )
-            for name in [column_named(one, known) for one in asked or known]
-        }
-    )
+    with naming(*(source.name for source in sources)):
+        return Comparisons(
+            {
+                name: compare_runs(
+                    _wanted(_together(sources, name), runs, baseline),
+                    name,
+                    baseline=baseline,
+                    procedure=correction,
+                    test=test,
+                    alpha=alpha,
+                    rounds=rounds,
+                    seed=seed,
+                )
+                for name in [_column(one, known) for one in asked or known]
+            }
+        )
+
+
+def _column(name: str, known: Sequence[str]) -> str:
+    try:
+        return column_named(name, known)
+    except UnknownNameError as error:
+        error.settings = ("measures",)
+        raise
 
 
 class _Source(NamedTuple):

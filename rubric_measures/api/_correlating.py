@@ -18,7 +18,7 @@ from rubric_measures.api._loading import (
     grade_filter,
     refuse_filters,
 )
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, naming
 from rubric_measures.base.files import path_name
 from rubric_measures.grades.compiled import OnFailed
 from rubric_measures.leaderboards.board import Leaderboard
@@ -254,24 +254,26 @@ def correlate(
     for other, path in zip(others, records, strict=True):
         if path is not None:
             known = other.records if isinstance(other, RecordGrades) else None
-            grid += _grid(
-                path,
-                column,
-                names,
-                wanted,
-                rel,
-                compat,
-                bank=known.bank if known else bank_of(bank),
-                wanted=known.wanted if known else grade_filter(**chosen),
-                on_failed=other.on_failed_given if isinstance(other, RecordGrades) else on_failed,
-                draws=draws,
-            )
+            with naming(path):
+                grid += _grid(
+                    path,
+                    column,
+                    names,
+                    wanted,
+                    rel,
+                    compat,
+                    bank=known.bank if known else bank_of(bank),
+                    wanted=known.wanted if known else grade_filter(**chosen),
+                    on_failed=other.on_failed_given if isinstance(other, RecordGrades) else on_failed,
+                    draws=draws,
+                )
             continue
         for scores, spread in _columns(other, wanted, form, column):
             label = scores.name if len(others) == 1 else f"{_name(other)}: {scores.name}"
             columns.append(scores)
             spreads[label] = {**standard_errors(scores), **spread}
-            found = correlate_leaderboards(column, scores, names, draws, strict=compat is not None)
+            with naming(_name(other)):
+                found = correlate_leaderboards(column, scores, names, draws, strict=compat is not None)
             results.append((_name(other), found))
     return Correlations(
         column, _name(official), results, grid, columns, spreads, names, asdict(draws), len(others) == 1

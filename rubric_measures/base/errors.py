@@ -15,9 +15,11 @@ RubricMeasuresError
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 __all__ = [
     "BackendError",
@@ -112,6 +114,26 @@ def _format_error(
     kind: type[FormatError], problem: str, path: str, line: int, field: str, settings: tuple[str, ...]
 ) -> FormatError:
     return kind(problem, path=path, line=line, field=field, settings=settings)
+
+
+@contextlib.contextmanager
+def naming(*names: str | os.PathLike[str]) -> Iterator[None]:
+    """Puts the name of the file, or the first of them, before what is wrong with its content and names no file.
+
+    Args:
+        names: the files whose contents are looked at.
+
+    Raises:
+        InputError: as it is raised inside, with the name.
+    """
+    try:
+        yield
+    except InputError as error:
+        called = [os.fspath(name) for name in names]
+        if type(error) not in (InputError, FormatError) or not called or any(name in str(error) for name in called):
+            raise
+        others = f" and {len(called) - 1} more" if len(called) > 1 else ""
+        raise InputError(f"{called[0]}{others}: {error}", settings=error.settings) from None
 
 
 class UnknownNameError(InputError):

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rubric_measures import api
-from rubric_measures.base.errors import InputError
-from rubric_measures.base.files import atomic_writer
+from rubric_measures.base.errors import InputError, naming
+from rubric_measures.base.files import atomic_writer, check_readable_twice
 from rubric_measures.base.tables import FORMS, render
 from rubric_measures.cli.inputs import (
     add_grade_options,
@@ -84,18 +84,23 @@ def run(options: argparse.Namespace) -> int:
             )
         api.refuse_sums(measures)
     runs = options.runs or None
+    if options.checks:
+        # The scores come first, and the checks look at the rankings again.
+        for path in runs or ():
+            check_readable_twice(path)
     units = {"facets": options.facets, "per_facet": options.per_facet, "compat": options.compat}
-    board = api.score(
-        grades,
-        runs,
-        measures,
-        overall=not options.no_overall,
-        length=options.length,
-        summary=options.summary,
-        watch=progress,
-        notes=False,
-        **units,
-    )
+    with naming(*([] if runs else [options.graded])):
+        board = api.score(
+            grades,
+            runs,
+            measures,
+            overall=not options.no_overall,
+            length=options.length,
+            summary=options.summary,
+            watch=progress,
+            notes=False,
+            **units,
+        )
     if options.plot is not None:
         board.plot(options.plot)
     if is_asked_for(options):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
+from rubric_measures.base.errors import InputError, UnknownNameError, naming
 from rubric_measures.base.files import path_name
 from rubric_measures.conversion._adding import add_judgments, add_runs
 from rubric_measures.conversion.bridges import Options, bridged, losses, targets_of
@@ -90,7 +89,7 @@ def convert(
     if options.unknown_labels is not None and "assignments" not in kinds:
         raise InputError("there are no assigned nuggets, whose labels could be unknown", settings=("unknown_labels",))
     contents = [_reader(name, options)(path) for path, name in zip(paths, sources, strict=True)]
-    with _naming(paths):
+    with naming(*paths):
         if len(set(kinds)) == 1:
             content = _made(_merged(kinds[0], contents), kinds[0], to or sources[0], options)
         else:
@@ -100,27 +99,14 @@ def convert(
     if runs or qrels:
         if target.kind != "records":
             raise InputError("runs and judgments can be added to records only")
-        with _naming(runs):
+        with naming(*runs):
             content = add_runs(content, _named_runs(runs), options.depth)
-        with _naming(qrels):
+        with naming(*qrels):
             content = add_judgments(content, [row for path in qrels for row in read_passage_qrels(path)])
     if target.kind == "runs" and Path(output).is_dir():
         _keep_runs(Path(output), content, [*paths, *runs, *qrels])
-    with _naming([*paths, output]):
+    with naming(*paths):
         write(output, content)
-
-
-@contextlib.contextmanager
-def _naming(paths: Sequence[PathName]) -> Iterator[None]:
-    """Puts the name of the file, or the first of them, before what is wrong with its content and names no file."""
-    try:
-        yield
-    except InputError as error:
-        names = list(map(path_name, paths))
-        if type(error) not in (InputError, FormatError) or any(name in str(error) for name in names) or not names:
-            raise
-        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        raise InputError(f"{names[0]}{others}: {error}", settings=error.settings) from None
 
 
 def _keep_runs(folder: Path, runs: Sequence[Run], inputs: Sequence[PathName]) -> None:

@@ -105,7 +105,8 @@ def pool(
         if of_query.setdefault(row.doc_id, row.relevance) != row.relevance:
             raise InputError(
                 f"document {row.doc_id!r} has two judgments for query {row.query_id!r}; "
-                "judgments of items cannot be pooled, give one label a document"
+                "judgments of items cannot be pooled, give one label a document",
+                settings=("judgments",),
             )
     found: dict[str, _Pool] = {}
     repeated = [segment for segment in segments if not _add_segment(found.setdefault(segment.query_id, {}), segment)]

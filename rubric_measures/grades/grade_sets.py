@@ -141,14 +141,19 @@ def scale_of_set(entry: ItemGradeSet | DirectGrade) -> Scale | None:
         kind = SELF_RATING
     else:
         kind = YES_NO if entry.correct_answered or entry.wrong_answered else None
-    return _scale(
-        "" if info is None else info.prompt_class,
-        tuple(said["scale"]) if isinstance(said.get("scale"), list) else None,
-        said.get("covers"),
-        said.get("partial"),
-        tuple(said.get("grade_names") or ()),
-        kind,
-    )
+    prompt_class = "" if info is None else info.prompt_class
+    try:
+        return _scale(
+            prompt_class,
+            tuple(said["scale"]) if isinstance(said.get("scale"), list) else None,
+            said.get("covers"),
+            said.get("partial"),
+            tuple(said.get("grade_names") or ()),
+            kind,
+        )
+    except TypeError:
+        # Lists in the place of numbers, or a number in that of names: no scale that can be read, as other wrong ones.
+        return _scale(prompt_class, None, None, None, (), kind)
 
 
 @lru_cache(maxsize=256)

@@ -137,7 +137,7 @@ def _earlier_runs(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
         runs = [*old.get("earlier_runs", []), _as_run(old)]
         if all(isinstance(run["calls"], dict) for run in runs):
             return runs
-    except (ValueError, InputError, AttributeError, TypeError, KeyError):
+    except (ValueError, InputError, AttributeError, TypeError, KeyError, RecursionError):
         pass
     _LOG.warning("%s: was no manifest of a run, and is replaced", path_name(path))
     return []

@@ -297,7 +297,7 @@ def _taken_notes(taken: TakenIn) -> list[str]:
 def _row(name: str, line: int, data: bytes, material: Material) -> PageGrade:
     try:
         value = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise FormatError("is not JSON", path=name, line=line) from None
     if not isinstance(value, dict):
         raise FormatError("expected {uid, person, time, query_id, doc_id, item_id, grade}", path=name, line=line)

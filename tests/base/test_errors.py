@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import pytest
 
 from rubric_measures.base import errors
-from rubric_measures.base.errors import FormatError, MissingExtraError, RubricMeasuresError, UnknownNameError
+from rubric_measures.base.errors import (
+    FormatError,
+    InputError,
+    MissingExtraError,
+    RubricMeasuresError,
+    UnknownNameError,
+    naming,
+)
 from rubric_measures.base.extras import require
 
 
@@ -46,3 +54,14 @@ def test_a_missing_extra_says_how_to_install_it() -> None:
         MissingExtraError, match=r"^no_such_.* is not installed; .*: pip install 'rubric_measures\[plot\]'$"
     ):
         require("no_such_module_at_all", "plot")
+
+
+def test_what_is_wrong_with_a_content_names_its_file() -> None:
+    with pytest.raises(InputError, match=r"^one.json and 1 more: no grades$") as caught, naming("one.json", Path("b")):
+        raise InputError("no grades", settings=("bank",))
+    assert caught.value.settings == ("bank",)
+    # Named already, or not about the content.
+    for error in (FormatError("no grades", path="b"), UnknownNameError("run", "x", ["y"])):
+        with pytest.raises(type(error)) as same, naming("one.json", "b"):
+            raise error
+        assert same.value is error

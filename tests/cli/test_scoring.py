@@ -301,6 +301,14 @@ def test_a_run_that_comes_through_a_pipe_is_scored(folder: Path) -> None:
         writer.join()
 
 
+def test_a_run_that_is_read_twice_comes_through_no_pipe(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(folder / "pipe")
+    words = ["leaderboard", str(folder / "graded.jsonl.gz"), str(folder / "pipe"), "--checks"]
+    # Nobody writes into it: who opened it would wait for ever.
+    assert main(words) == 2
+    assert "pipe: is no regular file, so it cannot be read twice" in capsys.readouterr().err
+
+
 def test_records_from_standard_input_in_any_order(folder: Path) -> None:
     (q1, (first, second)), q2 = RECORDS
     write_lines(folder / "mixed.jsonl", [[q1, first], q2, [q1, second]])

@@ -30,7 +30,7 @@ from tests.fuzz.mutations import drawn, mutated, put
 __all__ = ["Outcome", "baselines", "run_case", "run_cases"]
 
 # Seconds that a case may take, and after which the worker is killed if even the alarm is not heard.
-LIMIT, DEAD = 10, 60
+LIMIT, DEAD = 60, 150
 _MEMORY = 4 << 30
 # A worker is replaced after so many cases: what commands keep for good in a process would add up.
 _SHIFT = 500

@@ -10,10 +10,11 @@ import pytest
 
 from rubric_measures import RubricCover
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.scales import SELF_RATING
 from rubric_measures.cli import main
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.grades.grade_set_names import choices_of
-from rubric_measures.grades.grade_sets import GradeFilter, grade_sets
+from rubric_measures.grades.grade_sets import GradeFilter, grade_sets, scale_of_set
 from rubric_measures.grades.loading import load_records, read_records
 from rubric_measures.grading.pairwise import references_of_records
 from rubric_measures.leaderboards.scoring import score_records
@@ -397,3 +398,10 @@ def test_a_set_of_another_program_with_settings_that_was_amended_is_one_with_the
     hashed = grader_hash(other)
     amended = other.model_copy(update={"llm_options": {}, **made("cccc00000003", mixed=hashed)})
     assert hashed and grade_set_key(amended) == grade_set_key(other)
+
+
+@pytest.mark.parametrize("said", [{"covers": [4]}, {"scale": [[0], 5]}, {"grade_names": 3}, {"partial": {"a": 1}}])
+def test_a_scale_that_cannot_be_read_is_none(said: dict[str, Any]) -> None:
+    entry = grade_set({"i1": 4})
+    entry["prompt_info"].update({"prompt_class": "Unknown", "scale": [0, 5], **said})
+    assert scale_of_set(ItemGradeSet.model_validate_json(json.dumps(entry))) == SELF_RATING

@@ -692,6 +692,12 @@ def test_grades_of_a_page_are_checked_all_or_none(
     assert import_grades(folder / "in.jsonl", store, material) == (0, 2)
 
 
+def test_a_page_of_deep_json_is_refused(folder: Path, material: Material, store: ReviewStore) -> None:
+    (folder / "in.jsonl").write_text("[" * 100_000, encoding="utf-8")
+    with pytest.raises(FormatError, match=r"in\.jsonl:1: is not JSON"):
+        import_grades(folder / "in.jsonl", store, material)
+
+
 def test_grades_of_a_page_replace_nothing_that_was_done_later(
     folder: Path, material: Material, store: ReviewStore, caplog: pytest.LogCaptureFixture
 ) -> None:
