@@ -145,7 +145,7 @@ def load_bank(source: Bank) -> TestBank:
             name = ""
         if name == "assignments":
             # A bank is made of the nuggets alone, so labels stop nobody.
-            return bank_of_nuggets(read_assignments(path, "failed"))
+            return bank_of_nuggets(read_assignments(path, "failed", says=False))
         one = FORMATS[name] if name not in ("", "bank") else None
         if one is not None and one.read is not None and targets_of(one.kind, ["bank"]):
             return bank.bank_of_entries(bridged(one.read(path), one.kind, "bank", Options()))

@@ -146,12 +146,15 @@ read_requests, write_requests = _REQUESTS.read, _REQUESTS.write
 write_assignments = _ASSIGNMENTS.write
 
 
-def read_assignments(path: str | os.PathLike[str], unknown_labels: UnknownLabels | None = None) -> list[AssignmentLine]:
+def read_assignments(
+    path: str | os.PathLike[str], unknown_labels: UnknownLabels | None = None, *, says: bool = True
+) -> list[AssignmentLine]:
     """The lines of an assignments file.
 
     Args:
         path: the file.
         unknown_labels: what labels that nobody defined count as, with a note; None refuses them.
+        says: whether the note is said, which helps nobody who asks for the nuggets alone.
 
     Raises:
         InputError: the file cannot be opened.
@@ -165,7 +168,8 @@ def read_assignments(path: str | os.PathLike[str], unknown_labels: UnknownLabels
         rows.append((number, validate_assignments(content, name, number, None)))
     if not rows:
         raise FormatError("is empty; expected assignments, one JSON object a line", path=name)
-    note_unknown_labels(found, name)
+    if says:
+        note_unknown_labels(found, name)
     return _ASSIGNMENTS.once(rows, path)
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
 
 from rubric_measures.base.scales import Scale, parse_scale
 from rubric_measures.cli import main
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.review.opening import open_review
 from tests.example_records import BANK, grade_set, passage, write_lines
+from tests.strategies import Case, cases
 
 SCALES = ["0-1:1", "0-2:2:1", "0-3:2", "0-5:4:3"]
 
@@ -113,17 +118,6 @@ def test_the_review_is_on_the_scale(scale: Scale, tmp_path: Path) -> None:
     assert f"Single keys: {scale.lowest}–{scale.highest}," in (tmp_path / "queue.html").read_text()
 
 
-def test_agreement_and_boards_are_on_the_scale(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
-    ends = f"{scale.lowest}-{scale.highest}"
-    two = ("graded.jsonl", "graded.jsonl", "--llm", "model", "--llm-b", "other")
-    out = call(capsys, "agreement", *two, "--items", "--scale", ends, "-o", "json")
-    assert all(f'"{grade}"' in out for grade in range(scale.lowest, scale.highest + 1))
-    board = call(capsys, "leaderboard", *RECORDS_OF_MODEL, "-m", "RubricCover@20", "-o", "json", "--no-overall")
-    Path("board.json").write_text(board)
-    name = f"RubricCover(rel={scale.covers})@20"
-    assert name in call(capsys, "correlate", "board.json", "board.json", "-m", "RubricCover@20")
-
-
 def test_a_scale_that_is_not_known_is_asked_for(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
     for command in (
         ("leaderboard", "items.qrels", "one.run", "-m", "RubricCover@20"),
@@ -154,3 +148,206 @@ def test_two_scales_of_one_grader_are_a_conflict(
     command = ("leaderboard", "both.jsonl", "--llm", "model", "-m", "RubricCover@20")
     assert "on the scale 0-3:2, and before on 0-2:2" in call(capsys, *command, code=2)
     call(capsys, *command, "--scale", "0-3:2")
+
+
+def test_labels_that_count_items_take_the_scales_level(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (("qrels", *RECORDS_OF_MODEL), ("convert", *RECORDS_OF_MODEL, "--to", "qrels")):
+        capsys.readouterr()
+        assert main([*command, "--label", "count", "-o", "out.qrels"]) == 0
+        said = f"labels count the items graded {scale.covers} or better"
+        assert capsys.readouterr().err.count(said) == 1
+        assert Path("out.qrels").read_text() == "q1 0 d1 1\nq1 0 d2 1\nq1 0 d3 0\n"
+    # The highest grade stays what it is.
+    call(capsys, "qrels", *RECORDS_OF_MODEL, "-o", "most.qrels")
+    labels = [int(line.split()[-1]) for line in Path("most.qrels").read_text().splitlines()]
+    assert labels == [scale.covers, scale.highest, scale.covers - 1]
+    counted = json.loads(
+        call(capsys, "agreement", "out.qrels", "graded.jsonl", "--llm", "model", "--label", "count", "-o", "json")
+    )
+    assert (counted["agreement"]["labels"], counted["agreement"]["confusion"]) == ([0, 1], [[1, 0], [0, 2]])
+    error = call(capsys, "qrels", "items.qrels", "--label", "count", code=2)
+    assert "the scale of the grades is not known; say that grade (--rel)" in error
+    error = call(capsys, "agreement", "items.qrels", "out.qrels", "--label", "count", code=2)
+    assert "the scale of the grades is not known; say that grade (--rel)" in error
+    call(capsys, "qrels", "items.qrels", "--label", "count", "--rel", str(scale.covers), "-o", "again.qrels")
+    assert Path("again.qrels").read_text() == "q1 0 d1 1\nq1 0 d2 1\nq1 0 d3 0\n"
+
+
+def test_runs_are_compared_by_the_scales_level(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
+    name = f"RubricCover(rel={scale.covers})@20"
+    Path("board.json").write_text(
+        call(capsys, "leaderboard", *RECORDS_OF_MODEL, "-m", "RubricCover@20", "-o", "json", "--no-overall")
+    )
+    for asked in ("RubricCover@20", name):
+        # One query has no p-value, which the exit code says.
+        assert main(["compare", "board.json", "-m", asked, "--baseline", "three", "-o", "json"]) == 1
+        found = json.loads(capsys.readouterr().out)["comparison"]
+        assert (found["measure"], found["means"]) == (name, {"one": 0.5, "two": 0.5, "three": 0.0})
+    assert "NuggetA@20" in call(capsys, "compare", "board.json", "-m", "NuggetA@20", code=2)
+
+
+def test_boards_are_correlated_by_the_scales_level(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
+    name = f"RubricCover(rel={scale.covers})@20"
+    Path("official.tsv").write_text("one all gain 3\ntwo all gain 3\nthree all gain 1\n")
+    Path("board.json").write_text(
+        call(capsys, "leaderboard", *RECORDS_OF_MODEL, "-m", "RubricCover@20", "-o", "json", "--no-overall")
+    )
+    command = ("correlate", "official.tsv", "board.json", "-c", "kendall", "--rounds", "0", "-o", "tsv")
+    rows = call(capsys, *command, "-m", "RubricCover@20").splitlines()
+    assert rows[1].split("\t")[:3] == [name, "3", "1.0000"]
+    # In a grid the scale's level has a value; levels above the scale have none, which the exit code says.
+    grid = ("correlate", "official.tsv", *RECORDS_OF_MODEL, "-m", "RubricCover@20", "-c", "kendall", "--rounds", "0")
+    assert main([*grid, "-o", "tsv"]) == (0 if scale.highest == 5 else 1)
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    place = rows[0].index("kendall")
+    assert {row[0]: row[place] for row in rows[1:]}[name].rstrip("*") == "1.0000"
+
+
+def test_graders_agree_by_grades_of_the_scale(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
+    two = ("graded.jsonl", "graded.jsonl", "--llm", "model", "--llm-b", "other", "--items", "--rounds", "0")
+    at, below = scale.covers, scale.covers - 1
+    found = json.loads(call(capsys, "agreement", *two, "-o", "json", "--cutoff", str(at), str(at)))
+    # The other's grades are those of the model for the other passage: only item c is graded alike, twice.
+    pairs = [(at, 0), (0, at), (below, scale.highest), (scale.highest, below), (0, 0), (0, 0)]
+    labels = sorted({grade for pair in pairs for grade in pair})
+    expected = [[sum(pair == (a, b) for pair in pairs) for b in labels] for a in labels]
+    assert (found["agreement"]["labels"], found["agreement"]["confusion"]) == (labels, expected)
+    # Each calls two covered, and none is covered by both.
+    counts = found["cutoffs"][0]
+    assert [counts[name] for name in ("both", "only_a", "only_b", "neither")] == [0, 2, 2, 2]
+
+
+@pytest.mark.parametrize("kind", ["passages", "nuggets", "criteria"])
+def test_measures_that_nobody_named_fit_the_items(scale: Scale, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    bank = json.loads(json.dumps(BANK[0]))
+    for item in bank["items"]:
+        importance = item.pop("importance")
+        if kind == "nuggets":
+            item["importance"] = importance
+        elif kind == "criteria":
+            item["weight"] = 1.0 if importance == "vital" else 0.5
+    write_lines(Path("own.jsonl"), [bank])
+    command = ("leaderboard", "graded.jsonl", "--llm", "model", "--bank", "own.jsonl", "-o", "json", "--no-overall")
+    rows = json.loads(call(capsys, *command))["runs"]
+    at, partial = scale.covers, scale.covers if scale.partial is None else scale.partial
+    half = 0.0 if scale.partial is None else 0.5
+    both = f"(rel={at},partial_rel={partial})"
+    # Run three ranks d3 alone, of which b, an okay item, is just below covering.
+    expected = {
+        "passages": {f"RubricCover(rel={at})@20": 0.0, f"nRubricCover(rel={at})@20": 0.0},
+        "nuggets": {
+            f"NuggetV(rel={at},strict=True)": 0.0,
+            f"NuggetV{both}": 0.0,
+            f"NuggetW{both}": half * 0.5 / 3,
+            f"NuggetA{both}": half / 4,
+        },
+        "criteria": {f"WeightedCover{both}": half * 0.5 / 3},
+    }[kind]
+    three = next(row["measures"] for row in rows if row["run_id"] == "three")
+    means = {name: cell["mean"] for name, cell in three.items()}
+    if kind == "passages":
+        # By labels: gain covers - 1 at rank 1, of what the best order gains.
+        gains = sorted((scale.highest, at, at - 1), reverse=True)
+        ideal = sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, 1))
+        expected["RubricQrels(measure='nDCG@10')"] = (at - 1) / ideal
+    assert means == pytest.approx(expected)
+
+
+def test_measures_that_nobody_named_fit_answers_and_labels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    nuggets = [{"text": text, "assignment": label} for text, label in (("a", "support"), ("b", "partial_support"))]
+    line = {"qid": "q", "run_id": "one", "query": "Why?", "response_length": 3, "nuggets": nuggets}
+    write_lines(tmp_path / "assigned.jsonl", [line])
+    (tmp_path / "qrels.txt").write_text("q1 0 d1 2\nq1 0 d2 0\n")
+    (tmp_path / "one.run").write_text("q1 Q0 d2 1 2 one\nq1 Q0 d1 2 1 one\n")
+    for sources, name, mean in (
+        (("assigned.jsonl",), "NuggetA(rel=2,partial_rel=1)", 0.75),
+        (("qrels.txt", "one.run"), "nDCG@10", 1 / math.log2(3)),
+    ):
+        row = json.loads(call(capsys, "leaderboard", *sources, "-o", "json", "--no-overall"))["runs"][0]["measures"]
+        assert {key: cell["mean"] for key, cell in row.items()} == {name: pytest.approx(mean)}
+
+
+def test_verify_asks_for_a_scale_that_is_not_known(
+    scale: Scale, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    label = {
+        **{"llm": "model", "llm_options": {}, "prompt_info": {"prompt_class": "Theirs"}, "prompt_type": "direct"},
+        **{"relevance_label": scale.covers, "self_ratings": scale.covers, "correctAnswered": True, "answer": "yes"},
+    }
+    write_lines(tmp_path / "direct.jsonl", [["q1", [passage("q1", "d1", [], {"one": 1}, 2, [label])]]])
+    failed = {**grade_set({"q1/a": 0}, prompt="Theirs", status={"q1/a": "failed"}), "self_ratings": None}
+    failed |= {"correctAnswered": [], "wrongAnswered": []}
+    write_lines(tmp_path / "failed.jsonl", [["q1", [passage("q1", "d1", [failed], {"one": 1}, 2)]]])
+    for command in (
+        ("verify", "direct.jsonl", "--uncovered-passages"),
+        ("verify", "failed.jsonl", "--bank", "bank.jsonl", "--item-statistics"),
+    ):
+        assert "the scale of the grades is not known; say it" in call(capsys, *command, code=2)
+        out = call(capsys, *command, "--scale", str(scale))
+        assert f"grade {scale.covers}" in out or f"graded {scale.covers} or better" in out
+
+
+@pytest.mark.parametrize(("factor", "shift"), [(2, 0), (1, 1)])
+@settings(max_examples=12, deadline=None)
+@given(case=cases(failures=True))
+def test_rescaling_a_file_and_its_scale_together_changes_no_score(factor: int, shift: int, case: Case) -> None:
+    def plain(grade: int) -> int:
+        return grade // 2
+
+    def rescaled(grade: int) -> int:
+        return factor * plain(grade) + shift
+
+    with tempfile.TemporaryDirectory() as folder:
+        boards = []
+        for name, change in (("plain", plain), ("rescaled", rescaled)):
+            room = Path(folder, name)
+            room.mkdir()
+            # 0 to 2 as it is, and as 0 to 4 or 1 to 3.
+            scale = Scale(*(change(level) for level in (0, 4, 4, 2)))
+            write_case(room, case, change, scale)
+            boards.append([scores(room, "graded.jsonl"), scores(room, "items.qrels")])
+        assert boards[0] == boards[1]
+        assert not case.grades or 2 not in boards[0]
+
+
+def write_case(folder: Path, case: Case, change: Callable[[int], int], scale: Scale) -> None:
+    """Records, a bank, item qrels and a run of a random case."""
+    docs = sorted({doc_id for doc_id, _ in [*case.grades, *case.failed]} | set(case.ranking))
+    passages = []
+    for doc_id in docs:
+        grades = {item: change(grade) for (doc, item), grade in case.grades.items() if doc == doc_id}
+        lost = {item: "failed" for doc, item in sorted(case.failed) if doc == doc_id}
+        sets = []
+        if grades or lost:
+            one = grade_set(grades | dict.fromkeys(lost, scale.lowest), status=lost)
+            sets = [{**one, "prompt_info": {"prompt_class": "Mine", **scale.as_json()}}]
+        rank = {"one": case.ranking.index(doc_id) + 1} if doc_id in case.ranking else {}
+        passages.append(passage("q", doc_id, sets, rank))
+    write_lines(folder / "graded.jsonl", [["q", passages]])
+    items = [
+        {
+            **{"query_id": "q", "question_id": item.item_id, "question_text": item.text},
+            **{"importance": item.importance, "weight": item.weight},
+        }
+        for item in case.items
+    ]
+    write_lines(folder / "bank.jsonl", [{"query_id": "q", "query_text": "Why?", "items": items}])
+    bank = str(folder / "bank.jsonl")
+    main(["qrels", str(folder / "graded.jsonl"), "--bank", bank, "--per", "item", "-o", str(folder / "items.qrels")])
+    lines = [f"q Q0 {doc} {rank} {-rank} one" for rank, doc in enumerate(case.ranking, 1)]
+    (folder / "one.run").write_text("".join(f"{line}\n" for line in lines))
+
+
+def scores(folder: Path, grades: str) -> object:
+    """The exit code of `leaderboard`, and all values of the run."""
+    measures = ["RubricCover@2", "nRubricCover", "NuggetA@1", "NuggetV(strict=True)", "NuggetW", "WeightedCover"]
+    out, board = str(folder / f"{grades}.json"), Path(folder, f"{grades}.json")
+    command = ["leaderboard", str(folder / grades), str(folder / "one.run"), "--bank", str(folder / "bank.jsonl")]
+    code = main([*command, "-m", *measures, "--on-failed", "expected", "-o", "json", "--output", out])
+    if not board.exists():
+        return code
+    rows = json.loads(board.read_text())["runs"]
+    return code, {row["run_id"]: [cell["mean"] for cell in row["measures"].values()] for row in rows}

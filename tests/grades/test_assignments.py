@@ -116,6 +116,10 @@ def test_labels_that_nobody_defined(
         said = capsys.readouterr().err
         assert said.count("\n") == 1 and "assigned.jsonl:1: nuggets[1].assignment: " in said
         assert said.endswith("labels that nobody defined can be taken as failed grades (--unknown-labels)\n")
+        # Of a bank only the nuggets count, so that it adds no note of its own.
+        if command[0] == "leaderboard":
+            assert main([*command, "--unknown-labels", "failed", "--bank", path]) == 1
+            assert capsys.readouterr().err.count("that nobody defined") == 1
         # What failed is said by the exit code, of a conversion by the note alone.
         assert main([*command, "--unknown-labels", "failed"]) == (0 if command[0] == "convert" else 1)
         out, said = capsys.readouterr()
