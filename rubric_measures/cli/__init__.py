@@ -122,20 +122,35 @@ class _NoteHandler(logging.StreamHandler):  # type: ignore[type-arg]
 class Interruptible:
     """While a command runs, Ctrl-C is a KeyboardInterrupt again, so that it can keep what is done.
 
-    Without `startup.begin`, and inside of another one, nothing changes.
+    So are the signals by which batch systems and closed terminals end a process. Those that are ignored, as behind
+    nohup, stay so. Without `startup.begin`, and inside of another one, nothing changes.
     """
 
     def __init__(self) -> None:
         self._changed = False
+        self._ends: list[signal.Signals] = []
+        self._process = os.getpid()
 
     def __enter__(self) -> None:
         if signal.getsignal(signal.SIGINT) is leave:
             self._changed = True
             signal.signal(signal.SIGINT, signal.default_int_handler)
+            named = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+            self._ends = [one for one in named if signal.getsignal(one) is signal.SIG_DFL]
+            for one in self._ends:
+                signal.signal(one, self._end)
 
     def __exit__(self, *_: object) -> None:
         if self._changed:
             signal.signal(signal.SIGINT, leave)
+        for one in self._ends:
+            signal.signal(one, signal.SIG_DFL)
+
+    def _end(self, number: int, _: object) -> NoReturn:
+        if os.getpid() != self._process:
+            # A forked worker, which its parent ends so: there is nothing to keep.
+            os._exit(128 + number)
+        raise KeyboardInterrupt
 
 
 def run_command(arguments: Sequence[str]) -> int:
@@ -189,7 +204,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _complain(text: str) -> None:
-    print(escaped(f"rubric_measures: {text}"), file=sys.stderr)
+    # The terminal may be gone.
+    with contextlib.suppress(OSError):
+        print(escaped(f"rubric_measures: {text}"), file=sys.stderr, flush=True)
 
 
 def _answer(arguments: list[str]) -> int:

@@ -21,21 +21,28 @@ _LOG = logging.getLogger("rubric_measures")
 
 
 class Interrupts:
-    """The first Ctrl-C sets `event`, so that calls in flight are finished and kept; the second one interrupts."""
+    """The first Ctrl-C sets `event`, so that calls in flight are finished and kept; the second one interrupts.
+
+    So do the signals that end a process, where they are handled as Ctrl-C is (`cli.Interruptible`).
+    """
 
     def __init__(self) -> None:
         self.event = threading.Event()
-        self._before: Any = None
+        self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
         # Only the main thread may handle signals; elsewhere an interrupt stays what it was.
         if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._handle)
+            self._before[signal.SIGINT] = signal.signal(signal.SIGINT, self._handle)
+            for name in ("SIGTERM", "SIGHUP"):
+                number = getattr(signal, name, None)
+                if number is not None and callable(signal.getsignal(number)):
+                    self._before[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.event.is_set():

@@ -111,13 +111,14 @@ def test_two_processes_share_a_cache(tmp_path: Path) -> None:
     assert stored(tmp_path / "c") == 1200
 
 
-def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ctrl_c_and_its_like_keep_what_is_done_and_say_how_to_go_on(number: signal.Signals, tmp_path: Path) -> None:
     passages, bank = write_inputs(tmp_path, queries=3, passages=400, items=10)
     out = tmp_path / "out.jsonl.gz"
     cache = Path(f"{out}.cache.sqlite")
     with start(arguments(passages, bank, out)) as process:
         wait_for(process, cache, 50)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, errors = process.communicate()
     assert process.returncode == 130
     assert f"{stored(cache)} calls of this run are in the cache: run again to continue" in errors
