@@ -20,7 +20,6 @@ __all__ = ["QUIET", "connected"]
 _TO_ANSWER = 15.0  # seconds for the head of a cluster to take a connection
 _STORE = 512 << 20  # bytes of shared memory of a Ray of our own: blocks are small
 QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_AUTO_CONNECT": "0",
     "RAY_BACKEND_LOG_LEVEL": "fatal",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",

@@ -188,7 +188,10 @@ class Model:
         from rubric_measures.backends.replies.cache import ReplyCache
 
         with contextlib.ExitStack() as stack:
-            cache = stack.enter_context(ReplyCache(self.settings.cache or IN_MEMORY))
+            path = self.settings.cache or IN_MEMORY
+            # Without calls nothing is added: the file may be one that nobody may write.
+            is_read = self.settings.cache_only and Path(path).is_file()
+            cache = stack.enter_context(ReplyCache(path, read_only=is_read))
             told = stack.enter_context(request_bar(progress, total, unit, name))
             stop = stop or stack.enter_context(Interrupts()).event
             yield self.runner(cache, progress=told, stop=stop)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -217,3 +219,27 @@ def test_tournaments_refuse_numbers_that_make_no_rating(
     games = [{"query_id": "q", "agent_a": "A", "agent_b": "B", "verdict": "a"}]
     path.write_text("".join(json.dumps(game) + "\n" for game in games))
     assert options.split()[-2] in refused(capsys, "tournament", path, "--rounds", "10", *options.split())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs users and processes")
+def test_a_cache_that_nobody_may_write_can_be_read() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        path = cache(folder / "replies.sqlite")
+        path.chmod(0o444)
+        folder.chmod(0o555)
+        child = os.fork()
+        if not child:
+            # The superuser may write anywhere.
+            status = 1
+            try:
+                if os.getuid() == 0:
+                    os.setuid(65534)
+                assert not os.access(folder, os.W_OK)
+                with ReplyCache(path, read_only=True) as opened:
+                    texts = [entry.reply.text for entry in opened.entries()]
+                    status = texts != ["r0", "r1", "r2"] or opened.counts()[0].replies != 3
+            finally:
+                os._exit(status)
+        assert os.waitpid(child, 0)[1] == 0
+        folder.chmod(0o755)
