@@ -310,7 +310,8 @@ def test_rescaling_a_file_and_its_scale_together_changes_no_score(factor: int, s
             write_case(room, case, change, scale)
             boards.append([scores(room, "graded.jsonl"), scores(room, "items.qrels")])
         assert boards[0] == boards[1]
-        assert not case.grades or 2 not in boards[0]
+        # A run that ranks nothing is refused.
+        assert not (case.grades and case.ranking) or 2 not in boards[0]
 
 
 def write_case(folder: Path, case: Case, change: Callable[[int], int], scale: Scale) -> None:
