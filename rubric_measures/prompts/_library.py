@@ -70,6 +70,9 @@ class Prompt:
         format: `template`, or `json`: the message is the canonical JSON of the fields.
         json_fields: the fields where the format is `json`.
         reply_tokens: how long a reply may become where it is longer than its verdict (reasoning); 0 for short replies.
+        pattern: a regular expression whose group `grade` is where the grade stands in a reply; empty for the parser's
+            own reading.
+        json_field: the field of a JSON reply that holds the grade; empty for the parser's own reading.
     """
 
     prompt_class: str
@@ -90,6 +93,8 @@ class Prompt:
     format: str = "template"
     json_fields: tuple[str, ...] = ()
     reply_tokens: int = 0
+    pattern: str = ""
+    json_field: str = ""
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
@@ -128,8 +133,11 @@ class Prompt:
     @cached_property
     def hash(self) -> str:
         """The sha256 of everything that decides what the model is shown and how its reply is read."""
+        # A prompt without a reading of its own keeps the hash that its grades are found under.
+        own = {"pattern": self.pattern, "json_field": self.json_field}
         return content_hash(
             {
+                **{key: value for key, value in own.items() if value},
                 "context_line": self.context_line,
                 "defaults": dict(self.defaults),
                 "format": self.format,
@@ -213,7 +221,15 @@ class Prompt:
         from rubric_measures.prompts.parsers import parse_reply
 
         return parse_reply(
-            reply, self.parser, scale=self.scale, labels=self.labels, unparsed=unparsed, compat=compat, count=count
+            reply,
+            self.parser,
+            scale=self.scale,
+            labels=self.labels,
+            unparsed=unparsed,
+            compat=compat,
+            count=count,
+            pattern=self.pattern,
+            json_field=self.json_field,
         )
 
     def as_json(self) -> dict[str, object]:
@@ -294,6 +310,8 @@ def _from_entry(name: str, entry: Mapping[str, Any], raw: Mapping[str, Mapping[s
         format=entry.get("format", "template"),
         json_fields=tuple(entry.get("fields", ())),
         reply_tokens=entry.get("reply_tokens", 0),
+        pattern=entry.get("pattern", ""),
+        json_field=entry.get("json_field", ""),
     )
 
 
@@ -369,7 +387,8 @@ def load_prompt_file(path: str | PathLike[str]) -> Prompt:
     """Reads a user's prompt: a TOML file with `text` (or `template`), `target`, `parser`, `scale` or `labels`.
 
     Further keys: `citation`, `name` (the file's name without .toml by default), `system`, `defaults` (settings),
-    `reply_tokens`. The fields that a template must and may have depend on its target (`FIELDS`).
+    `reply_tokens`, `pattern` or `json_field` (where the grade stands in a reply). The fields that a template must and
+    may have depend on its target (`FIELDS`).
 
     Raises:
         FormatError: the file is no TOML, or keys or fields are missing, unknown or of a wrong type: all in one message.

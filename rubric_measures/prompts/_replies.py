@@ -7,7 +7,17 @@ import re
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-__all__ = ["Bare", "Parsed", "Value", "clean_reply", "find_lists", "find_objects", "find_values"]
+__all__ = [
+    "Bare",
+    "Parsed",
+    "Value",
+    "clean_reply",
+    "find_lists",
+    "find_objects",
+    "find_values",
+    "objects_of",
+    "read_part",
+]
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -160,7 +170,9 @@ def _value_at(text: str, start: int) -> tuple[Any, int]:
     """What opens at `start` (None when nothing that can be read does), and where to go on."""
     try:
         return _STRICT.raw_decode(text, start)
-    except (ValueError, RecursionError):
+    except RecursionError:
+        return None, len(text)  # what nests that deep is no answer, and each bracket of it would be tried again
+    except ValueError:
         pass
     if text[start] == "{":
         closing = _balanced(text, start)
@@ -247,23 +259,34 @@ _ENDS = re.compile(r"\s*(?:\]|,\s*(?:[\"'“‘\]\[{]|(?:null|None|true|false|[-
 
 def find_objects(text: str) -> list[dict[str, Any]]:
     """All JSON objects in a text that are not inside another one, in order; single quotes and trailing commas pass."""
-    decoder = json.JSONDecoder()
     found: list[dict[str, Any]] = []
     position = text.find("{")
     while position >= 0:
-        end = position + 1
-        value: object = None
-        try:
-            value, end = decoder.raw_decode(text, position)
-        except (ValueError, RecursionError):
-            if closing := _balanced(text, position):
-                end, value = closing, _repaired(text[position:closing])
-                if value is None:
-                    end = position + 1
+        value, position = _value_at(text, position)
         if isinstance(value, dict):
             found.append(value)
-        position = text.find("{", end)
+        position = text.find("{", position)
     return found
+
+
+def read_part(reply: str) -> str:
+    """The part of a reply that is read: its first 1,000 and last 3,000 characters, without the words cut in two.
+
+    Verdicts stand at the ends, and so the time stays bounded.
+    """
+    if len(reply) <= 4_000:
+        return reply
+    head, tail = re.sub(r"\S{0,100}\Z", "", reply[:1_000]), re.sub(r"\A\S*", "", reply[-3_000:])
+    return f"{head}\n… {tail}"
+
+
+def objects_of(reply: str) -> list[dict[str, Any]]:
+    """The JSON objects of a reply: itself where it is one, of any length, else those in the part that is read."""
+    try:
+        whole = json.loads(reply, strict=False) if reply[:1] == "{" else None
+    except (ValueError, RecursionError):
+        whole = None
+    return [whole] if whole else find_objects(read_part(reply))
 
 
 def _balanced(text: str, start: int) -> int:

@@ -1,4 +1,4 @@
-"""One tolerant parser a reply form: the last verdict counts, and what is no verdict is unparsed, with the reason."""
+"""One tolerant parser a reply form; what is no verdict, or none surer than another, is unparsed, with the reason."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.prompts._item_lists import parse_items, parse_list
-from rubric_measures.prompts._ratings import is_unanswerable, parse_rating
-from rubric_measures.prompts._replies import Parsed, clean_reply, find_lists, find_objects
+from rubric_measures.prompts._published_rules import is_unanswerable, workbench_rating
+from rubric_measures.prompts._replies import Parsed, clean_reply, find_lists, find_objects, objects_of, read_part
+from rubric_measures.prompts._verdicts import NUMBER, NUMERALS, read_verdict
 
 __all__ = [
     "Parsed",
@@ -28,136 +29,102 @@ __all__ = [
     "raw_label_list",
 ]
 
-_YES_NO_END = r"\b(?=\W*(?:\Z|\n)|\s*[,.;:!)\]\"'*–—-]|\s+(?:because|since|as|due)\b)"
-_YES_NO = re.compile(
-    r"(?:\A|(?<=[\n.!?:;>]))[\s\"'*_#(\[-]*(?P<a>yes|no)" + _YES_NO_END +
-    r"|\b(?:answer|verdict|judge?ment|label|response|output|result|conclusion|relevan(?:t|ce)|correct|say|therefore|thus|hence)\b"
-    r"[\"'*_\]]*,?\s*(?:is|would\s+be|:|=)?\s*[\"'*_(\[]*(?P<b>yes|no)" + _YES_NO_END,
-    re.IGNORECASE,
-)  # fmt: skip
-_YES_NO_HEAD = re.compile(
-    r"\W*(?:(?P<yes>yes)\b|(?P<no>no)\b(?=\s+(?:the|it|this|that|there|because|since|as|relevant|answer|information|mention|i)\b))",
+
+def parse_rating(text: str, scale: tuple[int, int] = (0, 5), *, unparsed: str = "", compat: str = "") -> Parsed[int]:
+    """Reads a rating: the one verdict of the reply, if it is a whole number of the scale.
+
+    Args:
+        text: the reply.
+        scale: lowest and highest grade.
+        unparsed: `exampp`: a reply without a rating is 0 when it is an unanswerable expression (or empty), else 1
+            (EXAM++ 4.2.2); a rating outside the scale stays unparsed.
+        compat: `workbench`: a rating is a reply of one digit of the scale between non-word characters; else an
+            unanswerable expression or nothing is 1, and an answer in words 0 (the workbench's program).
+
+    Raises:
+        InputError: an option has an unknown value.
+    """
+    if compat not in ("", "workbench") or unparsed not in ("", "exampp"):
+        raise InputError(f"parsing option compat={compat!r}, unparsed={unparsed!r}: known are workbench and exampp")
+    if compat == "workbench":
+        return Parsed(workbench_rating(text, scale))
+
+    def value_of(match: re.Match[str]) -> tuple[int | None, str]:
+        said, of = match["n"].lower(), match["max"]
+        number = float(NUMERALS.index(said) if said in NUMERALS else said)
+        if match["range"]:
+            return None, f"a range ({match['n']}{match['range']}) is no rating"
+        if of and float(of) != scale[1]:
+            return None, f"{number:g} of {of} is not on the scale {scale[0]} to {scale[1]}"
+        if number % 1 or not scale[0] <= number <= scale[1]:
+            return None, f"{number:g} is no grade of the scale {scale[0]} to {scale[1]}"
+        return int(number), ""
+
+    reply = clean_reply(text)
+    found = read_verdict(reply, NUMBER, value_of, scale)
+    if found is None and unparsed == "exampp":
+        return _by_exampp(reply)
+    return found or Parsed(None, "no rating in the reply" if reply else "the reply is empty")
+
+
+def _by_exampp(reply: str) -> Parsed[int]:
+    return Parsed(int(not is_unanswerable(reply)), "no rating in the reply; the rule of EXAM++ was applied")
+
+
+_ECHO = re.compile(r"[\"'*]{0,4}\byes[\"'*]{0,4}\s?(?:or|and|/|\|)\s?[\"'*]{0,4}no\b[\"'*]{0,4}\s?\??", re.IGNORECASE)
+_OPENING = re.compile(
+    r"\W*(?:(?P<yes>yes)\b|no\b(?=\s(?:the|it|this|that|there|because|relevant|answer|information|mention|i)\b))",
     re.IGNORECASE,
 )
-_YES_NO_ECHO = re.compile(r"[\"'*]*yes[\"'*]*\s*(?:or|/|\|)\s*[\"'*]*no[\"'*]*|\byes and no\b", re.IGNORECASE)
-
-
-# "The passage states that the answer is no": what a text says, not the reply; "…, so the answer is no" is the reply's.
-_REPORTED = re.compile(
-    r"\b(?:says|said|saying|states?|stated|stating|reads|claims?|claimed|mentions?|mentioned|quotes?|quoted|writes|wrote|asks|"
-    r"asked|replies|replied|according\s+to)\b(?:(?!\b(?:so|therefore|thus|hence|but|however|I)\b)[^.!?\n])*\Z",
-    re.IGNORECASE,
-)
-
-
-def _is_of_others(reply: str, match: re.Match[str]) -> bool:
-    """Whether a yes or no stands in a quotation, or in a sentence that tells what a text says."""
-    start = match.start("a") if match["a"] else match.start()
-    before = reply[max(0, start - 300) : start]
-    line = before[before.rfind("\n") + 1 :]
-    quoted = line.count('"') % 2 == 1 or line.count("“") > line.count("”")
-    return quoted or bool(_REPORTED.search(before))
 
 
 def parse_yes_no(text: str) -> Parsed[int]:
-    """Reads yes (1) or no (0): the last verdict of the reply; "Yes or no" is none, and neither is "no doubt".
+    """Reads yes (1) or no (0): the one verdict of the reply; "Yes or no" is none, and neither is "no doubt".
 
-    Where the reply begins with one, those that it quotes are none: 'Yes. The passage states: "No, they cannot."'
-
-    >>> parse_yes_no("No, it only lists prices."), parse_yes_no("Answer: **Yes**").value
+    >>> parse_yes_no("No, it only lists prices."), parse_yes_no("The answer to this is yes").value
     (Parsed(value=0, reason=''), 1)
     """
-    reply = _YES_NO_ECHO.sub(" ", clean_reply(text))
-    matches = list(_YES_NO.finditer(reply))
-    head = _YES_NO_HEAD.match(reply)
-    if head or (matches and matches[0].start() == 0):
-        matches = [match for match in matches if match.start() == 0 or not _is_of_others(reply, match)]
-    found = [(match["a"] or match["b"]).lower() for match in matches]
-    if not found and head:
-        found = ["yes" if head["yes"] else "no"]
-    if not found:
-        return Parsed(None, "no yes or no in the reply" if reply else "the reply is empty")
-    return Parsed(1 if found[-1] == "yes" else 0)
-
-
-_BEFORE_LABEL = re.compile(r"(?:\A|[.:!?;\n>=–—])[\s\"'*_(\[-]*\Z")
-_AFTER_LABEL = re.compile(r"[\"'*_)\]]*\s*(?:\Z|[.,:;!?\n(<–—-]|(?:because|since|as)\b)", re.IGNORECASE)
-
-
-# "First I thought: Very relevant": a statement that the reply may take back.
-_FIRST_THOUGHT = re.compile(r"\b(?:first|initially|originally|thought|tempted)\b[^.!?\n]*\Z", re.IGNORECASE)
-
-
-def _stands_alone(reply: str, match: re.Match[str]) -> bool:
-    """Whether a label is a statement: it begins a line or sentence, or stands behind a colon, and nothing goes on."""
-    before = _BEFORE_LABEL.search(reply, max(0, match.start() - 20), match.start())
-    if not before or _FIRST_THOUGHT.search(reply, max(0, match.start() - 80), match.start()):
-        return False
-    return bool(_AFTER_LABEL.match(reply, match.end()))
-
-
-# Between labels that are listed in one line: "Not relevant, Somewhat relevant, or Very relevant"
-_LISTED = re.compile(
-    r"[\s\"'*_`]*[,;/|][\s\"'*_`]*(?:(?:or|and)\b[\s\"'*_`]*)?|[\s\"'*_`]+(?:or|and)\b[\s\"'*_`]*", re.IGNORECASE
-)
-# A line of a scale: its mark, the label, what it means.
-_LINE_MARK = re.compile(r"[-*•>|#\"'_(\[ \t]{0,12}(?:\d{1,2}[ \t]{0,3}[.:)=–—-]?[ \t]{0,3})?[*\"'_]{0,4}")
-_MEANING = re.compile(r"[*_\"')\]]{0,4}[ \t]{0,3}(?:\(\d{1,2}\)[ \t]{0,3})?[:=–—|-]{1,3}[*_ \t]{0,6}[^\s*_]")
-
-
-def _without_scale_copied(reply: str, found: list[re.Match[str]], grades: list[int], count: int) -> list[int]:
-    """The places in `found` that are not those of a copied scale: all labels, up or down, a line each or in a row."""
-    copied: set[int] = set()
-    for first in range(len(found) - count + 1):
-        run = range(first, first + count)
-        order = [grades[place] for place in run]
-        if count < 2 or order not in (list(range(count)), list(range(count))[::-1]):
-            continue
-        between = [reply[found[place].end() : found[place + 1].start()] for place in run[:-1]]
-        if all(map(_LISTED.fullmatch, between)) or all(_is_line_of_scale(reply, found[place]) for place in run):
-            copied.update(run)
-    return [place for place in range(len(found)) if place not in copied]
-
-
-def _is_line_of_scale(reply: str, match: re.Match[str]) -> bool:
-    line = reply.rfind("\n", 0, match.start()) + 1
-    return bool(_LINE_MARK.fullmatch(reply, line, match.start())) and bool(_MEANING.match(reply, match.end()))
+    reply = _ECHO.sub(" ", clean_reply(text)).strip()
+    found = read_verdict(reply, "(?P<n>yes|no)", lambda match: (int(match["n"].lower() == "yes"), ""))
+    if found is None and (opening := _OPENING.match(reply)):
+        return Parsed(int(bool(opening["yes"])))
+    return found or Parsed(None, "no yes or no in the reply" if reply else "the reply is empty")
 
 
 def parse_label(text: str, labels: Sequence[str], scale: tuple[int, int] | None = None) -> Parsed[int]:
-    """Reads one of several labels in prose: the grade (`scale[0]` + place in `labels`) of the last label named.
+    """Reads one of several labels: the grade (`scale[0]` + place in `labels`) of the one that is the verdict.
 
-    Labels that stand alone ("Label: Not relevant", "Not relevant because …") count before those inside of sentences;
-    the labels of a copied scale are none.
-
-    "not very relevant" is none of "Not relevant", "Very relevant": it is unparsed. A reply without a label may carry
-    the grade as a number, read as a rating.
+    A label that is stated ("Label: Not relevant", "Not relevant because …") counts before those inside of sentences;
+    these must all be the same. "not very relevant" is none of "Not relevant", "Very relevant". A reply without a label
+    may carry the grade as a number, read as a rating.
     """
-    reply = clean_reply(text)
     low = scale[0] if scale else 0
-    names = sorted(labels, key=len, reverse=True)
-    any_label = "|".join(r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", name))) for name in names)
+    folded = [_folded_label(name) for name in labels]
+    any_label = "|".join(
+        r"[\s_-]+".join(map(re.escape, name.split())) for name in sorted(folded, key=len, reverse=True)
+    )
+
+    def value_of(match: re.Match[str]) -> tuple[int | None, str]:
+        return low + folded.index(_folded_label(match["n"])), ""
+
+    reply = clean_reply(text)
+    if stated := read_verdict(reply, rf"(?<!\w)(?P<n>{any_label})(?!\w)", value_of):
+        return stated
     # A label that begins with "not" is one; "not", "isn't" or "no" before a label is none of them.
-    pattern = re.compile(
-        rf"(?<!\w)(?P<label>{any_label})(?!\w)"
-        rf"|\b(?:(?:not|never|\w+n['’]t)[ \t]+(?:[\w'’]+[ \t]+){{0,2}}|no[ \t]+)(?P<negated>{any_label})(?!\w)",
+    mention = re.compile(
+        rf"(?<!\w)(?P<n>{any_label})(?!\w)|\b(?:(?:not|never|\w{{1,9}}n['’]t)[ \t](?:[\w'’]{{1,20}}[ \t]){{0,2}}"
+        rf"|no[ \t])(?:{any_label})(?!\w)",
         re.IGNORECASE,
     )
-    folded = [_folded_label(name) for name in labels]
-    found = list(pattern.finditer(reply))
-    grades = [folded.index(_folded_label(match["label"])) if match["label"] else -len(labels) for match in found]
-    places = _without_scale_copied(reply, found, grades, len(labels))
-    if found and not places:
-        return Parsed(None, "all labels, and no choice between them")
-    # A label that stands for itself counts before those that are parts of sentences.
-    stated = [place for place in places if found[place]["label"] and _stands_alone(reply, found[place])]
-    if not places:
+    found = {value_of(match)[0] if match["n"] else match[0] for match in mention.finditer(read_part(reply))}
+    if not found:
         rating = parse_rating(reply, scale or (low, low + len(labels) - 1))
         return rating if rating.value is not None else Parsed(None, f"none of {', '.join(labels)} in the reply")
-    last = (stated or places)[-1]
-    if found[last]["negated"]:
-        return Parsed(None, f"{' '.join(found[last][0].split())!r} is none of {', '.join(labels)}")
-    return Parsed(low + grades[last])
+    grade = found.pop()
+    if found or not isinstance(grade, int):
+        reason = "several labels, and none is stated" if found else f"{grade!r} is none of {', '.join(labels)}"
+        return Parsed(None, reason)
+    return Parsed(grade)
 
 
 def _folded_label(label: str) -> str:
@@ -240,6 +207,14 @@ def parse_text(text: str) -> Parsed[str]:
     return Parsed(reply) if reply else Parsed(None, "the reply is empty")
 
 
+def _own_parts(reply: str, pattern: str, json_field: str) -> list[str]:
+    """The parts of a reply that a prompt's own reading says hold the grade."""
+    if pattern:
+        return [match["grade"] for match in re.finditer(pattern, read_part(reply)) if match["grade"]]
+    entries = [found[json_field] for found in objects_of(reply) if json_field in found][-1:]
+    return [("no", "yes")[entry] if isinstance(entry, bool) else str(entry) for entry in entries]
+
+
 def parse_reply(
     text: str,
     parser: str,
@@ -249,12 +224,27 @@ def parse_reply(
     unparsed: str = "",
     compat: str = "",
     count: int | None = None,
+    pattern: str = "",
+    json_field: str = "",
 ) -> Parsed[Any]:
     """Reads a reply with the parser of a name; see the parsers for the options.
+
+    With `pattern` (its group `grade`) or `json_field` (of the last JSON object that has it), the parser reads only
+    what stands there; where it stands several times, all must say the same.
 
     Raises:
         InputError: there is no such parser.
     """
+    if (pattern or json_field) and not compat:
+        reply = clean_reply(text)
+        parts = _own_parts(reply, pattern, json_field)
+        found = {parse_reply(part, parser, scale=scale, labels=labels) for part in parts}
+        if found:
+            return found.pop() if len(found) == 1 else Parsed(None, "several verdicts that differ")
+        if unparsed == "exampp":
+            return _by_exampp(reply)
+        where = f"pattern {pattern}" if pattern else f"JSON field {json_field}"
+        return Parsed(None, f"nothing in the reply stands where {where} says")
     match parser:
         case "rating":
             return parse_rating(text, scale or (0, 5), unparsed=unparsed, compat=compat)

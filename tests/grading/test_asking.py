@@ -67,7 +67,7 @@ def test_requests_of_chats_keep_their_keys() -> None:
 
 
 def test_a_base_model_is_not_graded_by_what_it_makes_up(tmp_path: Path) -> None:
-    """Behind its verdict it writes another example; the last verdict in a reply counts."""
+    """Behind its verdict it writes another example; where that is read as well, two verdicts are none."""
     passages, bank = write_passages(tmp_path, sun="about the sun"), write_items(tmp_path, "How long?")
     invented = "\nPassage: The cat sat.\nQuestion: Where do dogs live?\nAnswer:"
     rules = [
@@ -89,9 +89,8 @@ def test_a_base_model_is_not_graded_by_what_it_makes_up(tmp_path: Path) -> None:
         assert main([*command, "-o", str(tmp_path / "o.jsonl")]) == 0
         assert grades(tmp_path / "o.jsonl") == {"sun": {"How long?": 4}}
         assert labels(tmp_path / "o.jsonl") == {"FagB_few": 1, "Thomas": 2}
-        assert main([*command, "--option", "stop=null", "-o", str(tmp_path / "whole.jsonl")]) == 0
-        assert grades(tmp_path / "whole.jsonl") == {"sun": {"How long?": 0}}
-        assert labels(tmp_path / "whole.jsonl") == {"FagB_few": 0, "Thomas": 0}
+        assert main([*command, "--option", "stop=null", "-o", str(tmp_path / "whole.jsonl")]) == 1
+        assert labels(tmp_path / "whole.jsonl") == {"FagB_few": None, "Thomas": None}
 
 
 def test_replies_that_end_before_they_begin_name_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,3 +108,19 @@ def test_replies_that_end_before_they_begin_name_the_option(tmp_path: Path, caps
         assert main([*command[:8], *endpoint(server), "-o", str(tmp_path / "chat.jsonl")]) == 1
         said = capsys.readouterr().err
         assert "the reply is empty" in said and advice not in said
+
+
+def test_a_prompt_that_says_where_its_grade_stands_is_not_read_by_a_programs_rule(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages, bank = write_passages(tmp_path, sun="about the sun"), write_items(tmp_path, "How long?")
+    prompt = tmp_path / "own.toml"
+    prompt.write_text(
+        'target = "question"\nparser = "rating"\nscale = [0, 5]\njson_field = "met"\ntext = "{question} {context}"\n'
+    )
+    command = ["grade", passages, "--bank", bank, "--prompt", str(prompt), "-o", str(tmp_path / "o.jsonl")]
+    with model(tmp_path, says('{"rating": 1, "met": 4}', "How long?")) as server:
+        assert main([*command, *endpoint(server)]) == 0
+        assert grades(tmp_path / "o.jsonl") == {"sun": {"How long?": 4}}
+        assert main([*command, *endpoint(server), "--compat", "workbench"]) == 2
+    assert "says where the grade stands in a reply, and so does that program" in capsys.readouterr().err
