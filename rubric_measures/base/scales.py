@@ -10,6 +10,7 @@ from rubric_measures.base.errors import InputError
 
 __all__ = [
     "ASSIGNED",
+    "MOST_RELEVANT",
     "SCALE_FIELDS",
     "SELF_RATING",
     "YES_NO",
@@ -20,6 +21,8 @@ __all__ = [
     "scale_problems",
 ]
 
+# The greatest label that fits into 32 bits.
+MOST_RELEVANT = (1 << 31) - 1
 # The keys under which prompts and graded records say a scale.
 SCALE_FIELDS = ("scale", "covers", "partial", "grade_names")
 _WRITTEN = re.compile(r"(-?\d+)-(-?\d+)(?::(-?\d+))?(?::(-?\d+))?")

@@ -10,13 +10,12 @@ from pathlib import Path
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import note_unfinished
 from rubric_measures.base.runs import Qrel, Ranking, count_disagreements, put_in_order
+from rubric_measures.base.scales import MOST_RELEVANT
 
 __all__ = ["checked_qrels", "checked_rankings", "columns_of", "is_number", "is_rank", "is_relevance", "run_name_of"]
 
 _LOG = logging.getLogger("rubric_measures")
 _SPACE = re.compile("[ \t\v\f\r]+")
-# The greatest label that fits into 32 bits.
-MOST_RELEVANT = (1 << 31) - 1
 _DIGITS = 18
 _RUN_SUFFIXES = {".run", ".txt", ".trec", ".res", ".tsv", ".input"}
 

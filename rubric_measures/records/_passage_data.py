@@ -9,10 +9,14 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["MAX_RANK", "Judgment", "PassageData", "RankingEntry", "Record"]
+from rubric_measures.base.scales import MOST_RELEVANT
+
+__all__ = ["MAX_RANK", "Judgment", "Label", "PassageData", "RankingEntry", "Record"]
 
 # Longer than any ranking: what stands at a rank is looked at together with all ranks above it.
 MAX_RANK = 1_000_000
+# As in qrels: greater ones have no floating-point number, or are none that anybody gave.
+Label = Annotated[int, Field(ge=-MOST_RELEVANT, le=MOST_RELEVANT)]
 
 
 class Record(BaseModel):
@@ -29,7 +33,7 @@ class Record(BaseModel):
 
 
 class Judgment(Record):
-    """What an assessor said about the relevance of a passage; any integer.
+    """What an assessor said about the relevance of a passage; any integer of 32 bits.
 
     Attributes:
         doc_id: the passage (`paragraphId`).
@@ -40,7 +44,7 @@ class Judgment(Record):
 
     doc_id: str = Field(alias="paragraphId")
     query_id: str = Field(alias="query")
-    relevance: int
+    relevance: Label
     title_query: str | None = Field(default=None, alias="titleQuery")
 
 

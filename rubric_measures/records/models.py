@@ -16,7 +16,7 @@ from pydantic import AliasChoices, Field
 
 from rubric_measures.base.entities import GradeStatus, ItemKind, content_hash
 from rubric_measures.base.scales import SCALE_FIELDS
-from rubric_measures.records._passage_data import Judgment, PassageData, RankingEntry, Record
+from rubric_measures.records._passage_data import Judgment, Label, PassageData, RankingEntry, Record
 
 __all__ = [
     "ITEM_CONTENTS",
@@ -107,7 +107,7 @@ class ItemGradeSet(Record):
     self_ratings: list[SelfRating] | None = None
     prompt_type: str | None = None
     llm_response_errors: dict[str, Any] | None = None
-    relevance_label: int | None = None
+    relevance_label: Label | None = None
     item_status: dict[str, GradeStatus] | None = None
 
     @classmethod
@@ -194,7 +194,7 @@ class DirectGrade(Record):
     prompt_info: PromptInfo | None = None
     prompt_type: str | None = None
     llm_response_error: Any = None
-    relevance_label: int | None = None
+    relevance_label: Label | None = None
     status: GradeStatus = "graded"
 
     @property

@@ -10,7 +10,7 @@ from typing import Any
 
 from rubric_measures.base.entities import TestBank, canonical_json
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import atomic_writer, iter_lines, path_name
+from rubric_measures.base.files import atomic_writer, check_readable_twice, iter_lines, path_name
 from rubric_measures.formats.bank import BankEntry, bank_entries
 from rubric_measures.formats.queries import read_query_file
 from rubric_measures.records.files import load_graded
@@ -60,6 +60,7 @@ def read_passages(name: str) -> Iterator[SourceSegment]:
         InputError: no such file and no such id, or an id without documents.
         FormatError: naming file and line: an id or a text is missing.
     """
+    check_readable_twice(name)
     if name != "-" and not Path(name).exists():
         dataset = _dataset(name)
         if not dataset.has_docs():

@@ -9,6 +9,7 @@ import io
 import json
 import os
 import random
+import re
 import resource
 import select
 import shutil
@@ -190,7 +191,14 @@ def run_case(number: int, seed: str, seeds: Path, before: dict[Job, End], stream
     case = _case(number, seed, seeds)
     after, words = _run(case.job, seeds, streams, case.file, case.data)
     names = tuple(name.rstrip("/").rpartition("/")[2] for name in case.job.files)
-    found = verdict(before[case.job], after, case.mutation, names, case.at_line_end)
+    found = verdict(
+        before[case.job],
+        after,
+        case.mutation,
+        names,
+        at_line_end=case.at_line_end,
+        has_none=re.search(rb"(?i)\b(nan|inf|infinity)\b", case.data) is not None,
+    )
     line = after.trouble or (after.err.splitlines() or [""])[-1]
     if found == "long":
         line = max(after.err.splitlines(), key=len)

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 __all__ = ["BAD", "End", "verdict"]
 
 # Verdicts that fail the run.
-BAD = ("traceback", "hang", "crash", "status", "lines", "unnamed", "torn", "silent cut", "control", "long")
+BAD = ("traceback", "hang", "crash", "status", "lines", "unnamed", "torn", "silent cut", "control", "long", "no number")
 _LONGEST = 1500
 # What no text that goes to a terminal may hold: escape sequences, and marks that turn the direction of writing.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u202a-\u202e\u2066-\u2069]")
-_OPTION = re.compile(r"\(--[a-z-]+")
+_OPTION = re.compile(r"\(--?[a-z-]+")
+# A value that is no number where a number stands: a column or a JSON value.
+_NO_NUMBER = re.compile(rb"(?i)(?:^|[\t ,:\[])-?(?:nan|inf|infinity)(?:$|[\s,\]}])", re.MULTILINE)
 _HEX = re.compile(rb"[0-9a-f]{12,}")
 
 
@@ -41,12 +43,19 @@ class End:
         return (_HEX.sub(b"#", self.out), {name: _HEX.sub(b"#", data) for name, data in self.files.items()})
 
     @property
+    def texts(self) -> list[bytes]:
+        """All that was written."""
+        return [self.out, *self.files.values()]
+
+    @property
     def notes(self) -> list[str]:
         """The lines of standard error, without what counts hashes and names."""
         return [line for line in self.err.splitlines() if "signature " not in line]
 
 
-def verdict(before: End, after: End, mutation: str, names: tuple[str, ...], at_line_end: bool) -> str:
+def verdict(
+    before: End, after: End, mutation: str, names: tuple[str, ...], *, at_line_end: bool, has_none: bool
+) -> str:
     """One word for how a damaged case ended: one of BAD, or what is allowed (refused, same, noted, changed).
 
     Args:
@@ -55,6 +64,7 @@ def verdict(before: End, after: End, mutation: str, names: tuple[str, ...], at_l
         mutation: the damage.
         names: the files that an error may name: those of the command line.
         at_line_end: whether a cut left whole lines only.
+        has_none: whether the damaged file says NaN or infinity itself, which may be the name of something.
     """
     if after.trouble:
         return after.trouble.partition(":")[0] if after.trouble.startswith(("hang", "crash")) else "traceback"
@@ -79,6 +89,8 @@ def verdict(before: End, after: End, mutation: str, names: tuple[str, ...], at_l
         return "refused" if lines or after.out != before.out else "lines"
     if after.result == before.result:
         return "same"
+    if not has_none and any(map(_NO_NUMBER.search, after.texts)) and not any(map(_NO_NUMBER.search, before.texts)):
+        return "no number"
     if set(after.notes) - set(before.notes):
         return "noted"
     if mutation in ("cut", "cut-last-line") and not at_line_end:
