@@ -51,6 +51,19 @@ def escaped(text: str) -> str:
     return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
+# Not folders: the path of a file is needed whole.
+_LONG_WORD = re.compile(r"[^\s/]{301,}")
+
+
+def shortened(text: str) -> str:
+    """The text without the middle of words that are longer than any name that somebody gave.
+
+    >>> len(shortened("such as " + "x" * 140_000))
+    309
+    """
+    return _LONG_WORD.sub(lambda found: f"{found[0][:200]}…{found[0][-100:]}", text)
+
+
 def origin_of(error: BaseException) -> str:
     """The top-level package whose code raised an exception; empty where that is not known.
 

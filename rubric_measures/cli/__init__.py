@@ -24,6 +24,7 @@ from rubric_measures.base.errors import (
     UnknownNameError,
     escaped,
     origin_of,
+    shortened,
 )
 from rubric_measures.base.startup import forget_interrupt, leave
 
@@ -116,7 +117,10 @@ class _NoteHandler(logging.StreamHandler):  # type: ignore[type-arg]
 
     def format(self, record: logging.LogRecord) -> str:
         prefix = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
-        return escaped(f"rubric_measures: {prefix}{record.getMessage()}{_options_for(getattr(record, 'settings', ()))}")
+        said = record.getMessage()
+        # Signatures are long, and needed whole.
+        said = said if record.levelno <= logging.INFO else shortened(said)
+        return escaped(f"rubric_measures: {prefix}{said}{_options_for(getattr(record, 'settings', ()))}")
 
 
 class Interruptible:
@@ -206,7 +210,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _complain(text: str) -> None:
     # The terminal may be gone.
     with contextlib.suppress(OSError):
-        print(escaped(f"rubric_measures: {text}"), file=sys.stderr, flush=True)
+        print(escaped(f"rubric_measures: {shortened(text)}"), file=sys.stderr, flush=True)
 
 
 def _answer(arguments: list[str]) -> int:

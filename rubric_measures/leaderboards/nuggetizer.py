@@ -133,6 +133,8 @@ def _line(content: Any, name: str, number: int, run_id: str | None) -> tuple[str
     if run is None:
         raise FormatError("names no run; say which one it is", path=name, line=number, field="run_id")
     for what, found in (("qid", query_id), ("run_id", run), *(("nuggets", label) for pair in labels for label in pair)):
-        if isinstance(found, list | dict):
-            raise FormatError("holds a list or an object in the place of a text", path=name, line=number, field=what)
+        # Some files write ids as numbers.
+        if not isinstance(found, str) and (what == "nuggets" or type(found) is not int):
+            problem = f"expected a text; found {type(found).__name__}"
+            raise FormatError(problem, path=name, line=number, field=what)
     return str(query_id), str(run), labels

@@ -15,6 +15,7 @@ from rubric_measures.base.errors import (
     RubricMeasuresError,
     UnknownNameError,
     naming,
+    shortened,
 )
 from rubric_measures.base.extras import require
 
@@ -65,3 +66,8 @@ def test_what_is_wrong_with_a_content_names_its_file() -> None:
         with pytest.raises(type(error)) as same, naming("one.json", "b"):
             raise error
         assert same.value is error
+
+
+def test_no_name_makes_a_message_longer_than_a_screen() -> None:
+    path = "/".join(["folder" * 40] * 3)
+    assert shortened(f"{path}:3: run {'x' * 5000!r}") == f"{path}:3: run {chr(39)}{'x' * 199}…{'x' * 99}{chr(39)}"

@@ -8,6 +8,7 @@ import json
 import os
 import random
 import sqlite3
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -154,8 +155,8 @@ def _in_table(data: bytes, rng: random.Random, fields: tuple[str, ...]) -> bytes
     return b"\n".join(lines)
 
 
-def other_type(data: bytes, rng: random.Random, folder: Path) -> bytes:
-    changed = _in_database(data, rng, folder)
+def other_type(data: bytes, rng: random.Random, _: Path) -> bytes:
+    changed = _in_database(data, rng)
     if changed is None:
         changed = _with_value(data, rng, lambda *_: rng.choice(_OTHER_TYPES))
     return _in_table(data, rng, _FIELDS) if changed is None else changed
@@ -296,39 +297,40 @@ _DAMAGED = (
 )
 
 
-def _in_database(data: bytes, rng: random.Random, folder: Path) -> bytes | None:
+def _in_database(data: bytes, rng: random.Random) -> bytes | None:
     """An SQLite file with one value of another type, a row or column or table less; None where it is none."""
     if not data.startswith(b"SQLite format 3\0"):
         return None
-    path = folder.parent / "damaged.sqlite"
-    path.write_bytes(data)
-    connection = sqlite3.connect(path, isolation_level=None)
-    try:
-        connection.execute("pragma journal_mode=delete")
-        tables = [row[0] for row in connection.execute("select name from sqlite_master where type='table'")]
-        table = rng.choice(sorted(tables))
-        columns = [row[1] for row in connection.execute(f'pragma table_info("{table}")')]
-        column = rng.choice(columns)
-        # What the file's own rules refuse stays as it was.
-        with contextlib.suppress(sqlite3.Error):
-            what = rng.random()
-            if what < 0.05:
-                connection.execute(f'drop table "{table}"')
-            elif what < 0.1:
-                connection.execute(f'alter table "{table}" drop column "{column}"')
-            elif what < 0.15:
-                connection.execute(f"pragma user_version={rng.choice((1, 99, -5))}")
-            elif what < 0.2:
-                connection.execute(f'delete from "{table}" where rowid in (select rowid from "{table}" limit 1)')
-            else:
-                value = rng.choice(_DAMAGED)
-                where = "" if rng.random() < 0.3 else f' where rowid in (select rowid from "{table}" limit 1)'
-                connection.execute("pragma ignore_check_constraints=1")
-                cast = "cast(? as text)" if isinstance(value, bytes) and rng.random() < 0.5 else "?"
-                connection.execute(f'update "{table}" set "{column}"={cast}{where}', (value,))
-    finally:
-        connection.close()
-    return path.read_bytes()
+    with tempfile.TemporaryDirectory() as made:
+        path = Path(made) / "damaged.sqlite"
+        path.write_bytes(data)
+        connection = sqlite3.connect(path, isolation_level=None)
+        try:
+            connection.execute("pragma journal_mode=delete")
+            tables = [row[0] for row in connection.execute("select name from sqlite_master where type='table'")]
+            table = rng.choice(sorted(tables))
+            columns = [row[1] for row in connection.execute(f'pragma table_info("{table}")')]
+            column = rng.choice(columns)
+            # What the file's own rules refuse stays as it was.
+            with contextlib.suppress(sqlite3.Error):
+                what = rng.random()
+                if what < 0.05:
+                    connection.execute(f'drop table "{table}"')
+                elif what < 0.1:
+                    connection.execute(f'alter table "{table}" drop column "{column}"')
+                elif what < 0.15:
+                    connection.execute(f"pragma user_version={rng.choice((1, 99, -5))}")
+                elif what < 0.2:
+                    connection.execute(f'delete from "{table}" where rowid in (select rowid from "{table}" limit 1)')
+                else:
+                    value = rng.choice(_DAMAGED)
+                    where = "" if rng.random() < 0.3 else f' where rowid in (select rowid from "{table}" limit 1)'
+                    connection.execute("pragma ignore_check_constraints=1")
+                    cast = "cast(? as text)" if isinstance(value, bytes) and rng.random() < 0.5 else "?"
+                    connection.execute(f'update "{table}" set "{column}"={cast}{where}', (value,))
+        finally:
+            connection.close()
+        return path.read_bytes()
 
 
 MUTATIONS: dict[str, Mutation] = {

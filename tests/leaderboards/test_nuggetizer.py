@@ -97,6 +97,12 @@ def test_what_the_program_does_not_know_is_refused(tmp_path: Path) -> None:
     for row, message in (({"qid": "q"}, "expected qid"), ({**_line("q", []), "run_id": None}, "names no run")):
         with pytest.raises(FormatError, match=rf":1: .*{message}"):
             score_nuggetizer(_write(tmp_path, [row]), _measures("NuggetV"))
+    for label in (True, None, 2):
+        with pytest.raises(FormatError, match=r":1: nuggets: expected a text; found "):
+            score_nuggetizer(
+                _write(tmp_path, [{**_line("q", []), "nuggets": [{"importance": "vital", "assignment": label}]}]),
+                _measures("NuggetV"),
+            )
     with pytest.raises(FormatError, match="is empty"):
         score_nuggetizer(_write(tmp_path, []), _measures("NuggetV"))
 
