@@ -26,8 +26,8 @@ from rubric_measures.api._loading import (
 from rubric_measures.api._runs import read_run_of
 from rubric_measures.api._scoring import are_labels
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.files import open_binary, read_text
-from rubric_measures.formats.trec import Run, read_run
+from rubric_measures.base.files import iter_lines, open_binary
+from rubric_measures.formats.trec import Run, columns_of, map_run
 from rubric_measures.formats.trec_ids import as_known, spaced_ids
 from rubric_measures.grades.compiled import BANK_DOC, Grades, OnFailed, QueryGrades, faceted
 from rubric_measures.grades.notes import note_queries, note_without_items
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 __all__ = ["RunValues", "evaluate"]
 
 _LOG = logging.getLogger("rubric_measures")
+# Lines of a run beyond which not all of them are held at once.
+_MANY = 500_000
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,71 @@ def evaluate(
         raise InputError(
             f"{source}: holds judgments of documents, which have no facets; leave them out", settings=("facets",)
         )
-    return RunValues(asked, list(compute(asked, rows, _as_judged(_scored_docs(run), rows), provider)))
+    return RunValues(asked, _computed(asked, rows, run, provider))
+
+
+def _computed(asked: Sequence[Measure], rows: Sequence[Any], path: str, provider: str | None) -> list[Metric]:
+    """The values of standard measures; of a large run some queries are held at a time."""
+    if path != "-" and Path(path).is_file() and provider != "pyndeval":
+        _, counts = map_run(path, lambda _, ranking: len(ranking))
+        if sum(counts.values()) > _MANY:
+            found = _computed_in_parts(asked, rows, path, provider)
+            if found is not None:
+                return found
+    return list(compute(asked, rows, _as_judged(_scored_docs(path), rows), provider))
+
+
+def _computed_in_parts(
+    asked: Sequence[Measure], rows: Sequence[Any], path: str, provider: str | None
+) -> list[Metric] | None:
+    """As `compute` gives them, program by program; None where the lines of a query do not stand together."""
+    judged: dict[str, list[Any]] = {}
+    for row in rows:
+        judged.setdefault(row.query_id, []).append(row)
+    spaced = spaced_ids(judged)
+    found: list[Metric] = []
+    held: list[ScoredDoc] = []
+    done: set[str] = set()
+    part: list[Any] = []
+    before: str | None = None
+
+    def compute_part() -> None:
+        found.extend(compute(asked, part, _as_judged(held, part), provider))
+        held.clear()
+        part.clear()
+
+    for _, line in iter_lines(path):
+        columns = columns_of(line.decode("utf-8"))
+        query_id = columns[0]
+        if query_id != before:
+            if query_id in done:
+                return None
+            # A part without judgments is nothing that the programs could be asked about.
+            if len(held) > _MANY // 2 and part:
+                compute_part()
+            done.add(query_id)
+            before = query_id
+            part += judged.pop(spaced.get(query_id, query_id), [])
+        held.append(ScoredDoc(query_id, columns[2], float(columns[4])))
+    part += [row for left in judged.values() for row in left]
+    compute_part()
+    return _by_program(found)
+
+
+def _by_program(metrics: list[Metric]) -> list[Metric]:
+    """Values that came part by part, in the order in which they come at once: program by program."""
+    programs: dict[Measure, int] = {}
+    seen: set[str] = set()
+    program, last = 0, None
+    for metric in metrics:
+        if metric.query_id != last:
+            if metric.query_id in seen:
+                # The next program begins with the first query anew.
+                program, seen = program + 1, set()
+            seen.add(metric.query_id)
+            last = metric.query_id
+        programs.setdefault(metric.measure, program)
+    return sorted(metrics, key=lambda metric: programs[metric.measure])
 
 
 def _no_judgments(source: str, measures: Sequence[Measure], provider: str | None) -> InputError:
@@ -187,8 +253,8 @@ def _scored_docs(path: str) -> list[ScoredDoc]:
             shutil.copyfileobj(stream, copy)
             copy.flush()
             return _scored_docs(copy.name)
-    read_run(path)
-    lines = (line.split() for line in read_text(path).split("\n"))
+    map_run(path, lambda *_: None)
+    lines = (columns_of(line.decode("utf-8")) for _, line in iter_lines(path))
     return [ScoredDoc(columns[0], columns[2], float(columns[4])) for columns in lines if columns]
 
 
