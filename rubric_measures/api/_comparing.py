@@ -69,8 +69,9 @@ class Comparisons(Mapping[str, "Comparison"]):
         """Logs what the tables leave out: queries that some run lacks, tests without a p-value; and who is best."""
         for one in self.by_measure.values():
             if one.left_out:
-                text = "%d queries that some run lacks are left out (such as %s); %d are compared"
-                _LOG.warning(text, len(one.left_out), one.left_out[0], len(one.queries))
+                text = "%d queries that some run lacks are left out of the means (such as %s), which are over %d; %s"
+                each = "tests, too" if one.is_over_common else "each test is over the queries that both runs have"
+                _LOG.warning(text, len(one.left_out), one.left_out[0], len(one.queries), each)
             for reason, count in Counter(pair.test.reason for pair in one.pairs if pair.p_adjusted is None).items():
                 _LOG.warning("%d comparisons have no p-value: %s", count, reason or "no variance is left")
             if one.groups and one.groups[0][0] == next(iter(one.means)):
@@ -134,7 +135,7 @@ def compare(
     seed: int = 42,
     form: Form | None = None,
 ) -> Comparisons:
-    """Paired tests between runs over the queries that all of them have; `print` shows them.
+    """Paired tests between runs over the queries that both have; `print` shows them.
 
     >>> import rubric_measures
     >>> ours, theirs = {"q1": 0.9, "q2": 0.6, "q3": 0.8}, {"q1": 0.5, "q2": 0.4, "q3": 0.2}

@@ -27,6 +27,8 @@ FloatArray = NDArray[np.float64]
 Procedure = Literal["holm", "bh", "none", "tukey", "randomised-tukey", "max-t"]
 Test = Literal["t", "permutation"]
 CORRECTIONS: tuple[Procedure, ...] = ("holm", "bh", "none", "tukey", "randomised-tukey", "max-t")
+# These correct p-values of pairs; the others look at all runs at once.
+_PAIRWISE = ("holm", "bh", "none")
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ class Pair:
     Attributes:
         first: run id; in a comparison with a baseline the other run.
         second: run id; the baseline.
-        test: the paired tests of first − second.
+        test: the paired tests of first − second, over the queries that both have; of a procedure that looks at all runs
+            at once, over those that all have.
         p_adjusted: the p-value after correction; None where the test is undefined.
         significant: whether p_adjusted < alpha.
     """
@@ -55,7 +58,7 @@ class Comparison:
     Attributes:
         measure: the measure.
         baseline: the run that all others are compared with; None when all pairs are.
-        means: run -> mean over the common queries, best first.
+        means: run -> mean over the queries that all runs have, best first.
         queries: the queries that all runs have.
         left_out: queries that some run lacks.
         pairs: the comparisons.
@@ -75,6 +78,11 @@ class Comparison:
     procedure: Procedure
     test: Test
     alpha: float
+
+    @property
+    def is_over_common(self) -> bool:
+        """Whether all tests are over the queries that all runs have; else each is over those that its two runs have."""
+        return self.procedure not in _PAIRWISE
 
 
 def _common(scores: Mapping[str, Mapping[str, float]], measure: str) -> tuple[list[str], list[str]]:
@@ -96,7 +104,9 @@ def compare_runs(
     rounds: int = DEFAULT_ROUNDS,
     seed: int = DEFAULT_SEED,
 ) -> Comparison:
-    """Paired comparisons of runs over the queries that all of them have.
+    """Paired comparisons of runs over the queries that both have.
+
+    `tukey`, `randomised-tukey` and `max-t` look at all runs at once: they compare over the queries that all have.
 
     Args:
         scores: run -> query -> score.
@@ -134,7 +144,10 @@ def compare_runs(
     place = {run: index for index, run in enumerate(runs)}
     first = table[:, [place[a] for a, _ in names]]
     second = table[:, [place[b] for _, b in names]]
-    tests = paired_tests(first, second, rounds=rounds, seed=seed)
+    if procedure in _PAIRWISE:
+        tests = _tests(scores, names, rounds, seed)
+    else:
+        tests = paired_tests(first, second, rounds=rounds, seed=seed)
     if procedure == "tukey" or procedure == "randomised-tukey":  # noqa: PLR1714 - the type checker narrows only this
         matrix = tukey_hsd(table) if procedure == "tukey" else randomised_tukey_hsd(table, rounds=rounds, seed=seed)
         adjusted = [_known(float(matrix[place[a], place[b]])) for a, b in names]
@@ -147,6 +160,23 @@ def compare_runs(
     )
     groups = () if baseline is not None else _groups(order, means, pairs, alpha)
     return Comparison(measure, baseline, means, tuple(queries), tuple(left_out), pairs, groups, procedure, test, alpha)
+
+
+def _tests(
+    scores: Mapping[str, Mapping[str, float]], names: Sequence[tuple[str, str]], rounds: int, seed: int
+) -> list[PairedTest]:
+    """The paired tests of each two runs over the queries that both have."""
+    # Pairs over the same queries see the same flips, so they are tested together.
+    places: dict[tuple[str, ...], list[int]] = {}
+    for place, (a, b) in enumerate(names):
+        places.setdefault(tuple(sorted(scores[a].keys() & scores[b].keys())), []).append(place)
+    found: dict[int, PairedTest] = {}
+    for queries, pairs in places.items():
+        first, second = (
+            np.array([[scores[names[pair][side]][query] for pair in pairs] for query in queries]) for side in (0, 1)
+        )
+        found |= zip(pairs, paired_tests(first, second, rounds=rounds, seed=seed), strict=True)
+    return [found[place] for place in range(len(names))]
 
 
 def _known(value: float) -> float | None:

@@ -345,7 +345,7 @@ def test_compare(boards, tmp_path, capsys) -> None:
     less.write_text("".join(line + "\n" for line in scores.read_text().splitlines() if "a q3" not in line))
     status, _, err = call(capsys, "compare", less, "-m", "cover")
     assert status == 1
-    assert "1 queries that some run lacks are left out (such as q3); 7 are compared" in err
+    assert "1 queries that some run lacks are left out of the means (such as q3), which are over 7; each test is" in err
 
 
 def test_compare_refuses(boards, capsys) -> None:

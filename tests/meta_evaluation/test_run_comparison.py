@@ -57,7 +57,20 @@ def test_queries_that_a_run_lacks_are_left_out_and_named() -> None:
     del given["b"]["t2"]
     result = compare_runs(given, "m")
     assert result.left_out == ("t2",)
-    assert result.pairs[0].test.queries == 4
+    # Means are over the queries that all have, each test over those that both have.
+    assert {pair.first + pair.second: pair.test.queries for pair in result.pairs} == {"cb": 4, "ca": 5, "ba": 4}
+    whole = compare_runs({run: given[run] for run in "ac"}, "m", procedure="none").pairs
+    (same,) = (pair for pair in compare_runs(given, "m", procedure="none").pairs if pair.first + pair.second == "ca")
+    assert (same.test, same.p_adjusted) == (whole[0].test, whole[0].p_adjusted)
+
+
+@pytest.mark.parametrize("procedure", ["tukey", "randomised-tukey", "max-t"])
+def test_tests_of_all_runs_at_once_read_the_queries_that_all_have(procedure) -> None:
+    given, _ = scores(5)
+    del given["b"]["t2"]
+    result = compare_runs(given, "m", procedure=procedure, rounds=99, baseline="a" if procedure == "max-t" else None)
+    assert result.is_over_common
+    assert {pair.test.queries for pair in result.pairs} == {4}
 
 
 def test_identical_runs_have_no_t_but_share_a_group() -> None:
