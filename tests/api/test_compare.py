@@ -69,7 +69,10 @@ def test_what_is_missing_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     assert not found.is_complete
     with caplog.at_level(logging.INFO, "rubric_measures"):
         found.log_notes()
-    assert any(one.startswith("1 queries that some run lacks are left out of the means (such as q2)") for one in caplog.messages)
+    assert any(
+        one.startswith("1 queries that some run lacks are left out of the means (such as q2)")
+        for one in caplog.messages
+    )
 
 
 def test_groups_are_drawn(tmp_path: Path) -> None:
