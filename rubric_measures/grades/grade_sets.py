@@ -131,7 +131,8 @@ def scale_of_set(entry: ItemGradeSet | DirectGrade) -> Scale | None:
     """The scale of a grade set: as it says itself, else that of its prompt class; None where neither is known.
 
     Ratings of the Rubric workbench are self-ratings, 0 to 5, whatever their prompt is called; its other grades are 1
-    for answered and 0 for not. A set in which every grade failed does not tell which of the two it is.
+    for answered and 0 for not, also where their prompt asks for ratings. A set in which every grade failed does not
+    tell which of the two it is, nor does one without ratings in which nothing is answered, of a prompt that rates.
     """
     info = entry.prompt_info
     said = {} if info is None else info.model_extra or {}
@@ -142,6 +143,7 @@ def scale_of_set(entry: ItemGradeSet | DirectGrade) -> Scale | None:
     else:
         kind = YES_NO if entry.correct_answered or entry.wrong_answered else None
     prompt_class = "" if info is None else info.prompt_class
+    answered = bool(entry.correct_answered)
     try:
         return _scale(
             prompt_class,
@@ -150,10 +152,11 @@ def scale_of_set(entry: ItemGradeSet | DirectGrade) -> Scale | None:
             said.get("partial"),
             tuple(said.get("grade_names") or ()),
             kind,
+            answered,
         )
     except TypeError:
         # Lists in the place of numbers, or a number in that of names: no scale that can be read, as other wrong ones.
-        return _scale(prompt_class, None, None, None, (), kind)
+        return _scale(prompt_class, None, None, None, (), kind, answered)
 
 
 @lru_cache(maxsize=256)
@@ -164,6 +167,7 @@ def _scale(
     partial: int | None,
     names: tuple[str, ...],
     kind: Scale | None,
+    answered: bool,
 ) -> Scale | None:
     said = scale_from({"scale": ends, "covers": covers, "partial": partial, "grade_names": names})
     if said is not None and covers is not None:
@@ -173,6 +177,9 @@ def _scale(
     known = scale_of_prompt(prompt_class)
     if said is not None:
         return known if known is not None and known[:2] == said[:2] else said
+    if known is not None and kind == YES_NO and known[:2] != YES_NO[:2]:
+        # Right or wrong, of a prompt whose ratings were not kept.
+        return kind if answered else None
     return known or kind
 
 

@@ -44,6 +44,7 @@ __all__ = [
     "is_summed",
     "labels_text",
     "make_cell",
+    "measure_names",
     "needed_depth",
     "ranking_digest",
     "score_records",
@@ -271,12 +272,24 @@ class RunRow:
             self.missing.append(query_id)
 
 
-def _names(measures: Sequence[Measure]) -> list[str]:
+def measure_names(measures: Sequence[Measure], asked: Sequence[Measure] | None = None) -> list[str]:
+    """The names of a leaderboard's columns.
+
+    Args:
+        measures: with all levels said.
+        asked: the measures that were asked for, where their levels are those of the scale.
+
+    Raises:
+        MeasureError: there is none, or one twice.
+    """
     names = [str(measure) for measure in measures]
     if not names:
         raise MeasureError("name at least one measure")
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
+        written = {str(one) for one, name in zip(asked or measures, names, strict=True) if name == twice}
+        if len(written) > 1:
+            raise MeasureError(f"{min(written - {twice})} is {twice} on the scale of these grades; ask for one of them")
         raise MeasureError(f"measure {twice} is asked for twice")
     return names
 
@@ -285,7 +298,7 @@ class Scoring:
     """A leaderboard while it is made: queries are prepared, rankings scored and put into the rows of their runs."""
 
     def __init__(self, measures: Sequence[Measure], on_failed: OnFailed | None, overall: bool) -> None:
-        self.names = _names(measures)
+        self.names = measure_names(measures)
         self.plan = Plan(measures)
         self.scales = SameScale()
         self.on_failed: OnFailed = resolved(on_failed)
@@ -323,7 +336,7 @@ class Scoring:
         """Puts the levels of the scale into the measures' names, of the first query that has grades."""
         said = self.plan.said(self.scales, grades)
         if said is not self.plan:
-            self.plan, self.names = said, _names(said.measures)
+            self.plan, self.names = said, measure_names(said.measures, self.plan.measures)
 
     def prepare_all(self, grades: Grades) -> None:
         """Takes all queries of grades that are in memory."""

@@ -20,7 +20,13 @@ from rubric_measures.grades.compiled import QueryGrades
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import RankedPassage, RecordQuery
 from rubric_measures.leaderboards.board import OVERALL, Leaderboard
-from rubric_measures.leaderboards.scoring import InputsReader, collect_cells, inputs_settings, ranking_digest
+from rubric_measures.leaderboards.scoring import (
+    InputsReader,
+    collect_cells,
+    inputs_settings,
+    measure_names,
+    ranking_digest,
+)
 from rubric_measures.measures.scoring import Plan, SameScale
 
 __all__ = ["DEFAULT_RANK", "score_workbench", "workbench_filter"]
@@ -104,7 +110,10 @@ def score_workbench(
         for run_id, places in query.ranks.items():
             looked_at = [f"{place.rank} {place.doc_id}" for place in sorted(places) if place.rank <= deepest]
             inputs.add_run(run_id, [(query.query_id, ranking_digest(looked_at))])
-        plan = plan.said(scales, query.grades)
+        levelled = plan.said(scales, query.grades)
+        # Refuses measures that are one on this scale.
+        measure_names(levelled.measures, plan.measures)
+        plan = levelled
         # A query without grades covers nothing, at whatever level.
         measures = plan.on(YES_NO).measures
         cover = _QueryCover(query.grades, measures)
@@ -119,7 +128,7 @@ def score_workbench(
         raise InputError(
             "the records hold no ranking; the Rubric workbench's program scores the rankings inside the records"
         )
-    names = [str(measure) for measure in plan.measures]
+    names = measure_names(plan.measures)
     ordered = {
         run_id: {
             name: dict(sorted(values[run_id].get(one, {}).items())) for name, one in zip(names, asked, strict=True)

@@ -10,7 +10,7 @@ import pytest
 
 from rubric_measures import RubricCover
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.scales import SELF_RATING
+from rubric_measures.base.scales import SELF_RATING, YES_NO, Scale
 from rubric_measures.cli import main
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.grades.grade_set_names import choices_of
@@ -18,6 +18,7 @@ from rubric_measures.grades.grade_sets import GradeFilter, grade_sets, scale_of_
 from rubric_measures.grades.loading import load_records, read_records
 from rubric_measures.grading.pairwise import references_of_records
 from rubric_measures.leaderboards.scoring import score_records
+from rubric_measures.prompts import scale_of_prompt
 from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import GradeSetKey, ItemGradeSet, grade_set_key, grader_hash
@@ -405,3 +406,14 @@ def test_a_scale_that_cannot_be_read_is_none(said: dict[str, Any]) -> None:
     entry = grade_set({"i1": 4})
     entry["prompt_info"].update({"prompt_class": "Unknown", "scale": [0, 5], **said})
     assert scale_of_set(ItemGradeSet.model_validate_json(json.dumps(entry))) == SELF_RATING
+
+
+def test_right_or_wrong_of_a_prompt_that_rates_is_no_rating() -> None:
+    def scale(ratings: dict[str, int], **fields: Any) -> Scale | None:
+        return scale_of_set(ItemGradeSet.model_validate_json(json.dumps({**grade_set(ratings), **fields})))
+
+    assert scale({"i1": 1, "i2": 0}) == SELF_RATING
+    assert scale({"i1": 1, "i2": 0}, self_ratings=None) == YES_NO
+    # Nothing answered is no rating and no answer; other passages tell.
+    assert scale({"i1": 0}, self_ratings=None) is None
+    assert scale({}, self_ratings=None) == scale_of_prompt("QuestionSelfRatedUnanswerablePromptWithChoices")

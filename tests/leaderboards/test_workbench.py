@@ -7,15 +7,18 @@ import json
 from pathlib import Path
 
 import pytest
+from ir_measures.measures.base import Measure
 
 from rubric_measures import RubricCover, nRubricCover
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.grades.grade_sets import GradeFilter
-from rubric_measures.grades.loading import consume_records, load_records
+from rubric_measures.grades.loading import consume_records, load_records, read_records
 from rubric_measures.grades.qrels import qrels_of
 from rubric_measures.leaderboards.board import Leaderboard
+from rubric_measures.leaderboards.scoring import score_records
 from rubric_measures.leaderboards.workbench import score_workbench, workbench_filter
+from tests.example_records import write_all
 from tests.shared_data import shared_data
 
 MEASURES = [measure(rel=rel) @ 20 for rel in range(1, 6) for measure in (RubricCover, nRubricCover)]
@@ -56,7 +59,8 @@ def test_cover_errors_and_queries_equal_the_program(golden: Path, board: Leaderb
 @pytest.mark.parametrize(("name", "label"), [("rated.qrels.gz", "max"), ("count.qrels.gz", "count")])
 def test_qrels_equal_the_program(golden: Path, name: str, label: str) -> None:
     grades = load_records(golden / "dl20-scale.jsonl.gz")
-    ours = {(row.query_id, row.doc_id): row.relevance for row in qrels_of(grades, "passage", label)}  # type: ignore[arg-type]
+    found = qrels_of(grades, "passage", label, rel=1)  # type: ignore[arg-type]
+    ours = {(row.query_id, row.doc_id): row.relevance for row in found}
     theirs = {(row.query_id, row.doc_id): row.relevance for row in read_qrels(golden / name)}
     assert ours == theirs
 
@@ -66,3 +70,17 @@ def test_other_measures_are_refused() -> None:
         score_workbench([], [RubricCover(rel=4)])
     with pytest.raises(MeasureError, match="knows RubricCover"):
         score_workbench([], [RubricCover(rel=4, judged_only=True) @ 20])
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (RubricCover(rel=4) @ 20, r"RubricCover@20 is RubricCover\(rel=4\)@20 on the"),
+        (RubricCover @ 20, "twice"),
+    ],
+)
+def test_measures_that_are_one_are_refused(tmp_path: Path, other: Measure, said: str) -> None:
+    path = write_all(tmp_path) / "graded.jsonl.gz"
+    for score in (score_workbench, score_records):
+        with pytest.raises(MeasureError, match=said):
+            score(read_records(path, keep_ranks=True), [RubricCover @ 20, other])
