@@ -10,13 +10,14 @@ import json
 import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import AliasChoices, Field, TypeAdapter, model_validator
 
 from rubric_measures.base.entities import Grade
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import atomic_writer, iter_lines, path_name
+from rubric_measures.base.files import atomic_writer, iter_lines, note_unfinished, open_binary, path_name
 from rubric_measures.base.json_files import JsonLines, TextId, parse_json, validate_line
 from rubric_measures.formats.base import Format, Head, PathName
 from rubric_measures.records.models import Record
@@ -270,9 +271,11 @@ def read_answers(path: str | os.PathLike[str]) -> list[Answer]:
     answers: list[Answer] = []
     reports: list[CitedReport] = []
     seen: dict[tuple[str, str], int] = {}
+    of_columns = False
     for line, data in iter_lines(name):
         if not data.lstrip().startswith(b"{"):
             answer = _answer_of_columns(data, name, line)
+            of_columns = True
             if answer is None:
                 continue
         else:
@@ -291,6 +294,9 @@ def read_answers(path: str | os.PathLike[str]) -> list[Answer]:
     if not answers:
         raise FormatError("is empty; expected reports, or lines (query_id, run_id, text)", path=name)
     _say_lost_positions(reports, name)
+    if of_columns and Path(name).is_file():
+        with open_binary(name) as stream:
+            note_unfinished(stream.read(), name)
     return answers
 
 

@@ -85,6 +85,12 @@ def test_plain_lines_and_tables_are_answers_too(tmp_path: Path) -> None:
         write_answers(tmp_path / "none.jsonl", [])
 
 
+def test_a_cut_table_is_asked_about(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "answers.tsv").write_text("q1\tr\tSome te")
+    assert read_answers(tmp_path / "answers.tsv") == [Answer("q1", "r", "Some te")]
+    assert "answers.tsv: the last line has no line end; is the file complete?" in caplog.text
+
+
 def test_an_answer_makes_a_report_of_itself() -> None:
     answer = Answer("1", "r", "A. B.", ("A.", "B."), (("d1",), ()))
     assert answer_of_report(report_of_answer(answer, "team")) == answer

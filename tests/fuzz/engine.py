@@ -78,7 +78,8 @@ def _case(number: int, seed: str, seeds: Path) -> _Case:
     data = mutated(mutation, whole, rng, seeds)
     # The line ends of a file that is one JSON value mean nothing, and a cut is an error anyway.
     at_line_end = not data or data.endswith(b"\n") or whole[len(data) : len(data) + 1] in (b"\n", b"")
-    return _Case(job, file, mutation, data, at_line_end)
+    # Of a database `cache size` counts what cannot be read in a row of its own.
+    return _Case(job, file, mutation, data, at_line_end or file.endswith(".sqlite"))
 
 
 def _arguments(job: Job, seeds: Path, damaged: str | None = None, data: bytes = b"") -> tuple[list[str], int | None]:

@@ -140,6 +140,8 @@ class ReplyCache:
     def _explained(self) -> Iterator[None]:
         try:
             yield
+        except UnicodeDecodeError:
+            raise InputError(f"{self.path}: is no usable reply cache; move it away or name another file") from None
         except sqlite3.DatabaseError as error:
             if self.path != ":memory:" and Path(self.path).is_dir():
                 raise InputError(f"{self.path}: is a folder; name a file") from None
