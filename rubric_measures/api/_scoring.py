@@ -333,6 +333,8 @@ def default_measures(grades: Grades) -> tuple[str, ...]:
     if are_labels(grades):
         return OF_LABELS
     if isinstance(grades, RecordGrades):
+        if grades.records.wanted.prompt_type == "direct":
+            return (f"RubricQrels(measure={OF_LABELS[0]!r})",)
         # Records say nothing of items but their ids.
         items = list(grades.records.bank or ())
     else:

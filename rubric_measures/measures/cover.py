@@ -40,8 +40,11 @@ class _RubricCover(CoverageMeasure):
     }
 
     def formula(self, query: QueryContext) -> Callable[[Top], float | None]:
-        """Covered items / items of the bank."""
-        return covered_share(query, self.value("rel"))
+        """Covered items / items of the bank; with failed grades see `covered_share`."""
+        rel, size = self.value("rel"), len(query.items)
+        if query.grades.failed or not size:
+            return covered_share(query, rel)
+        return lambda top: top.at_least(rel).bit_count() / size
 
     def _reached(self, query: QueryContext) -> Callable[[Top], float | None]:
         """How many items the top k passages are expected to cover; None where nothing is known."""

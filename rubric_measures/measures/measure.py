@@ -461,6 +461,11 @@ class RubricMeasure(Measure, Computation):  # type: ignore[misc]
             settings=("scale",),
         )
 
+    def is_above(self, scale: Scale) -> bool:
+        """Whether no grade of the scale reaches the level that the measure names."""
+        rel = self.params.get("rel")
+        return isinstance(rel, int) and rel > scale.highest
+
     def on(self, scale: Scale | None) -> RubricMeasure:
         """The measure with all levels said: those that are left out are the scale's.
 

@@ -94,15 +94,20 @@ class SameScale:
         # The scale, which may be unknown; None before the first query that has grades.
         self._found: tuple[Scale | None] | None = None
 
+    @property
+    def is_new(self) -> bool:
+        """Whether no query with grades was taken yet."""
+        return self._found is None
+
     def add(self, grades: QueryGrades) -> Scale | None:
         """Takes a query with grades, and gives its scale.
 
         Raises:
             InputError: others are on another scale.
         """
-        if self._found is None:
+        if self.is_new:
             self._found = (grades.scale,)
-        elif grades.scale != self._found[0]:
+        elif self._found is not None and grades.scale != self._found[0]:
             raise InputError(
                 f"query {grades.query_id!r}: its grades are on the scale {grades.scale or 'unknown'}, those of others "
                 f"on {self._found[0] or 'unknown'}; score them apart",
@@ -167,7 +172,24 @@ class Plan:
             MeasureError: the scale is not known, and a level is needed.
         """
         self._refuse_labels(grades)
-        return self.on(scales.add(grades)) if grades.levels else self
+        if not grades.levels:
+            return self
+        is_first = scales.is_new
+        scale = scales.add(grades)
+        if is_first and scale is not None:
+            self._note_unreachable(scale)
+        return self.on(scale)
+
+    def _note_unreachable(self, scale: Scale) -> None:
+        """Says which levels no grade of the scale reaches: such a measure is 0 for every run."""
+        above = [one for one in self.measures if isinstance(one, RubricMeasure) and one.is_above(scale)]
+        if above:
+            logging.getLogger("rubric_measures").warning(
+                "no grade of the scale %d to %d reaches the level of %s: it is 0 for every run",
+                scale.lowest,
+                scale.highest,
+                " ".join(map(str, above)),
+            )
 
     def _refuse_labels(self, grades: QueryGrades) -> None:
         """Refuses measures over items where there is one label a passage."""

@@ -177,13 +177,13 @@ def test_assessors_override_items_of_their_kind_and_of_the_bank_only(tmp_path: P
     path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", sets)]]])
     found = [(row.iteration, row.relevance) for row in load_records(path, None, OVERRIDE).queries["q1"].rows()]
     assert found == [("q1/n", 4)]
-    # Grades 0 and 1 by a key of answers become ratings beside those of assessors.
+    # Grades 0 and 1 by a key of answers are on another scale than the ratings of assessors.
     keyed = {**grade_set({"q1/a": 1, "q1/b": 0}), "self_ratings": None}
     sets = [keyed, by("ada", {"q1/a": 3, "q1/gone": 5})]
     path = write_lines(tmp_path / "k.jsonl", [["q1", [passage("q1", "d1", sets)]]])
     bank = load_bank(write_lines(tmp_path / "bank.jsonl", BANK))
-    found = [(row.iteration, row.relevance) for row in load_records(path, bank, OVERRIDE).queries["q1"].rows()]
-    assert sorted(found) == [("q1/a", 3), ("q1/b", 0)]
+    with pytest.raises(InputError, match="are on the scale 0-5:4:3, the grader's on 0-1:1; they cannot stand in its"):
+        load_records(path, bank, OVERRIDE)
 
 
 def test_a_review_and_its_export_score_alike(path: Path, tmp_path: Path) -> None:

@@ -416,3 +416,18 @@ def test_item_measures_over_labels_say_that_there_are_no_item_grades(
         out, err = capsys.readouterr()
         assert (out, err.count("\n")) == ("", 1)
         assert "no item grades here, query 'q1' has one label a passage" in err
+
+
+def test_a_level_that_no_grade_of_the_scale_reaches_is_said_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rubric_measures.cli import main
+
+    (tmp_path / "items.qrels").write_text("q1 a d1 2\nq1 b d1 0\nq2 a d1 2\nq2 b d1 1\n")
+    (tmp_path / "a.run").write_text("q1 Q0 d1 1 2 a\nq2 Q0 d1 1 2 a\n")
+    files = [str(tmp_path / "items.qrels"), str(tmp_path / "a.run"), "--scale", "0-2"]
+    said = "no grade of the scale 0 to 2 reaches the level of RubricCover(rel=4)@5: it is 0 for every run"
+    assert main(["leaderboard", *files, "-m", "RubricCover(rel=4)@5", "RubricCover@5"]) == 0
+    assert capsys.readouterr().err.count(said) == 1
+    assert main(["evaluate", *files[:2], "RubricCover(rel=4)@5", *files[2:]]) == 0
+    assert capsys.readouterr().err.count(said) == 1
