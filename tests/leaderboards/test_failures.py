@@ -74,9 +74,8 @@ def test_the_forms_of_a_board_show_them() -> None:
     assert shown["bounds"] == [pytest.approx(1 / 3), pytest.approx(2 / 3)]
     assert (shown["share"], shown["unscored"]) == (pytest.approx(4 / 15), 1)
     assert "0.3333 to 0.6667" in str(board)
-    # Tables for programs, and frames, are as they were.
+    # Tables for programs are as they were.
     assert board.render("tsv").splitlines()[0].split("\t") == ["run_id", COVER, f"stderr:{COVER}", f"coverage:{COVER}"]
-    assert list(board.to_dataframe().columns) == [COVER]
 
 
 def rows_with(share: float) -> dict[str, dict[str, list[int | None]]]:
