@@ -242,7 +242,25 @@ class Records:
         return consume(select_queries(self.source, self.name, self.bank, chosen, keep_ranks=keep_ranks))
 
 
-class RecordGrades(Grades):
+class _GradesOnDemand(Grades):
+    """Grades that are compiled when they are looked at."""
+
+    @cached_property
+    def _compiled(self) -> Grades:
+        raise NotImplementedError
+
+    @cached_property
+    def queries(self) -> dict[str, QueryGrades]:  # type: ignore[override]
+        """query_id -> its grades."""
+        return self._compiled.queries
+
+    @cached_property
+    def source(self) -> dict[str, object]:  # type: ignore[override]
+        """What the grades are, for the signature."""
+        return self._compiled.source
+
+
+class RecordGrades(_GradesOnDemand):
     """The grades of graded records: compiled when they are looked at, and streamed where that is enough."""
 
     def __init__(self, records: Records, on_failed: OnFailed | None) -> None:
@@ -258,18 +276,8 @@ class RecordGrades(Grades):
 
         return self.records.consume(lambda stream: collect_grades(stream, self.records.bank, self.on_failed_given))
 
-    @cached_property
-    def queries(self) -> dict[str, QueryGrades]:  # type: ignore[override]
-        """query_id -> its grades."""
-        return self._compiled.queries
 
-    @cached_property
-    def source(self) -> dict[str, object]:  # type: ignore[override]
-        """What the grades are, for the signature."""
-        return self._compiled.source
-
-
-class AnswerGrades(Grades):
+class AnswerGrades(_GradesOnDemand):
     """The grades of assigned nuggets, with the runs that they are about; read when they are looked at."""
 
     def __init__(
@@ -294,14 +302,8 @@ class AnswerGrades(Grades):
         )
 
     @cached_property
-    def queries(self) -> dict[str, QueryGrades]:  # type: ignore[override]
-        """query_id -> its grades."""
-        return self.answers.grades.queries
-
-    @cached_property
-    def source(self) -> dict[str, object]:  # type: ignore[override]
-        """What the grades are, for the signature."""
-        return self.answers.grades.source
+    def _compiled(self) -> Grades:
+        return self.answers.grades
 
 
 def grade_filter(

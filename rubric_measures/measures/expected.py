@@ -15,6 +15,14 @@ from rubric_measures.measures.measure import QueryContext, Top
 __all__ = ["Gain", "ItemWeights", "Weights", "covered_share", "each_item", "expected_gain", "known"]
 
 
+def _weighed(groups: Iterable[tuple[float, int]], mask: int) -> float:
+    """What the items in the mask weigh together, by (weight, mask of the items)."""
+    total = 0.0
+    for weight, members in groups:
+        total += weight * (mask & members).bit_count()
+    return total
+
+
 class Weights:
     """Weights of one sign, as amounts: items grouped by what they weigh, so that a mask is one popcount a group.
 
@@ -33,10 +41,7 @@ class Weights:
 
     def sum(self, mask: int) -> float:
         """What the items in the mask weigh together."""
-        total = 0.0
-        for weight, members in self.groups:
-            total += weight * (mask & members).bit_count()
-        return total
+        return _weighed(self.groups, mask)
 
     @property
     def mean(self) -> float:
@@ -65,10 +70,7 @@ class ItemWeights:
 
     def sum(self, mask: int) -> float:
         """The sum of the weights of the items in the mask."""
-        total = 0.0
-        for weight, members in self.groups:
-            total += weight * (mask & members).bit_count()
-        return total
+        return _weighed(self.groups, mask)
 
     @property
     def both(self) -> Weights:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ir_measures.measures.base import Measure
 
-from rubric_measures.measures.measure import BoundsScorer, Computation, QueryContext, RankedDocs, RankingScorer
+from rubric_measures.measures.measure import BoundsScorer, OfIrMeasures, QueryContext, RankedDocs, RankingScorer
 
 __all__ = ["INTENT_AWARE", "IntentAware", "IntentAwareMeasure"]
 
@@ -198,22 +198,8 @@ INTENT_AWARE: Mapping[str, Callable[[IntentAware, Sequence[str], Measure], float
 }
 
 
-class IntentAwareMeasure(Computation):
+class IntentAwareMeasure(OfIrMeasures):
     """One of ir_measures' own measures over subtopics, with rubric items as subtopics."""
-
-    def __init__(self, measure: Measure) -> None:
-        self.measure = measure
-
-    @property
-    def depth(self) -> int | None:
-        """The cutoff."""
-        cutoff = self.measure.params.get("cutoff")
-        return cutoff if isinstance(cutoff, int) else None
-
-    @property
-    def skips_unjudged(self) -> bool:
-        """The parameter `judged_only`."""
-        return bool(self.measure.params.get("judged_only"))
 
     @property
     def reads_items(self) -> bool:

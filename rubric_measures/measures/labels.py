@@ -20,7 +20,7 @@ from rubric_measures.measures.intent_aware import INTENT_AWARE
 from rubric_measures.measures.measure import (
     CUTOFF,
     BoundsScorer,
-    Computation,
+    OfIrMeasures,
     ParamInfo,
     QueryContext,
     RankedDocs,
@@ -160,22 +160,11 @@ def _delegated(
     return score
 
 
-class StandardMeasure(Computation):
+class StandardMeasure(OfIrMeasures):
     """A measure of ir_measures over labels that stand for themselves, computed by the program behind it."""
 
     def __init__(self, measure: Measure) -> None:
-        self.measure = checked_measure(measure)
-
-    @property
-    def depth(self) -> int | None:
-        """The cutoff."""
-        cutoff = self.measure.params.get("cutoff")
-        return cutoff if isinstance(cutoff, int) else None
-
-    @property
-    def skips_unjudged(self) -> bool:
-        """The parameter `judged_only`."""
-        return bool(self.measure.params.get("judged_only"))
+        super().__init__(checked_measure(measure))
 
     def prepare(self, query: QueryContext) -> RankingScorer:
         """The value of a ranking by the labels of the query.

@@ -26,6 +26,7 @@ __all__ = [
     "Computation",
     "Coverage",
     "CoverageMeasure",
+    "OfIrMeasures",
     "ParamInfo",
     "QueryContext",
     "RankedDocs",
@@ -365,6 +366,24 @@ class Computation(ABC):
     def lost_penalties(self, query: QueryContext, ranked: RankedDocs) -> int:
         """The mask of the items that cost nothing because their grade failed for a ranked passage."""
         return 0
+
+
+class OfIrMeasures(Computation):
+    """How one of ir_measures' own measures is computed here; its parameters are those of the measure."""
+
+    def __init__(self, measure: Measure) -> None:
+        self.measure = measure
+
+    @property
+    def depth(self) -> int | None:
+        """The cutoff."""
+        cutoff = self.measure.params.get("cutoff")
+        return cutoff if isinstance(cutoff, int) else None
+
+    @property
+    def skips_unjudged(self) -> bool:
+        """The parameter `judged_only`."""
+        return bool(self.measure.params.get("judged_only"))
 
 
 class RubricMeasure(Measure, Computation):  # type: ignore[misc]

@@ -105,9 +105,9 @@ class SameScale:
         Raises:
             InputError: others are on another scale.
         """
-        if self.is_new:
+        if self._found is None:
             self._found = (grades.scale,)
-        elif self._found is not None and grades.scale != self._found[0]:
+        elif grades.scale != self._found[0]:
             raise InputError(
                 f"query {grades.query_id!r}: its grades are on the scale {grades.scale or 'unknown'}, those of others "
                 f"on {self._found[0] or 'unknown'}; score them apart",
@@ -141,7 +141,6 @@ class Plan:
         depths = [one.depth for one in self.computations if one.depth is not None and not one.skips_unjudged]
         self.depth = max(depths, default=0) if len(depths) == len(self.computations) else None
         self.reads_scores = any(isinstance(one, StandardMeasure) for one in self.computations)
-
         self._on: dict[Scale | None, Plan] = {}
 
     @property
