@@ -16,9 +16,14 @@ from typing import TYPE_CHECKING
 
 from rubric_measures import measures as _measures
 from rubric_measures.base.entities import Grade, Preference, RubricItem, TestBank, make_item_id
-from rubric_measures.base.lazy import lazy_names as _lazy_names
+from rubric_measures.base.extras import lazy_names as _lazy_names
 from rubric_measures.grades.compiled import Grades
 from rubric_measures.measures import (
+    ALCEPrecision,
+    ALCERecall,
+    CitationCoverage,
+    CitationF1,
+    ContradictionRate,
     CoverageMeasure,
     NuggetA,
     NuggetV,
@@ -26,6 +31,9 @@ from rubric_measures.measures import (
     RubricCover,
     RubricMeasure,
     RubricQrels,
+    SupportPrecision,
+    SupportRate,
+    SupportRecall,
     WeightedCover,
     nRubricCover,
     register,
@@ -35,6 +43,9 @@ if TYPE_CHECKING:
     from rubric_measures.api import (
         Board,
         agreement,
+        argue,
+        check_run,
+        combine,
         compare,
         convert,
         correlate,
@@ -46,31 +57,15 @@ if TYPE_CHECKING:
         score,
         tournament,
     )
-else:
-    __getattr__, __dir__ = _lazy_names(
-        __name__,
-        {
-            "rubric_measures.api": [
-                "Board",
-                "agreement",
-                "compare",
-                "convert",
-                "correlate",
-                "generate",
-                "grade",
-                "load",
-                "load_bank",
-                "pool",
-                "score",
-                "tournament",
-            ]
-        },
-    )
-
 __version__ = "0.1.0"
 
 __all__ = [
+    "ALCEPrecision",
+    "ALCERecall",
     "Board",
+    "CitationCoverage",
+    "CitationF1",
+    "ContradictionRate",
     "CoverageMeasure",
     "Grade",
     "Grades",
@@ -82,10 +77,16 @@ __all__ = [
     "RubricItem",
     "RubricMeasure",
     "RubricQrels",
+    "SupportPrecision",
+    "SupportRate",
+    "SupportRecall",
     "TestBank",
     "WeightedCover",
     "__version__",
     "agreement",
+    "argue",
+    "check_run",
+    "combine",
     "compare",
     "convert",
     "correlate",
@@ -100,6 +101,9 @@ __all__ = [
     "score",
     "tournament",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = _lazy_names(__name__, {"rubric_measures.api": __all__})
 
 _measures.register_provider()
 _measures.register_plug_ins()

@@ -34,6 +34,7 @@ class FaultServer:
         self.settings = settings
         self.random = random.Random(7)
         self.attempts: Counter[str] = Counter()
+        self.models: Counter[str] = Counter()
         self.answers: Counter[str] = Counter()
         self.rejected = 0
         self.in_flight = self.most_in_flight = self.calls = 0
@@ -42,10 +43,11 @@ class FaultServer:
         self.times: list[float] = []
         self.tokens, self.refilled = float(settings.burst), time.monotonic()
         self.down = False
-        self.unnamed, self.all_unnamed = 0, asyncio.Event()  # calls with `max_tokens`; set when so many came
+        self.windows: Counter[int] = Counter()
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, dict[str, Any]] = {}
         self.rules: list[dict[str, Any]] = []
+        self.prefixes: set[int] = set()
         if settings.replies:
             self.rules = [json.loads(line) for line in Path(settings.replies).read_text(encoding="utf-8").splitlines()]
 
@@ -81,6 +83,7 @@ class FaultServer:
         self, path: str, headers: dict[str, str], body: dict[str, Any], writer: asyncio.StreamWriter
     ) -> bool:
         self.calls += 1
+        self.models[body["model"]] += 1
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
@@ -116,20 +119,19 @@ class FaultServer:
             message = f"max_tokens is too large: {body['max_tokens']}. At most {settings.most_tokens} are supported."
             self.send(writer, 400, error_body(message, "invalid_value"))
             return True
-        if body["model"] == "warm" and body.get("temperature") == 0:
+        if refused := self.not_taken(body):
+            self.send(writer, 400, refused)
+            return True
+        asked = body.get("max_completion_tokens") or body.get("max_tokens") or 0
+        if settings.context and 11 + asked > settings.context:
             message = (
-                "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) value is."
+                f"This model's maximum context length is {settings.context} tokens. However, you requested "
+                f"{11 + asked} tokens (11 in the messages, {asked} in the completion). Please reduce the length."
             )
-            self.send(writer, 400, error_body(message, "unsupported_value"))
+            self.send(writer, 400, error_body(message, "context_length_exceeded"))
             return True
-        if settings.renamed and "max_tokens" in body:
-            self.unnamed += 1
-            if self.unnamed >= settings.renamed:
-                self.all_unnamed.set()
-            await self.all_unnamed.wait()
-            message = "Unsupported parameter: 'max_tokens' is not supported with this model. Use '{}' instead."
-            self.send(writer, 400, error_body(message.format("max_completion_tokens"), "unsupported_parameter"))
-            return True
+        if settings.calls_a_window:
+            self.limits(True)
         if self.turned_away():
             self.rejected += 1
             wait = f"Retry-After: {settings.retry_after}\r\n" if settings.retry_after else ""
@@ -144,8 +146,71 @@ class FaultServer:
             await asyncio.sleep(settings.delay)
         if settings.remember:
             self.answers[text] += 1
-        self.send(writer, 200, reply_body(body, text, "chat" not in path, self.said(text, self.attempts[text])))
+        reply = reply_body(body, text, "chat" not in path, self.said(text, self.attempts[text]))
+        if settings.counts_tokens:
+            self.count(text, reply)
+        if settings.thoughts:
+            self.think(body, reply)
+        self.send(writer, 200, reply, self.limits(False) if settings.calls_a_window else "")
         return True
+
+    def not_taken(self, body: dict[str, Any]) -> dict[str, Any] | None:
+        """How a model refuses a field that it does not take."""
+        if body["model"] == "warm" and body.get("temperature") == 0:
+            message = (
+                "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) value is."
+            )
+            return error_body(message, "unsupported_value")
+        if self.settings.renamed and "max_tokens" in body:
+            message = "Unsupported parameter: 'max_tokens' is not supported with this model. Use '{}' instead."
+            return error_body(message.format("max_completion_tokens"), "unsupported_parameter")
+        return None
+
+    def count(self, text: str, reply: dict[str, Any]) -> None:
+        """Counts words and marks as tokens, and those at the beginning that were shown before, by whole blocks."""
+        said = reply["choices"][0]
+        words = re.findall(r"\w+|[^\w\s]", text)
+        usage = {
+            "prompt_tokens": len(words),
+            "completion_tokens": len(re.findall(r"\w+|[^\w\s]", said["message"]["content"])),
+        }
+        if size := self.settings.prefix_block:
+            ends = range(size, len(words) + 1, size)
+            known = [end for end in ends if hash(tuple(words[:end])) in self.prefixes]
+            self.prefixes |= {hash(tuple(words[:end])) for end in ends}
+            usage["prompt_tokens_details"] = {"cached_tokens": max(known, default=0)}  # type: ignore[assignment]
+        reply["usage"] = usage
+
+    def think(self, body: dict[str, Any], reply: dict[str, Any]) -> None:
+        """Makes of a reply that of a model which thinks first, as far as the longest reply allows."""
+        choice, usage = reply["choices"][0], reply["usage"]
+        longest = body.get("max_completion_tokens") or body.get("max_tokens") or 10**6
+        thought = min(self.settings.thoughts, longest)
+        thoughts = f"Maybe 2. {'Hm. ' * thought}"
+        fits = longest >= self.settings.thoughts + usage["completion_tokens"]
+        content = choice["message"]["content"] if fits else ""
+        if self.settings.shows_thoughts == "think":
+            content = f"<think>{thoughts}</think>\n\n{content}" if fits else f"<think>{thoughts}"
+        elif self.settings.shows_thoughts:
+            choice["message"][self.settings.shows_thoughts] = thoughts
+        choice["message"]["content"] = content
+        choice["finish_reason"] = "stop" if fits else "length"
+        usage["completion_tokens"] = thought + usage["completion_tokens"] if fits else longest
+        usage["total_tokens"] = usage["prompt_tokens"] + usage["completion_tokens"]
+        usage["completion_tokens_details"] = {"reasoning_tokens": thought}
+        usage["prompt_tokens_details"] = {"cached_tokens": 8}
+
+    def limits(self, count: bool) -> str:
+        """The headers that say what is left of the window, as the official endpoint has them."""
+        now, most = time.monotonic(), self.settings.calls_a_window
+        window = int(now / self.settings.window)
+        self.windows[window] += count
+        left = max(0, most - self.windows[window])
+        reset = (window + 1) * self.settings.window - now
+        return (
+            f"x-ratelimit-limit-requests: {most}\r\nx-ratelimit-remaining-requests: {left}\r\n"
+            f"x-ratelimit-reset-requests: {reset * 1000 + 1:.0f}ms\r\n"
+        )
 
     def said(self, text: str, call: int) -> str | None:
         """What the rules reply to a prompt at its n-th call; None without rules."""
@@ -158,6 +223,9 @@ class FaultServer:
 
     def turned_away(self) -> bool:
         settings = self.settings
+        window = int(time.monotonic() / settings.window)
+        if settings.calls_a_window and self.windows[window] > settings.calls_a_window:
+            return True
         if settings.random_429 and self.random.random() < settings.random_429:
             return True
         if not settings.rate:
@@ -230,7 +298,7 @@ class FaultServer:
     def other(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, object]:
         """Everything besides completions: counts, switches, files and batches."""
         if path == "/stats":
-            names = ("attempts", "answers", "rejected", "order", "times", "most_in_flight", "calls")
+            names = ("attempts", "answers", "rejected", "order", "times", "most_in_flight", "calls", "models")
             return 200, {name: getattr(self, name) for name in names}
         if path == "/shown":
             return 200, self.shown
@@ -274,7 +342,9 @@ class FaultServer:
                 text = call["body"]["messages"][-1]["content"]
                 self.answers[text] += 1
                 row: dict[str, Any] = {"id": "r", "custom_id": call["custom_id"], "error": None}
-                if "faults=400" in text:
+                if refused := self.not_taken(call["body"]):
+                    bad.append({**row, "response": {"status_code": 400, "body": refused}})
+                elif "faults=400" in text:
                     body = error_body("maximum context length", "context_length_exceeded")
                     bad.append({**row, "response": {"status_code": 400, "body": body}})
                 elif "faults=lost" not in text:
@@ -294,6 +364,11 @@ def error_body(message: str, code: str) -> dict[str, Any]:
     return {"error": {"message": message, "type": "error", "code": code, "param": None}}
 
 
+def schema_reply(schema: dict[str, Any]) -> str:
+    """The first object that a schema allows: its fields in their order, the first label of each closed list."""
+    return json.dumps({name: one.get("enum", ["It says so."])[0] for name, one in schema["properties"].items()})
+
+
 def reply_body(body: dict[str, Any], text: str, plain: bool, said: str | None = None) -> dict[str, Any]:
     """A good reply: as a rule says, else `echo ID`; `obedient` obeys constraints, others ignore them in silence."""
     found = re.search(r"id=(\S+)", text)
@@ -303,13 +378,14 @@ def reply_body(body: dict[str, Any], text: str, plain: bool, said: str | None = 
     choice: dict[str, Any] = {"index": 0, "finish_reason": "stop"}
     if body["model"] == "obedient":
         if "structured_outputs" in body:
-            content = body["structured_outputs"]["choice"][0]
+            held = body["structured_outputs"]
+            allowed = held.get("choice") or [schema_reply(held["json"])]
+            content = said if said in allowed else allowed[0]
         if body.get("logprobs"):
             top = [{"token": "4", "logprob": -0.1}, {"token": "5", "logprob": -2.5}]
             choice["logprobs"] = {"content": [{"token": "4", "logprob": -0.1, "top_logprobs": top}]}
     elif body["model"] == "plain" and "response_format" in body:
-        labels = body["response_format"]["json_schema"]["schema"]["properties"]["reply"]["enum"]
-        content = json.dumps({"reply": labels[0]})
+        content = schema_reply(body["response_format"]["json_schema"]["schema"])
     choice |= {"text": content} if plain else {"message": {"role": "assistant", "content": content}}
     return {
         "id": "c",
@@ -373,7 +449,14 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--works-for", type=int, default=0, help="calls before it goes down (until GET /down/0)")
     parser.add_argument("--accepts-for", type=int, default=-1, help="calls before every further one gets 403")
     parser.add_argument("--most-tokens", type=int, default=0, help="the longest reply that may be asked for")
-    parser.add_argument("--renamed", type=int, default=0, help="calls with max_tokens until they are refused, at once")
+    parser.add_argument("--renamed", type=int, default=0, help="1: max_tokens is refused for its newer name")
+    parser.add_argument("--thoughts", type=int, default=0, help="tokens that the model thinks before it replies")
+    parser.add_argument("--shows-thoughts", default="", help="where: reasoning_content, reasoning, or think (tags)")
+    parser.add_argument("--context", type=int, default=0, help="tokens of prompt (11) and reply together")
+    parser.add_argument("--calls-a-window", type=int, default=0, help="calls in --window seconds, said in headers")
+    parser.add_argument("--window", type=float, default=1.0, help="seconds; see --calls-a-window")
+    parser.add_argument("--counts-tokens", type=int, default=0, help="1: the usage is counted")
+    parser.add_argument("--prefix-block", type=int, default=0, help="tokens of a block in the server's prefix cache")
     parser.add_argument("--remember", type=int, default=1, help="0: keep no texts (for long runs)")
     return parser.parse_args(arguments)
 

@@ -5,22 +5,24 @@ Each function has its module, imported when it is asked for, so that `import rub
 
 from typing import TYPE_CHECKING
 
-from rubric_measures.base.lazy import lazy_names
+from rubric_measures.base.extras import lazy_names
 
 if TYPE_CHECKING:
     from rubric_measures.api._agreeing import agreement, agreement_tables
+    from rubric_measures.api._arguing import argue
     from rubric_measures.api._canaries import run_canaries
     from rubric_measures.api._checking import KeptBoard, read_board
+    from rubric_measures.api._combining import Combined, combine
     from rubric_measures.api._comparing import Comparisons, compare
-    from rubric_measures.api._converting import convert
+    from rubric_measures.api._converting import convert, write_qrels
     from rubric_measures.api._correlating import Correlations, correlate
     from rubric_measures.api._evaluating import evaluate
     from rubric_measures.api._generating import generate
     from rubric_measures.api._grading import grade
     from rubric_measures.api._loading import load, load_bank
     from rubric_measures.api._pooling import pool
-    from rubric_measures.api._qrels import write_qrels
     from rubric_measures.api._reports import check, refuse_sums, report
+    from rubric_measures.api._run_checks import check_run
     from rubric_measures.api._scoring import Board, default_measures, score
     from rubric_measures.api._tournaments import tournament
 else:
@@ -28,18 +30,20 @@ else:
         __name__,
         {
             "rubric_measures.api._agreeing": ["agreement", "agreement_tables"],
+            "rubric_measures.api._arguing": ["argue"],
             "rubric_measures.api._canaries": ["run_canaries"],
             "rubric_measures.api._checking": ["KeptBoard", "read_board"],
+            "rubric_measures.api._combining": ["Combined", "combine"],
             "rubric_measures.api._comparing": ["Comparisons", "compare"],
-            "rubric_measures.api._converting": ["convert"],
+            "rubric_measures.api._converting": ["convert", "write_qrels"],
             "rubric_measures.api._correlating": ["Correlations", "correlate"],
             "rubric_measures.api._evaluating": ["evaluate"],
             "rubric_measures.api._generating": ["generate"],
             "rubric_measures.api._grading": ["grade"],
             "rubric_measures.api._loading": ["load", "load_bank"],
             "rubric_measures.api._pooling": ["pool"],
-            "rubric_measures.api._qrels": ["write_qrels"],
             "rubric_measures.api._reports": ["check", "refuse_sums", "report"],
+            "rubric_measures.api._run_checks": ["check_run"],
             "rubric_measures.api._scoring": ["Board", "default_measures", "score"],
             "rubric_measures.api._tournaments": ["tournament"],
         },
@@ -47,12 +51,16 @@ else:
 
 __all__ = [
     "Board",
+    "Combined",
     "Comparisons",
     "Correlations",
     "KeptBoard",
     "agreement",
     "agreement_tables",
+    "argue",
     "check",
+    "check_run",
+    "combine",
     "compare",
     "convert",
     "correlate",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rubric_measures.api._loading import (
@@ -21,18 +24,21 @@ from rubric_measures.api._loading import (
     scale_of,
 )
 from rubric_measures.base.entities import TestBank
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, naming
 from rubric_measures.base.scales import Scale
 
 if TYPE_CHECKING:
+    from rubric_measures.api._runs import Runs
     from rubric_measures.grades.compiled import Label
+    from rubric_measures.meta_evaluation.intervals import Draws
     from rubric_measures.meta_evaluation.label_sources import LabelSource, SourceAgreement
+    from rubric_measures.meta_evaluation.leaderboard_correlation import RunScores
     from rubric_measures.meta_evaluation.workbench_tables import AgreementTable
-
-__all__ = ["agreement", "agreement_tables"]
 
 _LOG = logging.getLogger("rubric_measures")
 _JUDGMENTS = "judgments:"
+# τ, τ_AP, ρ and the largest rank drop.
+_COEFFICIENTS = ("kendall", "tau_ap", "spearman", "max_rank_drop")
 
 
 def agreement(
@@ -42,6 +48,9 @@ def agreement(
     rel: int | None = None,
     cutoff: Iterable[tuple[int, int]] = (),
     scale: str | Scale | None = None,
+    clamp: bool = False,
+    runs: Runs | None = None,
+    measure: str = "nDCG@10",
     rounds: int = 10_000,
     seed: int = 42,
     level: float = 0.95,
@@ -51,7 +60,7 @@ def agreement(
     grade_set_b: str | None = None,
     **chosen: Any,
 ) -> SourceAgreement:
-    """How well label sources agree; `print` shows confusion, κ, α, cutoffs and more.
+    """How well label sources agree; `print` shows confusion, κ, α, cutoffs and more, or a leaderboard of judges.
 
     >>> import rubric_measures
     >>> from ir_measures import Qrel
@@ -62,14 +71,18 @@ def agreement(
 
     Args:
         sources: two or more of what `load` takes; `judgments:FILE` are the judgments inside a file of graded records,
-            and such a file alone is compared with them. Pairwise numbers are of the first two.
+            and such a file alone is compared with them. The first is the truth, all others are judges, with a row each
+            in `judges` (of a file alone its judgments are the truth). Pairwise numbers are of the first two.
         items: compare item grades, not labels of passages.
         label: how item grades become a label, `max` or `count`.
         rel: the inclusive minimum grade that counts for a label; left out, `max` keeps all grades, and `count` takes
             the level that covers on the scale.
         cutoff: pairs to binarise at: the first source at least A, the second at least B.
         scale: the grades that a source may use, such as `0-3`.
-        rounds: bootstrap samples of κ's intervals over queries; 0 for none.
+        clamp: bring labels of judges outside the truth's scale to its nearest end; how many is in `judges`.
+        runs: TREC runs: the leaderboard that each judge's labels make of them is correlated with the truth's.
+        measure: of these leaderboards.
+        rounds: bootstrap samples of the intervals over queries; 0 for none.
         seed: of the bootstrap.
         level: nominal coverage of intervals, in (0, 1).
         bank: the test bank of records.
@@ -88,22 +101,64 @@ def agreement(
         raise InputError("the number of rounds is 0 or more", settings=("rounds",))
     known = scale_of(scale)
     second = {"llm": llm_b, "prompt_class": prompt_class_b, "grade_set": grade_set_b}
-    return compare_sources(
+    if runs is not None and items:
+        raise InputError("leaderboards are of labels, not of item grades; leave the runs out", settings=("runs",))
+    draws = Draws(rounds, seed, level)
+    result = compare_sources(
         _sources(list(sources), bank_of(bank), chosen, second, {"items": items, "label": label, "rel": rel}),
         list(cutoff),
         scale=None if known is None else range(known.lowest, known.highest + 1),
-        draws=Draws(rounds, seed, level),
+        draws=draws,
+        truth=int(len(sources) == 1),
+        clamp=clamp,
     )
+    return result if runs is None else _with_leaderboards(result, runs, measure, draws)
+
+
+def _with_leaderboards(result: SourceAgreement, runs: Runs, measure: str, draws: Draws) -> SourceAgreement:
+    """The agreement with the leaderboards that the judges' labels make of runs, against the truth's."""
+    from ir_measures import Qrel
+
+    from rubric_measures.api._runs import open_run_of, run_list
+    from rubric_measures.api._scoring import score
+    from rubric_measures.meta_evaluation.judges import Judge
+    from rubric_measures.meta_evaluation.leaderboard_correlation import (
+        LeaderboardCorrelation,
+        correlate_leaderboards,
+        scores_of_board,
+    )
+
+    def scored(judge: Judge) -> RunScores:
+        rows = [Qrel(key[0], key[1], int(label)) for key, label in judge.labels.items()]
+        with naming(judge.name):
+            board = score(load(rows), read, measure, overall=False, notes=False)
+        return scores_of_board(board, board.measures[0])
+
+    def compared(judge: Judge) -> LeaderboardCorrelation:
+        return correlate_leaderboards(truth, scored(judge), _COEFFICIENTS, draws, details=False)
+
+    with ExitStack() as opened:
+        # Each run is read once for all judges.
+        read = [opened.enter_context(open_run_of(run)) if isinstance(run, str) else run for run in run_list(runs)]
+        truth = scored(result.judges.truth)
+        return replace(result, judges=result.judges.with_leaderboards(compared))
 
 
 def agreement_tables(
-    source: str | os.PathLike[str], *, min_answers: Sequence[int] = (1, 2, 5), bank: Bank | None = None, **chosen: Any
+    source: str | os.PathLike[str],
+    *,
+    min_answers: Sequence[int] = (1, 2, 5),
+    min_judgment: int = 1,
+    bank: Bank | None = None,
+    **chosen: Any,
 ) -> list[AgreementTable]:
     """The Rubric workbench's inter-annotator tables: the labels of graded records against the judgments inside.
 
     Args:
         source: a file of graded records.
-        min_answers: for each number n all tables, of which a passage's label is its n-th highest grade.
+        min_answers: for each number n all tables, of which a passage's label is its n-th highest grade, or the lowest
+            where it has fewer.
+        min_judgment: the least judgment that is relevant: 1, the program's default, or 2, as in its paper.
         bank: the test bank.
         chosen: which grades count, see `load`; of several grade sets the first of each passage.
 
@@ -122,7 +177,7 @@ def agreement_tables(
     ungraded = sum(not passage.grades for passage in passages)
     if unjudged or ungraded:
         _LOG.info("%d passages without a judgment and %d without a grade are left out", unjudged, ungraded)
-    return workbench_tables(passages, min_answers)
+    return workbench_tables(passages, min_answers, min_judgment)
 
 
 def _sources(
@@ -154,10 +209,30 @@ def _sources(
             # The hash of one grader is not that of another.
             other["grade_set"] = None
         wanted[1] = other
-    return [
-        _source(source, f"source {place}", bank, filters, labels)
-        for place, (source, filters) in enumerate(zip(sources, wanted, strict=True), 1)
+    return _told_apart(
+        sources,
+        [
+            _source(source, f"source {place}", bank, filters, labels)
+            for place, (source, filters) in enumerate(zip(sources, wanted, strict=True), 1)
+        ],
+    )
+
+
+def _told_apart(sources: Sequence[Gradable], read: Sequence[LabelSource]) -> list[LabelSource]:
+    """The sources; those of files that are called alike with their folders, and those still alike with a number."""
+    alike = Counter(one.name for one in read)
+    named = [
+        replace(one, name=os.fspath(source))
+        if alike[one.name] > 1 and isinstance(source, str | os.PathLike) and not _is_records(source)
+        else one
+        for source, one in zip(sources, read, strict=True)
     ]
+    seen: Counter[str] = Counter()
+    result = []
+    for one in named:
+        seen[one.name] += 1
+        result.append(replace(one, name=f"{one.name} ({seen[one.name]})") if seen[one.name] > 1 else one)
+    return result
 
 
 def _called(source: Gradable) -> str:

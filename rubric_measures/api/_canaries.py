@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Unpack
 
 from rubric_measures.base.entities import TestBank
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.scales import covering_level
 
 if TYPE_CHECKING:
     from rubric_measures.grading import GradingPlan
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
     from rubric_measures.runners.models import CallOptions
     from rubric_measures.runners.progress import Progress
     from rubric_measures.verification.sections import Section
-
-__all__ = ["CanaryRun", "run_canaries"]
 
 _LOG = logging.getLogger("rubric_measures")
 
@@ -72,11 +72,15 @@ def run_canaries(
         KeyboardInterrupt: the user stopped the run; calls in flight were finished.
     """
     from rubric_measures.grading import Grader, GradingReport, GradingSettings, estimate
+    from rubric_measures.prompts import load_prompt
     from rubric_measures.runners.models import CallSettings
     from rubric_measures.runners.progress import note_limit
     from rubric_measures.verification.canaries import build_canaries, canary_report
-    from rubric_measures.verification.statistics_sections import canary_sections
+    from rubric_measures.verification.sections import canary_sections
 
+    if of_pairs := next((name for name in prompt if load_prompt(name).target == "support"), None):
+        text = f"prompt {of_pairs} judges sentences by what they cite, and the suite makes passages for items"
+        raise InputError(f"{text}; choose a prompt that grades items", settings=("prompt",))
     calls = CallSettings(model, **options)
     asked = calls.make()
     # An empty passage is one of the cases: what the model makes of it is to be seen.
@@ -84,6 +88,9 @@ def run_canaries(
     # What is wrong with prompts is found before a cache is made.
     makers = grader.makers(bank)
     scales = [scale for maker in makers if (scale := maker.style.prompt.grade_scale) is not None]
+    for scale in scales:
+        # A level that it does not reach is found before a call is made.
+        covering_level(scale, min_rating)
     highest = dict.fromkeys(scale.name_of(scale.highest) for scale in scales)
     built = build_canaries(groups, bank, seed, cases, source, [*highest] or ["5"])
     if dry_run:

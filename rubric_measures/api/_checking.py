@@ -11,11 +11,10 @@ from rubric_measures.api._loading import Gradable
 from rubric_measures.api._runs import Runs
 from rubric_measures.api._scoring import score
 from rubric_measures.base.entities import canonical_json
-from rubric_measures.base.errors import FormatError
+from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name, read_text
-from rubric_measures.grades.compiled import OnFailed
-
-__all__ = ["KeptBoard", "read_board"]
+from rubric_measures.grades.compiled import OnFailed, check_on_failed
+from rubric_measures.measures.scoring import parse_measures
 
 _INPUTS = ("scored", "runs")
 
@@ -106,4 +105,12 @@ def read_board(path: str | os.PathLike[str]) -> KeptBoard:
     measures, grades, runs = content.get("measures"), inputs.get("grades"), inputs.get("runs")
     if not (isinstance(measures, list) and isinstance(grades, dict) and isinstance(runs, dict)):
         raise FormatError("lacks measures, inputs.grades or inputs.runs", path=name)
+    if wrong := [one for one in measures if not isinstance(one, str)]:
+        raise FormatError(f"{wrong[0]!r:.60} is no measure", path=name, field="measures")
+    try:
+        parse_measures(measures)
+        if settings.get("on_failed") is not None:
+            check_on_failed(settings["on_failed"])
+    except InputError as error:
+        raise FormatError(str(error), path=name) from None
     return KeptBoard(measures, settings, grades, runs, str(content.get("signature_hash")))

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from rubric_measures.formats.leaderboard_forms import Form
     from rubric_measures.meta_evaluation.run_comparison import Comparison, Procedure, Test
 
-__all__ = ["Comparisons", "QueryScores", "compare"]
-
 _LOG = logging.getLogger("rubric_measures")
 # Numbers that name no measure are by whatever measure is compared.
 _ANY = ""
@@ -74,6 +72,10 @@ class Comparisons(Mapping[str, "Comparison"]):
                 _LOG.warning(text, len(one.left_out), one.left_out[0], len(one.queries), each)
             for reason, count in Counter(pair.test.reason for pair in one.pairs if pair.p_adjusted is None).items():
                 _LOG.warning("%d comparisons have no p-value: %s", count, reason or "no variance is left")
+            shifts = sum(pair.test.p is not None and pair.test.p_t is None for pair in one.pairs)
+            if shifts and one.test == "t":
+                text = "%d comparisons are of runs that differ by the same on every query: the permutation test counts"
+                _LOG.info(text, shifts)
             if one.groups and one.groups[0][0] == next(iter(one.means)):
                 others = one.groups[0][1:]
                 named = ", ".join(others[:5]) + (", …" if len(others) > 5 else "")
@@ -83,8 +85,8 @@ class Comparisons(Mapping[str, "Comparison"]):
         """A row a measure and pair of runs.
 
         Returns:
-            the columns measure, run, against, difference, low, high (its 95 % interval), p_adjusted, significant and
-            effect_size.
+            the columns measure, run, against, difference, low, high (its interval, see `Comparison.intervals`),
+            p_adjusted, significant and effect_size.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -150,7 +152,8 @@ def compare(
         baseline: compare every run with this one; None compares all pairs, and groups runs that cannot be told apart.
         correction: for many comparisons: `holm`, `bh`, `none`, `tukey`, `randomised-tukey` or `max-t`.
         test: whose p-values count: `t` or `permutation`.
-        alpha: significance level, in (0, 1).
+        alpha: significance level, in (0, 1); intervals of differences are of 1 − alpha, for all pairs at once with
+            `holm` and `tukey`, for each by itself with the others.
         rounds: of the permutation tests.
         seed: of the permutation tests.
         form: the form of the files, where it cannot be seen.

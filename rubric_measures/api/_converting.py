@@ -1,4 +1,4 @@
-"""Converting files."""
+"""Converting files, and writing grades as qrels."""
 
 from __future__ import annotations
 
@@ -9,14 +9,27 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rubric_measures.api._loading import Bank, File, bank_of, file_path, grade_filter, listed
+from rubric_measures.api._loading import (
+    Bank,
+    File,
+    Gradable,
+    RecordGrades,
+    are_labels,
+    bank_of,
+    file_path,
+    grade_filter,
+    listed,
+    loaded,
+)
 from rubric_measures.api._records import PassageRecords
+from rubric_measures.base.errors import InputError
 
 if TYPE_CHECKING:
+    import os
+
     from rubric_measures.formats.nuggetizer import UnknownLabels
     from rubric_measures.grades.compiled import Label
-
-__all__ = ["convert"]
+    from rubric_measures.grades.qrels import Unit
 
 
 def convert(
@@ -35,6 +48,7 @@ def convert(
     grader: str = "qrels",
     run: str | None = None,
     unknown_labels: UnknownLabels | None = None,
+    answers: Iterable[File] = (),
     **chosen: Any,
 ) -> Path:
     """Writes files of any format that we read in any format that we write; several are merged.
@@ -55,6 +69,7 @@ def convert(
         grader: who made the grades of item qrels.
         run: the run to write, of several in records.
         unknown_labels: what labels of assigned nuggets that nobody defined count as, see `load`.
+        answers: files of the answers that support judgments of RAGDoll are about.
         chosen: which grades count, see `load`.
 
     Returns:
@@ -66,12 +81,14 @@ def convert(
     """
     from rubric_measures import conversion
     from rubric_measures.corpora.overwriting import keep_inputs
+    from rubric_measures.formats.reports import read_answers
 
     with contextlib.ExitStack() as stack:
         several = [inputs] if isinstance(inputs, PassageRecords) else listed(inputs)
         files = [stack.enter_context(_file_of(one)) for one in several]
         runs, qrels = ([stack.enter_context(file_path(one)) for one in listed(group)] for group in (add_run, add_qrels))
-        keep_inputs(os.fspath(output), *files, *runs, *qrels, collection)
+        beside = [stack.enter_context(file_path(one)) for one in listed(answers)]
+        keep_inputs(os.fspath(output), *files, *runs, *qrels, *beside, collection)
         conversion.convert(
             files,
             output,
@@ -89,6 +106,7 @@ def convert(
                 grader=grader,
                 run=run,
                 unknown_labels=unknown_labels,
+                answers=[one for path in beside for one in read_answers(path)] if beside else None,
             ),
         )
     return Path(output)
@@ -105,3 +123,52 @@ def _file_of(source: File | PassageRecords) -> Iterator[str]:
     else:
         with file_path(source.path if isinstance(source, PassageRecords) else source) as path:
             yield path
+
+
+def write_qrels(
+    grades: Gradable,
+    output: str | os.PathLike[str],
+    *,
+    per: Unit = "passage",
+    label: Label = "max",
+    rel: int | None = None,
+    times: int | None = None,
+) -> int:
+    """Writes grades as a TREC qrels file; graded records are read as a stream.
+
+    Args:
+        grades: `Grades`, or what `load` takes.
+        output: the file, gzipped where its name ends in `.gz`; `-` is standard output.
+        per: one label a `passage`; a `facet`, as the query `query/facet`; or one line an `item` (diversity qrels).
+        label: `max` or `count`, see `QueryGrades.labels`; not for items.
+        rel: the inclusive minimum grade that counts; left out, `max` keeps all grades, and `count` takes the level that
+            covers on the scale. Not for items.
+        times: multiply every label by this, and round it, for programs that read whole labels only; the levels of
+            measures are then multiplied, too.
+
+    Returns:
+        the number of grades that failed.
+
+    Raises:
+        InputError: no passage has a grade, no item names a facet, a label of items is asked for, lines of items of what
+            has one label a passage, or items are to be counted and neither a level nor the scale is known.
+    """
+    from rubric_measures.formats import trec
+    from rubric_measures.grades.qrels import QrelsSpool, qrels_of, times_rows
+
+    if per == "item" and (label, rel) != ("max", None):
+        raise InputError(
+            "lines of items hold the grades themselves; leave out how they become labels", settings=("label", "rel")
+        )
+    known = loaded(grades)
+    if per == "item" and are_labels(known):
+        raise InputError(
+            "there are no item grades here, only one label a passage; write qrels of passages", settings=("per",)
+        )
+    if not isinstance(known, RecordGrades):
+        trec.write_qrels(output, times_rows(qrels_of(known, per, label, rel), times))
+        return sum(mask.bit_count() for query in known.queries.values() for mask in query.failed.values())
+    with QrelsSpool(per, label, rel, known.on_failed) as spool:
+        known.records.consume(lambda stream: spool.fill(query.grades for query in stream))
+        trec.write_qrels(output, times_rows(spool.rows(), times))
+        return spool.failed

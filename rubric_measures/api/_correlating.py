@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from rubric_measures.formats.leaderboards import LeaderboardTable
     from rubric_measures.meta_evaluation.leaderboard_correlation import GridCell, LeaderboardCorrelation, RunScores
 
-__all__ = ["Correlations", "Scores", "correlate"]
-
 GRID_MEASURES = ("RubricCover@20", "nRubricCover@20", "RubricQrels(measure='P@20')", "RubricQrels(measure='nDCG@10')")
 Scores: TypeAlias = File | Leaderboard | RecordGrades | Mapping[str, float]
 """Scores of runs: a leaderboard file, a board, or run -> score; graded records (every grade set and measure)."""
@@ -189,7 +187,7 @@ def correlate(
     form: Form | None = None,
     official_form: Form | None = None,
     official_ranks: bool | None = None,
-    rel: Sequence[int] = (1, 2, 3, 4, 5),
+    rel: Sequence[int] | None = None,
     compat: Literal["workbench"] | None = None,
     rounds: int = 10_000,
     seed: int = 42,
@@ -216,7 +214,8 @@ def correlate(
         form: the form of the other files, where their content does not show it.
         official_form: that of the official file.
         official_ranks: whether the official numbers are ranks, 1 best; told by the column's name if None.
-        rel: the levels of a grid.
+        rel: the levels of a grid; None takes all of each grade set's scale (where it is not known, the grades that
+            occur).
         compat: `workbench`: a missing run is an error, and a grid scores as that program does.
         rounds: bootstrap samples; 0 for no intervals.
         seed: of the bootstrap.
@@ -245,7 +244,7 @@ def correlate(
         refuse_filters(" and ".join(map(_name, others)), chosen, "scores of runs")
     wanted = [measures] if isinstance(measures, str) else measures
     names = tuple(coefficients or DEFAULT_COEFFICIENTS)
-    column, errors = _official(official, official_measure, wanted, official_form, official_ranks)
+    column, errors = official_scores(official, official_measure, wanted, official_form, official_ranks)
     draws = Draws(rounds, seed, level)
     results: list[tuple[str, LeaderboardCorrelation]] = []
     columns: list[RunScores] = []
@@ -296,7 +295,7 @@ def _records(scores: Scores) -> str | None:
     return None
 
 
-def _official(
+def official_scores(
     official: Scores, name: str | None, wanted: Sequence[str] | None, form: Form | None, ranks: bool | None
 ) -> tuple[RunScores, Mapping[str, float]]:
     """The official column, and the standard errors that its file gives or its per-query scores have."""
@@ -358,15 +357,16 @@ def _grid(
     official: RunScores,
     coefficients: Sequence[str],
     wanted_measures: Sequence[str] | None,
-    rel: Sequence[int],
+    rel: Sequence[int] | None,
     compat: Literal["workbench"] | None,
     **more: Any,
 ) -> list[GridCell]:
-    from rubric_measures.meta_evaluation.grid import correlate_grid, expand_measures
+    from rubric_measures.meta_evaluation.grid import correlate_grid
 
     default = GRID_MEASURES[:2] if compat == "workbench" else GRID_MEASURES
     asked = parse_measures(wanted_measures or default)
-    measures = expand_measures(rubric_measures_of(asked), rel)
-    cells = correlate_grid(path, official, measures, coefficients=coefficients, compat=compat, **more)
+    cells = correlate_grid(
+        path, official, rubric_measures_of(asked), rels=rel, coefficients=coefficients, compat=compat, **more
+    )
     note_labels(asked)
     return cells

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,14 +17,14 @@ from rubric_measures.api._loading import (
     Bank,
     RecordGrades,
     are_items,
+    are_labels,
     bank_of,
     content_of,
     judgments_of,
     load,
     refuse_filters,
 )
-from rubric_measures.api._runs import read_run_of
-from rubric_measures.api._scoring import are_labels
+from rubric_measures.api._runs import open_run_of
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import iter_lines, open_binary
 from rubric_measures.formats.trec import Run, columns_of, map_run
@@ -32,16 +32,14 @@ from rubric_measures.formats.trec_ids import as_known, spaced_ids
 from rubric_measures.grades.compiled import BANK_DOC, Grades, OnFailed, QueryGrades, faceted
 from rubric_measures.grades.notes import note_queries, note_without_items
 from rubric_measures.measures import RubricMeasure, is_supported
-from rubric_measures.measures.delegated import compute
+from rubric_measures.measures.delegated import compute, real_label
 from rubric_measures.measures.intent_aware import INTENT_AWARE
 from rubric_measures.measures.provider import RubricProvider
 from rubric_measures.measures.scoring import Measures, note_labels, parse_measures, rubric_measures_of
 
 if TYPE_CHECKING:
     from rubric_measures.grades.loading import RecordQuery
-    from rubric_measures.leaderboards.evaluation import Evaluation
-
-__all__ = ["RunValues", "evaluate"]
+    from rubric_measures.leaderboards.runs import Evaluation
 
 _LOG = logging.getLogger("rubric_measures")
 # Lines of a run beyond which not all of them are held at once.
@@ -70,6 +68,16 @@ class RunValues:
     def failed(self) -> int:
         """Failed grades of ranked passages."""
         return 0 if self.evaluation is None else self.evaluation.failed
+
+    @property
+    def means(self) -> Mapping[Measure, float]:
+        """Each measure over all queries, as ir_measures puts its values together."""
+        aggregators = {measure: measure.aggregator() for measure in self.measures}
+        # A plain sum hangs on the order in its last digit; of what is computed here it is that of the query ids.
+        ours = sorted((one for one in self.metrics if is_supported(one.measure)), key=lambda one: one.query_id)
+        for metric in [*ours, *(one for one in self.metrics if not is_supported(one.measure))]:
+            aggregators[metric.measure].add(metric.value)
+        return {measure: aggregator.result() for measure, aggregator in aggregators.items()}
 
     def log_notes(self) -> None:
         """Logs how much of what was ranked is graded at all, and which measures were wrapped."""
@@ -123,7 +131,7 @@ def evaluate(
     asked = parse_measures(measures)
     content = content_of(source)
     is_ours = provider in (None, RubricProvider.NAME)
-    is_graded = content in ("records", "assignments", "added")
+    is_graded = content in ("records", "assignments", "support", "added")
     if is_graded and not is_ours:
         raise _no_judgments(source, asked, provider)
     if is_graded:
@@ -136,10 +144,12 @@ def evaluate(
             f"{provider} knows neither a bank nor facets; leave them or it out", settings=("bank", "facets", "provider")
         )
     rows = judgments_of(source)
-    if are_items(rows):
+    has_items = are_items(rows)
+    # Of real labels, too, it is said here which measures there are.
+    if has_items or real_label(rows) is not None:
         if is_ours:
             return _of_grades(load(rows, bank_of(bank), on_failed=on_failed), run, asked, facets)
-        if not all(measure.NAME in INTENT_AWARE for measure in asked):
+        if has_items and not all(measure.NAME in INTENT_AWARE for measure in asked):
             raise _no_judgments(source, asked, provider)
         rows = [row for row in rows if row.doc_id != BANK_DOC]
     if facets:
@@ -225,23 +235,22 @@ def _no_judgments(source: str, measures: Sequence[Measure], provider: str | None
 
 
 def _of_grades(grades: Grades, path: str, asked: Sequence[Measure], facets: bool) -> RunValues:
-    from rubric_measures.leaderboards.evaluation import evaluate_run
+    from rubric_measures.leaderboards.runs import evaluate_run
 
     measures = asked if are_labels(grades) else rubric_measures_of(asked)
-    if isinstance(grades, RecordGrades):
-        run = read_run_of(path)
+    with open_run_of(path) as run:
+        if isinstance(grades, RecordGrades):
 
-        def evaluated(stream: Iterator[RecordQuery]) -> Evaluation:
-            queries: Iterator[QueryGrades] = (query.grades for query in stream)
-            if facets:
-                queries = (whole.by_facet() for whole in faceted(queries, lambda whole: whole))
-            return evaluate_run(queries, run, measures, grades.on_failed_given)
+            def evaluated(stream: Iterator[RecordQuery]) -> Evaluation:
+                queries: Iterator[QueryGrades] = (query.grades for query in stream)
+                if facets:
+                    queries = (whole.by_facet() for whole in faceted(queries, lambda whole: whole))
+                return evaluate_run(queries, run, measures, grades.on_failed_given)
 
-        found = grades.records.consume(evaluated)
-    else:
-        queries = (grades.by_facet() if facets else grades).queries
-        run = read_run_of(path)
-        found = evaluate_run(queries.values(), run, measures, grades.on_failed_given)
+            found = grades.records.consume(evaluated)
+        else:
+            of_queries = (grades.by_facet() if facets else grades).queries
+            found = evaluate_run(of_queries.values(), run, measures, grades.on_failed_given)
     return RunValues(found.measures, found.metrics, found, run, asked)
 
 

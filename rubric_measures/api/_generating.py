@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 from rubric_measures.base.entities import TestBank
-from rubric_measures.base.errors import GradingError, InputError
+from rubric_measures.base.errors import GradingError, InputError, naming
 
 if TYPE_CHECKING:
     from rubric_measures.prompts import Prompt
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from rubric_measures.test_bank.calls import Caller, Failure
     from rubric_measures.test_bank.generation import BankQuery
     from rubric_measures.test_bank.synthetic_queries import SyntheticQuery
-
-__all__ = ["CallPlan", "Generated", "generate"]
 
 _LOG = logging.getLogger("rubric_measures")
 _File = str | os.PathLike[str]
@@ -80,6 +78,7 @@ def generate(
     output: _File | None = None,
     limit: int | None = None,
     style: Literal["auto", "dl", "car"] = "auto",
+    program: Literal["", "workbench", "nuggetizer"] = "",
     test_collection: str = "",
     from_documents: _File | None = None,
     by: Literal["judgments", "direct", "all"] = "judgments",
@@ -119,6 +118,8 @@ def generate(
         output: the file to write; the cache lies beside it, if nothing else is said.
         limit: only this many queries (or long passages), the first ones.
         style: the published prompt (`auto`: `car` for facets).
+        program: whose words the prompts are put in: the papers', or those that this program sends (`workbench` without
+            documents, `nuggetizer` with them).
         test_collection: the collection's name, kept in the bank's file.
         from_documents: nuggets from these passages: records, or nuggetizer's requests.
         by: what makes a passage related.
@@ -159,9 +160,9 @@ def generate(
         f"{os.fspath(output)}.cache.sqlite" if output and os.fspath(output) != "-" else None
     )
     what = _What(
-        target, queries, limit, style, from_documents, by, qrels, level, llm, prompt_class, grade_set, max_documents,
-        max_nuggets, keep, over_generate, passages, examples, passage_tokens, max_questions, sample_passages,
-        quota or {}, seed,
+        target, queries, limit, style, program, from_documents, by, qrels, level, llm, prompt_class, grade_set,
+        max_documents, max_nuggets, keep, over_generate, passages, examples, passage_tokens, max_questions,
+        sample_passages, quota or {}, seed,
     )  # fmt: skip
     what.check(specs)
     if calls.get("cache_only") and path is None:
@@ -200,6 +201,7 @@ class _What:
     queries: _File | Mapping[str, str] | None
     limit: int | None
     style: str
+    program: str
     from_documents: _File | None
     by: Literal["judgments", "direct", "all"]
     qrels: _File | None
@@ -239,6 +241,10 @@ class _What:
             "qrels": self.qrels and not (self.from_documents and self.by == "judgments"),
             "over_generate": self.over_generate and not self.from_documents,
         }
+        words = "" if synthetic else "nuggetizer" if self.from_documents else "workbench"
+        if self.program not in ("", words):
+            known = f"the words of {words}" if words else "no program's words"
+            raise InputError(f"program {self.program}: there are {known} for these prompts", settings=("program",))
         if names := [name for name, given in ignored.items() if given]:
             raise InputError(f"{', '.join(names)} would have no effect here; leave it out", settings=names)
         for name in ("limit", "max_documents", "sample_passages"):
@@ -252,12 +258,15 @@ class _What:
     def asked(self) -> list[BankQuery]:
         """The queries, with their facets."""
         from rubric_measures.test_bank.files import read_bank_queries
-        from rubric_measures.test_bank.generation import BankQuery
+        from rubric_measures.test_bank.generation import BankQuery, check_queries
 
         if isinstance(self.queries, Mapping):
             queries = [BankQuery(query_id, text) for query_id, text in self.queries.items()]
         else:
-            queries = read_bank_queries(os.fspath(self.queries or ""))
+            name = os.fspath(self.queries or "")
+            queries = read_bank_queries(name)
+            with naming(name):
+                check_queries(queries)
         if self.limit is None:
             return queries
         kept = set(list(dict.fromkeys(query.query_id for query in queries))[: self.limit])
@@ -322,10 +331,10 @@ def _make_bank(what: _What, caller: Caller, dry_run: bool, output: _File | None,
 
     kind: Literal["nugget", "question"] = "nugget" if what.target == "nuggets" else "question"
     queries = what.asked()
-    made = generate_bank(queries, caller, kind=kind, style=what.style)
+    made = generate_bank(queries, caller, kind=kind, style=what.style, program=what.program)
     if dry_run:
         return Generated(made.bank)
-    prompts = [generation_prompt(kind, query, what.style) for query in queries]
+    prompts = [generation_prompt(kind, query, what.style, what.program) for query in queries]
     _finish_bank(caller, made.bank, made.failures, prompts, output, collection)
     return Generated(made.bank, failures=tuple(made.failures))
 
@@ -334,8 +343,7 @@ def _make_nuggets(what: _What, caller: Caller, dry_run: bool, output: _File | No
     from rubric_measures.base.entities import Query
     from rubric_measures.prompts import load_prompt
     from rubric_measures.test_bank.calls import Failure
-    from rubric_measures.test_bank.documents import related_segments
-    from rubric_measures.test_bank.nuggetization import nuggetize, published_calls
+    from rubric_measures.test_bank.nuggetization import nuggetize, published_calls, related_segments
 
     texts = {query.query_id: query.text for query in what.asked()}
     groups = [group for group in _documents(what, texts) if group.query_id in texts]
@@ -358,6 +366,7 @@ def _make_nuggets(what: _What, caller: Caller, dry_run: bool, output: _File | No
         max_nuggets=what.max_nuggets,
         keep=what.keep,
         over_generate=what.over_generate,
+        program=what.program,
     )
     if dry_run:
         if not what.over_generate:
@@ -366,11 +375,12 @@ def _make_nuggets(what: _What, caller: Caller, dry_run: bool, output: _File | No
         return Generated(made.bank)
     failures = [*made.failures, *(Failure(query_id, "documents", "none is related to it") for query_id in bare)]
     names = ["nuggets.create"] if what.over_generate else ["nuggets.create", "nuggets.importance"]
-    _finish_bank(caller, made.bank, failures, [load_prompt(name) for name in names], output, collection, made.sources)
+    prompts = [load_prompt(f"{name}{what.program and '@'}{what.program}") for name in names]
+    _finish_bank(caller, made.bank, failures, prompts, output, collection, made.sources)
     return Generated(made.bank, failures=tuple(failures))
 
 
-def _judgments(what: _What, groups: Sequence[QueryPassages]) -> dict[tuple[str, str], int] | None:
+def _judgments(what: _What, groups: Sequence[QueryPassages]) -> dict[tuple[str, str], float] | None:
     from rubric_measures.formats.trec import read_qrels
     from rubric_measures.formats.trec_ids import spaced_pairs
 

@@ -10,19 +10,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack
 
-from rubric_measures.api._loading import Bank, File, bank_of, file_path, is_file
+from rubric_measures.api._cascading import Second
+from rubric_measures.api._loading import Bank, File, bank_of, file_path, is_file, listed
 from rubric_measures.api._records import GradedRecords, PassageRecords
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError
 
 if TYPE_CHECKING:
     from rubric_measures.base.entities import TestBank
+    from rubric_measures.corpora.collections import Collection
     from rubric_measures.grading import BankChange, Grader, GradingReport
     from rubric_measures.records.models import QueryPassages
     from rubric_measures.records.streaming import GradedFile
     from rubric_measures.runners.models import Model, RunnerOptions
     from rubric_measures.runners.progress import Progress
-
-__all__ = ["grade"]
 
 _LOG = logging.getLogger("rubric_measures")
 _File = str | os.PathLike[str]
@@ -32,7 +32,7 @@ Passages: TypeAlias = Union[File, "Iterable[QueryPassages]"]
 
 
 @contextlib.contextmanager
-def _open_passages(passages: Passages) -> Iterator[GradedFile | PassageRecords]:
+def open_passages(passages: Passages) -> Iterator[GradedFile | PassageRecords]:
     """The queries of a file or of records, to be gone through as often as needed."""
     from rubric_measures.records.streaming import GradedFile
 
@@ -48,7 +48,14 @@ def grade(
     bank: Bank | None = None,
     *,
     model: str,
+    then: str | None = None,
+    when: str | None = None,
+    then_base_url: str | Sequence[str] | None = None,
+    then_model_option: Mapping[str, Any] | None = None,
     query_texts: File | Mapping[str, str] | None = None,
+    support: bool = False,
+    collection: _File | Collection | None = None,
+    citations: int | Literal["first", "all"] = "first",
     prompt: str | Sequence[str] = (),
     prompt_field: Mapping[str, object] | None = None,
     documents: _File | None = None,
@@ -63,9 +70,11 @@ def grade(
     replicates: int = 1,
     combine: Literal["median", "majority"] = "median",
     retries: int = 1,
+    explain: bool = False,
     unparsed: Literal["", "exampp", "workbench"] = "",
     compat: Literal["", "workbench", "nuggetizer"] = "",
     nuggets_per_call: int = 10,
+    items_per_call: int | Literal["all"] = 1,
     shuffle_seed: int | None = None,
     long_passages: Literal["chunk", "truncate", "refuse"] = "chunk",
     only_changed: bool = False,
@@ -86,7 +95,19 @@ def grade(
         passages: records (what `pool` gives), graded or not, or their file. Grades that they have stay.
         bank: the test bank; not needed for direct labels and aspects of answers.
         model: `lexical`, `scripted:FILE`, `hf:NAME` or `openai:NAME`.
+        then: a second model, which is asked about the items of which `when` holds, and about those whose reply by the
+            first could not be read, was refused or cut. The records get the grades of both, and those of the cascade
+            (`panel:cascade`); they are held in memory.
+        when: `between=LOW:HIGH`: the first grade is one of these; `uncertain=P`: its most probable grade has a lower
+            probability, or was drawn less often (`replicates`).
+        then_base_url: the endpoint of the second model; several are replicas.
+        then_model_option: settings of its backend.
         query_texts: texts of the queries where the bank has none: query -> text, or a file.
+        support: the passages are generated answers (`Answer`s, files of reports or support labels, one or several, or
+            records that this made of them): each sentence is judged by the documents that it cites. No bank is needed.
+        collection: of support, where the texts of cited documents come from: see `pool`; or requests of nuggetizer,
+            with what was retrieved. Texts that reports bring along come first.
+        citations: of support, which citations of a sentence are judged: the `first`, `all`, or the first so many.
         prompt: the name of a prompt or a .toml file, or several; by default those that fit the bank.
         prompt_field: settings of the prompt (`domain`).
         documents: for prompts about answers, what to show: graded records, or a collection.
@@ -102,10 +123,13 @@ def grade(
         replicates: draws of every reply; needs a temperature.
         combine: how replicates become one grade: `median` (of two the lower) or `majority`.
         retries: further draws of a reply that cannot be read.
+        explain: ask for a reason before each grade, and keep it in the records.
         unparsed: `exampp` or `workbench` grade replies without a rating by rule.
         compat: `workbench` or `nuggetizer` read, match and count replies as that program does.
         nuggets_per_call: label lists: nuggets shown at once.
-        shuffle_seed: label lists: another order for each replicate.
+        items_per_call: so many items of a passage in one call, or `all`, by prompts that ask about one question or
+            nugget; what the reply does not grade is asked about singly.
+        shuffle_seed: where a call shows several items: another order for each replicate.
         long_passages: what does not fit: `chunk` (the best grade counts), `truncate` or `refuse`.
         only_changed: the passages have grades: grade only the items that edits of the bank touched.
         old_bank: the bank before edits that were not made in the review page.
@@ -135,15 +159,33 @@ def grade(
         raise InputError(text, settings=("manifest",))
     manifest = _beside(output, manifest, ".manifest.json")
     calls["cache"] = cache = _beside(output, calls.get("cache"), ".cache.sqlite")
-    scripted = model.removeprefix("scripted:") if model.startswith("scripted:") else None
+    scripted = [name.removeprefix("scripted:") for name in (model, then or "") if name.startswith("scripted:")]
     prompt_files = (name for name in prompts if name.endswith(".toml"))
-    read = [bank, old_bank, query_texts, documents, calls.get("prices"), scripted, *prompt_files]
-    _keep_files(output, manifest, cache, passages, chosen, read)
-    made = _bank(bank, query_texts, prompts)
+    read = [bank, old_bank, query_texts, documents, calls.get("prices"), *scripted, *prompt_files]
+    most = _citations(support, collection, citations)
+    given = ", ".join(os.fspath(one) for one in listed(passages) if isinstance(one, str | os.PathLike))
+    if most is not None:
+        read += [collection, *listed(passages)]
+    _keep_files(output, manifest, cache, passages if most is None else None, chosen, read)
+    if most is not None:
+        from rubric_measures.api._support import sentence_bank, support_records
+
+        _refuse_beside_support(bank=bank, documents=documents, only_changed=only_changed, limit=limit)
+        passages = answered = support_records(passages, collection)
+        made = sentence_bank(answered, _texts_of_queries(query_texts))
+    else:
+        made = _bank(bank, query_texts, prompts)
+        _note_missing(made, prompts)
     change = _change(bank, made, old_bank, only_changed)
-    _note_missing(made, prompts)
     asked = CallSettings(model, **calls).make()
-    if replicates > 1 and temperature == 0 and shuffle_seed is None:
+    second = None
+    if then is not None or when is not None:
+        second = Second.of(then, when, calls, then_base_url, then_model_option, only_changed)
+    elif then_base_url or then_model_option:
+        settings_of_then = ("then_base_url", "then_model_option", "then")
+        raise InputError("there is no second model; leave its settings out", settings=settings_of_then)
+    greedy = temperature == 0 and "temperature" not in (option or {})
+    if replicates > 1 and greedy and shuffle_seed is None:
         raise InputError(
             "replicates at temperature 0 are all the same reply; give a temperature (or a seed of shuffles)",
             settings=("temperature", "shuffle_seed"),
@@ -155,27 +197,41 @@ def grade(
         replicates=replicates,
         combine=combine,
         retries=retries,
+        explain=explain,
         unparsed=unparsed,
         compat=compat,
         long_passages=long_passages,
         nuggets_per_call=nuggets_per_call,
+        items_per_call=items_per_call,
         shuffle_seed=shuffle_seed,
         fields={name: str(value) for name, value in (prompt_field or {}).items()},
         documents=_documents(documents, level_shown, label_prompt, label_set),
     )
-    with _open_passages(passages) as source, fewer_collections():
+    with open_passages(passages) as source, fewer_collections():
         if dry_run:
             with asked.planning() as planned:
-                grader = Grader(planned, prompts, settings, change)
+                grader = Grader(planned, prompts, settings, change, citations=most)
                 plan = estimate(grader, lambda: chosen.of(source, made), made, asked.price)
+            if second is not None:
+                _LOG.info("the plan is that of %s; the second model is asked about a part of the same", model)
             return GradedRecords([], report=GradingReport(), plan=plan)
         _note_unwritten(output, manifest, asked)
-        grader = Grader(asked.runner(), prompts, settings, change)
+        grader = Grader(asked.runner(), prompts, settings, change, citations=most)
+        if second is not None:
+            second.check(grader, made)
         pairs = grader.check(chosen.of(source, made, _LOG.warning), made)
         with asked.asking(progress, pairs if change is None else None) as runner:
             grader = dataclasses.replace(grader, runner=runner)
-            named = {"passages": passages, "bank": bank or "", "output": output or ""}
-            return _graded(grader, chosen.of(source, made), made, output, manifest, named, asked)
+            named = {"passages": given, "bank": bank or "", "output": output or ""}
+            kept = None if second is not None else output
+            records = _graded(grader, chosen.of(source, made), made, kept, manifest, named, asked)
+        if second is None:
+            return records
+
+        def graded_again(again: Grader) -> GradedRecords:
+            return _graded(again, iter(records), made, None, manifest, named, second.asked)
+
+        return second.cascaded(grader, made, records, graded_again, output, progress)
 
 
 def _graded(
@@ -196,7 +252,9 @@ def _graded(
         if output is None:
             records = GradedRecords(graded, report=report)
         else:
-            write_graded(output, graded)
+            # Closed before the cache is, also where the output cannot be written.
+            with contextlib.closing(graded):
+                write_graded(output, graded)
             records = GradedRecords(None, path=os.fspath(output), report=report)
     except KeyboardInterrupt:
         _say_kept(report, asked.settings.is_kept, "run again to continue")
@@ -210,7 +268,8 @@ def _graded(
         write_manifest(manifest, make_manifest(grader, bank, report, names))
     if grader.change is not None:
         note_amended(report.amended, names["passages"] or "the input")
-    deterministic = grader.settings.temperature == 0 and getattr(asked.backend, "deterministic", False)
+    greedy = grader.settings.temperature == 0 or "temperature" in grader.settings.options
+    deterministic = greedy and getattr(asked.backend, "deterministic", False)
     note_report(report, deterministic=deterministic, is_kept=asked.settings.is_kept)
     return records
 
@@ -254,16 +313,10 @@ def _keep_files(
 
 def _bank(bank: Bank | None, query_texts: File | Mapping[str, str] | None, prompts: Sequence[str]) -> TestBank:
     from rubric_measures.base.entities import TestBank
-    from rubric_measures.formats.queries import read_queries
     from rubric_measures.prompts import load_prompt
-    from rubric_measures.test_bank.aspects import aspect_bank
+    from rubric_measures.test_bank.files import aspect_bank
 
-    texts: Mapping[str, str] = {}
-    if isinstance(query_texts, Mapping):
-        texts = query_texts
-    elif query_texts:
-        with file_path(query_texts) as path:
-            texts = read_queries(path)
+    texts = _texts_of_queries(query_texts)
     made = bank_of(bank)
     if made is not None:
         return TestBank(made.items, {**texts, **made.query_texts}, made.facet_texts)
@@ -274,6 +327,42 @@ def _bank(bank: Bank | None, query_texts: File | Mapping[str, str] | None, promp
         )
     aspects = [name for name in prompts if load_prompt(name).parser == "aspects"]
     return aspect_bank(texts, aspects[0]) if aspects else TestBank(dict.fromkeys(texts, ()), dict(texts))
+
+
+def _texts_of_queries(query_texts: File | Mapping[str, str] | None) -> Mapping[str, str]:
+    from rubric_measures.formats.queries import read_queries
+
+    if query_texts is None or isinstance(query_texts, Mapping):
+        return query_texts or {}
+    with file_path(query_texts) as path:
+        return read_queries(path)
+
+
+def _citations(support: bool, collection: object, citations: int | str) -> int | Literal["all"] | None:
+    """How many citations of a sentence are judged; None where none are."""
+    if not support:
+        if collection is not None or citations != "first":
+            raise InputError(
+                "a collection and a number of citations are of support; passages have their texts",
+                settings=("support", "collection", "citations"),
+            )
+        return None
+    if citations == "all":
+        return "all"
+    most = 1 if citations == "first" else citations
+    if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+        raise InputError(
+            f"citations is {citations!r}; expected first, all, or a number from 1", settings=("citations",)
+        )
+    return most
+
+
+def _refuse_beside_support(**given: object) -> None:
+    """Refuses settings of passages and banks, which would do nothing, or leave out documents that are cited."""
+    named = [name for name, value in given.items() if value]
+    if named:
+        text = "support is judged for the sentences of answers by what they cite; leave the other setting out"
+        raise InputError(text, settings=named)
 
 
 def _note_missing(bank: TestBank, prompts: Sequence[str]) -> None:

@@ -13,10 +13,11 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from rubric_measures.api._records import PassageRecords
 from rubric_measures.base.entities import TestBank, describe
-from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.errors import FormatError, InputError, naming
 from rubric_measures.base.files import open_binary, peek_head
 from rubric_measures.base.scales import Scale, parse_scale
 from rubric_measures.formats import added_format
+from rubric_measures.formats.base import Head
 from rubric_measures.grades.compiled import BANK_DOC, Grades, ItemRows, OnFailed, QueryGrades, checked_choice
 from rubric_measures.grades.rows import build_grades, read_grades
 
@@ -28,31 +29,13 @@ if TYPE_CHECKING:
     from rubric_measures.grades.assignments import AssignedAnswers
     from rubric_measures.grades.grade_sets import GradeFilter, QuestionSet
     from rubric_measures.grades.loading import RecordQuery
+    from rubric_measures.records.distributions import GradeChoice
     from rubric_measures.records.models import QueryPassages
-
-__all__ = [
-    "AnswerGrades",
-    "Bank",
-    "File",
-    "Gradable",
-    "RecordGrades",
-    "are_items",
-    "bank_of",
-    "content_of",
-    "file_path",
-    "grade_filter",
-    "is_file",
-    "judgments_of",
-    "listed",
-    "load",
-    "load_bank",
-    "loaded",
-]
 
 T = TypeVar("T")
 # Bytes of a file of graded records (compressed or not) from which it is streamed beside runs.
 LARGE = 32 << 20
-Content = Literal["records", "assignments", "judgments", "dataset", "added"]
+Content = Literal["records", "assignments", "graded answers", "support", "judgments", "dataset", "added"]
 PromptType: TypeAlias = Literal["question", "nugget", "direct"]
 
 File: TypeAlias = str | os.PathLike[str] | IO[bytes] | IO[str]
@@ -148,7 +131,8 @@ def load_bank(source: Bank) -> TestBank:
             return bank_of_nuggets(read_assignments(path, "failed", says=False))
         one = FORMATS[name] if name not in ("", "bank") else None
         if one is not None and one.read is not None and targets_of(one.kind, ["bank"]):
-            return bank.bank_of_entries(bridged(one.read(path), one.kind, "bank", Options()))
+            with naming(path):
+                return bank.bank_of_entries(bridged(one.read(path), one.kind, "bank", Options()))
         try:
             return bank.load_bank(path)
         except FormatError as error:
@@ -156,6 +140,27 @@ def load_bank(source: Bank) -> TestBank:
                 raise
             accepted = (key for key, one in FORMATS.items() if one.read and targets_of(one.kind, ["bank"]))
             raise _refused(error, "is no test bank", sorted(accepted)) from None
+
+
+# What can be scored as it is.
+_SCORED = ("records", "assignments", "ragdoll:graded", "support-labels", "qrels", "item-qrels")
+
+
+def _named(error: FormatError, path: str) -> FormatError:
+    """The error with the format that the file has, where that is known, and what it can be converted to."""
+    from rubric_measures.conversion.bridges import targets_of
+    from rubric_measures.formats import FORMATS, detect_format
+
+    try:
+        name = detect_format(path)
+    except (FormatError, InputError):
+        return error
+    # What is of no other format is taken for queries.
+    if name in ("queries", *_SCORED):
+        return error
+    ways = [way for way in _SCORED if targets_of(FORMATS[name].kind, [FORMATS[way].kind])]
+    problem = f"its format is {name}" + (f", which can be converted to {', '.join(ways)}" if ways else "")
+    return FormatError(problem, path=error.path, line=error.line, settings=error.settings)
 
 
 def _refused(error: FormatError, what: str, accepted: Iterable[str]) -> FormatError:
@@ -181,8 +186,14 @@ def content_of(path: str) -> Content:
         return "records"
     if start == b"{" and path != "-":
         with open_binary(path) as stream:
-            if b'"assignment"' in stream.readline(1 << 20):
-                return "assignments"
+            line = stream.readline(1 << 20)
+        if b'"assignment"' in line:
+            return "assignments"
+        head = Head(path, line)
+        if head.has(b"sentences", b"run_id"):
+            return "support"
+        if head.has(b"criteria", b"run_id", b"status"):
+            return "graded answers"
     return "judgments" if added_format(path) is None else "added"
 
 
@@ -225,6 +236,36 @@ class Records:
     def is_large(self) -> bool:
         """Whether the records are streamed, with runs on disk, and not held in memory: the numbers are the same."""
         return isinstance(self.source, str) and Path(self.source).is_file() and Path(self.source).stat().st_size > LARGE
+
+    @property
+    def are_of_citations(self) -> bool:
+        """Whether the first query has answers whose sentences are items, so that grades are of what they cite."""
+        from rubric_measures.records.cited_answers import cited_answer
+        from rubric_measures.records.streaming import GradedFile, PassageGroup
+
+        if self.source == "-":
+            return False
+        if isinstance(self.source, str):
+            with GradedFile(self.source) as groups:
+                first: PassageGroup | None = next(iter(groups), None)
+        else:
+            first = next(iter(self.source), None)
+        return first is not None and any(cited_answer(first.query_id, one) for one in first.passages)
+
+    @property
+    def is_of_labels(self) -> bool:
+        """Whether the grades that count are labels of whole passages, as the first graded passage shows it.
+
+        Labels and grades of items together are two grade sets, of which one has to be chosen. Of a pipe, which can be
+        read once only, it is not known.
+        """
+        if self.wanted.prompt_type is not None or self.bank is not None:
+            return self.wanted.prompt_type == "direct"
+        if isinstance(self.source, str) and not Path(self.source).is_file():
+            return False
+        return self.consume(
+            lambda queries: next((one.grades.is_of_labels for one in queries if one.grades.levels), False)
+        )
 
     def consume(
         self,
@@ -281,9 +322,16 @@ class AnswerGrades(_GradesOnDemand):
     """The grades of assigned nuggets, with the runs that they are about; read when they are looked at."""
 
     def __init__(
-        self, path: str, bank: TestBank | None, on_failed: OnFailed | None, unknown_labels: UnknownLabels | None = None
+        self,
+        path: str,
+        bank: TestBank | None,
+        on_failed: OnFailed | None,
+        unknown_labels: UnknownLabels | None = None,
+        *,
+        of_criteria: bool = False,
     ) -> None:
         self.path = path
+        self.of_criteria = of_criteria
         self.unknown_labels = unknown_labels
         self.bank = bank
         self.on_failed_given = checked_choice(on_failed)
@@ -296,6 +344,11 @@ class AnswerGrades(_GradesOnDemand):
         """Grades, rankings and lengths."""
         from rubric_measures.grades.assignments import load_assignments
 
+        if self.of_criteria:
+            from rubric_measures.grades.criteria import load_graded_answers
+
+            source = {**describe((), self.bank), "grades": ["graded answers"]}
+            return load_graded_answers(self.path, self.bank, on_failed=self.on_failed_given, source=source)
         source = {**describe((), self.bank), "grades": ["assignments"]}
         return load_assignments(
             self.path, self.bank, on_failed=self.on_failed_given, source=source, unknown_labels=self.unknown_labels
@@ -314,12 +367,13 @@ def grade_filter(
     grade_set: str | None = None,
     assessors: Literal["override"] | None = None,
     scale: str | Scale | None = None,
+    grade: GradeChoice | None = None,
 ) -> GradeFilter:
     """The filter over grade sets; see `load` for the arguments."""
     from rubric_measures.grades.grade_sets import GradeFilter
 
     return GradeFilter(
-        llm, prompt_class, prompt_type, question_set, grade_set, assessors=assessors, scale=scale_of(scale)
+        llm, prompt_class, prompt_type, question_set, grade_set, assessors=assessors, scale=scale_of(scale), grade=grade
     )
 
 
@@ -339,6 +393,7 @@ def load(
     grade_set: str | None = None,
     assessors: Literal["override"] | None = None,
     scale: str | Scale | None = None,
+    grade: GradeChoice | None = None,
     unknown_labels: UnknownLabels | None = None,
     on_failed: OnFailed | None = None,
 ) -> Grades:
@@ -354,9 +409,10 @@ def load(
     <Grades of 1 queries: 2 items, 1 passages>
 
     Args:
-        source: graded records, nuggetizer's assignments, item qrels or qrels (whose labels are grades of the item `0`),
-            as a path, `-` or an open file; an id of ir_datasets; or in memory: named tuples, a frame with the columns
-            query_id, doc_id, relevance and iteration (the item id), graded records, or `Grades`.
+        source: graded records, nuggetizer's assignments, answers graded by RAGDoll, support labels of TREC RAG, item
+            qrels or qrels (whose labels are grades of the item `0`), as a path, `-` or an open file; an id of
+            ir_datasets; or in memory: named tuples, a frame with the columns query_id, doc_id, relevance and iteration
+            (the item id), graded records, or `Grades`.
         bank: the test bank: the denominators. Without it the items are those that occur.
         llm: use the grades of this model, where records hold several.
         prompt_class: use the grades of this prompt.
@@ -366,6 +422,8 @@ def load(
         assessors: `override` puts grades by assessors in the grader's place where there are any.
         scale: the scale of the grades, in the place of what the source says of it: `0-5:4` (4 covers), `0-5:4:3` (3 is
             partial), or a `Scale`. Files of judgments of other programs say none.
+        grade: of records that keep distributions over grades, the one that counts: `expected` (a real number), `mode`
+            or `median`; without it the grade that was given.
         unknown_labels: `failed` takes labels of assigned nuggets that nobody defined as failed grades, and counts
             them; without it they are refused.
         on_failed: how a failed grade counts: `expected` (the default), `exclude`, `zero`, `error` or a grade, see
@@ -384,12 +442,13 @@ def load(
         "question_set": question_set,
         "grade_set": grade_set,
         "assessors": assessors,
+        "grade": grade,
     }
     known_bank = bank_of(bank)
     counted: Any = {"on_failed": on_failed, "source": describe((), known_bank), "scale": scale_of(scale)}
 
     def of_records(records: str | Sequence[QueryPassages]) -> Grades:
-        wanted = grade_filter(llm, prompt_class, prompt_type, question_set, grade_set, assessors, scale)
+        wanted = grade_filter(llm, prompt_class, prompt_type, question_set, grade_set, assessors, scale, grade)
         return RecordGrades(Records(records, known_bank, wanted), on_failed)
 
     if isinstance(source, PassageRecords) and source.path:
@@ -421,12 +480,19 @@ def load(
         _refuse_unknown_labels(path, unknown_labels)
     if content == "records":
         return of_records(path)
+    if content == "support":
+        from rubric_measures.formats.support_labels import read_support_labels, records_of_support_labels
+
+        return of_records(records_of_support_labels(read_support_labels(path)))
     if content == "added":
         added = _of_added_format(path)
         return load(added, known_bank, on_failed=on_failed, scale=scale, **chosen)  # type: ignore[arg-type]
     if content == "assignments":
         refuse_filters(path, {**chosen, "scale": scale}, "assigned nuggets")
         return AnswerGrades(path, known_bank, on_failed, unknown_labels)
+    if content == "graded answers":
+        refuse_filters(path, {**chosen, "scale": scale}, "graded criteria")
+        return AnswerGrades(path, known_bank, on_failed, of_criteria=True)
     refuse_filters(path, chosen)
     if content == "judgments":
         try:
@@ -434,7 +500,7 @@ def load(
         except FormatError as error:
             if error.line != 1:
                 raise
-            raise _refused(error, "holds no grades", ("records", "assignments", "qrels", "item-qrels")) from None
+            raise _refused(_named(error, path), "holds no grades", _SCORED) from None
     return build_grades(judgments_of(path), known_bank, **counted)
 
 
@@ -484,6 +550,12 @@ def judgments_of(path: str) -> list[Any]:
     if not dataset.has_qrels():
         raise InputError(f"{path}: this ir_datasets id has no qrels")
     return list(dataset.qrels_iter())
+
+
+def are_labels(grades: Grades) -> bool:
+    """Whether these are labels of passages as people give them, which no grades of items stand behind."""
+    is_of_grades = isinstance(grades, RecordGrades | AnswerGrades)
+    return not is_of_grades and all(query.is_of_labels for query in grades.queries.values())
 
 
 def are_items(rows: Iterable[Any]) -> bool:

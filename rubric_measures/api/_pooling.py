@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from rubric_measures.corpora.collections import Collection
     from rubric_measures.formats.topics import Topic
 
-__all__ = ["pool"]
-
 _File = str | os.PathLike[str]
 Pooled: TypeAlias = "Runs | Answer | Iterable[AnyRun | Answer]"
 """What is pooled: files of runs or answers, runs in memory as `score` takes them, `Answer`s, or several of them."""
@@ -69,7 +67,7 @@ def pool(
     from rubric_measures.corpora.collections import load_collection
     from rubric_measures.corpora.overwriting import keep_inputs
     from rubric_measures.formats.queries import read_queries
-    from rubric_measures.formats.topics import read_topics
+    from rubric_measures.formats.topics import read_track_topics
     from rubric_measures.formats.trec import read_qrels
     from rubric_measures.records.files import write_graded
 
@@ -85,12 +83,15 @@ def pool(
         queries, judgments, topics = (named(source) for source in (queries, judgments, topics))
         keep_inputs(output, *listed, queries, judgments, topics, collection)
         known: Any = load_collection(os.fspath(collection)) if isinstance(collection, str | os.PathLike) else collection
+        if known is not None and not hasattr(known, "has_docs"):
+            problem = f"collection: {known!r:.60} is none; give a folder, a file, an id of ir_datasets, or a Collection"
+            raise InputError(problem, settings=("collection",))
         pooled, answers = _read(listed)
         if known is not None and not listed:
             pooled, answers = list(known.runs.values()), list(known.answers)
         if not pooled and not answers and not judged:
             raise InputError("nothing to pool: name runs or reports, or a collection that has some")
-        limits = read(topics, lambda path: {topic.query_id: topic for topic in read_topics(path)})
+        limits = read(topics, read_track_topics)
         asked = limits if queries is None else read(queries, read_queries)
         if asked is None and known is not None and known.has_queries():
             asked = known.query_texts
@@ -144,7 +145,7 @@ def _read(sources: Sequence[Any]) -> tuple[list[Run], list[Answer]]:
 def _holds_answers(path: str) -> bool:
     first = peek_head(path).lstrip().partition(b"\n")[0]
     # JSON, or a table with the three columns query_id, run_id and text; a run has five or six.
-    return first.startswith(b"{") or first.count(b"\t") == 2
+    return first.startswith((b"{", b"[")) or first.count(b"\t") == 2
 
 
 def _several(runs: Any) -> list[Any]:

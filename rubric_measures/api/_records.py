@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from rubric_measures.grading import GradingPlan, GradingReport
     from rubric_measures.records.models import QueryPassages
 
-__all__ = ["GradedRecords", "PassageRecords"]
-
 
 class PassageRecords(Sequence["QueryPassages"]):
     """Passages by query: a sequence of `QueryPassages`, each with the passages of one query.
@@ -26,6 +24,9 @@ class PassageRecords(Sequence["QueryPassages"]):
 
     def __init__(self, groups: Iterable[QueryPassages] | None, *, path: str = "") -> None:
         self.path = path
+        if groups is not None and not isinstance(groups, Iterable):
+            problem = f"passages: {groups!r:.60} is neither a file nor records; give what `pool` returns, or its file"
+            raise InputError(problem, settings=("passages",))
         self._given = None if groups is None else list(groups)
 
     @cached_property

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport
     from rubric_measures.meta_evaluation.run_comparison import Procedure, Test
 
-__all__ = ["check", "refuse_sums", "report"]
-
 
 def report(
     board: Board,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,12 +20,13 @@ if TYPE_CHECKING:
 
     from rubric_measures.grades.compiled import Grades
 
-__all__ = ["AnyRun", "Runs", "rankings_for", "read_run_of", "run_list"]
-
 AnyRun: TypeAlias = "File | Run | pandas.DataFrame | Mapping[str, Mapping[str, float]] | Iterable[Any]"
 """A run: a TREC run file, or what ir_measures takes: a frame, rows, or query -> document -> score."""
 Runs: TypeAlias = "AnyRun | Iterable[AnyRun] | Mapping[str, AnyRun]"
 """One run or several, or name -> run. A run in memory without a name is called `run 1`, `run 2`, … in its list."""
+
+# Bytes of a run file, packed or not, from which its rankings are not held in memory.
+_LARGE = 64 << 20
 
 
 def run_list(runs: Runs) -> list[str] | list[Run]:
@@ -71,10 +73,19 @@ def _holds_scores(of_query: Mapping[str, object]) -> bool:
     return all(isinstance(score, int | float) for score in of_query.values())
 
 
-def read_run_of(path: str) -> Run:
-    """The run of a file, in TREC's format or one that another package adds."""
+@contextlib.contextmanager
+def open_run_of(path: str) -> Iterator[Run]:
+    """The run of a file, in TREC's format or one that another package adds; a large one lies on disk in the block."""
+    from rubric_measures.leaderboards.runs import run_on_disk
+
     run = _read_added(path)
-    return run if isinstance(run, Run) else read_run(path)
+    if isinstance(run, Run):
+        yield run
+    elif Path(path).is_file() and Path(path).stat().st_size > _LARGE:
+        with run_on_disk(path) as kept:
+            yield kept
+    else:
+        yield read_run(path)
 
 
 def _read_added(run: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from ir_measures.measures.base import Measure
 
 from rubric_measures.api._comparing import Comparisons, compare
-from rubric_measures.api._loading import AnswerGrades, Gradable, RecordGrades, loaded
+from rubric_measures.api._loading import AnswerGrades, Gradable, RecordGrades, are_labels, loaded
 from rubric_measures.api._runs import Runs, rankings_for, run_list
 from rubric_measures.base.entities import bank_hash
 from rubric_measures.base.errors import InputError
@@ -38,16 +38,17 @@ if TYPE_CHECKING:
     from rubric_measures.leaderboards.runs import RunSpool
     from rubric_measures.meta_evaluation.run_comparison import Procedure, Test
 
-__all__ = ["Board", "Compat", "Watch", "are_labels", "default_measures", "in_units", "score", "units"]
-
 # What is shown where nobody asks for measures: of passages; of items with importance; of criteria with weights; of
-# assigned answers to items with neither; of labels of passages.
+# assigned answers to items with neither; of labels of passages, given by people and by graders; of answers whose
+# citations were judged.
 OF_PASSAGES = ("RubricCover@20", "nRubricCover@20", "RubricQrels(measure='nDCG@10')")
 OF_NUGGETS = ("NuggetV(strict=True)", "NuggetV", "NuggetW", "NuggetA")
 OF_CRITERIA = ("WeightedCover",)
 OF_ANSWERS = ("NuggetA",)
 OF_LABELS = ("nDCG@10",)
-Compat: TypeAlias = Literal["workbench", "nuggetizer"]
+OF_DIRECT = ("RubricQrels(measure='nDCG@10')",)
+OF_CITATIONS = ("SupportPrecision", "SupportRecall", "CitationF1")
+Compat: TypeAlias = Literal["workbench", "nuggetizer", "ragdoll"]
 Watch: TypeAlias = Callable[[Iterable[Any], int | None, str], Iterable[Any]]
 """Wraps what is worked through (things, how many, what they are), as a progress bar does."""
 
@@ -244,6 +245,7 @@ def score(
     facets: bool = False,
     per_facet: bool = False,
     length: bool = False,
+    present: bool = False,
     summary: bool = False,
     compat: Compat | None = None,
     watch: Watch = _unwatched,
@@ -271,9 +273,11 @@ def score(
         facets: score facets (subtopics) in the place of items.
         per_facet: score the items of each facet apart, as `query/facet`.
         length: add L, the length of answers in whitespace words; for answers inside the records.
+        present: add each measure once more as `present:NAME`, over the queries alone that a run answers; else a missing
+            answer is a 0 like any other.
         summary: add the greatest, median and least score of the runs.
-        compat: compute as this program does: `workbench` (of rankings inside records) or `nuggetizer` (of a file of
-            assignments).
+        compat: compute as this program does: `workbench` (of rankings inside records), `nuggetizer` (of a file of
+            assignments) or `ragdoll` (of its file of graded answers).
         watch: see `Watch`.
         notes: log what the means do not show, see `Board.log_notes`.
 
@@ -295,8 +299,8 @@ def score(
         )
     # Rows and rankings by the hundred thousand, and no cycles among them.
     with paused_collector():
-        if compat == "nuggetizer":
-            board = _as_nuggetizer(known, runs, ours, facets or length)
+        if compat in ("nuggetizer", "ragdoll"):
+            board = _of_answers_as(compat, known, runs, ours, facets or length)
         elif runs is None:
             board = _of_rankings_inside(known, ours, overall, facets, per_facet, compat, watch)
         elif compat is not None:
@@ -306,6 +310,10 @@ def score(
             )
         else:
             board = _of_runs(known, runs, ours, overall, facets, per_facet, watch)
+    if present:
+        from rubric_measures.leaderboards.summary import with_present
+
+        board = with_present(board)
     if length:
         from rubric_measures.leaderboards.summary import with_lengths
 
@@ -322,19 +330,21 @@ def score(
     return made
 
 
-def are_labels(grades: Grades) -> bool:
-    """Whether these are labels of passages as people give them, which no grades of items stand behind."""
-    is_of_grades = isinstance(grades, RecordGrades | AnswerGrades)
-    return not is_of_grades and all(query.is_of_labels for query in grades.queries.values())
-
-
 def default_measures(grades: Grades) -> tuple[str, ...]:
-    """The measures that fit grades, where nobody asks for others."""
+    """The measures that fit grades, where nobody asks for others; a note says where these are labels by a grader."""
     if are_labels(grades):
         return OF_LABELS
     if isinstance(grades, RecordGrades):
-        if grades.records.wanted.prompt_type == "direct":
-            return (f"RubricQrels(measure={OF_LABELS[0]!r})",)
+        is_direct = grades.records.wanted.prompt_type == "direct"
+        if not is_direct and grades.records.are_of_citations:
+            return OF_CITATIONS
+        if grades.records.is_of_labels:
+            if not is_direct:
+                logging.getLogger("rubric_measures").info(
+                    "%s: holds labels of passages, no grades of items, and is scored by %s",
+                    *(grades.records.name, *OF_DIRECT),
+                )
+            return OF_DIRECT
         # Records say nothing of items but their ids.
         items = list(grades.records.bank or ())
     else:
@@ -411,7 +421,7 @@ def _of_rankings_inside(
         raise InputError("these are no graded records with rankings; name runs to score", settings=("runs",))
     if compat is not None:
         raise InputError(
-            "scores as of the workbench are of the rankings inside graded records; these are assignments",
+            "scores as of the workbench are of the rankings inside graded records; these are graded answers",
             settings=("compat",),
         )
     rankings = sorted(grades.answers.rankings.items())
@@ -464,18 +474,27 @@ def _as_workbench(grades: RecordGrades, measures: Sequence[Measure], overall: bo
     return replace(board, cells=cells, values={run: board.values[run] for run in cells})
 
 
-def _as_nuggetizer(grades: Grades, runs: Runs | None, measures: Sequence[Measure], more: bool) -> Leaderboard:
+def _of_answers_as(
+    program: Literal["nuggetizer", "ragdoll"],
+    grades: Grades,
+    runs: Runs | None,
+    measures: Sequence[Measure],
+    more: bool,
+) -> Leaderboard:
     from rubric_measures.leaderboards.nuggetizer import score_nuggetizer
+    from rubric_measures.leaderboards.ragdoll import score_ragdoll
 
-    if runs is not None or not isinstance(grades, AnswerGrades):
-        raise InputError("scores as of nuggetizer are of a file of assignments, without runs", settings=("compat",))
+    is_ragdoll = program == "ragdoll"
+    if runs is not None or not isinstance(grades, AnswerGrades) or grades.of_criteria != is_ragdoll:
+        files = "its graded answers" if is_ragdoll else "assignments"
+        raise InputError(f"scores as of {program} are of a file of {files}, without runs", settings=("compat",))
     if grades.bank is not None or more:
         raise InputError(
-            "nuggetizer knows neither a bank nor facets nor lengths; leave them out",
+            f"{program} knows neither a bank nor facets nor lengths; leave them out",
             settings=("bank", "facets", "length"),
         )
     _refuse_on_failed(grades)
-    return score_nuggetizer(grades.path, measures)
+    return (score_ragdoll if is_ragdoll else score_nuggetizer)(grades.path, measures)
 
 
 def _refuse_on_failed(grades: Grades) -> None:

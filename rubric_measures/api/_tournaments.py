@@ -7,26 +7,26 @@ import os
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack
 
 from rubric_measures.api._loading import File, file_path, listed
 from rubric_measures.base.entities import Preference
-from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.errors import InputError, UnknownNameError, naming
+from rubric_measures.base.files import peek_head
 
 if TYPE_CHECKING:
     from rubric_measures.formats.reports import Answer
     from rubric_measures.grading import GradingSettings
+    from rubric_measures.grading.pairing import Game
     from rubric_measures.grading.pairwise import Reference
     from rubric_measures.pairwise import Tournament
-    from rubric_measures.runners.models import CallSettings
+    from rubric_measures.runners.models import CallOptions, CallSettings
     from rubric_measures.runners.progress import Progress
-
-__all__ = ["tournament"]
 
 _LOG = logging.getLogger("rubric_measures")
 _File = str | os.PathLike[str]
 Games: TypeAlias = File | Preference | Iterable[File | Preference]
-"""Games that were played: files (JSON lines or RAGElo's CSV), or `Preference`s."""
+"""Games that were played: files (JSON lines, RAGElo's CSV or battles of RAGDoll), or `Preference`s."""
 Answers: TypeAlias = Union[File, "Answer", "Iterable[File | Answer]"]
 """Answers: files (reports or plain answers), or `Answer`s; their runs are the agents."""
 
@@ -36,20 +36,18 @@ def tournament(
     *,
     assessor_games: Games = (),
     agents: Sequence[str] | None = None,
-    prior: float = 0.1,
+    prior: float | None = None,
     rounds: int = 1000,
     unit: Literal["queries", "games"] = "queries",
     level: float = 0.95,
     k: float | None = None,
     start: float | None = None,
     replays: int | None = None,
-    compat: Literal["ragelo", "ragelo-0.4"] | None = None,
+    compat: Literal["ragelo", "ragelo-0.4", "ragdoll"] | None = None,
     seed: int = 42,
     answers: Answers = (),
     queries: File | Mapping[str, str] | None = None,
     model: str | None = None,
-    base_url: str | Sequence[str] | None = None,
-    model_option: Mapping[str, Any] | None = None,
     option: Mapping[str, Any] | None = None,
     save: _File | None = None,
     documents: _File | None = None,
@@ -60,16 +58,14 @@ def tournament(
     prompt: str = "",
     factors: str = "",
     per_query: int | None = None,
+    per_pair: int | None = None,
+    per_agent: int | None = None,
     one_order: bool = False,
     temperature: float = 0.0,
     max_tokens: int | None = None,
     retries: int = 1,
-    cache: _File | None = None,
-    cache_only: bool = False,
-    max_calls: int | None = None,
-    prices: _File | None = None,
-    max_cost: float | None = None,
     progress: Progress = False,
+    **calls: Unpack[CallOptions],
 ) -> Tournament:
     """Rates agents by their games; with a model, plays the games first.
 
@@ -85,20 +81,18 @@ def tournament(
         games: played games.
         assessor_games: games judged by assessors; mixed in and marked.
         agents: the agents that play; None takes all.
-        prior: Bradley-Terry: games against a middling opponent.
+        prior: Bradley-Terry: games against a middling opponent (0.1; 0 as of RAGDoll).
         rounds: bootstrap samples.
         unit: what the bootstrap draws.
         level: of the intervals, 0 to 1.
         k: Elo: the most points a game moves (32).
         start: Elo: the first rating (1000).
         replays: Elo: shuffled replays (500).
-        compat: Elo as RAGElo's program has it.
+        compat: Elo as RAGElo's program has it; or `ragdoll`: no prior, its draws of games and of who is shown first.
         seed: of bootstrap, shuffles and random games.
         answers: the answers that play; needs `queries` and `model`.
         queries: the texts of the queries: query -> text, or a file.
         model: `lexical`, `scripted:FILE`, `hf:NAME` or `openai:NAME`.
-        base_url: the endpoint of an `openai:` model; several are replicas.
-        model_option: settings of the model's backend.
         option: further generation options.
         save: a file of games (JSON lines): games that are played are added, those in it stay.
         documents: what to show beside answers: graded records, or a collection.
@@ -109,16 +103,15 @@ def tournament(
         prompt: the name of a prompt or a .toml file; by default the one for the model.
         factors: what the judge considers, in place of the prompt's list.
         per_query: how many random pairs a query, balanced; None plays all pairs.
+        per_pair: as of RAGDoll: how many random queries a pair.
+        per_agent: as of RAGDoll: how many games an agent in a query.
         one_order: judge each pair in one order only.
         temperature: 0 takes the most probable reply.
         max_tokens: the longest reply; None goes by the prompt.
         retries: further draws of a reply without verdict.
-        cache: the file of the reply cache; by default `SAVE.cache.sqlite`; without both, replies are not kept.
-        cache_only: make no call: what is not in the cache fails.
-        max_calls: the most calls to make.
-        prices: the file of a price table, needed for `max_cost`; see `grade`.
-        max_cost: the most that all calls together may cost.
         progress: True shows a bar on standard error; a function is told the counts (`RunStats`).
+        calls: how the model is asked, and limits (`base_url`, `cache`, `max_cost`, …): see `CallOptions`. The cache is
+            `SAVE.cache.sqlite` by default; without both, replies are not kept.
 
     Raises:
         InputError: games, answers or a setting is wrong.
@@ -131,9 +124,11 @@ def tournament(
         name: value for name, value in (("k", k), ("start", start), ("replays", replays)) if value is not None
     }
     named["seed"] = seed
-    settings = TournamentSettings(
-        prior, rounds, level, seed, unit, EloSettings.compat(compat, **named) if compat else EloSettings(**named)
-    )
+    is_ragdoll = compat == "ragdoll"
+    elo = EloSettings(**named) if compat is None or is_ragdoll else EloSettings.compat(compat, **named)
+    if prior is None:
+        prior = 0.0 if is_ragdoll else 0.1
+    settings = TournamentSettings(prior, rounds, level, seed, unit, elo)
     playing = {
         "answers": answers,
         "queries": queries,
@@ -145,18 +140,20 @@ def tournament(
         "prompt": prompt,
         "factors": factors,
         "per_query": per_query,
+        "per_pair": per_pair,
+        "per_agent": per_agent,
         "one_order": one_order,
-        "base_url": base_url,
-        "model_option": model_option,
         "option": option,
         "max_tokens": max_tokens,
-        "cache": cache,
-        "cache_only": cache_only,
-        "max_calls": max_calls,
-        "prices": prices,
-        "max_cost": max_cost,
+        **calls,
     }
     _check(model, games, assessor_games, playing)
+    of_ragdoll = [name for name in ("per_pair", "per_agent") if playing[name] is not None]
+    if of_ragdoll and not is_ragdoll:
+        text = f"{', '.join(of_ragdoll)}: only RAGDoll draws so; compute as it does"
+        raise InputError(text, settings=(*of_ragdoll, "compat"))
+    if is_ragdoll and one_order:
+        raise InputError("RAGDoll judges each pair in one order anyway; leave it out", settings=("one_order",))
     played = [game for listed in _games(games).values() for game in listed]
     by_assessors = _games(assessor_games, assessors=True)
     if model is None:
@@ -165,18 +162,9 @@ def tournament(
         from rubric_measures.grading import GradingSettings
         from rubric_measures.runners.models import CallSettings
 
-        calls = CallSettings(
-            model,
-            model_option or {},
-            base_url,
-            cache or (f"{os.fspath(save)}.cache.sqlite" if save else None),
-            cache_only,
-            prices,
-            max_calls,
-            max_cost,
-        )
-        others = [*_parts(answers), queries, documents, prices]
-        _keep_files(save, calls.cache, [*_parts(games), *_parts(assessor_games)], others)
+        calls["cache"] = calls.get("cache") or (f"{os.fspath(save)}.cache.sqlite" if save else None)
+        others = [*_parts(answers), queries, documents, calls.get("prices")]
+        _keep_files(save, calls["cache"], [*_parts(games), *_parts(assessor_games)], others)
         found = _answers(answers)
         # Before anything is spent.
         _check_agents(by_assessors, played, (answer.run_id for answer in found))
@@ -188,13 +176,14 @@ def tournament(
             prompt,
             factors,
             GradingSettings(temperature=temperature, options=option or {}, max_tokens=max_tokens, retries=retries),
-            per_query,
-            seed,
-            not one_order,
+            _Draws(per_query, seed, not one_order, per_pair, per_agent, is_ragdoll),
         )
-        played += _play(calls, match, save, progress)
+        played += _play(CallSettings(model, **calls), match, save, progress)
     played += [game for listed in by_assessors.values() for game in listed]
-    return rate_games(played if agents is None else _among(played, agents), settings)
+    # What is wrong with all games together is a matter of who played them, or of the first file.
+    sources = [one for one in (*_parts(games), *_parts(assessor_games)) if isinstance(one, str | os.PathLike)]
+    with naming(*([model] if model else sources)):
+        return rate_games(played if agents is None else _among(played, agents), settings)
 
 
 def _check(model: str | None, games: object, assessor_games: object, playing: Mapping[str, object]) -> None:
@@ -251,12 +240,21 @@ def _by_assessor(game: Preference, name: str) -> Preference:
 
 def _read(path: str, assessors: bool = False) -> list[Preference]:
     from rubric_measures.formats.preferences import HUMAN, read_preferences
+    from rubric_measures.formats.ragdoll_battles import read_battles
     from rubric_measures.formats.ragelo import read_ragelo_games
 
     if _is_csv(path):
         games = read_ragelo_games(path)
         return [game._replace(grader=f"{HUMAN}{path}") for game in games] if assessors else games
+    if _is_of_battles(path):
+        battles = read_battles(path)
+        return [_by_assessor(game, path) for game in battles] if assessors else battles
     return read_preferences(path, assessors=assessors)
+
+
+def _is_of_battles(path: str) -> bool:
+    """Whether the first line is a battle of RAGDoll: its verdict stands behind the texts, so the line is read whole."""
+    return b'"assistant_a_run_id"' in peek_head(path, 1 << 20).partition(b"\n")[0]
 
 
 def _is_csv(path: str) -> bool:
@@ -335,21 +333,47 @@ class _Match:
     prompt: str
     factors: str
     how: GradingSettings
+    draws: _Draws
+
+
+@dataclass(frozen=True)
+class _Draws:
+    """Which games are played."""
+
     per_query: int | None
     seed: int
     both_orders: bool
+    per_pair: int | None = None
+    per_agent: int | None = None
+    as_ragdoll: bool = False
+
+    def games(self, answers: Mapping[str, Mapping[str, str]], played: Sequence[Game]) -> list[Game]:
+        """Those that are still to be played."""
+        from rubric_measures.grading.pairing import pair_games
+        from rubric_measures.grading.ragdoll_pairing import ragdoll_games
+
+        if self.as_ragdoll:
+            numbers = {"per_pair": self.per_pair, "per_query": self.per_query, "per_agent": self.per_agent}
+            there = set(played)
+            return [game for game in ragdoll_games(answers, seed=self.seed, **numbers) if game not in there]
+        return pair_games(answers, self.per_query, seed=self.seed, both_orders=self.both_orders, played=played)
 
 
 def _play(calls: CallSettings, match: _Match, save: _File | None, progress: Progress) -> list[Preference]:
     """Plays what is to be played, keeps all games in a file where one is named, and returns them."""
     from rubric_measures.formats.preferences import write_preferences
-    from rubric_measures.grading.pairing import Game, answers_by_query, pair_games
+    from rubric_measures.grading.pairing import Game, answers_by_query
     from rubric_measures.grading.pairwise import IDENTICAL, PairwiseGrader
     from rubric_measures.runners import RunStats
     from rubric_measures.runners.progress import note_limit
 
     answers = answers_by_query(match.answers, match.agents)
-    saved = _read(os.fspath(save)) if save is not None and Path(save).exists() else []
+    saved: list[Preference] = []
+    if save is not None and Path(save).exists():
+        if _is_of_battles(os.fspath(save)):
+            problem = "holds battles of RAGDoll, which would be lost; name another file, and give this one as games"
+            raise InputError(f"{os.fspath(save)}: {problem}", settings=("save",))
+        saved = _read(os.fspath(save))
     asked = calls.make()
     mine: list[Preference] = []
     others: list[Preference] = []
@@ -358,7 +382,7 @@ def _play(calls: CallSettings, match: _Match, save: _File | None, progress: Prog
         (mine if can and game.grader in (asked.backend.model, IDENTICAL) else others).append(game)
     # Games that were played are put to the cache again: it answers at once, unless an answer or the prompt changed.
     wanted = [Game(*game[:3]) for game in mine]
-    wanted += pair_games(answers, match.per_query, seed=match.seed, both_orders=match.both_orders, played=wanted)
+    wanted += match.draws.games(answers, wanted)
     if not wanted:
         raise InputError("there is nothing to play: no query has answers of two agents")
     stats = RunStats()

@@ -29,6 +29,7 @@ BACKENDS: Registry[Callable[..., Backend]] = Registry(
         "lexical": "rubric_measures.backends._lexical:make",
         "scripted": "rubric_measures.backends._scripted:make",
         "hf": "rubric_measures.backends.hf.choosing:make",
+        "litellm": "rubric_measures.backends.openai._litellm:make",
         "openai": "rubric_measures.backends.openai._backend:make",
     },
     _checked,

@@ -10,8 +10,6 @@ from rubric_measures.backends.base import Reply, Request
 from rubric_measures.backends.options import check_options
 from rubric_measures.backends.words import content_stems
 
-__all__ = ["LexicalBackend", "lexical_grade", "lexical_verdict", "make"]
-
 
 @lru_cache(maxsize=64)
 def _passage_words(text: str) -> frozenset[str]:
@@ -53,6 +51,20 @@ def lexical_grade(item: str, passage: str) -> int:
     return max(5 * len(words & stated) // len(words) if words else 0 for words in _item_words(item))
 
 
+def lexical_support(statement: str, document: str) -> str:
+    """How many of a statement's content words a document has, as a label of support.
+
+    At least 80 % are `Full Support`, at least 60 % `Partial Support`, less `No Support`: the grades 4 and 3 of
+    `lexical_grade`. A floor that a judge has to beat: it sees neither negations of the document nor wrong numbers
+    among right ones, and a paraphrase has no support.
+
+    >>> lexical_support("Skin has an outer layer.", "The epidermis is the outer layer of skin.")
+    'Full Support'
+    """
+    grade = lexical_grade(" ".join(statement.split()), document)
+    return "Full Support" if grade >= 4 else "Partial Support" if grade == 3 else "No Support"
+
+
 def lexical_verdict(query: str, documents: str, answer_a: str, answer_b: str) -> str:
     """The answer that covers more: `[[A]]`, `[[B]]`, or `[[C]]` when both cover equally much.
 
@@ -72,13 +84,16 @@ def lexical_verdict(query: str, documents: str, answer_a: str, answer_b: str) ->
     return "[[A]]" if first > second else "[[B]]" if second > first else "[[C]]"
 
 
+_PROMPTS = ("LexicalCoverage", "LexicalSupport", "LexicalComparison")
+
+
 class LexicalBackend:
-    """A backend without a model: replies to the prompts `LexicalCoverage` (a digit) and `LexicalComparison`."""
+    """A backend without a model: replies to `LexicalCoverage` (a digit), `LexicalSupport` and `LexicalComparison`."""
 
     # Another draw gives the same reply, and there are no generation options.
     deterministic = True
     embedded = True
-    reads_prompts = ("LexicalCoverage",)
+    reads_prompts = _PROMPTS[:2]
 
     @property
     def model(self) -> str:
@@ -111,9 +126,11 @@ def _reply(request: Request) -> Reply:
         if "answer_a" in fields:
             texts = (str(fields[name]) for name in ("query", "documents", "answer_a", "answer_b"))
             return Reply(lexical_verdict(*texts))
+        if "statement" in fields:
+            return Reply(lexical_support(str(fields["statement"]), str(fields["citation"])))
         item, passage = fields["item"], fields["passage"]
     except (ValueError, KeyError, TypeError, IndexError):
-        return Reply(None, "failed", "the lexical grader reads only the prompts LexicalCoverage and LexicalComparison")
+        return Reply(None, "failed", f"the lexical grader reads only {', '.join(_PROMPTS)}")
     return Reply(str(lexical_grade(item, passage)))
 
 

@@ -11,14 +11,12 @@ from typing import Any
 
 import pydantic
 
-from rubric_measures.backends.base import Reply, ReplyStatus, Request
+from rubric_measures.backends.base import MOST_TOKENS, Reply, ReplyStatus, Request
 from rubric_measures.backends.options import check_options
 from rubric_measures.backends.replies.cache import messages_hash
 from rubric_measures.base.entities import content_hash
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import iter_lines, path_name
-
-__all__ = ["ScriptedBackend", "ScriptedRule", "make"]
 
 _DISPUTED = (
     "the table has different replies to these messages, of several models or options: export one model, from a "
@@ -172,8 +170,8 @@ class _Line(pydantic.BaseModel):
     replicate: int | None = None
     status: ReplyStatus | None = None
     error: str | None = None
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    prompt_tokens: int = pydantic.Field(0, ge=0, le=MOST_TOKENS)
+    completion_tokens: int = pydantic.Field(0, ge=0, le=MOST_TOKENS)
     raw: dict[str, Any] = {}
     model: str = ""
 

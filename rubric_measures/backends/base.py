@@ -12,10 +12,24 @@ from typing import Literal, Protocol, runtime_checkable
 from rubric_measures.base.entities import canonical_json
 from rubric_measures.base.messages import Message
 
-__all__ = ["ATTEMPT_STEP", "Backend", "Message", "Reply", "ReplyStatus", "Request", "llm_name"]
+__all__ = [
+    "ATTEMPT_STEP",
+    "ENDPOINT_MARK",
+    "MOST_TOKENS",
+    "Backend",
+    "Message",
+    "Reply",
+    "ReplyStatus",
+    "Request",
+    "llm_name",
+    "present_name",
+]
 
 # Further draws of a replicate whose reply cannot be read are numbered apart, so that none reads that reply.
 ATTEMPT_STEP = 1000
+
+# Stands before the name of an endpoint, where one has weights of its own: `openai:m@endpoint:lab`.
+ENDPOINT_MARK = "@endpoint:"
 
 ReplyStatus = Literal["ok", "refused", "truncated", "failed"]
 
@@ -31,7 +45,7 @@ class Request:
 
     Attributes:
         model: the backend's canonical name of the model with all that selects it, such as
-            `hf:google/flan-t5-large@main`, `openai:gpt-4o@https://host/v1`, `lexical:1`.
+            `hf:google/flan-t5-large@main`, `openai:gpt-4o`, `lexical:1`. Where it is served is no part of it.
         messages: what the model is shown.
         options: generation options that change the reply (temperature, max_tokens, dtype, mode, seed, …), JSON-able.
         labels: the replies that the prompt allows, where it is a closed list; empty for free text. A backend may use
@@ -39,7 +53,7 @@ class Request:
         replicate: 0 for the first draw, 1 for the second, …; the same request of another replicate is another call.
             From `ATTEMPT_STEP` on, the grader asks again for a reply that it could not read.
         group: requests with the same group share a prefix (a passage) and are best run next to each other. Not in the
-            key.
+            key. Of a passage it is the query's id, a tab and the passage's.
     """
 
     model: str
@@ -67,6 +81,17 @@ class Request:
         object.__setattr__(request, "_options_json", options_json)
         return request
 
+    def of_model(self, model: str) -> Request:
+        """The same request to a model of another name."""
+        return Request.of_parts(
+            self.options_json, model, self.messages, self.options, self.labels, self.replicate, self.group
+        )
+
+    @property
+    def query(self) -> str:
+        """The query that the request is about, as its group says it; empty where it says none."""
+        return self.group.partition("\t")[0]
+
     @property
     def options_json(self) -> str:
         """The canonical JSON of `options`."""
@@ -85,6 +110,10 @@ class Request:
             f'"options":{self.options_json},"replicate":{self.replicate}}}'
         )
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+# A count beyond is damage; databases count no further than 2**63, and add counts up.
+MOST_TOKENS = 2**50
 
 
 @dataclass(frozen=True)
@@ -153,12 +182,21 @@ def llm_name(model: str) -> str:
 
     Revision and endpoint are left out here; the record's provenance has them.
 
-    >>> llm_name("hf:google/flan-t5-large@main"), llm_name("openai:gpt-4o@https://host/v1"), llm_name("lexical:1")
+    >>> llm_name("hf:google/flan-t5-large@main"), llm_name("openai:gpt-4o@endpoint:lab"), llm_name("lexical:1")
     ('google/flan-t5-large', 'gpt-4o', 'lexical:1')
     """
     kind, _, name = model.partition(":")
-    if kind == "openai":
-        return name.split("@http")[0]
+    if kind in ("openai", "litellm"):
+        return name.split("@http")[0].split(ENDPOINT_MARK)[0]
     if kind == "hf":
         return name.rpartition("@")[0] or name
     return model.split("#", maxsplit=1)[0]
+
+
+def present_name(model: str) -> str:
+    """The name of a model today: caches and records of before have the endpoint's URL behind it.
+
+    >>> present_name("openai:gpt-4o@https://host/v1"), present_name("openai:m@endpoint:lab"), present_name("hf:a@b")
+    ('openai:gpt-4o', 'openai:m@endpoint:lab', 'hf:a@b')
+    """
+    return model.split("@http", maxsplit=1)[0] if model.startswith("openai:") else model

@@ -10,12 +10,13 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 
 __all__ = [
     "GRADE_STATUSES",
+    "CitedSentence",
     "Grade",
     "GradeStatus",
     "Importance",
@@ -26,6 +27,7 @@ __all__ = [
     "RubricItem",
     "Signature",
     "TestBank",
+    "Verdict",
     "bank_content",
     "bank_hash",
     "canonical_json",
@@ -40,6 +42,7 @@ __all__ = [
 GradeStatus = Literal["graded", "unparsed", "refused", "truncated", "failed"]
 GRADE_STATUSES: tuple[GradeStatus, ...] = ("graded", "unparsed", "refused", "truncated", "failed")
 Importance = Literal["vital", "okay"]
+Verdict = Literal["a", "b", "tie", "both_bad"]
 ItemKind = Literal["question", "nugget"]
 
 
@@ -75,7 +78,8 @@ class Grade(NamedTuple):
     Attributes:
         query_id: the query.
         doc_id: the passage or answer.
-        relevance: the grade; None exactly when `status` is not `graded` (but see `truncated`, which may carry one).
+        relevance: the grade, a `float` only where it has a fraction; None exactly when `status` is not `graded` (but
+            see `truncated`, which may carry one).
         iteration: the item id.
         status: `graded`, `unparsed` (no grade in the reply), `refused`, `truncated` (graded on a cut text), `failed`.
         answer: the raw reply of the grader, always kept.
@@ -85,12 +89,28 @@ class Grade(NamedTuple):
 
     query_id: str
     doc_id: str
-    relevance: int | None
+    relevance: float | None
     iteration: str = "0"
     status: GradeStatus = "graded"
     answer: str = ""
     grader: str = ""
     note: str = ""
+
+
+class CitedSentence(NamedTuple):
+    """One sentence of a generated answer, with what it cites.
+
+    Attributes:
+        item_id: the item that it is: the run, and its place in the answer from 0.
+        text: the sentence; may be empty.
+        citations: ids of the documents that it cites, most important first, each once.
+        joined: the label of all its citations together, where somebody gave one.
+    """
+
+    item_id: str
+    text: str
+    citations: tuple[str, ...]
+    joined: int | None = None
 
 
 class Preference(NamedTuple):
@@ -100,7 +120,7 @@ class Preference(NamedTuple):
         query_id: the query.
         agent_a: the agent whose answer was shown first.
         agent_b: the agent whose answer was shown second.
-        verdict: `a`, `b`, `tie`, or None when `status` is not `graded`.
+        verdict: `a`, `b`, `tie`, `both_bad` (a tie of two bad answers), or None when `status` is not `graded`.
         status: as for a `Grade`.
         answer: the raw reply of the grader.
         grader: who judged.
@@ -110,7 +130,7 @@ class Preference(NamedTuple):
     query_id: str
     agent_a: str
     agent_b: str
-    verdict: Literal["a", "b", "tie"] | None
+    verdict: Verdict | None
     status: GradeStatus = "graded"
     answer: str = ""
     grader: str = ""
@@ -151,6 +171,8 @@ class RubricItem:
         gold_answers: the answer key; empty where there is none.
         importance: `vital`, `okay`, or None where nobody said.
         weight: a criterion's weight (may be negative: a penalty), or None.
+        info: what else a file says of the item, which goes along into files that can hold it; it makes no item another
+            one, and changes no number.
     """
 
     item_id: str
@@ -161,6 +183,7 @@ class RubricItem:
     gold_answers: tuple[str, ...] = ()
     importance: Importance | None = None
     weight: float | None = None
+    info: Any = field(default=None, compare=False, repr=False)
 
     @property
     def facet(self) -> str | None:
@@ -268,7 +291,7 @@ def content_hash(value: object) -> str:
 
 def bank_hash(bank: TestBank) -> str:
     """The first twelve hex digits of the hash of all that a bank says about its items."""
-    names = [field.name for field in fields(RubricItem)]
+    names = [field.name for field in fields(RubricItem) if field.compare]
     items = sorted(bank, key=lambda item: (item.query_id, item.item_id))
     return content_hash([{name: getattr(item, name) for name in names} for item in items])[:12]
 

@@ -53,15 +53,22 @@ def escaped(text: str) -> str:
 
 # Not folders: the path of a file is needed whole.
 _LONG_WORD = re.compile(r"[^\s/]{301,}")
+# Longer than any message but those that quote whole texts of items, or list many names.
+_LONG_STRETCH = re.compile(r"[^/]{1001,}")
 
 
 def shortened(text: str) -> str:
-    """The text without the middle of words that are longer than any name that somebody gave.
+    """The text without the middle of words that are longer than any name that somebody gave, and of long lines.
+
+    The start of a message names the file, and its end says what to do.
 
     >>> len(shortened("such as " + "x" * 140_000))
     309
+    >>> len(shortened("item 'so it is " + "and so on " * 200 + "' comes twice"))
+    1001
     """
-    return _LONG_WORD.sub(lambda found: f"{found[0][:200]}…{found[0][-100:]}", text)
+    text = _LONG_WORD.sub(lambda found: f"{found[0][:200]}…{found[0][-100:]}", text)
+    return _LONG_STRETCH.sub(lambda found: f"{found[0][:700]}…{found[0][-300:]}", text)
 
 
 def origin_of(error: BaseException) -> str:
@@ -143,10 +150,15 @@ def naming(*names: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except InputError as error:
         called = [os.fspath(name) for name in names]
-        if type(error) not in (InputError, FormatError) or not called or any(name in str(error) for name in called):
+        if (
+            type(error) not in (InputError, FormatError, MeasureError)
+            or not called
+            or any(name in str(error) for name in called)
+        ):
             raise
         others = f" and {len(called) - 1} more" if len(called) > 1 else ""
-        raise InputError(f"{called[0]}{others}: {error}", settings=error.settings) from None
+        kind = MeasureError if isinstance(error, MeasureError) else InputError
+        raise kind(f"{called[0]}{others}: {error}", settings=error.settings) from None
 
 
 class UnknownNameError(InputError):

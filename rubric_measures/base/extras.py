@@ -1,14 +1,16 @@
-"""Optional dependencies: imported where they are used, with the command that installs them when they are missing."""
+"""What is imported where it is used: optional libraries, and names of a package that are asked for later."""
 
 from __future__ import annotations
 
 import importlib
 import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rubric_measures.base.errors import MissingExtraError
 
-__all__ = ["require"]
+__all__ = ["lazy_names", "require"]
 
 
 # What keeps optional libraries from reporting to their makers; they look at it when they are imported.
@@ -29,3 +31,23 @@ def require(module: str, extra: str) -> Any:
         if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
             raise MissingExtraError(module, extra, is_module=True) from None
         raise
+
+
+def lazy_names(
+    package: str, homes: Mapping[str, Sequence[str]]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """The functions `__getattr__` and `__dir__` of a package some of whose names are imported later."""
+    home_of = {name: module for module, names in homes.items() for name in names}
+
+    def getattr_(name: str) -> object:
+        if name not in home_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        found = getattr(importlib.import_module(home_of[name]), name)
+        # From now on the package has it.
+        setattr(sys.modules[package], name, found)
+        return found
+
+    def dir_() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *home_of})
+
+    return getattr_, dir_

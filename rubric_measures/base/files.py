@@ -6,6 +6,7 @@ With the cyclic garbage collector paused while objects are read by the hundred t
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import gzip
 import io
@@ -231,12 +232,7 @@ def _uncompressed(buffered: io.BufferedReader, name: str) -> BinaryIO:
 
 
 def note_unfinished(end: bytes | str, name: str) -> None:
-    """Says that the last line of a file has no line end, where a cut could have changed a value unseen.
-
-    Args:
-        end: the file, or its end.
-        name: the file.
-    """
+    """Says that the last line of a file has no line end, where a cut could have changed a value unseen."""
     if end and end[-1:] not in ("\n", "\r", b"\n", b"\r"):
         _LOG.warning("%s: the last line has no line end; is the file complete?", name, extra={"once": True})
 
@@ -327,8 +323,16 @@ def decode_text(data: bytes, name: str) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise FormatError("is not UTF-8; convert the file first", path=name, line=line) from None
+    if "\0" in text:
+        # Programs in C end a name there: two ids would be one.
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise FormatError("has a NUL character, which no text has; repair the file", path=name, line=line)
     # One character is found much faster than two, and most files have none.
     return text.replace("\r\n", "\n") if "\r" in text else text
+
+
+# What only writing meets: whatever else is read inside of the block has a name of its own.
+_FULL = [getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name)]
 
 
 @contextlib.contextmanager
@@ -346,15 +350,16 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
     """
     name = path_name(path)
     if name == "-":
-        yield sys.stdout
-        sys.stdout.flush()
+        with _named("standard output"):
+            yield sys.stdout
+            sys.stdout.flush()
         return
     target = followed(name)
     if target.is_dir():
         raise InputError(f"{name}: is a folder; name a file")
     if target.exists() and not target.is_file():
         # Devices and pipes (/dev/null, a FIFO) cannot be renamed over.
-        with open(name, "w", encoding="utf-8", newline="\n") as stream:
+        with _named(name), open(name, "w", encoding="utf-8", newline="\n") as stream:
             yield stream
         return
     _remove_orphans(target)
@@ -365,7 +370,7 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
     # Holds the lock until the file has its name.
     lock = os.dup(handle)
     try:
-        with os.fdopen(handle, "wb") as raw:
+        with _named(name), os.fdopen(handle, "wb") as raw:
             if name.endswith(".gz"):
                 with (
                     gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed,
@@ -376,14 +381,27 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
                 with io.TextIOWrapper(raw, encoding="utf-8", newline="\n") as stream:
                     yield stream
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
-        Path(temporary).chmod(mode)
-        Path(temporary).replace(target)
+        with _named(name, temporary):
+            Path(temporary).chmod(mode)
+            Path(temporary).replace(target)
     except BaseException:
         with contextlib.suppress(OSError):
             Path(temporary).unlink()
         raise
     finally:
         os.close(lock)
+
+
+@contextlib.contextmanager
+def _named(name: str, temporary: str | None = None) -> Iterator[None]:
+    """Lets what the system refuses name the file that was to be written: a full disk names none, a move its source."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename == temporary and (temporary or error.errno in _FULL):
+            error.filename = name
+            error.filename2 = None
+        raise
 
 
 def followed(path: str | os.PathLike[str]) -> Path:

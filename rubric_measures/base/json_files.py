@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -16,7 +17,17 @@ from pydantic_core import from_json
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, iter_lines, path_name, paused_collector
 
-__all__ = ["JsonLines", "TextId", "check_keys", "field_path", "first_problem", "parse_json", "validate_line"]
+__all__ = [
+    "JsonLines",
+    "TextId",
+    "check_keys",
+    "field_path",
+    "first_problem",
+    "json_text",
+    "json_texts",
+    "parse_json",
+    "validate_line",
+]
 
 T = TypeVar("T")
 
@@ -95,6 +106,80 @@ def parse_json(data: bytes | str, *, path: str, line: int = 0) -> Any:
         raise FormatError(text, path=path, line=line) from None
 
 
+def json_texts(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
+    """The JSON texts of a file, each with the line that it begins in, unread but for their ends.
+
+    A text a line; or the elements of one list; or texts over several lines, one behind the other. A file that begins
+    as no JSON is given line by line.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: a list, or a text over several lines, is not JSON; names file and line.
+    """
+    name = path_name(path)
+    lines = iter_lines(name)
+    first = next(lines, None)
+    if first is None:
+        return
+    start = first[1].lstrip()[:1]
+    if start != b"[" and (start != b"{" or _is_json(first[1])):
+        yield first
+        yield from lines
+        return
+    text, at = bytearray(), 1
+    for number, line in itertools.chain([first], lines):
+        text += b"\n" * (number - at) + line
+        at = number
+    try:
+        yield from _scanned(text.decode("utf-8"), name)
+    except UnicodeDecodeError as error:
+        line_number = text.count(b"\n", 0, error.start) + 1
+        raise FormatError("is not UTF-8; convert the file first", path=name, line=line_number) from None
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        from_json(data)
+    except ValueError:
+        return False
+    return True
+
+
+def _scanned(text: str, name: str) -> Iterator[tuple[int, bytes]]:
+    decoder = json.JSONDecoder()
+    place, counted, line = 0, 0, 1
+
+    def skip(mark: str = "") -> str:
+        """Goes over white space, and `mark` where it is next; gives the next character."""
+        nonlocal place
+        while place < len(text) and text[place].isspace():
+            place += 1
+        if mark and text[place : place + 1] == mark:
+            place += 1
+            return skip()
+        return text[place : place + 1]
+
+    in_list = skip() == "["
+    if in_list:
+        skip("[")
+    while (found := skip()) and not (in_list and found == "]"):
+        line += text.count("\n", counted, place)
+        counted = start = place
+        try:
+            _, place = decoder.raw_decode(text, place)
+        except (ValueError, RecursionError) as error:
+            at = getattr(error, "pos", place)
+            problem = f"is not JSON: {getattr(error, 'msg', 'is nested too deep')}"
+            raise FormatError(problem, path=name, line=line + text.count("\n", counted, at)) from None
+        yield line, text[start:place].encode("utf-8")
+        if in_list and skip() not in ("]", ","):
+            break
+        skip("," if in_list else "")
+    if in_list and found != "]":
+        problem = "is not JSON: expected ',' or ']' after an element of the list"
+        raise FormatError(problem, path=name, line=text.count("\n", 0, place) + 1)
+
+
 def check_keys(data: bytes | str, *, path: str, line: int = 0) -> None:
     """Refuses an object that names a key twice; parsers keep the last in silence.
 
@@ -137,11 +222,31 @@ def _second_key(text: str) -> tuple[str, int]:
 
 
 def _number_as_text(value: Any) -> Any:
+    if isinstance(value, str) and "\0" in value:
+        raise ValueError("an id holds a NUL character, where TREC programs end it")
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-# An id that some files write as a number.
+# An id; some files write it as a number.
 TextId = Annotated[str, BeforeValidator(_number_as_text)]
+
+
+def _refuse_constant(found: str) -> None:
+    """Refuses what JSON has no form for: numbers beyond 1e308, which files may hold and doubles do not."""
+    raise InputError(f"a number is beyond 1e308 ({found}); JSON has no form for it")
+
+
+def json_text(data: Any) -> str:
+    """The text of what a file holds.
+
+    Raises:
+        InputError: a number is infinite.
+    """
+    try:
+        return json.dumps(data, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        _refuse_constant("Infinity")
+        raise
 
 
 @dataclass(frozen=True)
@@ -188,9 +293,12 @@ class JsonLines(Generic[T]):
         first: dict[tuple[str, ...], int] = {}
         objects = []
         for line, row in rows:
-            if self.key is not None and (before := first.setdefault(self.key(row), line)) != line:
-                problem = f"{' '.join(self.key(row))!r} is already in line {before}"
+            key = self.key(row) if self.key is not None else None
+            if key in first:
+                problem = f"{' '.join(key)!r} is already in line {first[key]}"
                 raise FormatError(problem, path=path_name(path), line=line)
+            if key is not None:
+                first[key] = line
             objects.append(row)
         return objects
 
@@ -204,6 +312,9 @@ class JsonLines(Generic[T]):
         with atomic_writer(path) as stream:
             for row in rows:
                 empty = False
-                stream.write(self.adapter.dump_json(row, by_alias=True, exclude_unset=True).decode("utf-8") + "\n")
+                text = self.adapter.dump_json(row, by_alias=True, exclude_unset=True).decode("utf-8")
+                if "Infinity" in text:
+                    json.loads(text, parse_constant=_refuse_constant)
+                stream.write(text + "\n")
             if empty:
                 raise InputError(f"{path_name(path)}: there are no {self.what} to write")

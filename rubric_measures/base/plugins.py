@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from operator import attrgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from rubric_measures.base.errors import PlugInError, UnknownNameError
@@ -150,7 +149,7 @@ class Registry(Generic[T]):
 @lru_cache(maxsize=16)
 def _entry_points(group: str) -> tuple[tuple[str, EntryPoint], ...]:
     """The entry points of a group with the names of their packages, sorted."""
-    if not _is_named(f"[{group}]".encode()):
+    if f"[{group}]".encode() not in _named_groups():
         return ()
     from importlib.metadata import entry_points
 
@@ -158,23 +157,29 @@ def _entry_points(group: str) -> tuple[tuple[str, EntryPoint], ...]:
     return tuple(sorted(found, key=lambda pair: (pair[0], pair[1].name)))
 
 
-def _is_named(section: bytes) -> bool:
-    """Whether any installed package has entry points of a group.
+@lru_cache(maxsize=1)
+def _named_groups() -> bytes:
+    """What the installed packages with entry points for this one say about theirs, as their files do.
 
     `importlib.metadata` takes a quarter of the time of `import rubric_measures` to say so; this takes a hundredth.
     """
+    found = []
     for folder in dict.fromkeys(sys.path):
         try:
-            packages = [one for one in os.scandir(folder or ".") if one.name.endswith((".dist-info", ".egg-info"))]
+            packages = [one.path for one in os.scandir(folder or ".") if one.name.endswith((".dist-info", ".egg-info"))]
         except OSError:
             continue
         for package in packages:
             try:
-                if section in Path(package.path, "entry_points.txt").read_bytes():
-                    return True
+                # Most packages have no such file; pathlib would take longer than the system to say so.
+                file = os.open(f"{package}/entry_points.txt", os.O_RDONLY)
             except OSError:
                 continue
-    return False
+            with open(file, "rb") as stream:
+                text = stream.read()
+            if b"[rubric_measures." in text:
+                found.append(text)
+    return b"\n".join(found)
 
 
 @lru_cache(maxsize=1024)

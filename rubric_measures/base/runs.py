@@ -15,11 +15,14 @@ __all__ = ["Qrel", "Ranking", "Run", "ScoredIds", "count_disagreements", "make_r
 
 
 class Qrel(NamedTuple):
-    """One judgment, with the fields of an ir_measures `Qrel`; `iteration` is the item (subtopic) of diversity qrels."""
+    """One judgment, with the fields of an ir_measures `Qrel`; `iteration` is the item (subtopic) of diversity qrels.
+
+    A relevance without a fraction is an `int`.
+    """
 
     query_id: str
     doc_id: str
-    relevance: int
+    relevance: float
     iteration: str = "0"
 
 

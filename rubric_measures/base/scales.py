@@ -6,23 +6,37 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, MeasureError
 
 __all__ = [
+    "ANY_LEVEL",
     "ASSIGNED",
+    "CONTRADICTED",
+    "HELD",
+    "LARGEST_SCORE",
     "MOST_RELEVANT",
     "SCALE_FIELDS",
     "SELF_RATING",
     "YES_NO",
     "Scale",
+    "as_number",
     "covering_level",
+    "known_scale",
     "parse_scale",
+    "refuse_unreachable",
     "scale_from",
     "scale_problems",
 ]
 
+# No measure gives more. Squares of larger numbers, summed over queries, are no numbers any more.
+LARGEST_SCORE = 1e100
+
 # The greatest label that fits into 32 bits.
 MOST_RELEVANT = (1 << 31) - 1
+# The grade of a document that says the opposite of a sentence that cites it; -1 is no label in files of TREC.
+CONTRADICTED = -2
+# The lowest and the highest grade that records hold.
+HELD = (CONTRADICTED, 5)
 # The keys under which prompts and graded records say a scale.
 SCALE_FIELDS = ("scale", "covers", "partial", "grade_names")
 _WRITTEN = re.compile(r"(-?\d+)-(-?\d+)(?::(-?\d+))?(?::(-?\d+))?")
@@ -72,7 +86,26 @@ class Scale(NamedTuple):
 # not (the Rubric workbench), and assigned nuggets (Pradeep et al., AutoNuggetizer, 2024).
 SELF_RATING = Scale(0, 5, 4, 3)
 YES_NO = Scale(0, 1, 1)
+# Where nothing is graded nothing is covered, at whatever level.
+ANY_LEVEL = Scale(0, MOST_RELEVANT, 1)
 ASSIGNED = Scale(0, 2, 2, 1, ("not_support", "partial_support", "support"))
+
+
+# Reports have a row or a column a level: a damaged file must not ask for millions.
+_MOST_STEPS = 10_000
+
+
+def as_number(value: float) -> float:
+    """A grade as it is kept: an `int` where it has no fraction, else a `float`.
+
+    >>> as_number(3.0), as_number(2.5)
+    (3, 2.5)
+
+    Raises:
+        ValueError, OverflowError: it is no finite number.
+    """
+    whole = int(value)
+    return whole if whole == value else float(value)
 
 
 def scale_problems(ends: Sequence[Any], covers: Any = None, partial: Any = None, names: Sequence[Any] = ()) -> str:
@@ -81,6 +114,8 @@ def scale_problems(ends: Sequence[Any], covers: Any = None, partial: Any = None,
     if len(ends) != 2 or not all(type(one) is int for one in numbers) or not ends[0] < ends[1]:
         return "a scale is [lowest, highest], two integers, and so are its covers and partial"
     lowest, highest = ends
+    if highest - lowest > _MOST_STEPS:
+        return f"a scale has at most {_MOST_STEPS} steps"
     least = highest if covers is None else covers
     if not lowest < least <= highest:
         return f"covers={least} is not above the lowest grade {lowest} and up to the highest, {highest}"
@@ -107,15 +142,45 @@ def covering_level(scale: Scale | None, said: int | None = None) -> int:
     """The least grade that covers an item: what somebody said, else what the scale says.
 
     Raises:
-        InputError: neither is known.
+        InputError: neither is known, or no grade of the scale reaches what was said.
     """
     if said is not None:
+        if scale is not None:
+            refuse_unreachable(scale, said)
         return said
+    return known_scale(scale).covers
+
+
+def known_scale(scale: Scale | None) -> Scale:
+    """The scale, where it is known.
+
+    Raises:
+        InputError: it is not.
+    """
     if scale is None:
         raise InputError(
             "the scale of the grades is not known; say it, as in 0-5:4 (4 covers an item)", settings=("scale",)
         )
-    return scale.covers
+    return scale
+
+
+def refuse_unreachable(scale: Scale, level: int, of: str = "the level that covers") -> None:
+    """Refuses a level that no grade of the scale reaches: every score and count would be 0, which nobody means.
+
+    Args:
+        scale: the scale.
+        level: the level that somebody said.
+        of: what it is the level of, for the error.
+
+    Raises:
+        MeasureError: naming level and scale.
+    """
+    if level > scale.highest:
+        raise MeasureError(
+            f"{of}: no grade of the scale {scale.lowest} to {scale.highest} is {level} or more; give a level of up to "
+            f"{scale.highest}",
+            settings=("measures", "rel"),
+        )
 
 
 def parse_scale(text: str) -> Scale:

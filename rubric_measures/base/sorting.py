@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-import math
 import operator
+import struct
+import sys
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -46,18 +47,28 @@ def singles(scores: Iterable[float]) -> list[float]:
     return array("f", scores).tolist()
 
 
-def falls_in_both(scores: Sequence[float]) -> bool:
+def falls_in_both(scores: list[float]) -> bool:
     """Whether every score is below the one before it, in double and in single precision."""
-    least = min(map(operator.sub, scores, islice(scores, 1, None)), default=math.inf)
-    if least <= 0:
+    if sorted(scores, reverse=True) != scores:
         return False
-    # Twice the distance of neighbours in single precision: what is further apart is so in both. Looking at the singles
-    # themselves takes longer.
-    largest = max(abs(scores[0]), abs(scores[-1]))
-    if 2.0**-100 < largest < 2.0**127 and least > largest * 2.0**-22:
+    if len(scores) < 2:
+        return True
+    # All neighbours are compared at once, as words of 32 bits in one large integer, which takes a third of the time of
+    # a loop: a word is 0 where two singles are the same but for their signs.
+    packed = int.from_bytes(struct.pack(f"{len(scores)}f", *scores), sys.byteorder)
+    magnitudes, signs = _words(len(scores) - 1)
+    differing = (packed ^ packed >> 32) & magnitudes
+    if (differing + magnitudes) & signs == signs:
         return True
     single = singles(scores)
     return all(map(operator.gt, single, islice(single, 1, None)))
+
+
+@functools.lru_cache(maxsize=64)
+def _words(count: int) -> tuple[int, int]:
+    """Some words of 32 bits with all bits but the first, and with the first one."""
+    ones = ((1 << 32 * count) - 1) // 0xFFFFFFFF
+    return ones * 0x7FFFFFFF, ones << 31
 
 
 def depends_on_precision(scored: Sequence[tuple[float, str]]) -> bool:

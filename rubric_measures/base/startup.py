@@ -18,11 +18,15 @@ _NAME = "rubric_measures"
 def begin() -> None:
     """Lets Ctrl-C end the process at once where it is the command line, from here on; else does nothing.
 
+    Plug-ins of pydantic are not looked for there.
+
     An exception would be a traceback of whatever is being imported, or be lost where none can be raised. Nothing is
     done yet that could be finished or kept.
     """
     if not _is_command_line():
         return
+    # Pydantic would look for plug-ins of its own in all installed packages; the commands have no use for one.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # Until the handler stands: signal itself imports something.
     before, sys.excepthook = sys.excepthook, _say
     import signal

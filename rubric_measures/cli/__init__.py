@@ -37,9 +37,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "generate": ("rubric_measures.cli.generate", "queries to a test bank; passages to synthetic queries"),
     "grade": ("rubric_measures.cli.grade", "grade passages against a test bank with a model; cached, resumable"),
     "cache": ("rubric_measures.cli.cache", "look into a reply cache: size, list, export, merge, prune"),
+    "combine": (
+        "rubric_measures.cli.combine",
+        "grades of several graders as those of one: a panel, or a cascade replayed",
+    ),
     "evaluate": ("rubric_measures.cli.evaluate", "score one run, with ir_measures' syntax and output"),
     "leaderboard": ("rubric_measures.cli.leaderboard", "score many runs by many measures"),
     "check": ("rubric_measures.cli.check", "check what a leaderboard file was made from"),
+    "check-run": ("rubric_measures.cli.check_run", "what a track would refuse in a run of answers"),
     "qrels": ("rubric_measures.cli.qrels", "graded records to qrels"),
     "correlate": ("rubric_measures.cli.correlate", "rank correlation of leaderboards with the official one"),
     "agreement": ("rubric_measures.cli.agreement", "agreement of label sources: confusion, kappa, alpha, cutoffs"),
@@ -304,7 +309,7 @@ def guarded(command: Callable[[], int], complain: Callable[[str], None]) -> int:
             # Help, or wrong arguments.
             sys.stdout.flush()
             raise
-        sys.stdout.flush()
+        _flush()
         return status
     except BrokenPipeError:
         _drop_output()
@@ -342,6 +347,14 @@ def guarded(command: Callable[[], int], complain: Callable[[str], None]) -> int:
 def _is_refusal_of_database(error: Exception) -> bool:
     """Whether SQLite could not write or read; not by its class, which would load sqlite3 for every command."""
     return str(getattr(error, "sqlite_errorname", "")).startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY"))
+
+
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        error.filename = error.filename or "standard output"
+        raise
 
 
 def _drop_output() -> None:

@@ -1,4 +1,4 @@
-"""`cache`: what a reply cache holds; export, merge, prune."""
+"""`cache`: what a reply cache holds and what was paid for it; export, merge, prune."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from rubric_measures.base.errors import InputError, UnknownNameError, escaped
-from rubric_measures.base.tables import Report, Table, columns, render
+from rubric_measures.base.files import atomic_writer
+from rubric_measures.base.tables import Column, Report, Table, columns, render
 from rubric_measures.cli.inputs import keep_cache
 
 if TYPE_CHECKING:
@@ -61,9 +62,10 @@ def run(args: argparse.Namespace) -> int:
         if args.action == "size":
             _print_size(cache)
         elif args.action == "list":
-            for entry in cache.entries(args.model):
-                text = " ".join((entry.reply.text or "").split())[:80]
-                print(entry.key, escaped(entry.model), entry.reply.status, escaped(text), sep="\t")
+            with atomic_writer("-") as stream:
+                for entry in cache.entries(args.model):
+                    text = " ".join((entry.reply.text or "").split())[:80]
+                    print(entry.key, escaped(entry.model), entry.reply.status, escaped(text), sep="\t", file=stream)
         elif args.action == "export":
             log.info("%d replies exported", cache.export(args.output, args.model))
         else:
@@ -99,3 +101,9 @@ def _print_size(cache: ReplyCache) -> None:
     names = ["model", "replies", "truncated", "prompt_tokens", "completion_tokens", "characters"]
     sys.stdout.writelines(render(Report([Table(columns(names), cache.counts())]), "tsv"))
     print("file bytes", cache.file_bytes(), sep="\t")
+    if rows := cache.ledger():
+        print()
+        heads = columns(["day", "model", "calls", "failed", "prompt_tokens", "completion_tokens"])
+        paid = [[getattr(row, head.header) for head in heads] + [row.cost] for row in rows]
+        table = Table([*heads, Column("cost", places=6)], paid)
+        sys.stdout.writelines(render(Report([table]), "tsv"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from rubric_measures import api
-from rubric_measures.base.errors import escaped
+from rubric_measures.base.errors import escaped, naming
 from rubric_measures.cli.inputs import add_grade_options, add_label_option, loaded_grades
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -33,7 +33,10 @@ def run(options: argparse.Namespace) -> int:
     # As the board has it, unless it is said.
     if options.on_failed is None:
         options.on_failed = board.on_failed
-    differences = board.differences(loaded_grades(options.graded, options), options.runs or None)
+    grades = loaded_grades(options.graded, options)
+    # The measures are those of the board: what does not fit them is the file.
+    with naming(options.graded):
+        differences = board.differences(grades, options.runs or None)
     for line in differences or [f"the same: signature {board.signature}"]:
         print(escaped(line))
     return 1 if differences else 0

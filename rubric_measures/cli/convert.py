@@ -23,6 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--collection", "-c", metavar="SOURCE", help="the texts, for records made of qrels or runs")
     parser.add_argument("--depth", "-k", type=int, help="documents of each ranking (default: all; 20 for --to records)")
     parser.add_argument("--run", metavar="NAME", help="write this run, of several in the records")
+    parser.add_argument(
+        "--answers", metavar="FILE", nargs="+", default=[], help="the answers that support judgments are about"
+    )
     parser.add_argument("--grader", default="qrels", help="who made the grades of item qrels (default: qrels)")
     parser.add_argument("--label", choices=["max", "count"], default="max", help="how item grades become a label")
     parser.add_argument(
@@ -51,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     from rubric_measures.cli.inputs import grade_choices
     from rubric_measures.corpora.overwriting import keep_inputs
 
-    keep_inputs(options.output, options.bank)
+    keep_inputs(options.output, options.bank, *options.answers)
     api.convert(
         options.inputs,
         options.output,
@@ -66,6 +69,7 @@ def run(options: argparse.Namespace) -> int:
         depth=options.depth,
         grader=options.grader,
         run=options.run,
+        answers=options.answers,
         unknown_labels=options.unknown_labels,
         **grade_choices(options),
     )

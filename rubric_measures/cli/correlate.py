@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--official-scores", dest="official_ranks", action="store_false",
         help="OFFICIAL holds scores (a JSON dict of the numbers 1 to n is otherwise read as ranks)",
     )  # fmt: skip
-    parser.add_argument("--rel", type=int, nargs="+", default=[1, 2, 3, 4, 5], help="levels of a grid (default 1 to 5)")
+    parser.add_argument("--rel", type=int, nargs="+", help="levels of a grid (default: those of the scale)")
     parser.add_argument("--best-by", metavar="NAME", help="mark the best of this coefficient (default: the first)")
     parser.add_argument("--compat", choices=["workbench"], help="a missing run stops; a grid scores as the program")
     parser.add_argument("--plot", metavar="FILE", help="also draw the leaderboards (png, svg, pdf)")

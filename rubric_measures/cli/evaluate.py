@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 
 import ir_measures
 from ir_measures.measures.base import Measure
 from ir_measures.util import Metric
 
 from rubric_measures import api
-from rubric_measures.base.errors import InputError, escaped
+from rubric_measures.base.errors import InputError, escaped, naming
+from rubric_measures.base.files import atomic_writer
 from rubric_measures.cli.inputs import add_grade_options, add_label_option, add_places_option, grade_choices
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -44,23 +45,26 @@ def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     if options.no_summary and not options.by_query:
         raise InputError("--no_summary (-n) only makes sense with --by_query (-q)")
-    values = api.evaluate(
-        options.qrels,
-        options.run,
-        options.measures,
-        options.bank,
-        provider=options.provider,
-        facets=options.facets,
-        on_failed=options.on_failed,
-        unknown_labels=options.unknown_labels,
-        **grade_choices(options),
-    )
-    _print(values.metrics, values.measures, options)
+    with naming(options.qrels, options.run):
+        values = api.evaluate(
+            options.qrels,
+            options.run,
+            options.measures,
+            options.bank,
+            provider=options.provider,
+            facets=options.facets,
+            on_failed=options.on_failed,
+            unknown_labels=options.unknown_labels,
+            **grade_choices(options),
+        )
+    # So that a full disk names the output.
+    with atomic_writer("-"):
+        _print(values.metrics, values.means, options)
     values.log_notes()
     return 1 if values.failed else 0
 
 
-def _print(metrics: Iterable[Metric], measures: Sequence[Measure], options: argparse.Namespace) -> None:
+def _print(metrics: Iterable[Metric], means: Mapping[Measure, float], options: argparse.Namespace) -> None:
     """Prints as ir_measures prints, byte for byte."""
     if options.output_format == "jsonl" and options.places != 4:
         sys.stderr.write("--places is ignored when using --output jsonl\n")
@@ -76,11 +80,9 @@ def _print(metrics: Iterable[Metric], measures: Sequence[Measure], options: argp
         start = f"{escaped(metric.query_id)}\t" if options.by_query else ""
         return f"{start}{name}\t{metric.value:{number}}"
 
-    aggregators = {measure: measure.aggregator() for measure in measures}
-    for metric in metrics:
-        if options.by_query:
+    if options.by_query:
+        for metric in metrics:
             print(line(metric))
-        aggregators[metric.measure].add(metric.value)
     if not options.no_summary:
-        for measure in measures:
-            print(line(Metric("all", measure, aggregators[measure].result())))
+        for measure, mean in means.items():
+            print(line(Metric("all", measure, mean)))

@@ -7,7 +7,7 @@ import sys
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.tables import Report, Table, columns, render
-from rubric_measures.cli.model_options import NamedValue, is_watched
+from rubric_measures.cli.inputs import NamedValue, is_watched
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -23,6 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--limit", type=int, metavar="N", help="only the first N queries (or long passages)")
     add = parser.add_argument_group("questions and nuggets").add_argument
     add("--style", choices=["auto", "dl", "car"], default="auto", help="the published prompt (auto: car for facets)")
+    programs = ("workbench", "nuggetizer")
+    add("--program", choices=programs, default="", help="put the prompts in the words that this program sends")
     add("--test-collection", default="", metavar="NAME", help="the collection's name, kept in the bank")
     _add_document_arguments(parser)
     _add_passage_arguments(parser)
@@ -74,6 +76,7 @@ def _add_model_arguments(parser: argparse.ArgumentParser) -> None:
     add("--model", action="append", required=True, metavar="SPEC",
         help="hf:NAME, openai:NAME, scripted:FILE; several for synthetic queries")  # fmt: skip
     add("--base-url", metavar="URL", action="append", help="openai: the endpoint; may be repeated for replicas")
+    add("--endpoint-name", metavar="NAME", help="openai: part of the model's name, where servers have other weights")
     add("--model-option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a setting of the model's backend")
     add("--temperature", type=float, default=0.0, help="0 (default) takes the most probable reply")
     add("--max-tokens", type=int, default=2048, help="the longest reply (default 2048)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.cli.model_options import NamedValue, ids, is_watched
+from rubric_measures.cli.inputs import NamedValue, ids, is_watched
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -16,6 +16,7 @@ _EXAMPLE = """examples:
   rubric_measures grade review/graded.jsonl.gz --bank review/bank.jsonl --model lexical --only-changed -o new.jsonl.gz
   rubric_measures grade graded.jsonl.gz --bank bank.jsonl.gz --model hf:google/flan-t5-large \\
       --prompt QuestionSelfRatedUnanswerablePromptWithChoices --prompt Thomas -o graded2.jsonl.gz
+  rubric_measures grade --support answers/*.jsonl --collection docs --model openai:gpt-4o -o support.jsonl.gz
   rubric_measures grade passages.jsonl.gz --bank bank.jsonl.gz --model hf:google/flan-t5-large --runner ray \\
       --ray-address auto -o graded.jsonl.gz
 
@@ -29,11 +30,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.epilog = _EXAMPLE
     add = parser.add_argument
-    add("passages", metavar="PASSAGES", help="passages by query, graded or not (JSON lines, .gz or -)")
+    add(
+        "passages",
+        metavar="PASSAGES",
+        nargs="+",
+        help="passages by query, graded or not (JSON lines, .gz or -); with --support answers, one file or several",
+    )
     add("--bank", metavar="BANK", help="the test bank; not needed for direct labels and aspects of answers")
     add("--query-texts", metavar="FILE", help="texts of the queries, where the bank has none (JSON, JSON lines or TSV)")
-    add("--model", required=True, help="lexical, scripted:FILE, hf:NAME or openai:NAME")
+    add("--first", "--model", dest="model", metavar="MODEL", required=True,
+        help="lexical, scripted:FILE, hf:NAME or openai:NAME")  # fmt: skip
     add("--base-url", metavar="URL", action="append", help="openai: the endpoint; may be repeated for replicas")
+    add("--endpoint-name", metavar="NAME", help="openai: part of the model's name, where servers have other weights")
     add("--model-option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a setting of the model's backend")
     add("--prompt", action="append", default=[], metavar="NAME", help="prompt name or .toml file; may be repeated")
     add("--prompt-field", action=NamedValue, default={}, metavar="NAME=TEXT", help="a setting of the prompt (domain=…)")
@@ -44,6 +52,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-o", "--output", metavar="OUT", help="where the graded records go (- for stdout)")
     add("--manifest", metavar="FILE", help="where to say what made the grades (default: OUT.manifest.json, none for -)")
 
+    support = parser.add_argument_group("what citations support").add_argument
+    support("--support", action="store_true", help="judge each sentence of answers by the documents that it cites")
+    support("--collection", metavar="DOCS", help="the texts of cited documents; those that reports bring come first")
+    support(
+        "--citations", type=_citations, default="first", metavar="first|all|N", help="of each sentence (default first)"
+    )
+
     replies = parser.add_argument_group("replies").add_argument
     replies("--temperature", type=float, default=0.0, help="0 (default) takes the most probable reply")
     replies("--max-tokens", type=int, help="the longest reply (default: by the kind of prompt)")
@@ -51,12 +66,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     replies("--replicates", type=int, default=1, metavar="N", help="draws of every reply; needs a temperature")
     replies("--combine", choices=("median", "majority"), default="median", help="how replicates become one grade")
     replies("--retries", type=int, default=1, metavar="N", help="further draws of a reply that cannot be read")
+    replies("--explain", action="store_true", help="ask for a reason before each grade, and keep it")
     replies("--unparsed", choices=("exampp", "workbench"), default="", help="grade replies without a rating by rule")
     programs = ("workbench", "nuggetizer")
     replies("--compat", choices=programs, default="", help="read, match and count replies as that program does")
     replies("--nuggets-per-call", type=int, default=10, metavar="N", help="label lists: nuggets shown at once")
-    replies("--shuffle-seed", type=int, metavar="SEED", help="label lists: another order for each replicate")
+    replies("--items-per-call", type=_items, default=1, metavar="N|all", help="other prompts: items shown at once")
+    replies("--shuffle-seed", type=int, metavar="SEED", help="items shown at once: another order for each replicate")
     replies("--long-passages", choices=("chunk", "truncate", "refuse"), default="chunk", help="what does not fit")
+
+    cascade = parser.add_argument_group(
+        "a cascade: a second model is asked where the first one leaves doubt"
+    ).add_argument
+    cascade("--then", metavar="MODEL", help="the second model; records get the grades of both, and of panel:cascade")
+    conditions = "between=LOW:HIGH (grades of the first), or uncertain=P (its most probable grade has less)"
+    cascade("--if", dest="when", metavar="CONDITION", help=f"when it is asked: {conditions}")
+    cascade("--then-base-url", metavar="URL", action="append", help="openai: its endpoint; may be repeated")
+    cascade("--then-model-option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a setting of its backend")
 
     edits = parser.add_argument_group("after edits of the bank").add_argument
     edits("--only-changed", action="store_true", help="PASSAGES have grades: grade only the items that edits touched")
@@ -66,9 +92,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     spending("--cache", metavar="FILE", help="the reply cache (default: OUT.cache.sqlite)")
     spending("--cache-only", action="store_true", help="make no call: what is not in the cache fails")
     spending("--dry-run", action="store_true", help="say what would be called and what it would cost; write nothing")
-    spending("--prices", metavar="FILE", help="price table, for --dry-run and --max-cost")
-    spending("--max-calls", type=int, metavar="N", help="make so many calls at most; the other grades are failed")
+    spending("--prices", metavar="FILE", help="price table, for --dry-run and the limits on the cost")
+    spending("--max-calls", type=int, metavar="N", help="make so many calls at most, in all runs over the cache")
     spending("--max-cost", type=float, metavar="COST", help="make no call that costs more in all; needs --prices")
+    spending("--max-cost-per-query", type=float, metavar="COST", help="the same for the calls about each query")
     spending("--queries", type=ids, metavar="ID,ID,…", help="grade only these queries; the others are left out")
     spending("--limit", type=int, metavar="N", help="grade only the first N passages of each query")
 
@@ -80,13 +107,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--batch-size", type=int, metavar="N", help="passages that an actor gets at once (default: by model)")
 
 
+def _items(text: str) -> str | int:
+    """So many items, or all."""
+    return text if text == "all" else int(text)
+
+
+def _citations(text: str) -> str | int:
+    """The first, all, or so many citations."""
+    return int(text) if text.isdecimal() else text
+
+
 def run(options: argparse.Namespace) -> int:
     """Runs the command; 1 when some grades are missing."""
     from rubric_measures.api import grade
 
     if options.output is None and not options.dry_run:
         raise InputError("name the output with -o (or ask for --dry-run)")
-    graded = grade(**vars(options), progress=is_watched())
+    given = vars(options)
+    if not options.support:
+        if len(options.passages) > 1:
+            raise InputError("name one file of passages; several are answers, with --support")
+        [given["passages"]] = options.passages
+    graded = grade(**given, progress=is_watched())
     if graded.plan is not None:
         print(graded.plan)
         return 0

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
+import math
+import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,8 +17,13 @@ from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inp
 from rubric_measures.formats.leaderboard_forms import FORMS
 from rubric_measures.grades.compiled import Grades, OnFailed, check_on_failed
 
+if TYPE_CHECKING:
+    from rubric_measures.grades.grade_sets import GradeFilter
+
 __all__ = [
     "CORRECTIONS",
+    "NamedNumber",
+    "NamedValue",
     "add_grade_options",
     "add_label_option",
     "add_places_option",
@@ -24,7 +32,9 @@ __all__ = [
     "bank_of",
     "chosen_places",
     "grade_choices",
+    "ids",
     "is_asked_for",
+    "is_watched",
     "keep_apart",
     "keep_cache",
     "keep_inputs",
@@ -34,18 +44,23 @@ __all__ = [
     "wanted_of",
 ]
 
-
-if TYPE_CHECKING:
-    from rubric_measures.grades.grade_sets import GradeFilter
-
 T = TypeVar("T")
 
 
-def add_grade_options(parser: argparse.ArgumentParser, scores: bool = True) -> None:
-    """Adds the options that say which grades of a records file count, and how failed ones do where there are scores."""
+def add_grade_options(
+    parser: argparse.ArgumentParser, scores: bool = True, several: bool = False, times: bool = False
+) -> None:
+    """Adds the options that say which grades of a records file count, and how failed ones do where there are scores.
+
+    With `several`, the option for the model is repeated for each model whose grades count. With `times`, --scale may
+    also be a number, by which labels are multiplied.
+    """
     group = parser.add_argument_group("which grades")
     group.add_argument("--bank", metavar="BANK", help="the test bank: the items that make up the denominators")
-    group.add_argument("--llm", help="use the grades of this model")
+    if several:
+        group.add_argument("--llm", action="append", help="a member of the panel: a model; repeat it for each")
+    else:
+        group.add_argument("--llm", help="use the grades of this model")
     group.add_argument("--prompt-class", help="use the grades of this prompt")
     group.add_argument("--prompt-type", choices=["question", "nugget", "direct"], help="use grades of this kind")
     group.add_argument("--question-set", choices=["question-bank", "tqa", "nugget"], help="use grades of these items")
@@ -66,7 +81,14 @@ def add_grade_options(parser: argparse.ArgumentParser, scores: bool = True) -> N
         "--scale",
         metavar="SCALE",
         help="the scale of the grades where the file does not say it, or says another: 0-5:4 (4 covers an item), "
-        "0-5:4:3 (3 is partial)",
+        "0-5:4:3 (3 is partial)"
+        + ("; or a number, by which labels are multiplied, for programs that read whole ones: 100" if times else ""),
+    )
+    group.add_argument(
+        "--grade",
+        choices=["expected", "mode", "median"],
+        help="of records that keep distributions over grades (label probabilities, replicates), the grade that counts; "
+        "expected is a real number (default: the grade that was given)",
     )
     if not scores:
         return
@@ -103,9 +125,11 @@ class _Places(argparse.Action):
         setattr(options, self.dest, value)
 
 
-def add_places_option(parser: argparse.ArgumentParser, default: int | None = 4, of: str = "") -> None:
-    """Adds ir_measures' option for decimal places; without a default it is for `chosen_places`."""
-    usual = "4, in JSON -1" if default is None else default
+def add_places_option(
+    parser: argparse.ArgumentParser, default: int | None = 4, of: str = "", usual: str = "4, in JSON -1"
+) -> None:
+    """Adds ir_measures' option for decimal places; without a default it is for `chosen_places`, or as `usual` says."""
+    usual = usual if default is None else str(default)
     text = f"decimal places{of} (default {usual}; -1: all digits)"
     parser.add_argument("-p", "--places", type=int, action=_Places, default=default, help=text)
 
@@ -137,7 +161,7 @@ def bank_of(options: argparse.Namespace) -> TestBank | None:
 
 def grade_choices(options: argparse.Namespace) -> dict[str, Any]:
     """The parameters of `load` that say which grades count."""
-    names = ("llm", "prompt_class", "prompt_type", "question_set", "grade_set", "assessors", "scale")
+    names = ("llm", "prompt_class", "prompt_type", "question_set", "grade_set", "assessors", "scale", "grade")
     return {name: getattr(options, name) for name in names}
 
 
@@ -153,7 +177,7 @@ def wanted_of(options: argparse.Namespace) -> GradeFilter:
 
     names = (options.llm, options.prompt_class, options.prompt_type, options.question_set, options.grade_set)
     scale = None if options.scale is None else parse_scale(options.scale)
-    return GradeFilter(*names, assessors=options.assessors, scale=scale)
+    return GradeFilter(*names, assessors=options.assessors, scale=scale, grade=options.grade)
 
 
 def progress(things: Iterable[T], total: int | None, what: str) -> Iterator[T]:
@@ -207,3 +231,54 @@ def is_asked_for(options: argparse.Namespace) -> bool:
     """Whether anything beside the bare leaderboard is wanted."""
     asked = (options.intervals, options.baseline, options.groups, options.checks)
     return any((*asked, options.assessor_scores, options.assessor_form))
+
+
+class NamedValue(argparse.Action):
+    """Gathers NAME=VALUE in a mapping; a value that is JSON (a number, true, a list) is what it says, else text."""
+
+    def __call__(self, parser: object, options: argparse.Namespace, pair: object, option: str | None = None) -> None:
+        """Adds a pair."""
+        name, equals, text = str(pair).partition("=")
+        if not equals or not name:
+            raise InputError(f"{option} {pair!r}: expected NAME=VALUE")
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = text
+        if _is_no_json(value):
+            raise InputError(f"{option} {pair!r}: {text} is no number that a request can have")
+        setattr(options, self.dest, {**getattr(options, self.dest), name: value})
+
+
+class NamedNumber(argparse.Action):
+    """Gathers NAME=NUMBER in a mapping."""
+
+    def __call__(self, parser: object, options: argparse.Namespace, pair: object, option: str | None = None) -> None:
+        """Adds a pair."""
+        name, _, text = str(pair).rpartition("=")
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not name or not math.isfinite(value):
+            raise InputError(f"{option} {pair!r}: expected NAME=NUMBER")
+        setattr(options, self.dest, {**getattr(options, self.dest), name: value})
+
+
+def _is_no_json(value: Any) -> bool:
+    """Whether a value has a NaN or an infinity, which Python reads and JSON does not know."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return True
+    return False
+
+
+def ids(text: str) -> list[str]:
+    """The ids of ID,ID,…"""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def is_watched() -> bool:
+    """Whether somebody looks at standard error, so that a progress bar helps."""
+    return sys.stderr.isatty()

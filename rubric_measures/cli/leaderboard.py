@@ -35,7 +35,9 @@ HELP = "score many runs by many measures"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
-    parser.add_argument("graded", metavar="GRADED", help="graded records, nuggetizer's assignments, item qrels, …")
+    parser.add_argument(
+        "graded", metavar="GRADED", help="graded records, nuggetizer's assignments, support labels, item qrels, …"
+    )
     parser.add_argument("runs", metavar="RUN", nargs="*", help="TREC run files; without them the rankings in GRADED")
     parser.add_argument(
         "-m",
@@ -50,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_places_option(parser, None)
     parser.add_argument("--no-overall", action="store_true", help="leave out the row of the best score")
     parser.add_argument("--length", action="store_true", help="add L, the length of answers in whitespace words")
+    parser.add_argument("--present", action="store_true", help="add means over the queries alone that a run answers")
     parser.add_argument("--summary", action="store_true", help="add the greatest, median and least score of the runs")
     units = parser.add_mutually_exclusive_group()
     units.add_argument("--facets", action="store_true", help="score facets (subtopics) in the place of items")
@@ -60,9 +63,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--compat",
-        choices=["workbench", "nuggetizer"],
-        help="compute as this program does, to recompute its published leaderboards (nuggetizer: of assignments)",
+        choices=["workbench", "nuggetizer", "ragdoll"],
+        help="compute as this program does, to recompute its published leaderboards (nuggetizer: of assignments; "
+        "ragdoll: of its graded answers)",
     )
+    argue = parser.add_argument_group("reports judged as Auto-ARGUE does")
+    argue.add_argument(
+        "--argue",
+        action="store_true",
+        help="GRADED is its file of judgments; --bank has the nuggets with their answers",
+    )
+    argue.add_argument(
+        "--weights",
+        metavar="NAME=WEIGHT",
+        type=_weight,
+        nargs="+",
+        help="weights of nuggets by importance (default: vital=2 okay=1)",
+    )
+    argue.add_argument("--scores", metavar="FILE", help="write scores and counts there, in its own form")
     add_report_options(parser)
     add_grade_options(parser)
     add_label_option(parser)
@@ -74,13 +92,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
+    if options.argue:
+        return _argue(options)
+    if options.weights or options.scores:
+        raise InputError("--weights and --scores are of judged reports; add --argue, or leave them out")
     keep_inputs_of(options, options.graded, options.bank, options.assessor_scores, *options.runs)
     grades = loaded_grades(options.graded, options)
     measures = options.measures or api.default_measures(grades)
     if is_asked_for(options):
-        if options.length or options.summary or options.per_facet:
+        if options.length or options.present or options.summary or options.per_facet:
             raise InputError(
-                "--length, --summary and --per-facet stand beside plain scores; leave the options of the report out"
+                "--length, --present, --summary and --per-facet stand beside plain scores; leave the options of the "
+                "report out"
             )
         api.refuse_sums(measures)
     runs = options.runs or None
@@ -96,6 +119,7 @@ def run(options: argparse.Namespace) -> int:
             measures,
             overall=not options.no_overall,
             length=options.length,
+            present=options.present,
             summary=options.summary,
             watch=progress,
             notes=False,
@@ -131,6 +155,34 @@ def run(options: argparse.Namespace) -> int:
         stream.write("".join(render(report, options.output_format)))
     board.log_notes()
     note_labels(one for one in parse_measures(measures) if str(one) not in board.measures)
+    logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)
+    return 0 if board.is_complete else 1
+
+
+def _weight(text: str) -> tuple[str, float]:
+    name, _, weight = text.partition("=")
+    try:
+        return name, float(weight)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=WEIGHT, as in vital=2") from None
+
+
+# What scores of grades can be told, and scores of judged reports cannot.
+_OF_GRADES = ("runs", "measures", "length", "present", "summary", "facets", "per_facet", "compat", "plot")
+
+
+def _argue(options: argparse.Namespace) -> int:
+    """Scores judged reports."""
+    given = [name for name in _OF_GRADES if getattr(options, name)]
+    if given or is_asked_for(options):
+        named = ", ".join(given) or "options of the report"
+        raise InputError(f"{named} would have no effect on judged reports (--argue); leave that out")
+    if options.bank is None:
+        raise InputError("coverage is of the nuggets of a bank; name it with --bank")
+    keep_inputs_of(options, options.graded, options.bank)
+    board = api.argue(options.graded, options.bank, weights=dict(options.weights or ()) or None, scores=options.scores)
+    with atomic_writer(options.output) as stream:
+        stream.write("".join(render(board_report(board, chosen_places(options)), options.output_format)))
     logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)
     return 0 if board.is_complete else 1
 

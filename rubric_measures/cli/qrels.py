@@ -27,16 +27,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="passage",
         help="one label a passage (default); per facet, as query_id/facet_id; or one line an item (diversity qrels)",
     )
-    add_grade_options(parser)
+    add_grade_options(parser, times=True)
     add_label_option(parser)
     parser.epilog = """example:
   rubric_measures qrels graded.jsonl.gz --label max --rel 4 -o rubric.qrels
-  trec_eval -l 4 rubric.qrels bm25.run"""
+  trec_eval -l 4 rubric.qrels bm25.run
+  rubric_measures qrels graded.jsonl.gz --grade expected --scale 100 -o expected.qrels
+  trec_eval -l 400 expected.qrels bm25.run"""
 
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     keep_inputs(options.output, options.graded, options.bank)
+    times = None
+    if options.scale is not None and options.scale.isdecimal():
+        times, options.scale = int(options.scale), None
     grades = loaded_grades(options.graded, options)
-    failed = api.write_qrels(grades, options.output, per=options.per, label=options.label, rel=options.rel)
+    failed = api.write_qrels(grades, options.output, per=options.per, label=options.label, rel=options.rel, times=times)
     return 1 if failed else 0

@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     files.add_argument("--import", dest="import_file", metavar="FILE", help="take in the grades of a saved queue page")
     files.add_argument("--export-queue", metavar="FILE.html", help="write a queue as a page that needs no server")
-    orders = ["disagreement", "influence", "audit", "query"]
+    orders = ["disagreement", "influence", "uncertainty", "audit", "query"]
     files.add_argument("--order", default=orders[0], choices=orders, help="of the page's grades (default disagreement)")
     files.add_argument("--size", type=int, default=100, help="grades in the page (default 100)")
     files.add_argument("--seed", type=int, default=0, help="of the random audit sample (default 0)")

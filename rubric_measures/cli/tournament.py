@@ -8,8 +8,7 @@ import logging
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import FORMS
-from rubric_measures.cli.inputs import add_places_option
-from rubric_measures.cli.model_options import NamedValue, ids, is_watched
+from rubric_measures.cli.inputs import NamedValue, add_places_option, ids, is_watched
 from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -22,9 +21,10 @@ _EXAMPLE = """examples:
       --save games.jsonl
   rubric_measures tournament games.jsonl --assessor-games verdicts.jsonl --compat ragelo -o json > tournament.json
 
-Games are JSON lines {query_id, agent_a, agent_b, verdict: a, b, tie or null} or RAGElo's CSV. A game without a verdict
-counts for nobody. With --model, games are played through the reply cache (SAVE.cache.sqlite unless --cache names one)
-and kept in SAVE; run the same command again to go on, or with more answers to add an agent: only new games are played.
+Games are JSON lines {query_id, agent_a, agent_b, verdict: a, b, tie, both_bad or null}, RAGElo's CSV, or battles of
+RAGDoll. A game without a verdict counts for nobody. With --model, games are played through the reply cache
+(SAVE.cache.sqlite unless --cache names one) and kept in SAVE; run the same command again to go on, or with more
+answers to add an agent: only new games are played.
 The output is a leaderboard: `correlate` compares -o tsv and -o json with any other."""
 
 
@@ -32,24 +32,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.epilog = _EXAMPLE
     add = parser.add_argument
-    add("games", metavar="GAMES", nargs="*", help="played games (JSON lines or RAGElo's CSV)")
+    add("games", metavar="GAMES", nargs="*", help="played games (JSON lines, RAGElo's CSV or battles of RAGDoll)")
     add("--assessor-games", metavar="FILE", action="append", default=[],
         help="games judged by assessors; mixed in and marked")  # fmt: skip
     add("--agents", type=ids, metavar="ID,ID,…", help="the agents that play (default: all)")
     add("-o", "--output-format", default="text", choices=list(FORMS),
         help="a table with intervals (default), or a leaderboard; json has everything")  # fmt: skip
     add("--output", metavar="FILE", default="-", help="write there (default: standard output)")
-    add_places_option(parser, 1, " of ratings")
+    add_places_option(parser, None, " of ratings", "1; tsv, json, jsonl and trec_eval: all digits")
 
     rating = parser.add_argument_group("ratings").add_argument
-    rating("--prior", type=float, default=0.1, help="Bradley-Terry: games against a middling opponent (default 0.1)")
+    rating("--prior", type=float, help="Bradley-Terry: games against a middling opponent (default 0.1; 0 as RAGDoll)")
     rating("--rounds", type=int, default=1000, help="bootstrap samples (default 1000)")
     rating("--unit", choices=["queries", "games"], default="queries", help="what the bootstrap draws (default queries)")
     rating("--level", type=float, default=0.95, help="of the intervals (default 0.95)")
     rating("--k", type=float, help="Elo: the most points a game moves (default 32)")
     rating("--start", type=float, help="Elo: the first rating (default 1000)")
     rating("--replays", type=int, help="Elo: shuffled replays (default 500)")
-    rating("--compat", choices=["ragelo", "ragelo-0.4"], help="Elo as RAGElo's program has it (0.4: up to release 0.4)")
+    rating("--compat", choices=["ragelo", "ragelo-0.4", "ragdoll"],
+           help="Elo as RAGElo's program has it (0.4: up to release 0.4); ragdoll: no prior, its draws of games and of "
+           "who is shown first")  # fmt: skip
     rating("--seed", type=int, default=42, help="of bootstrap, shuffles and random games (default 42)")
 
     play = parser.add_argument_group("playing games").add_argument
@@ -57,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     play("--queries", metavar="FILE", help="the texts of the queries")
     play("--model", help="lexical, scripted:FILE, hf:NAME or openai:NAME")
     play("--base-url", metavar="URL", action="append", help="openai: the endpoint; may be repeated for replicas")
+    play("--endpoint-name", metavar="NAME", help="openai: part of the model's name, where servers have other weights")
     play("--model-option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a setting of the model's backend")
     play("--option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a further generation option")
     play("--save", metavar="FILE", help="where the games are kept (JSON lines); those in it stay")
@@ -68,6 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     play("--prompt", default="", metavar="NAME", help="prompt name or .toml file (default: ragelo.answer_pairwise)")
     play("--factors", default="", metavar="TEXT", help="what the judge shall consider, in place of the prompt's list")
     play("--per-query", type=int, metavar="N", help="N random pairs a query, balanced (default: all pairs)")
+    play("--per-pair", type=int, metavar="N", help="as RAGDoll: N random queries a pair (default: all)")
+    play("--per-agent", type=int, metavar="N", help="as RAGDoll: N random games an agent in each query (default: all)")
     play("--one-order", action="store_true", help="judge each pair in one order only")
     play("--temperature", type=float, default=0.0, help="0 (default) takes the most probable reply")
     play("--max-tokens", type=int, help="the longest reply (default: by the prompt)")
@@ -103,7 +108,14 @@ def run(options: argparse.Namespace) -> int:
     settings = {name: value for name, value in vars(options).items() if name not in shown}
     result = tournament(**settings, progress=is_watched())
     with atomic_writer(options.output) as stream:
-        stream.write(render(result, options.output_format, options.places))
+        stream.write(render(result, options.output_format, _places(options)))
     for note in result.notes:
         _LOG.warning("%s", note)
     return 0 if result.is_complete else 1
+
+
+def _places(options: argparse.Namespace) -> int:
+    """The decimal places: what the user chose; else one in tables for people, and all digits in files for programs."""
+    if options.places is not None:
+        return int(options.places)
+    return 1 if options.output_format in ("text", "latex", "markdown") else -1

@@ -6,14 +6,20 @@ import argparse
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import TABLE_FORMS, render
-from rubric_measures.cli.canary_support import add_canary_options, canary_settings
-from rubric_measures.cli.inputs import add_grade_options, bank_of, keep_inputs_of, wanted_of
-from rubric_measures.cli.model_options import ids, is_watched
+from rubric_measures.cli.inputs import (
+    NamedValue,
+    add_grade_options,
+    bank_of,
+    ids,
+    is_watched,
+    keep_inputs_of,
+    wanted_of,
+)
 from rubric_measures.corpora.overwriting import keep_cache
 
 if TYPE_CHECKING:
@@ -21,7 +27,40 @@ if TYPE_CHECKING:
     from rubric_measures.verification.reports import ReportSettings
     from rubric_measures.verification.sections import Section
 
-__all__ = ["HELP", "add_arguments", "run"]
+__all__ = ["HELP", "add_arguments", "add_canary_options", "canary_settings", "run"]
+
+
+def add_canary_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of the canary suite."""
+    add = parser.add_argument_group("canary suite").add_argument
+    add("--canary", action="store_true", help="let a grader grade known cases, and say how often it was fooled")
+    add("--model", help="the grader: lexical, scripted:FILE, hf:NAME or openai:NAME")
+    add("--prompt", action="append", default=[], metavar="NAME", help="its prompt; may be repeated")
+    add("--base-url", metavar="URL", action="append", help="openai: the endpoint; may be repeated for replicas")
+    add("--endpoint-name", metavar="NAME", help="openai: part of the model's name, where servers have other weights")
+    add("--model-option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a setting of the model's backend")
+    add("--cache", metavar="FILE", help="the reply cache (default: replies are not kept)")
+    add("--cases", type=int, default=3, metavar="N", help="cases of each kind a query, where several can be made")
+    add("--dry-run", action="store_true", help="say what would be called and what it would cost; report nothing")
+    add("--prices", metavar="FILE", help="price table, for --dry-run and --max-cost")
+    add("--max-calls", type=int, metavar="N", help="make so many calls at most")
+    add("--max-cost", type=float, metavar="COST", help="make no call that costs more in all; needs --prices")
+
+
+def canary_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """What only the canary suite uses.
+
+    Raises:
+        InputError: some of it is given, and the suite is not asked for.
+    """
+    names = "model prompt base_url endpoint_name model_option cache dry_run prices max_calls max_cost"
+    given = {name: getattr(options, name) for name in names.split()}
+    ignored = [name for name, value in given.items() if value not in (None, [], {}, False)]
+    if ignored and not options.canary:
+        text = f"{', '.join(ignored)}: only the canary suite asks a grader; add it, or leave that out"
+        raise InputError(text, settings=(*ignored, "canary"))
+    return {**given, "cases": options.cases}
+
 
 HELP = "reports with which assessors check grades and banks"
 
@@ -32,11 +71,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("reports (where none is named: the first four, in HTML all)")
     add = group.add_argument
     add("--verify-grading", action="store_true", help="per item, every passage's grade beside its answer, best first")
+    add(
+        "--order",
+        choices=("grade", "uncertainty"),
+        default="grade",
+        help="verify grading: best grades first (default), or the least certain, where the records keep distributions",
+    )
     add("--grid-display", action="store_true", help="per query, passages × items, with judgments")
     add("--uncovered-passages", action="store_true", help="passages judged relevant that no item covers")
     add("--bad-question", action="store_true", help="items that passages judged not relevant cover, most first")
     add("--item-statistics", action="store_true", help="how items discriminate, duplicate ones, size of the bank")
     add("--grader-statistics", action="store_true", help="grades given, failures, disagreement of graders and prompts")
+    add("--calibration", action="store_true", help="confidence against agreement with assessors' grades; never in all")
     parser.add_argument(
         "--run",
         metavar="FILE",
@@ -45,7 +91,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="item statistics: these TREC runs make the leaderboard (default: the rankings in GRADED)",
     )
-    parser.add_argument("--plot", metavar="FILE", help="item statistics: bank size against stability as a figure")
+    parser.add_argument(
+        "--plot", metavar="FILE", help="a figure: of item statistics bank size against stability, or the calibration"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of random samples and shuffles (default 0)")
     parser.add_argument("--min-judgment", type=int, default=1, help="the least judgment that is relevant (default 1)")
     parser.add_argument("--min-rating", type=int, help="the least grade that covers an item (default: the scale's)")
@@ -62,6 +110,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_grade_options(parser, scores=False)
     parser.epilog = """example:
   rubric_measures verify graded.jsonl.gz --bank questions.jsonl --uncovered-passages --min-judgment 2
+  rubric_measures verify graded.jsonl.gz --bank questions.jsonl --verify-grading --order uncertainty
   rubric_measures verify graded.jsonl.gz --bank questions.jsonl --item-statistics --plot bank-size.svg
   rubric_measures verify graded.jsonl.gz --bank questions.jsonl --item-statistics --run runs/*.run
   rubric_measures verify passages.jsonl.gz --bank questions.jsonl --canary --model lexical
@@ -127,9 +176,9 @@ class _Chosen:
 
 def _settings(options: argparse.Namespace) -> ReportSettings:
     """The reports that are named; where none is, the first four, and all in HTML."""
-    from rubric_measures.verification.reports import ANALYSES, STATISTICS, ReportSettings
+    from rubric_measures.verification.reports import ANALYSES, CALIBRATION, STATISTICS, ReportSettings
 
-    reports = [name for name in (*ANALYSES, *STATISTICS) if getattr(options, name)]
+    reports = [name for name in (*ANALYSES, *STATISTICS, CALIBRATION) if getattr(options, name)]
     if not reports and not options.canary:
         reports = [*ANALYSES, *(STATISTICS if options.output_format == "html" else ())]
     return ReportSettings(
@@ -141,4 +190,5 @@ def _settings(options: argparse.Namespace) -> ReportSettings:
         options.seed,
         options.min_judgment,
         options.min_rating,
+        options.order == "uncertainty",
     )

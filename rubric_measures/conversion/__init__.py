@@ -27,7 +27,7 @@ __all__ = ["Options", "convert"]
 _LOG = logging.getLogger("rubric_measures")
 
 # Kinds that hold one grade set of records.
-_OF_ONE_GRADER = ("qrels", "item qrels", "assignments", "evaluations")
+_OF_ONE_GRADER = ("qrels", "item qrels", "assignments", "evaluations", "support labels", "graded answers")
 
 
 def convert(
@@ -88,7 +88,11 @@ def convert(
         )
     if options.unknown_labels is not None and "assignments" not in kinds:
         raise InputError("there are no assigned nuggets, whose labels could be unknown", settings=("unknown_labels",))
+    if options.answers is not None and "support judgments" not in kinds:
+        raise InputError("answers are only put beside support judgments; leave them out", settings=("answers",))
     contents = [_reader(name, options)(path) for path, name in zip(paths, sources, strict=True)]
+    if len(paths) == 1:
+        options = replace(options, name=path_name(paths[0]))
     with naming(*paths):
         if len(set(kinds)) == 1:
             content = _made(_merged(kinds[0], contents), kinds[0], to or sources[0], options)
@@ -98,7 +102,7 @@ def convert(
             content = _merged(target.kind, list(made))
     if runs or qrels:
         if target.kind != "records":
-            raise InputError("runs and judgments can be added to records only")
+            raise InputError(f"{path_name(paths[0])}: runs and judgments can be added to records only")
         with naming(*runs):
             content = add_runs(content, _named_runs(runs), options.depth)
         with naming(*qrels):
@@ -122,7 +126,8 @@ def _made(content: Any, kind: str, to: str, options: Options) -> Any:
     """The content as the kind of the format `to`; what of a bank's items that cannot hold is said."""
     target = FORMATS[to].kind
     banks = [targets_of(one, ["bank"]) for one in (kind, target)]
-    if target in (kind, "bank") or not all(banks):
+    # Records are a bank only where their items are sentences of answers.
+    if "records" in (kind, target) or target in (kind, "bank") or not all(banks):
         return bridged(content, kind, target, options)
     # Repeated items are said (and gone) now, not each time that somebody reads the entries.
     bank = bank_entries(bank_of_entries(bridged(content, kind, "bank", options)))
@@ -181,11 +186,14 @@ _KEYS: Mapping[str, Callable[[Any], tuple[Any, ...]]] = {
     "nuggets": lambda line: (line.qid,),
     "assignments": lambda line: (line.qid, line.run_id),
     "rubrics": lambda line: (line.qid,),
+    "graded answers": lambda answer: (answer.qid, answer.run_id),
     "requests": lambda line: (line.query if isinstance(line.query, str) else line.query.qid,),
     "nugget bank": lambda bank: (bank.query_id,),
     "topics": lambda topic: (topic.query_id,),
     "reports": lambda report: (report.query_id, report.run_name),
     "answers": lambda answer: (answer.query_id, answer.run_id),
+    "support labels": lambda answer: (answer.query_id, answer.run_id),
+    "support judgments": lambda task: task.key,
     "evaluations": lambda grade: (grade.query_id, grade.doc_id),
     "games": lambda game: (game.query_id, game.agent_a, game.agent_b, game.grader),
 }

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from rubric_measures.base.entities import ItemKind
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.scales import Scale
+from rubric_measures.base.scales import HELD, Scale
 from rubric_measures.formats.trec import Qrel, Run
 from rubric_measures.formats.trec_ids import spaced_pairs
 from rubric_measures.records.merging import merge_records
@@ -21,8 +21,6 @@ from rubric_measures.records.models import (
     QueryPassages,
     RankingEntry,
 )
-
-__all__ = ["add_judgments", "add_runs", "records_of_item_grades"]
 
 _LOG = logging.getLogger("rubric_measures")
 
@@ -130,21 +128,21 @@ def records_of_item_grades(
     Args:
         rows: grades; `iteration` is the item id.
         texts: doc_id -> text.
-        scale: the scale of the grades; records hold 0 to 5.
+        scale: the scale of the grades; records hold -2 to 5.
         grader: who graded, the `llm` of the grade sets.
         kind: what the items are.
 
     Raises:
-        InputError: a grade is not on the scale or not 0 to 5, an item of a document has two, or one has no text.
+        InputError: a grade is not on the scale or not -2 to 5, an item of a document has two, or one has no text.
     """
-    found: dict[str, dict[str, dict[str, int]]] = {}
+    found: dict[str, dict[str, dict[str, float]]] = {}
     for row in rows:
         if row.doc_id == "*":
             continue
-        if row.relevance not in scale or not 0 <= row.relevance <= 5:
+        if row.relevance not in scale or not HELD[0] <= row.relevance <= HELD[1]:
             raise InputError(
                 f"query {row.query_id!r}, document {row.doc_id!r}, item {row.iteration!r}: grade {row.relevance} "
-                f"is outside of {max(scale.lowest, 0)} to {min(scale.highest, 5)}"
+                f"is outside of {max(scale.lowest, HELD[0])} to {min(scale.highest, HELD[1])}"
             )
         if row.doc_id not in texts:
             raise InputError(f"query {row.query_id!r}: document {row.doc_id!r} is not in the collection")

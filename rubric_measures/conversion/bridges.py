@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rubric_measures.base.entities import Grade, RubricItem, TestBank
@@ -24,7 +24,21 @@ from rubric_measures.formats.nuggetizer_records import (
     records_of_assignments,
 )
 from rubric_measures.formats.queries import QueryFile
-from rubric_measures.formats.reports import Answer, CitedReport, answer_of_report, grades_of_reports, report_of_answer
+from rubric_measures.formats.ragdoll_rubrics import GradedAnswer, bank_of_graded, graded_answers, records_of_graded
+from rubric_measures.formats.ragdoll_support import SupportTask, answers_of_judgments, judgments_of_answers
+from rubric_measures.formats.reports import (
+    Answer,
+    CitedReport,
+    answer_of_report,
+    grades_of_reports,
+    report_of_answer,
+    say_contradictions,
+)
+from rubric_measures.formats.support_labels import (
+    SupportAnswer,
+    labels_of_support_records,
+    records_of_support_labels,
+)
 from rubric_measures.formats.topics import Topic
 from rubric_measures.formats.trec import Qrel, Run
 from rubric_measures.formats.trec_ids import spaced_ids
@@ -34,6 +48,7 @@ from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import collect_grades, select_queries
 from rubric_measures.grades.qrels import qrels_of
 from rubric_measures.grades.rows import build_grades
+from rubric_measures.records.cited_answers import cited_answers, sentence_items
 from rubric_measures.records.models import DirectGrade, QueryPassages, made_by_set
 from rubric_measures.records.rankings import runs_of_records
 
@@ -56,6 +71,8 @@ class Options:
         grader: who made the grades of item qrels.
         run: the run to write, of several.
         unknown_labels: what labels of assignments that nobody defined count as.
+        answers: the answers that support judgments are about; None where nobody gave any.
+        name: what errors call the records.
     """
 
     collection: str | None = None
@@ -67,13 +84,15 @@ class Options:
     grader: str = "qrels"
     run: str | None = None
     unknown_labels: UnknownLabels | None = None
+    answers: Sequence[Answer] | None = None
+    name: str = "the records"
 
 
 Bridge = Callable[[Any, Options], Any]
 
 
 def _grades(groups: Sequence[QueryPassages], options: Options) -> Grades:
-    return collect_grades(select_queries(groups, "the records", options.bank, options.wanted), options.bank)
+    return collect_grades(select_queries(groups, options.name, options.bank, options.wanted), options.bank)
 
 
 def _records_to_qrels(groups: Sequence[QueryPassages], options: Options) -> list[Any]:
@@ -85,7 +104,7 @@ def _records_to_item_qrels(groups: Sequence[QueryPassages], options: Options) ->
 
 
 def _records_to_judgments(groups: Sequence[QueryPassages], _: Options) -> list[Qrel]:
-    labels: dict[tuple[str, str], set[int]] = {}
+    labels: dict[tuple[str, str], set[float]] = {}
     for group in groups:
         for passage in group.passages:
             for one in passage.judgments:
@@ -189,6 +208,25 @@ def _records_to_assignments(groups: Sequence[QueryPassages], options: Options) -
     grades = _grades(groups, options)
     _check_assignable(grades.scale)
     rows = [row for query in grades.queries.values() for row in all_rows(query)]
+    return assignment_lines(options.bank, rows, *_answers_of_runs(groups))
+
+
+def _records_to_graded(groups: Sequence[QueryPassages], options: Options) -> list[GradedAnswer]:
+    if options.bank is None:
+        raise InputError("graded answers list the criteria of each query; name the test bank", settings=("bank",))
+    grades = _grades(groups, options)
+    _check_assignable(grades.scale)
+    found: dict[tuple[str, str], dict[str, float | None]] = {}
+    for query in grades.queries.values():
+        for row in all_rows(query):
+            found.setdefault((row.query_id, row.doc_id), {})[row.iteration] = row.relevance
+    return graded_answers(rubric_lines(options.bank), options.bank, found, *_answers_of_runs(groups))
+
+
+def _answers_of_runs(
+    groups: Sequence[QueryPassages],
+) -> tuple[dict[tuple[str, str], str], dict[tuple[str, str], str]]:
+    """(query, document) -> text, and (query, run) -> the document that is the run's answer."""
     answers: dict[tuple[str, str], str] = {}
     runs: dict[tuple[str, str], str] = {}
     for group in groups:
@@ -200,7 +238,7 @@ def _records_to_assignments(groups: Sequence[QueryPassages], options: Options) -
                         f"query {group.query_id!r}: {place.method!r} has several passages; assignments are for one "
                         "passage a run, the whole answer"
                     )
-    return assignment_lines(options.bank, rows, answers, runs)
+    return answers, runs
 
 
 def _check_assignable(scale: Scale | None) -> None:
@@ -236,6 +274,33 @@ def _records_to_evaluations(groups: Sequence[QueryPassages], options: Options) -
     return [_evaluation(query_id, doc_id, entry) for query_id, doc_id, entry in found]
 
 
+def _records_to_support_labels(groups: Sequence[QueryPassages], options: Options) -> list[SupportAnswer]:
+    grades = _grades(groups, options)
+    rows = (row for query in grades.queries.values() for row in query.rows())
+    found = {(row.query_id, row.doc_id, row.iteration): row.relevance for row in rows}
+    return labels_of_support_records(groups, found, grades.scale)
+
+
+def _judgments_to_labels(tasks: Sequence[SupportTask], options: Options) -> list[SupportAnswer]:
+    if options.answers is None:
+        raise InputError(
+            "support judgments say nothing of sentences that cite nothing; name the answers that they are about",
+            settings=("answers",),
+        )
+    return answers_of_judgments(tasks, options.answers)
+
+
+def _records_to_bank(groups: Sequence[QueryPassages], _: Options) -> list[BankEntry]:
+    """The sentences of answers whose citations are judged; other records say nothing of their items but ids."""
+    sentences = {group.query_id: sentence_items(cited_answers(group)) for group in groups}
+    if not any(sentences.values()):
+        raise InputError(
+            "is no test bank: these graded records name their items by id alone; records of answers with citations "
+            "hold their texts"
+        )
+    return bank_entries(TestBank(sentences))
+
+
 def _evaluation(query_id: str, doc_id: str, entry: DirectGrade) -> Grade:
     return Grade(query_id, doc_id, entry.label, status=entry.known_status, answer=entry.answer, grader=entry.llm)
 
@@ -248,6 +313,7 @@ def _reports_to_answers(reports: Sequence[CitedReport], _: Options) -> list[Answ
             grades,
             extra={"settings": ("to",)},
         )
+    say_contradictions(reports)
     return [answer_of_report(report) for report in reports]
 
 
@@ -295,6 +361,9 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("reports", "item qrels"): _reports_to_item_qrels,
     ("assignments", "records"): lambda lines, _: records_of_assignments(lines),
     ("assignments", "bank"): _to_bank(bank_of_nuggets),
+    ("graded answers", "records"): lambda answers, _: records_of_graded(answers),
+    ("graded answers", "bank"): _to_bank(bank_of_graded),
+    ("records", "graded answers"): _records_to_graded,
     ("nuggets", "bank"): _to_bank(bank_of_nuggets),
     ("rubrics", "bank"): _to_bank(bank_of_rubrics),
     ("nugget bank", "bank"): _to_bank(bank_of_nugget_banks),
@@ -307,9 +376,14 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("evaluations", "qrels"): _evaluations_to_qrels,
     ("qrels", "evaluations"): lambda rows, _: list(rows),
     ("topics", "queries"): _topics_to_queries,
+    ("support labels", "records"): lambda answers, _: records_of_support_labels(answers),
+    ("records", "support labels"): _records_to_support_labels,
+    ("support judgments", "support labels"): _judgments_to_labels,
+    ("support labels", "support judgments"): lambda answers, _: judgments_of_answers(answers),
+    ("records", "bank"): _records_to_bank,
 }
 # Kinds that others pass through: a nugget file becomes a nugget bank as a test bank.
-_HUBS = ("bank", "answers")
+_HUBS = ("bank", "answers", "support labels")
 
 
 def _way(kind: str, target: str) -> list[Bridge] | None:
@@ -351,7 +425,12 @@ _SAID: Mapping[str, str] = {
     "gold_answers": "gold answers",
     "importance": "importance",
     "weight": "weights",
+    "info": "info",
 }
+
+
+# What a review writes of an item that it edited.
+_MARKS = ("edited_by", "edited_at", "edit", "regrade", "same_as")
 
 
 def losses(entries: Sequence[BankEntry], content: Any, kind: str) -> str:
@@ -380,4 +459,12 @@ def losses(entries: Sequence[BankEntry], content: Any, kind: str) -> str:
 
 
 def _lost(old: RubricItem, new: RubricItem) -> list[str]:
-    return [said for name, said in _SAID.items() if getattr(old, name) != getattr(new, name) and getattr(old, name)]
+    before, after = (replace(item, info=_without_marks(item.info)) for item in (old, new))
+    return [
+        said for name, said in _SAID.items() if getattr(before, name) != getattr(after, name) and getattr(before, name)
+    ]
+
+
+def _without_marks(info: Any) -> Any:
+    """What a file says of an item, without what a review notes of its grades: no other program asks for that."""
+    return {name: said for name, said in info.items() if name not in _MARKS} if isinstance(info, dict) else info

@@ -23,8 +23,6 @@ from rubric_measures.base.json_files import JsonLines
 from rubric_measures.formats.trec import Run
 from rubric_measures.records.models import Record
 
-__all__ = ["DocsHandler", "QrelsHandler", "QueriesHandler", "ScoredDocsHandler", "TitledDoc", "read_docs"]
-
 
 class TitledDoc(NamedTuple):
     """A document of a collection in which documents have titles."""

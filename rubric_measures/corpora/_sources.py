@@ -21,8 +21,6 @@ from rubric_measures.grades.loading import load_records
 from rubric_measures.records.files import load_graded, read_graded
 from rubric_measures.records.rankings import runs_of_records
 
-__all__ = ["CollectionSource", "DatasetSource", "FolderSource", "RecordsSource"]
-
 
 class CollectionSource:
     """What a collection has besides ir_datasets' entities; everything is read when it is asked for."""

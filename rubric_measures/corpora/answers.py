@@ -9,6 +9,7 @@ from typing import NamedTuple
 from unicodedata import category
 
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.sentences import sentence_ends
 from rubric_measures.formats.reports import Answer, read_answers
 from rubric_measures.formats.topics import Topic, length_of, limit_for
 
@@ -22,27 +23,6 @@ __all__ = [
 ]
 
 _LOG = logging.getLogger("rubric_measures")
-
-# What closes a quotation or bracket belongs to the sentence that ends before it.
-_CLOSING = "\"'”’)\\]»」』】》〉）"
-# A sentence ends at . ! ? … before white space; at the marks of scripts that put none behind them, or not always
-# (Chinese and Japanese, Hindi, Urdu and Arabic, Armenian, Ethiopic, Burmese, Khmer); or at a blank line. Nothing of a
-# run of marks is looked at twice: models that loop write many thousands of them.
-_SENTENCE_END = re.compile(
-    rf"(?<![.!?…])[.!?…]++[{_CLOSING}]*+(?=\s)"
-    rf"|[。！？｡।॥؟۔։።፧။៕។][.!?…。！？]*+[{_CLOSING}]*+"
-    r"|\n\s*(?=\n)"
-)
-_NEXT_CHARACTER = re.compile(r"\S")
-# After these a stop ends no sentence, whatever follows: a passage that goes on for one sentence more costs little, one
-# that ends in the middle of a name costs the name. Initials (J. Smith, U.S. Navy), numbers of a list, and the usual.
-_ABBREVIATION = re.compile(
-    r"(?:^|[\s(\[])(?:(?:[A-Z]\.)*[A-Z]|Dr|Mr|Mrs|Ms|Prof|St|Jr|Sr|Gen|Col|Capt|Lt|Sen|Rep|Gov|Inc|Ltd|Co|Corp|Mt|Rev"
-    r"|et al|vs|cf|ca|a\.m|p\.m|e\.g|i\.e|Fig|fig|Eq|Sec|No|Vol|pp|approx)\.\Z"
-    r"|^\s*\d{1,3}\.\Z",
-    re.MULTILINE,
-)
-_LOOK_BACK = 12
 
 # Scripts without blanks: of Han and kana two characters count as a word, of Thai, Lao, Tibetan, Burmese and Khmer five
 # (with the vowels and tones that belong to the last).
@@ -104,7 +84,7 @@ def split_answer(text: str, max_words: int = 400) -> list[str]:
         raise InputError(f"an answer cannot be cut into passages of {max_words} words; ask for 1 or more")
     passages: list[str] = []
     start = end = words = 0
-    for stop in _sentence_ends(text):
+    for stop in sentence_ends(text):
         more = _words(text[end:stop])
         if words and words + more > max_words:
             passages.append(text[start:end].strip())
@@ -119,17 +99,6 @@ def split_answer(text: str, max_words: int = 400) -> list[str]:
         end = stop
     last = text[start:].strip()
     return [*passages, last] if last else passages
-
-
-def _sentence_ends(text: str) -> Iterator[int]:
-    for match in _SENTENCE_END.finditer(text):
-        after = _NEXT_CHARACTER.search(text, match.end())
-        if not match[0].isspace() and after is not None and after[0].islower():
-            continue
-        if match[0] == "." and _ABBREVIATION.search(text, max(0, match.start() - _LOOK_BACK), match.end()):
-            continue
-        yield match.end()
-    yield len(text)
 
 
 def _words(text: str) -> int:

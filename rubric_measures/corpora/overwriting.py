@@ -32,9 +32,6 @@ def keep_inputs(output: _Path | None, *inputs: object) -> None:
 def keep_apart(**outputs: _Path | None) -> None:
     """Refuses two outputs of a command that are one file.
 
-    Args:
-        outputs: their names, by what they hold.
-
     Raises:
         InputError: two of them are one.
     """

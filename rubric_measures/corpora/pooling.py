@@ -99,7 +99,7 @@ def pool(
     segments += [AnswerSegment(answer.query_id, answer.run_id, 1, "") for answer in answers if not answer.words]
     _check_names([run.run_id for run in runs], {segment.run_id for segment in segments})
     spaced = spaced_ids({answer.query_id for answer in answers} if queries is None else set(queries))
-    labels: dict[str, dict[str, int]] = {}
+    labels: dict[str, dict[str, float]] = {}
     for row in judgments:
         of_query = labels.setdefault(spaced.get(row.query_id, row.query_id), {})
         if of_query.setdefault(row.doc_id, row.relevance) != row.relevance:
@@ -176,7 +176,7 @@ def _query_order(pooled: set[str], queries: Iterable[str] | None) -> list[str]:
         if len(order) < len(asked):
             _LOG.warning("%d of %d queries have no passages", len(asked) - len(order), len(asked))
     if not order:
-        raise InputError("the pool is empty: no run retrieves anything for the queries")
+        raise InputError("the pool is empty: no run retrieves anything for the queries", settings=("queries",))
     return order
 
 
@@ -184,7 +184,7 @@ def _groups(
     order: Sequence[str],
     found: Mapping[str, _Pool],
     wanted: Mapping[str, Mapping[str, list[RankingEntry]]],
-    labels: Mapping[str, Mapping[str, int]],
+    labels: Mapping[str, Mapping[str, float]],
     docs: DocStore | Mapping[str, str],
     missing: Missing,
     titles: Mapping[str, str],
@@ -216,7 +216,7 @@ def _groups(
         )
 
 
-def _group(query_id: str, members: _Pool, labels: Mapping[str, int], title: str) -> QueryPassages:
+def _group(query_id: str, members: _Pool, labels: Mapping[str, float], title: str) -> QueryPassages:
     passages = []
     for doc_id, (text, places, sources) in members.items():
         label = labels.get(doc_id, labels.get(written_id(doc_id)))

@@ -10,9 +10,7 @@ from pathlib import Path
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import note_unfinished
 from rubric_measures.base.runs import Qrel, Ranking, count_disagreements, put_in_order
-from rubric_measures.base.scales import MOST_RELEVANT
-
-__all__ = ["checked_qrels", "checked_rankings", "columns_of", "is_number", "is_rank", "is_relevance", "run_name_of"]
+from rubric_measures.base.scales import MOST_RELEVANT, as_number
 
 _LOG = logging.getLogger("rubric_measures")
 _SPACE = re.compile("[ \t\v\f\r]+")
@@ -85,11 +83,11 @@ def checked_qrels(text: str, name: str) -> list[Qrel]:
             raise FormatError(problem, path=name, line=number)
         query_id, iteration, doc_id, relevance = row
         try:
-            qrel = Qrel(query_id, doc_id, int(relevance), iteration)
-        except ValueError:
-            raise FormatError(f"relevance {relevance[:40]!r} is not an integer", path=name, line=number) from None
+            qrel = Qrel(query_id, doc_id, relevance_of(relevance), iteration)
+        except (ValueError, OverflowError):
+            raise FormatError(f"relevance {relevance[:40]!r} is not a number", path=name, line=number) from None
         if not is_relevance(qrel.relevance):
-            problem = f"relevance {relevance[:40]} is beyond reason; expected an integer between ±{MOST_RELEVANT}"
+            problem = f"relevance {relevance[:40]} is beyond reason; expected a number between ±{MOST_RELEVANT}"
             raise FormatError(problem, path=name, line=number)
         earlier = qrels.setdefault((query_id, doc_id, iteration), qrel)
         if earlier is not qrel:
@@ -118,7 +116,19 @@ def is_rank(token: str) -> bool:
     return token.isascii() and token.isdecimal() and len(token) <= _DIGITS
 
 
-def is_relevance(value: int) -> bool:
+def relevance_of(token: str) -> float:
+    """The relevance that a token says: an `int`, or a `float` where it has a fraction.
+
+    Raises:
+        ValueError, OverflowError: it is no finite number.
+    """
+    try:
+        return int(token)
+    except ValueError:
+        return as_number(float(token))
+
+
+def is_relevance(value: float) -> bool:
     """Whether a judgment is within what the programs that compute measures can hold."""
     return -MOST_RELEVANT <= value <= MOST_RELEVANT
 

@@ -15,9 +15,7 @@ from typing import BinaryIO, NamedTuple, TypeVar
 from rubric_measures.base.files import note_unfinished
 from rubric_measures.base.runs import Ranking, count_disagreements, put_in_order
 from rubric_measures.base.sorting import falls_in_both
-from rubric_measures.formats._trec_checked import is_rank, is_relevance
-
-__all__ = ["QueryQrels", "regular_qrels", "regular_rankings"]
+from rubric_measures.formats._trec_checked import is_rank, is_relevance, relevance_of
 
 T = TypeVar("T")
 
@@ -34,7 +32,7 @@ class QueryQrels(NamedTuple):
 
     query_id: str
     doc_ids: list[str]
-    relevances: list[int]
+    relevances: list[float]
     iterations: list[str]
 
 
@@ -99,7 +97,7 @@ def _decoded(data: bytes) -> str:
         raise _DoubtError from None
     if "\r" in text:
         text = text.replace("\r\n", "\n")
-    if "\r" in text or _MARK in text or _may_hold_foreign_space(text):
+    if "\r" in text or _MARK in text or "\0" in text or _may_hold_foreign_space(text):
         raise _DoubtError
     return text
 
@@ -203,13 +201,17 @@ def _finite_scores(tokens: list[str]) -> list[float]:
     """
     from pydantic_core import from_json
 
+    text = ",".join(tokens)
     try:
-        scores: list[float] = from_json(f"[{','.join(tokens)}]", allow_inf_nan=False)
-    except ValueError:
-        scores = []
+        # A JSON number has one point at the most, and only numbers have a sum.
+        if text.count(".") == len(tokens):
+            scores: list[float] = from_json(f"[{text}]", allow_inf_nan=False)
+            if len(scores) == len(tokens) and math.isfinite(sum(scores)):
+                return scores
+    except (ValueError, TypeError):
+        pass
     try:
-        if len(scores) != len(tokens) or set(map(type, scores)) != {float}:
-            scores = list(map(float, tokens))
+        scores = list(map(float, tokens))
     except ValueError:
         raise _DoubtError from None
     if not math.isfinite(sum(scores)):
@@ -246,10 +248,19 @@ def _qrels(query_id: str, block: str) -> QueryQrels:
         raise _DoubtError
     if len(set(zip(doc_ids, iterations, strict=True))) != lines:
         raise _DoubtError
+    relevances: list[float]
     try:
         relevances = list(map(int, tokens[2::4]))
     except ValueError:
-        raise _DoubtError from None
+        relevances = _real_relevances(tokens[2::4])
     if not (is_relevance(min(relevances)) and is_relevance(max(relevances))):
         raise _DoubtError
     return QueryQrels(query_id, doc_ids, relevances, iterations)
+
+
+def _real_relevances(tokens: list[str]) -> list[float]:
+    """Judgments of which some have fractions."""
+    try:
+        return list(map(relevance_of, tokens))
+    except (ValueError, OverflowError):
+        raise _DoubtError from None

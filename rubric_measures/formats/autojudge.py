@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Iterable
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import Field, TypeAdapter, model_validator
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError
@@ -27,8 +27,10 @@ __all__ = [
     "BankQuestion",
     "ListBank",
     "NuggetBank",
+    "answer_documents",
     "bank_of_nugget_banks",
     "list_banks",
+    "needs_all_answers",
     "nugget_banks",
     "read_nugget_banks",
     "write_nugget_banks",
@@ -132,6 +134,7 @@ class ListBank(Record):
         return list(self.nugget_bank)
 
 
+_Form = TypeVar("_Form", NuggetBank, ListBank)
 _BANKS: JsonLines[NuggetBank | ListBank] = JsonLines(
     TypeAdapter(NuggetBank | ListBank), "nugget banks", lambda bank: (bank.query_id,)
 )
@@ -160,27 +163,28 @@ def bank_of_nugget_banks(banks: Iterable[NuggetBank | ListBank]) -> TestBank:
     """The bank that nugget banks make: questions with their answers as gold answers, claims as nuggets.
 
     The ids are those of the files. An importance `vital` or `okay` is kept, a number is the weight, another text is
-    left out and counted, and so are sub-nuggets. A question that needs all of its answers (AND) is one item; counted.
+    left out and counted. A question that needs all of its answers (AND) is one item; counted. What the form says
+    beside these (documents of answers, how answers are joined, sub-nuggets, …) is the `info` of the item, from which
+    both forms are written again; who made the bank is there, too, of lists.
 
     Raises:
         InputError: an id has two texts.
     """
     items: dict[str, list[RubricItem]] = {}
     texts: dict[str, str] = {}
-    notes = {"importance": 0, "sub_nuggets": 0, "AND": 0}
+    notes = {"importance": 0, "AND": 0}
     for bank in banks:
         members = items.setdefault(bank.query_id, [])
         if isinstance(bank, NuggetBank) and bank.title_query is not None:
             texts[bank.query_id] = bank.title_query
+        said = bank.metadata.model_dump(exclude_none=True, exclude={"topic_id"}) if isinstance(bank, ListBank) else {}
         for nugget in bank.nuggets:
-            members.append(_item(bank.query_id, nugget))
+            members.append(_item(bank.query_id, nugget, said))
             notes["importance"] += isinstance(nugget.importance, str) and members[-1].importance is None
             if isinstance(nugget, BankQuestion):
-                notes["sub_nuggets"] += len(nugget.sub_nuggets or [])
                 notes["AND"] += nugget.aggregator_type == "AND" and len(nugget.answer_texts) > 1
     for what, text in (
         ("importance", "%d nuggets have an importance other than vital and okay; it was left out"),
-        ("sub_nuggets", "%d sub-nuggets were left out; the test bank has no parts of items"),
         ("AND", "%d questions need all of their answers (AND); each is one item, with any of its answers as gold"),
     ):
         if notes[what]:
@@ -188,14 +192,33 @@ def bank_of_nugget_banks(banks: Iterable[NuggetBank | ListBank]) -> TestBank:
     return bank_of_items(items, texts)
 
 
-def _item(query_id: str, nugget: BankQuestion | BankClaim) -> RubricItem:
+def _item(query_id: str, nugget: BankQuestion | BankClaim, made: Mapping[str, Any]) -> RubricItem:
     importance, weight = _importance(nugget.importance)
     if isinstance(nugget, BankQuestion):
         item_id = nugget.question_id or hashlib.md5(nugget.question.encode(), usedforsecurity=False).hexdigest()
         text, gold = nugget.question, nugget.answer_texts
-        return RubricItem(item_id, query_id, text, "question", None, gold, importance, weight)
+        return RubricItem(item_id, query_id, text, "question", None, gold, importance, weight, _beside(nugget, made))
     item_id = nugget.claim_id or hashlib.md5(nugget.claim.encode(), usedforsecurity=False).hexdigest()
-    return RubricItem(item_id, query_id, nugget.claim, "nugget", None, (), importance, weight)
+    return RubricItem(item_id, query_id, nugget.claim, "nugget", None, (), importance, weight, _beside(nugget, made))
+
+
+# What items say themselves.
+_OF_ITEMS = {"question", "question_id", "query_id", "claim", "claim_id", "importance"}
+# Where the rest stands in the info of an item.
+_INFO, _MADE = "nugget_bank", "nugget_bank_metadata"
+
+
+def _beside(nugget: BankQuestion | BankClaim, made: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What a nugget says that an item has no field for, and who made it; None where that is nothing."""
+    said = nugget.model_dump(mode="json", exclude_unset=True, exclude=_OF_ITEMS)
+    if isinstance(nugget, BankQuestion):
+        answers = nugget.answers or []
+        listed = answers.values() if isinstance(answers, dict) else answers
+        said["answers"] = [answer.model_dump(mode="json", exclude_unset=True) for answer in listed]
+        if all(set(answer) == {"answer"} for answer in said["answers"]):
+            # The gold answers say as much.
+            del said["answers"]
+    return {**({_INFO: said} if said else {}), **({_MADE: dict(made)} if made else {})} or None
 
 
 def _importance(value: float | str | None) -> tuple[Literal["vital", "okay"] | None, float | None]:
@@ -203,6 +226,23 @@ def _importance(value: float | str | None) -> tuple[Literal["vital", "okay"] | N
         label = value.strip().lower()
         return ("vital" if label == "vital" else "okay" if label in {"okay", "okey"} else None), None
     return None, None if value is None else float(value)
+
+
+def answer_documents(item: RubricItem) -> dict[str, frozenset[str]]:
+    """Gold answer -> the documents that a nugget bank lists for it; empty sets where it lists none."""
+    found: dict[str, frozenset[str]] = dict.fromkeys(item.gold_answers, frozenset())
+    for answer in _kept(item).get("answers", ()):
+        if answer["answer"] in found:
+            references = answer.get("references")
+            given = references if isinstance(references, list) else []
+            listed = (one.get("doc_id") if isinstance(one, dict) else one for one in given)
+            found[answer["answer"]] = frozenset(str(doc_id) for doc_id in listed if doc_id is not None)
+    return found
+
+
+def needs_all_answers(item: RubricItem) -> bool:
+    """Whether a nugget bank wants all answers of a question (AND), and not any of them."""
+    return _kept(item).get("aggregator_type") == "AND"
 
 
 def nugget_banks(bank: TestBank) -> list[NuggetBank]:
@@ -222,7 +262,7 @@ def nugget_banks(bank: TestBank) -> list[NuggetBank]:
         claims = {item.text: _claim(item) for item in items if item.kind == "nugget"}
         if claims:
             fields["claim_bank"] = claims
-        banks.append(NuggetBank.model_validate(fields))
+        banks.append(_valid(NuggetBank, fields, query_id))
     return banks
 
 
@@ -236,26 +276,69 @@ def list_banks(bank: TestBank) -> list[ListBank]:
         if item.kind != "question":
             raise InputError(f"item {item.item_id!r} is a nugget, and this form has questions only")
     return [
-        ListBank(
-            metadata=BankMetadata(topic_id=query_id),
-            nugget_bank=[BankQuestion.model_validate(_question(item, False)) for item in items],
+        _valid(
+            ListBank,
+            {
+                "metadata": {**_maker(items), "topic_id": query_id},
+                "nugget_bank": [_question(item, False) for item in items],
+            },
+            query_id,
         )
         for query_id, items in bank.items.items()
     ]
 
 
+def _valid(form: type[_Form], fields: Mapping[str, Any], query_id: str) -> _Form:
+    """A bank with these fields; what people wrote into the info of items may fit none."""
+    try:
+        return form.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        problem = f"the info of its items fits no nugget bank ({where}: {first['msg']}); repair it, or take it out"
+        raise InputError(f"query {query_id!r}: {problem}") from None
+
+
+def _maker(items: Sequence[RubricItem]) -> dict[str, Any]:
+    """Who made the nuggets of a topic, where items say it."""
+    said = (item.info.get(_MADE) for item in items if isinstance(item.info, dict))
+    return next((dict(one) for one in said if isinstance(one, dict)), {})
+
+
 def _question(item: RubricItem, keyed: bool) -> dict[str, Any]:
+    said = _kept(item)
+    known = {answer["answer"]: answer for answer in said.pop("answers", ())}
+    # Assessors edit gold answers: those that stay keep what was said of them.
+    answers = {text: known.get(text, {"answer": text}) for text in item.gold_answers}
     fields: dict[str, Any] = {"question": item.text, "question_id": item.item_id}
     if keyed:
-        fields |= {"query_id": item.query_id, "answers": {text: {"answer": text} for text in item.gold_answers}}
+        fields |= {"query_id": item.query_id, "answers": answers}
     else:
-        fields |= {"aggregator_type": "OR", "answers": [{"answer": text} for text in item.gold_answers]}
+        fields |= {"aggregator_type": "OR", "answers": list(answers.values())}
     importance = item.importance if item.importance is not None else item.weight
-    return fields | ({} if importance is None else {"importance": importance})
+    return fields | said | ({} if importance is None else {"importance": importance})
+
+
+def _kept(item: RubricItem) -> dict[str, Any]:
+    """What a nugget bank said of an item beside what items say."""
+    said = item.info.get(_INFO) if isinstance(item.info, dict) else None
+    if not isinstance(said, dict):
+        return {}
+    answers = said.get("answers")
+    if answers is None:
+        return dict(said)
+    # People edit banks, and the info of an item may be anything.
+    whole = isinstance(answers, list) and all(isinstance(one, dict) and "answer" in one for one in answers)
+    if not whole:
+        raise InputError(
+            f"query {item.query_id!r}, item {item.item_id!r}: info.{_INFO}.answers is no list of "
+            "{answer, references}; repair it, or take it out"
+        )
+    return dict(said)
 
 
 def _claim(item: RubricItem) -> dict[str, Any]:
-    fields: dict[str, Any] = {"claim": item.text, "claim_id": item.item_id, "query_id": item.query_id}
+    fields: dict[str, Any] = {"claim": item.text, "claim_id": item.item_id, "query_id": item.query_id, **_kept(item)}
     importance = item.importance if item.importance is not None else item.weight
     return fields | ({} if importance is None else {"importance": importance})
 

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, model_validator
 from pydantic_core import from_json
 
 from rubric_measures.base.entities import Importance, ItemKind, RubricItem, TestBank, item_content, make_item_id
-from rubric_measures.base.errors import FormatError
+from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import check_readable_twice, iter_lines, path_name
 from rubric_measures.base.json_files import JsonLines, TextId, check_keys, validate_line
 from rubric_measures.formats.base import Format
@@ -134,16 +134,15 @@ def read_bank(path: str | os.PathLike[str]) -> list[BankEntry]:
 
 
 def _numbered_entries(name: str) -> list[tuple[int, BankEntry]]:
-    entries = []
+    entries: list[tuple[int, BankEntry]] = []
     numbers = 0
     for line, data in iter_lines(name):
         numbers += _NUMBER_ID.search(data) is not None
-        if data.lstrip().startswith(b"["):
-            raise FormatError(
-                "expected a test bank entry {query_id, items, …}; found a list (is this a file of graded passages?)",
-                path=name,
-                line=line,
-            )
+        start = data.lstrip()[:1]
+        if start == b"[" or (start != b"{" and not entries):
+            found = "a list (is this a file of graded passages?)" if start == b"[" else "no JSON object"
+            problem = f"expected a test bank entry {{query_id, items, …}}; found {found}"
+            raise FormatError(problem, path=name, line=line)
         entries.append((line, validate_line(_ENTRIES.adapter, data, path=name, line=line)))
         check_keys(data, path=name, line=line)
     if not entries:
@@ -323,6 +322,7 @@ def _rubric_item(entry: BankEntry, item: BankItem, name: str, line: int, index: 
         gold_answers=tuple(item.gold_answers or ()),
         importance=item.importance,
         weight=item.weight,
+        info=item.info,
     )
 
 
@@ -335,8 +335,13 @@ def bank_entries(
         bank: the bank.
         test_collection: the name of the collection; the workbench wants one.
         info: how the bank came about, written into every entry.
+
+    Raises:
+        InputError: a query's id holds a NUL character.
     """
     entries = []
+    if wrong := next((one for one in bank.items if "\0" in one), None):
+        raise InputError(f"query {wrong!r}: an id holds a NUL character, where TREC programs end it")
     for query_id, items in bank.items.items():
         facets: dict[str | None, list[BankItem]] = {} if items else {None: []}
         for item in items:
@@ -368,6 +373,8 @@ def _bank_item(item: RubricItem) -> BankItem:
         fields["importance"] = item.importance
     if item.weight is not None:
         fields["weight"] = item.weight
+    if item.info is not None:
+        fields["info"] = item.info
     return BankItem(**fields)
 
 

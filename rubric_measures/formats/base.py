@@ -17,7 +17,7 @@ PathName: TypeAlias = str | os.PathLike[str]
 Kind = Literal[
     "records", "qrels", "item qrels", "judgments", "runs", "bank", "nuggets", "assignments", "requests", "rubrics",
     "nugget bank", "nugget bank lists", "queries", "topics", "reports", "answers", "evaluations", "games",
-    "leaderboard",
+    "leaderboard", "support labels", "graded answers", "support judgments", "argue judgments",
 ]  # fmt: skip
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -63,6 +63,10 @@ class Head:
     def object(self) -> Mapping[str, Any]:
         """The JSON object of the first line; empty where it is none."""
         return self.value if isinstance(self.value, dict) else {}
+
+    def has(self, *keys: bytes) -> bool:
+        """Whether the first line begins a JSON object and names all these keys."""
+        return self.first.lstrip().startswith(b"{") and all(b'"%b"' % key in self.first for key in keys)
 
     @property
     def goes_on(self) -> bool:

@@ -20,6 +20,7 @@ __all__ = [
     "form_of_columns",
     "form_of_header",
     "form_of_text",
+    "long_header",
 ]
 
 # What a line that holds the aggregate over the queries has in the place of a query.
@@ -41,6 +42,15 @@ COLUMNS: Mapping[Form, tuple[str, ...]] = MappingProxyType(
         "trec_eval": ("measure", "topic", "value"),
         "query": ("topic", "measure", "value"),
         "ranking": ("topic", "Q0", "run", "rank", "value", "measure"),
+    }
+)
+# What headers of long forms call their columns.
+_TITLES: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("run", "run_id", "runid", "run_tag"), "run"),
+        **dict.fromkeys(("topic", "topic_id", "query", "query_id", "qid", "request_id", "narrative_id"), "topic"),
+        **dict.fromkeys(("measure", "metric"), "measure"),
+        **dict.fromkeys(("value", "score"), "value"),
     }
 )
 _RUN_HEADERS = {"run_id", "run", "run_tag", "method", "system"}
@@ -74,11 +84,19 @@ def form_of_text(text: str, name: str) -> Form | None:
 
 
 def form_of_header(line: str) -> Form | None:
-    """The form of a tab-separated file with this header; None where it is no header of a leaderboard."""
+    """The form of a tab-separated file with this header; None where it is no header of a leaderboard, or a long one."""
     header = [cell.strip() for cell in line.split("\t")]
+    if long_header(header) is not None:
+        return None
     if "+/-" in header:
         return "workbench"
     return "wide" if header[0] in _RUN_HEADERS and len(header) > 1 else None
+
+
+def long_header(row: Sequence[str]) -> Form | None:
+    """The long form whose columns the row names, as in `run_id query_id measure value`; None where it is no header."""
+    titles = tuple(_TITLES.get(cell.lower(), "") for cell in row)
+    return next((form for form, columns in COLUMNS.items() if columns == titles), None)
 
 
 def form_of_columns(rows: Sequence[Sequence[str]], name: str, known: Known = _NOTHING) -> Form:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import FormatError, UnknownNameError
 from rubric_measures.base.files import note_unfinished, path_name, read_text
+from rubric_measures.base.scales import LARGEST_SCORE
 from rubric_measures.base.tables import active
 from rubric_measures.formats._trec_checked import is_number
 from rubric_measures.formats.leaderboard_forms import (
@@ -24,6 +25,7 @@ from rubric_measures.formats.leaderboard_forms import (
     Known,
     form_of_columns,
     form_of_text,
+    long_header,
 )
 from rubric_measures.formats.trec import columns_of, run_name_of
 
@@ -141,12 +143,12 @@ def read_leaderboard(
 ) -> LeaderboardTable:
     """Reads a leaderboard in any form of `FORMS`.
 
-    Long forms (no header): `run topic measure value` (ir_measures), `run measure topic value` (tot),
-    `topic run measure value` (rag4reports), `measure topic value` (trec_eval; the run is named by its `runid` line, or
-    by the file), `topic measure value` (query: what `ir_measures -q` prints), `topic Q0 run rank value measure`
-    (ranking), JSON lines {run_id, topic_id, measure, value}. Wide forms: TSV with a header that begins with `run_id`,
-    the Rubric workbench's TSV, a JSON dict run -> rank (all are whole or half, from 1 to the number of runs) or
-    score, and the JSON of this package's leaderboards.
+    Long forms, with or without a header (`run_id query_id measure value`): `run topic measure value` (ir_measures),
+    `run measure topic value` (tot), `topic run measure value` (rag4reports), `measure topic value` (trec_eval; the run
+    is named by its `runid` line, or by the file), `topic measure value` (query: what `ir_measures -q` prints),
+    `topic Q0 run rank value measure` (ranking), JSON lines {run_id, topic_id, measure, value}. Wide forms: TSV with a
+    header that begins with `run_id`, the Rubric workbench's TSV, a JSON dict run -> rank (all are whole or half, from 1
+    to the number of runs) or score, and the JSON of this package's leaderboards.
 
     The form is seen from the content: the column that holds `all`, or only known queries, is the queries'; else the one
     form counts in which most columns hold what is known. Measures
@@ -221,6 +223,9 @@ def _value(token: object, name: str, line: int, where: str = "value") -> float:
         value = math.nan
     if not math.isfinite(value):
         raise FormatError(f"{str(token)[:40]!r} is not a finite number", path=name, line=line, field=where)
+    if abs(value) > LARGEST_SCORE:
+        problem = f"{str(token)[:40]!r} is too large to compute with (at most {LARGEST_SCORE:g})"
+        raise FormatError(problem, path=name, line=line, field=where)
     return value
 
 
@@ -231,6 +236,11 @@ def _from_long(text: str, name: str, form: Form | None, known: Known) -> Iterato
     if len(set(named)) > 1:
         problem = f"holds several runs ({', '.join(sorted(set(named))[:5])}); give each run a file of its own"
         raise FormatError(problem, path=name)
+    if lines and (said := long_header(lines[0][1])):
+        if form not in (None, said):
+            problem = f"its header says {said} ({' '.join(COLUMNS[said])}), not {form}; leave the form out"
+            raise FormatError(problem, path=name, line=lines[0][0])
+        form, lines = said, lines[1:]
     if not lines:
         return
     form = form or form_of_columns([row for _, row in lines], name, known)

@@ -89,17 +89,28 @@ def bank_of_items(
 
 
 class Criterion(Record):
-    """One criterion; `weight` from −5 (a penalty) to 5, `axis` the kind of quality it is about."""
+    """One criterion.
+
+    Attributes:
+        criterion: what an answer shall do, never blank.
+        weight: from −5 (a penalty) to 5.
+        axis: the kind of quality that it is about.
+        tier: RAGDoll: `mandatory` or `optional`.
+        source_nugget: RAGDoll: the nugget that it was made from.
+    """
 
     criterion: Annotated[str, Field(pattern=r"\S")]
     weight: float
     axis: str | None = None
+    tier: str | None = None
+    source_nugget: str | None = None
 
 
 class RubricLine(Record):
-    """The criteria of one query (ResearchRubrics)."""
+    """The criteria of one query (ResearchRubrics, RAGDoll); `query` is its text, where the file has it."""
 
     qid: TextId
+    query: str | None = None
     rubrics: list[Criterion]
 
 
@@ -127,10 +138,13 @@ def bank_of_rubrics(lines: Iterable[RubricLine]) -> TestBank:
         InputError: a query comes twice, or a criterion has two weights.
     """
     items: dict[str, list[RubricItem]] = {}
+    texts: dict[str, str] = {}
     facet_texts: dict[tuple[str, str], str] = {}
     for line in lines:
         if line.qid in items:
             raise InputError(f"query {line.qid!r} has two lines of criteria; join them first")
+        if line.query is not None:
+            texts[line.qid] = line.query
         facets = facet_ids(criterion.axis for criterion in line.rubrics)
         facet_texts |= {(line.qid, facet_id): text for text, facet_id in facets.items()}
         members = items.setdefault(line.qid, [])
@@ -138,8 +152,10 @@ def bank_of_rubrics(lines: Iterable[RubricLine]) -> TestBank:
             facet_id = facets.get((criterion.axis or "").strip())
             text = criterion.criterion.strip()
             item_id = make_item_id(line.qid, text, facet_id)
-            members.append(RubricItem(item_id, line.qid, text, "nugget", facet_id, weight=criterion.weight))
-    return bank_of_items(items, None, facet_texts)
+            said = {"tier": criterion.tier, "source_nugget": criterion.source_nugget}
+            info = {name: value for name, value in said.items() if value is not None} or None
+            members.append(RubricItem(item_id, line.qid, text, "nugget", facet_id, weight=criterion.weight, info=info))
+    return bank_of_items(items, texts, facet_texts)
 
 
 def rubric_lines(bank: TestBank) -> list[RubricLine]:
@@ -157,8 +173,11 @@ def rubric_lines(bank: TestBank) -> list[RubricLine]:
             fields: dict[str, Any] = {"criterion": item.text, "weight": item.weight}
             if item.facet_id is not None:
                 fields["axis"] = bank.facet_texts.get((query_id, item.facet_id), item.facet_id)
+            said = item.info if isinstance(item.info, dict) else {}
+            fields |= {name: said[name] for name in ("tier", "source_nugget") if isinstance(said.get(name), str)}
             criteria.append(Criterion(**fields))
-        lines.append(RubricLine(qid=query_id, rubrics=criteria))
+        of_query = {"query": bank.query_texts[query_id]} if query_id in bank.query_texts else {}
+        lines.append(RubricLine(qid=query_id, **of_query, rubrics=criteria))
     return lines
 
 

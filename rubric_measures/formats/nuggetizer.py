@@ -48,11 +48,11 @@ UnknownLabels: TypeAlias = Literal["failed"]
 
 
 def _label(value: Any) -> Any:
-    """Older files write labels with capitals, spaces and hyphens, and `okey`."""
+    """Older files write labels with capitals, spaces and hyphens, and `okey`; RAGDoll writes `fail`."""
     if not isinstance(value, str):
         return value
     label = "_".join(value.lower().replace("-", " ").replace("_", " ").split())
-    return "okay" if label == "okey" else label
+    return {"okey": "okay", "fail": "failed"}.get(label, label)
 
 
 ImportanceLabel = Annotated[Literal["vital", "okay", "failed"], BeforeValidator(_label)]

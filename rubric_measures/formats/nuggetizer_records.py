@@ -37,7 +37,7 @@ _LOG = logging.getLogger("rubric_measures")
 PROMPT_CLASS = "nuggets.assign"
 # The grades of the three labels; `failed` is a status and no grade.
 ASSIGNMENT_GRADES: Mapping[str, int] = MappingProxyType({"not_support": 0, "partial_support": 1, "support": 2})
-_LABELS = {grade: label for label, grade in ASSIGNMENT_GRADES.items()}
+_LABELS: Mapping[float, str] = {grade: label for label, grade in ASSIGNMENT_GRADES.items()}
 
 
 def bank_of_nuggets(lines: Iterable[NuggetLine | AssignmentLine]) -> TestBank:
@@ -82,6 +82,7 @@ def item_of_nugget(query_id: str, nugget: Nugget, facets: Mapping[str, str]) -> 
         kind="nugget",
         facet_id=facet_id,
         importance=None if nugget.importance == "failed" else nugget.importance,
+        info=None if nugget.source is None else {"source": nugget.source},
     )
 
 
@@ -116,6 +117,8 @@ def _nugget_fields(bank: TestBank, item: RubricItem) -> dict[str, Any]:
         fields["importance"] = item.importance
     if item.facet_id is not None:
         fields["mapped_sub_narrative"] = bank.facet_texts.get((item.query_id, item.facet_id), item.facet_id)
+    if isinstance(item.info, dict) and isinstance(item.info.get("source"), str):
+        fields["source"] = item.info["source"]
     return fields
 
 

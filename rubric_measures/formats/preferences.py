@@ -7,11 +7,11 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Iterable
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from rubric_measures.base.entities import GradeStatus, Preference
+from rubric_measures.base.entities import GradeStatus, Preference, Verdict
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.json_files import JsonLines, TextId
@@ -29,7 +29,7 @@ class _Game(Record):
     query_id: Annotated[TextId, Field(min_length=1)]
     agent_a: Annotated[str, Field(min_length=1)]
     agent_b: Annotated[str, Field(min_length=1)]
-    verdict: Literal["a", "b", "tie"] | None
+    verdict: Verdict | None
     status: GradeStatus | None = None
     answer: str = ""
     grader: str = ""
@@ -46,7 +46,8 @@ _GAMES = JsonLines(TypeAdapter(_Game), "games")
 
 
 def read_preferences(path: str | os.PathLike[str], *, assessors: bool = False) -> list[Preference]:
-    """Reads games: JSON lines with `query_id`, `agent_a`, `agent_b`, `verdict` (`a`, `b`, `tie` or null).
+    """Reads games: JSON lines with `query_id`, `agent_a`, `agent_b`, `verdict` (`a`, `b`, `tie`, `both_bad` or
+    null).
 
     Further fields: `status` (`graded` unless the verdict is null, then `unparsed`), `answer`, `grader`, `note`. Others
     are left out and counted.

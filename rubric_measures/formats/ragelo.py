@@ -61,7 +61,7 @@ COLUMNS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
     }
 )
 _LETTERS: Mapping[str, Literal["a", "b", "tie"]] = {"A": "a", "B": "b", "C": "tie"}
-_VERDICTS = {"a": "A", "b": "B", "tie": "C", None: ""}
+_VERDICTS = {"a": "A", "b": "B", "tie": "C", "both_bad": "C", None: ""}
 # Answers of models may be longer than the reader's own limit of 131,072 characters.
 _LONGEST = 1 << 27
 
@@ -184,9 +184,21 @@ def read_ragelo_documents(path: PathName) -> list[QueryPassages]:
 
     Raises:
         InputError: the file cannot be opened.
-        FormatError: its rows are wrong; also when a document comes twice for a query.
+        FormatError: its rows are wrong; also when a document comes twice for a query with two texts. RAGElo's own files
+            repeat documents that several agents retrieved: one that comes with the same text is kept once, counted.
     """
-    rows = _read_rows(path, "documents")
+    read = _read_rows(path, "documents")
+    rows: list[Row] = []
+    seen: set[tuple[str, ...]] = set()
+    for row in read:
+        said = tuple(row.fields[name] for name in COLUMNS["documents"])
+        if said not in seen:
+            seen.add(said)
+            rows.append(row)
+    if len(rows) < len(read):
+        _LOG.info(
+            "%s: %d rows repeat a document of their query; each is kept once", path_name(path), len(read) - len(rows)
+        )
     _once(rows, lambda row: (row.fields["qid"], row.fields["did"]), path_name(path), "document")
     groups: dict[str, list[GradedPassage]] = {}
     for row in rows:
@@ -285,8 +297,10 @@ def write_ragelo_games(path: PathName, games: Iterable[Preference]) -> None:
     _write_rows(path, "games", ((*game[:3], game.answer, _VERDICTS[game.verdict]) for game in listed))
     graders = sum(bool(game.grader) for game in listed)
     reasons = sum(bool(game.note) or game.status not in ("graded", "unparsed") for game in listed)
-    if graders or reasons:
+    both_bad = sum(game.verdict == "both_bad" for game in listed)
+    if graders or reasons or both_bad:
         lost = f"{graders} graders and {reasons} notes or statuses"
+        lost += f", and that both answers of {both_bad} ties are bad" if both_bad else ""
         _LOG.warning("%s: left out, as RAGElo's files have no place for them: %s", path_name(path), lost)
 
 

@@ -1,4 +1,4 @@
-"""Reports of generating systems (TREC RAG 2024–2026, RAGTIME, DRAGUN, Auto-Judge) and plain files of answers.
+"""Reports of generating systems (TREC RAG 2024–2026, RAGTIME, DRAGUN, BioGen, Auto-Judge) and plain files of answers.
 
 A report is what one run answered to one topic: sentences with citations. Plain files say (query_id, run_id, text).
 """
@@ -9,7 +9,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
 
@@ -17,9 +17,10 @@ from pydantic import AliasChoices, Field, TypeAdapter, model_validator
 
 from rubric_measures.base.entities import Grade
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import atomic_writer, iter_lines, note_unfinished, open_binary, path_name
-from rubric_measures.base.json_files import JsonLines, TextId, parse_json, validate_line
+from rubric_measures.base.files import atomic_writer, note_unfinished, open_binary, path_name
+from rubric_measures.base.json_files import JsonLines, TextId, json_texts, parse_json, validate_line
 from rubric_measures.formats.base import Format, Head, PathName
+from rubric_measures.formats.biogen import is_submission, reports_of_submission
 from rubric_measures.records.models import Record
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "read_answers",
     "read_reports",
     "report_of_answer",
+    "say_contradictions",
     "say_lost_citations",
     "write_answers",
     "write_reports",
@@ -44,6 +46,7 @@ __all__ = [
 _LOG = logging.getLogger("rubric_measures")
 _QUERY_FIELDS = ("query_id", "qid", "topic_id", "request_id", "narrative_id")
 _RUN_FIELDS = ("run_id", "run", "agent", "system")
+_NAMES = ("results", "run_name", "metadata", "answer", "responses")
 
 
 def answer_doc_id(text: str) -> str:
@@ -66,6 +69,7 @@ class Answer(NamedTuple):
         text: the answer: the sentences joined by one space; may be empty.
         sentences: the sentences, in order; empty where the file has text only.
         citations: per sentence the ids of the documents it cites, most important first.
+        documents: (id, text) of documents whose texts stand beside the answer.
     """
 
     query_id: str
@@ -73,6 +77,7 @@ class Answer(NamedTuple):
     text: str
     sentences: tuple[str, ...] = ()
     citations: tuple[tuple[str, ...], ...] = ()
+    documents: tuple[tuple[str, str], ...] = ()
 
     @property
     def doc_id(self) -> str:
@@ -99,12 +104,18 @@ class Sentence(Record):
 
     Attributes:
         text: the sentence.
-        citations: positions in the report's `references` (TREC RAG), ids (DRAGUN, Auto-Judge), or id -> score
-            (RAGTIME).
+        citations: positions in the report's `references` (TREC RAG), ids (DRAGUN, BioGen, Auto-Judge), both mixed
+            (TREC RAG 2026), or id -> score (RAGTIME).
+        supported_citations: ids, where a track asks apart for what supports and what contradicts (BioGen, task A).
+        contradicted_citations: the ids of what contradicts.
+        existing_supported_citations: the ids that come with the topic.
     """
 
     text: str
-    citations: list[int] | list[str] | dict[str, float] | None = None
+    citations: list[int | str] | dict[str, float] | None = None
+    supported_citations: list[TextId] | None = None
+    contradicted_citations: list[TextId] | None = None
+    existing_supported_citations: list[TextId] | None = None
 
 
 class ReportMetadata(Record):
@@ -114,6 +125,7 @@ class ReportMetadata(Record):
     run_id: TextId | None = None
     topic_id: TextId | None = None
     narrative_id: TextId | None = None
+    qa_id: TextId | None = None
 
 
 class ItemGrade(Record):
@@ -128,17 +140,20 @@ class CitedReport(Record):
 
     Attributes:
         metadata: run and topic; TREC RAG 2024 has them at the top level (too).
-        topic_id: the topic, at the top level.
+        topic_id: the topic, at the top level; RAGDoll calls it `qid`.
+        qid: the same.
         run_id: the run, at the top level.
         answer: the sentences (TREC RAG).
-        responses: the sentences (RAGTIME, DRAGUN, Auto-Judge); a report has one of the two, or both alike.
-        references: ids of the documents that citations point to by position.
+        responses: the sentences (RAGTIME, DRAGUN, BioGen, Auto-Judge); a report has one of the two, or both alike.
+        references: ids of the documents that citations point to by position; responses without them cite ids, also
+            where these are numbers.
         documents: id -> {text, title, url}.
         evaldata: what judges added, `nugget_grades` among it.
     """
 
     metadata: ReportMetadata = Field(default_factory=ReportMetadata)
     topic_id: TextId | None = None
+    qid: TextId | None = None
     run_id: TextId | None = None
     answer: list[Sentence] | None = None
     responses: list[Sentence] | None = None
@@ -163,7 +178,8 @@ class CitedReport(Record):
         return {name for name in (self.metadata.run_id, self.run_id) if name is not None}
 
     def _topic_ids(self) -> set[str]:
-        names = (self.metadata.topic_id, self.metadata.narrative_id, self.topic_id)
+        of_metadata = (self.metadata.topic_id, self.metadata.narrative_id, self.metadata.qa_id)
+        names = (*of_metadata, self.topic_id, self.qid)
         return {name for name in names if name is not None}
 
     @property
@@ -186,21 +202,46 @@ class CitedReport(Record):
         """The sentences joined by one space."""
         return " ".join(sentence.text for sentence in self.sentences)
 
-    def cited(self, sentence: Sentence) -> list[str]:
-        """Ids of the documents that a sentence cites, most important first, each once; lost positions are left out."""
+    @property
+    def document_texts(self) -> tuple[tuple[str, str], ...]:
+        """Id and text (behind the title, if there is one) of the documents that the report brings along."""
+        given = {**((self.model_extra or {}).get("segments") or {}), **(self.documents or {})}
+        texts = ((doc_id, _document_text(said)) for doc_id, said in given.items())
+        return tuple((doc_id, text) for doc_id, text in texts if text)
+
+    def cited(self, sentence: Sentence, keep_lost: bool = False) -> list[str]:
+        """Ids of the documents that a sentence cites, most important first, each once.
+
+        Args:
+            sentence: the sentence.
+            keep_lost: positions that `references` does not have are `references[N]`, and not left out.
+        """
         citations = sentence.citations
         if isinstance(citations, dict):
             return sorted(citations, key=lambda doc_id: -citations[doc_id])
+        if citations is None or self._cites_numbers:
+            return list(dict.fromkeys(map(str, citations or sentence.supported_citations or ())))
         references = self.references or []
+
+        def lost(place: int) -> str | None:
+            return f"references[{place}]" if keep_lost else None
+
         found = [
-            (references[place] if 0 <= place < len(references) else None) if isinstance(place, int) else place
-            for place in citations or []
+            place if isinstance(place, str) else references[place] if 0 <= place < len(references) else lost(place)
+            for place in citations
         ]
         return list(dict.fromkeys(doc_id for doc_id in found if doc_id is not None))
 
     @property
+    def _cites_numbers(self) -> bool:
+        """Whether numbers are ids of documents, as those of PubMed are."""
+        return self.answer is None and self.references is None
+
+    @property
     def lost_citations(self) -> int:
         """How many citations are positions that `references` does not have."""
+        if self._cites_numbers:
+            return 0
         known = len(self.references or [])
         places = [place for sentence in self.sentences for place in sentence.citations or [] if isinstance(place, int)]
         return sum(not 0 <= place < known for place in places)
@@ -231,37 +272,70 @@ def read_reports(path: str | os.PathLike[str]) -> list[CitedReport]:
         InputError: the file cannot be opened.
         FormatError: naming file, line and field; also when a run answers a topic twice.
     """
-    reports = _REPORTS.read(path)
-    _say_lost_positions(reports, path_name(path))
+    name = path_name(path)
+    rows = [(line, validate_line(_REPORTS.adapter, data, path=name, line=line)) for line, data in _rows(name)]
+    if not rows:
+        raise FormatError("is empty; expected reports, one JSON object a line", path=name)
+    reports = _REPORTS.once(rows, path)
+    _say_lost(reports, name)
     return reports
 
 
-def _say_lost_positions(reports: Iterable[CitedReport], name: str) -> None:
+def _rows(name: str) -> Iterator[tuple[int, bytes | Mapping[str, Any]]]:
+    """The reports of a file, one by one, unread where nothing but a look at them is needed."""
+    for line, data in json_texts(name):
+        content = parse_json(data, path=name, line=line) if b'"results"' in data else None
+        if is_submission(content):
+            yield from ((line, one) for one in reports_of_submission(content, name, line))
+        else:
+            yield line, data
+
+
+def _say_lost(reports: Iterable[CitedReport], name: str) -> None:
     if lost := sum(report.lost_citations for report in reports):
         _LOG.warning("%s: %d citations point to positions that references does not have", name, lost)
 
 
-def answer_of_report(report: CitedReport) -> Answer:
-    """The answer that a report is."""
+def say_contradictions(reports: Iterable[CitedReport]) -> None:
+    """Says what answers, which cite what supports them, do not hold."""
+    against = sum(len(one.contradicted_citations or ()) for report in reports for one in report.sentences)
+    if against:
+        _LOG.warning("%d contradicted_citations left out: answers cite what supports them", against)
+
+
+def _document_text(said: Any) -> str:
+    if not isinstance(said, Mapping):
+        return said if isinstance(said, str) else ""
+    text = next((said[name] for name in ("text", "segment") if isinstance(said.get(name), str)), "")
+    title = said.get("title")
+    return f"{title}: {text}" if text and isinstance(title, str) and title.strip() else text
+
+
+def answer_of_report(report: CitedReport, keep_lost: bool = False) -> Answer:
+    """The answer that a report is; see `CitedReport.cited` for citations that are lost."""
     sentences = tuple(sentence.text for sentence in report.sentences)
-    citations = tuple(tuple(report.cited(sentence)) for sentence in report.sentences)
-    return Answer(report.query_id, report.run_name, report.text, sentences, citations)
+    citations = tuple(tuple(report.cited(sentence, keep_lost)) for sentence in report.sentences)
+    return Answer(report.query_id, report.run_name, report.text, sentences, citations, report.document_texts)
 
 
-def report_of_answer(answer: Answer, team_id: str = "") -> CitedReport:
+def report_of_answer(answer: Answer) -> CitedReport:
     """A report (in the form of Auto-Judge) of an answer; text without sentences becomes one sentence."""
     sentences = answer.sentences or ((answer.text,) if answer.text else ())
     citations = answer.citations or ((),) * len(sentences)
-    metadata = ReportMetadata(team_id=team_id, run_id=answer.run_id, topic_id=answer.query_id)
+    metadata = ReportMetadata(team_id="", run_id=answer.run_id, topic_id=answer.query_id)
     responses = [Sentence(text=text, citations=list(ids)) for text, ids in zip(sentences, citations, strict=True)]
     return CitedReport(metadata=metadata, responses=responses)
 
 
-def read_answers(path: str | os.PathLike[str]) -> list[Answer]:
+def read_answers(path: str | os.PathLike[str], keep_lost: bool = False) -> list[Answer]:
     """The answers of a file: reports, plain JSON lines, or TSV, told apart by content.
 
     Plain JSON lines have `query_id` (or `qid`, `topic_id`), `run_id` (or `agent`, `system`) and `text` (or `answer`);
     TSV has the columns query_id, run_id, text, with or without that header.
+
+    Args:
+        path: the file.
+        keep_lost: see `CitedReport.cited`.
 
     Raises:
         InputError: the file cannot be opened.
@@ -272,28 +346,30 @@ def read_answers(path: str | os.PathLike[str]) -> list[Answer]:
     reports: list[CitedReport] = []
     seen: dict[tuple[str, str], int] = {}
     of_columns = False
-    for line, data in iter_lines(name):
-        if not data.lstrip().startswith(b"{"):
+    for line, data in _rows(name):
+        if isinstance(data, bytes) and not data.lstrip().startswith(b"{"):
             answer = _answer_of_columns(data, name, line)
             of_columns = True
             if answer is None:
                 continue
         else:
-            content = parse_json(data, path=name, line=line)
+            content = parse_json(data, path=name, line=line) if isinstance(data, bytes) else data
             if any(isinstance(content.get(key), list) for key in ("answer", "responses")) or "metadata" in content:
                 report = validate_line(_REPORTS.adapter, data, path=name, line=line)
                 reports.append(report)
-                answer = answer_of_report(report)
+                answer = answer_of_report(report, keep_lost)
             else:
                 plain = validate_line(_PLAIN, data, path=name, line=line)
                 answer = Answer(plain.query_id, plain.run_id, plain.text)
-        if (before := seen.setdefault(answer[:2], line)) != line:
-            problem = f"run {answer.run_id!r} has answered query {answer.query_id!r} in line {before}"
+        if answer[:2] in seen:
+            problem = f"run {answer.run_id!r} has answered query {answer.query_id!r} in line {seen[answer[:2]]}"
             raise FormatError(problem, path=name, line=line)
+        seen[answer[:2]] = line
         answers.append(answer)
     if not answers:
         raise FormatError("is empty; expected reports, or lines (query_id, run_id, text)", path=name)
-    _say_lost_positions(reports, name)
+    _say_lost(reports, name)
+    say_contradictions(reports)
     if of_columns and Path(name).is_file():
         with open_binary(name) as stream:
             note_unfinished(stream.read(), name)
@@ -329,7 +405,7 @@ def write_answers(path: str | os.PathLike[str], answers: Iterable[Answer]) -> No
         stream.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 
-def grades_of_reports(reports: Iterable[CitedReport], grader: str = "") -> Iterator[Grade]:
+def grades_of_reports(reports: Iterable[CitedReport]) -> Iterator[Grade]:
     """The grades of `evaldata.nugget_grades`: one row a (topic, run, item); the document is called after the run.
 
     An entry without a grade is a grade that failed.
@@ -347,8 +423,7 @@ def grades_of_reports(reports: Iterable[CitedReport], grader: str = "") -> Itera
                 item_id,
                 "failed" if failed else "graded",
                 entry.reasoning or "",
-                grader,
-                "no grade in evaldata.nugget_grades" if failed else "",
+                note="no grade in evaldata.nugget_grades" if failed else "",
             )
 
 
@@ -371,10 +446,16 @@ def _is_answers(head: Head) -> bool:
 ANSWERS = Format(
     "answers", "generated answers as {query_id, run_id, text}", read_answers, _write_without_citations, _is_answers
 )
-REPORTS = Format(
-    "reports",
-    "generated answers with citations",
-    read_reports,
-    write_reports,
-    lambda head: any(name in head.object for name in ("answer", "responses", "metadata")),
-)
+
+
+def _is_reports(head: Head) -> bool:
+    if is_submission(head.object) or any(name in head.object for name in ("answer", "responses", "metadata")):
+        return True
+    if not head.goes_on and not isinstance(head.value, list):
+        return False
+    # One list, or one object over several lines, may be long: it is not read to be told.
+    named = {name for name in _NAMES if f'"{name}"' in head.line or f'"{name}"' in head.rest}
+    return {"results", "run_name"} <= named or ("metadata" in named and bool(named & {"answer", "responses"}))
+
+
+REPORTS = Format("reports", "generated answers with citations", read_reports, write_reports, _is_reports)

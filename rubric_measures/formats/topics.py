@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
+import os
 import unicodedata
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from rubric_measures.base.errors import UnknownNameError
-from rubric_measures.base.json_files import JsonLines, TextId
+from rubric_measures.base.errors import FormatError
+from rubric_measures.base.files import path_name, peek_head
+from rubric_measures.base.json_files import JsonLines, TextId, check_keys, json_texts, parse_json, validate_line
 from rubric_measures.formats.base import Format
+from rubric_measures.formats.queries import read_queries
+from rubric_measures.formats.track_rules import Length, track_rules
 from rubric_measures.records.models import Record
 
 __all__ = [
     "TOPICS",
-    "TRACK_LIMITS",
-    "Length",
     "Limit",
     "Topic",
     "length_of",
     "limit_for",
     "read_topics",
+    "read_track_topics",
     "write_topics",
 ]
 
-Length = Literal["words", "characters"]
+# Tracks name a topic's id, and what it asks, in many ways.
+_IDS = ("request_id", "qid", "topic_id", "narrative_id", "qa_id", "query_id", "id")
+_TEXTS = ("narrative", "title", "query", "topic", "question", "text")
 
 
 class Limit(NamedTuple):
@@ -34,18 +37,6 @@ class Limit(NamedTuple):
 
     most: int
     unit: Length
-
-
-# The guidelines of the tracks; RAGTIME gives each topic a limit of its own.
-TRACK_LIMITS: Mapping[str, Limit | None] = MappingProxyType(
-    {
-        "rag24": Limit(400, "words"),
-        "rag25": Limit(400, "words"),
-        "rag26": Limit(1024, "words"),
-        "dragun": Limit(250, "words"),
-        "ragtime": None,
-    }
-)
 
 
 class Topic(Record):
@@ -94,23 +85,65 @@ _TOPICS = JsonLines(TypeAdapter(Topic), "topics", lambda topic: (topic.query_id,
 read_topics, write_topics = _TOPICS.read, _TOPICS.write
 
 
+def read_track_topics(path: str | os.PathLike[str]) -> dict[str, Topic]:
+    """The topics of a file as any track gives them, by id: objects, one list of them, or lines `id<TAB>text`.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: it holds no topics, or one of them twice; names file and line.
+    """
+    name = path_name(path)
+    if peek_head(path).lstrip()[:1] not in (b"{", b"["):
+        return _of_queries(path)
+    topics: dict[str, Topic] = {}
+    for line, data in json_texts(path):
+        check_keys(data, path=name, line=line)
+        content = parse_json(data, path=name, line=line)
+        found = dict(content) if isinstance(content, dict) else {}
+        topic_id = next((found[key] for key in _IDS if found.get(key) is not None), None)
+        text = next((found[key] for key in _TEXTS if found.get(key) is not None), None)
+        if topic_id is None or text is None:
+            if not topics and name != "-" and isinstance(content, dict) and len(content) > 1:
+                return _of_queries(path)
+            problem = (
+                f"expected a topic, with an id in one of {', '.join(_IDS)} and a text in one of {', '.join(_TEXTS)}"
+            )
+            raise FormatError(problem, path=name, line=line)
+        fields: dict[str, Any] = {**found, "request_id": topic_id, "qid": None, "title": text, "query": None}
+        topic = validate_line(_TOPICS.adapter, fields, path=name, line=line)
+        if topics.setdefault(topic.query_id, topic) is not topic:
+            raise FormatError(f"topic {topic.query_id!r} comes twice", path=name, line=line)
+    if not topics:
+        raise FormatError("is empty; expected topics", path=name)
+    return topics
+
+
+def _of_queries(path: str | os.PathLike[str]) -> dict[str, Topic]:
+    """Topics of a file of queries, which has ids and texts alone."""
+    queries = read_queries(path)
+    if empty := next((key for key, text in queries.items() if not text), None):
+        raise FormatError(f"query {empty!r} has no text", path=path_name(path))
+    return {key: Topic(request_id=key, title=text) for key, text in queries.items()}
+
+
 def limit_for(track: str | None, topic: Topic | None = None) -> Limit | None:
     """The limit of answers: the topic's own, else the track's, else None.
 
     Args:
-        track: one of `TRACK_LIMITS`, or None.
+        track: see `track_rules`, or None; RAGTIME gives each topic a limit of its own.
         topic: the topic, where there is a file of topics.
 
     Raises:
         UnknownNameError: nobody knows the track.
     """
-    if track is not None and track not in TRACK_LIMITS:
-        raise UnknownNameError("track", track, TRACK_LIMITS)
+    rules = track_rules(track) if track is not None else ()
     if topic is not None and topic.limit is not None:
         return Limit(topic.limit, "characters")
     if topic is not None and topic.word_limit is not None:
         return Limit(topic.word_limit, "words")
-    return TRACK_LIMITS[track] if track is not None else None
+    limits = {(one.limit, one.unit) for one in rules}
+    most, unit = limits.pop() if len(limits) == 1 else (None, "words")
+    return Limit(most, unit) if most is not None else None
 
 
 def length_of(text: str, unit: Length) -> int:

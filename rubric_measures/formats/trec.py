@@ -17,7 +17,14 @@ from rubric_measures.base.entities import content_hash
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, decode_text, open_binary, path_name
 from rubric_measures.base.runs import Qrel, Ranking, Run, make_run
-from rubric_measures.formats._trec_checked import checked_qrels, checked_rankings, columns_of, run_name_of
+from rubric_measures.base.scales import as_number
+from rubric_measures.formats._trec_checked import (
+    checked_qrels,
+    checked_rankings,
+    columns_of,
+    is_number,
+    run_name_of,
+)
 from rubric_measures.formats._trec_regular import QueryQrels, regular_qrels, regular_rankings
 from rubric_measures.formats.base import Format, Head, PathName
 from rubric_measures.formats.trec_ids import IdCleaner
@@ -111,7 +118,7 @@ def read_qrels(path: str | os.PathLike[str]) -> list[Qrel]:
 
     Raises:
         InputError: the file cannot be opened.
-        FormatError: the file is empty; a line does not have four columns or its relevance is not an integer; two lines
+        FormatError: the file is empty; a line does not have four columns or its relevance is not a number; two lines
             judge the same query, iteration and document differently.
     """
     with _readable_twice(path) as again:
@@ -166,10 +173,6 @@ def _readable_twice(path: str | os.PathLike[str]) -> Iterator[Callable[[], Binar
 def distinct_run_names(tags: Sequence[str], paths: Sequence[str | os.PathLike[str]]) -> list[str]:
     """One name a run file: its tag; runs that share a tag are called after their files, which is said once.
 
-    Args:
-        tags: the tag of each run.
-        paths: the file of each run.
-
     Raises:
         InputError: two runs still have one name.
     """
@@ -187,8 +190,10 @@ def distinct_run_names(tags: Sequence[str], paths: Sequence[str | os.PathLike[st
     return names
 
 
-def write_qrels(path: str | os.PathLike[str], qrels: Iterable[tuple[str, str, int, str]]) -> None:
+def write_qrels(path: str | os.PathLike[str], qrels: Iterable[tuple[str, str, float, str]]) -> None:
     """Writes judgments (query_id, doc_id, relevance, iteration) as `query_id iteration doc_id relevance`, in order.
+
+    A relevance with a fraction is written with it, which this package reads and trec_eval does not.
 
     Spaces inside an id are written as `%20` and the like, said once with the count.
 
@@ -198,8 +203,12 @@ def write_qrels(path: str | os.PathLike[str], qrels: Iterable[tuple[str, str, in
     clean = IdCleaner()
     with atomic_writer(path) as stream:
         for query_id, doc_id, relevance, iteration in qrels:
-            stream.write(f"{clean(query_id)} {clean(iteration)} {clean(doc_id)} {relevance:d}\n")
+            stream.write(f"{clean(query_id)} {clean(iteration)} {clean(doc_id)} {_written(relevance)}\n")
     clean.say(path_name(path))
+
+
+def _written(relevance: float) -> str:
+    return f"{relevance:d}" if isinstance(relevance, int) else f"{as_number(relevance)}"
 
 
 def write_runs(path: str | os.PathLike[str], runs: Iterable[Run]) -> None:
@@ -278,7 +287,10 @@ def _is_run(head: Head) -> bool:
 
 def _is_qrels(head: Head) -> bool:
     columns = _columns(head)
-    return len(columns) == 4 and columns[3].lstrip("-").isdecimal()
+    if len(columns) != 4:
+        return False
+    # A table of scores has four columns, too: run, measure, query, value.
+    return columns[3].lstrip("-").isdecimal() or (columns[1] in ("0", "Q0") and is_number(columns[3]))
 
 
 def _is_item_qrels(head: Head) -> bool:

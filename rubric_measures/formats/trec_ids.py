@@ -93,9 +93,11 @@ class IdCleaner:
         self._plain: set[str] = set()
 
     def __call__(self, identifier: str) -> str:
-        """The id to write; an `InputError` for an empty one."""
+        """The id to write; an `InputError` for an empty one, or one that holds NUL."""
         if not identifier:
             raise InputError("an empty id cannot be written to a TREC file")
+        if "\0" in identifier:
+            raise InputError(f"the id {identifier!r} holds a NUL character, where TREC programs end an id")
         written = written_id(identifier)
         if written != identifier:
             self._written[identifier] = written

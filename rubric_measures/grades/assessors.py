@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from statistics import median_low
 
 from rubric_measures.base.entities import RubricItem, item_content
+from rubric_measures.records.distributions import details_of
 from rubric_measures.records.models import GradedPassage, ItemGradeSet, contents_of, items_of_set, kind_of_set
 
 __all__ = [
@@ -25,7 +26,7 @@ __all__ = [
 HUMAN = "human:"
 
 
-def grade_of_assessors(grades: Iterable[int]) -> int:
+def grade_of_assessors(grades: Iterable[float]) -> float:
     """The one grade of several assessors: the median, of an even number the lower one of the two in the middle.
 
     It is always a grade that one of them gave, and their order does not matter. Where two differ, the lower grade
@@ -108,10 +109,10 @@ class AssessorGrades:
         stale: grades that were given before their item changed; they are not among these.
     """
 
-    grades: Mapping[str, Collection[int]] = field(default_factory=dict)
+    grades: Mapping[str, Collection[float]] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
     sets: Collection[ItemGradeSet] = ()
-    by_assessor: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    by_assessor: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     stale: int = 0
 
 
@@ -135,7 +136,7 @@ def grades_by_assessors(
         if entry.llm.startswith(HUMAN) and (kind is None or kind_of_set(entry) == kind)
     ]
     stale = _stale(entries, items)
-    by_assessor: dict[str, dict[str, int]] = {}
+    by_assessor: dict[str, dict[str, float]] = {}
     said: dict[str, dict[str, str]] = {}
     sets: list[ItemGradeSet] = []
     for number, entry in enumerate(entries):
@@ -151,7 +152,7 @@ def grades_by_assessors(
             for item_id, reason in entry.answers:
                 if item_id in kept:
                     said.setdefault(item_id, {})[entry.llm] = reason
-    of_items: dict[str, list[int]] = {}
+    of_items: dict[str, list[float]] = {}
     for grades in by_assessor.values():
         for item_id, grade in grades.items():
             of_items.setdefault(item_id, []).append(grade)
@@ -188,10 +189,6 @@ def held_sets(passage: GradedPassage, items: Mapping[str, RubricItem]) -> tuple[
 
     A set without stale grades is the same object. This is for one assessor's grades by themselves;
     `grades_by_assessors` puts those of all together.
-
-    Args:
-        passage: the passage.
-        items: item_id -> item of the bank.
     """
     sets = list(passage.exam_grades or ())
     places = [place for place, entry in enumerate(sets) if entry.llm.startswith(HUMAN)]
@@ -233,7 +230,7 @@ def with_assessors(entry: ItemGradeSet, assessors: AssessorGrades, count: Assess
     count.split += sum(len(set(given)) > 1 for given in assessors.grades.values())
     replies = {item_id: reply for item_id, reply in entry.answers if item_id not in theirs}
     replies.update((item_id, reason) for item_id in theirs if (reason := assessors.reasons.get(item_id)))
-    return ItemGradeSet.build(
+    made = ItemGradeSet.build(
         {**grades, **theirs},
         answers=replies.items(),
         llm=entry.llm,
@@ -241,3 +238,6 @@ def with_assessors(entry: ItemGradeSet, assessors: AssessorGrades, count: Assess
         prompt_info=entry.prompt_info,
         item_status={item_id: status for item_id, status in statuses.items() if item_id not in theirs},
     )
+    # What is said about the making of the grader's grades holds for those that stand.
+    details = {item_id: said for item_id, said in details_of(entry).items() if item_id not in theirs}
+    return made.model_copy(update={"details": details}) if details else made

@@ -29,6 +29,7 @@ __all__ = ["AssignedAnswers", "load_assignments"]
 
 # One that failed says less than any other.
 _WORTH: Mapping[str, int] = {**ASSIGNMENT_GRADES, "failed": -1}
+_LABELS = frozenset(_WORTH)
 # (text, importance, sub-narrative) of every nugget of a line, which most lines of a query share.
 _Key = tuple[tuple[Any, Any, Any], ...]
 
@@ -67,7 +68,7 @@ class _Query:
         """The grades of all answers: labels become masks here, as no item of an answer has two of them."""
         bit = {item.item_id: 1 << place for place, item in enumerate(items)}
         bits: dict[int, list[int]] = {}
-        levels: dict[str, dict[int, int]] = {}
+        levels: dict[str, dict[float, int]] = {}
         failed: dict[str, int] = {}
         for run_id, (item_ids, labels) in self.answers.items():
             # Most answers share the very list of their items, so what it means is looked up once.
@@ -161,7 +162,8 @@ class _Line:
             key = tuple([(one["text"], one.get("importance"), one.get("mapped_sub_narrative")) for one in nuggets])
             query_id, run, text = content["qid"], content.get("run_id", run_id), content["answer_text"]
             hash(key)
-            if run and all(isinstance(found, str) for found in (query_id, run, text)) and _WORTH.keys() >= set(labels):
+            strings = all(isinstance(found, str) for found in (query_id, run, text))
+            if run and strings and isinstance(nuggets, list) and _LABELS.issuperset(labels):
                 return cls(query_id, run, len(text.split()), key, labels, nuggets)
         except (KeyError, TypeError, AttributeError):
             # Not as nuggetizer writes it today: the models know older forms, and name the field that is wrong.

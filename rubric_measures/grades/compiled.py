@@ -6,14 +6,15 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from ir_measures.util import Qrel
 
-from rubric_measures.base.entities import Grade, RubricItem
+from rubric_measures.base.entities import CitedSentence, Grade, RubricItem
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.base.scales import YES_NO, Scale, covering_level, parse_scale
+from rubric_measures.base.scales import ANY_LEVEL, Scale, as_number, covering_level, parse_scale, refuse_unreachable
 from rubric_measures.grades.notes import note_whole
 
 if TYPE_CHECKING:
@@ -69,8 +70,8 @@ def resolved(on_failed: OnFailed | None) -> OnFailed:
 
 
 def levels_with_failed(
-    levels: Mapping[str, Mapping[int, int]], failed: Mapping[str, int], grade: int
-) -> dict[str, Mapping[int, int]]:
+    levels: Mapping[str, Mapping[float, int]], failed: Mapping[str, int], grade: int
+) -> dict[str, Mapping[float, int]]:
     """The grades of passages (see `QueryGrades`) in which failed ones have a grade.
 
     Args:
@@ -114,17 +115,21 @@ class QueryGrades:
     Attributes:
         query_id: the query.
         items: the complete bank of the query, also items that nobody graded: the denominator of coverage.
-        levels: doc_id -> {grade: mask of the items with exactly that grade}; a passage that was graded but has no
+        levels: doc_id -> {grade: mask of the items with exactly that grade}, a grade with a fraction being a `float`
+            and any other an `int`; a passage that was graded but has no
             valid grade is present with an empty mapping.
         failed: doc_id -> mask of the items whose grade failed (unparsed, refused, truncated without a grade, failed).
         scale: the scale of the grades; None where it is not known.
+        answers: doc_id -> the sentences of the answer that it is, with what they cite; empty where the grades are of
+            something else.
     """
 
     query_id: str
     items: tuple[RubricItem, ...]
-    levels: Mapping[str, Mapping[int, int]]
+    levels: Mapping[str, Mapping[float, int]]
     failed: Mapping[str, int] = field(default_factory=dict)
     scale: Scale | None = None
+    answers: Mapping[str, tuple[CitedSentence, ...]] = field(default_factory=dict)
 
     @property
     def is_of_labels(self) -> bool:
@@ -138,7 +143,7 @@ class QueryGrades:
             InputError: neither is known.
         """
         # Where nothing is graded, nothing is covered at any level.
-        return covering_level(self.scale if self.levels or self.scale else YES_NO, said)
+        return covering_level(self.scale if self.levels or self.scale else ANY_LEVEL, said)
 
     @property
     def void(self) -> frozenset[str]:
@@ -159,7 +164,7 @@ class QueryGrades:
                 covering[doc_id] = mask
         return covering
 
-    def labels(self, label: Label = "max", rel: int | None = None) -> dict[str, int]:
+    def labels(self, label: Label = "max", rel: int | None = None) -> dict[str, float]:
         """Rubric-Qrels: one relevance label a passage; passages without any valid grade have none.
 
         Args:
@@ -169,7 +174,8 @@ class QueryGrades:
                 level that covers on the scale.
 
         Raises:
-            InputError: items are to be counted, and neither a level nor the scale is known.
+            InputError: items are to be counted, and neither a level nor the scale is known; or no grade of the scale
+                reaches the level.
 
         Source: Farzi and Dietz, EXAM++ (LLM4Eval 2024), and Dietz (SIGIR 2024).
         """
@@ -185,19 +191,29 @@ class QueryGrades:
                 doc_id: sum(mask.bit_count() for grade, mask in levels.items() if grade >= least)
                 for doc_id, levels in graded.items()
             }
+        if rel is not None and self.scale is not None:
+            refuse_unreachable(self.scale, rel, "labels")
         best = {doc_id: max(levels) for doc_id, levels in graded.items()}
         # Negative labels (junk pages) stay what they are.
         return best if rel is None else {doc_id: top if top >= rel or top < 0 else 0 for doc_id, top in best.items()}
 
     def counting_failed(self, on_failed: OnFailed) -> QueryGrades:
-        """The grades as they count in scores: where failed ones count as a grade, with that grade in their place."""
-        if not self.failed or not isinstance(on_failed, int):
+        """The grades as they count in scores: where failed ones count as a grade, with that grade in their place.
+
+        Raises:
+            InputError: that grade is not on the scale.
+        """
+        if not isinstance(on_failed, int):
+            return self
+        if self.scale is not None and on_failed not in self.scale:
+            raise InputError(
+                f"query {self.query_id!r}: failed grades are to count as {on_failed}, which is not on the scale "
+                f"{self.scale.lowest} to {self.scale.highest}",
+                settings=("on_failed",),
+            )
+        if not self.failed:
             return self
         return replace(self, levels=levels_with_failed(self.levels, self.failed, on_failed), failed={})
-
-    def mask_where(self, condition: Callable[[RubricItem], bool]) -> int:
-        """The mask of the items for which `condition` holds."""
-        return sum(1 << index for index, item in enumerate(self.items) if condition(item))
 
     def rows(self) -> Iterator[Qrel]:
         """The valid grades as item-level judgments, `iteration` being the item id."""
@@ -238,9 +254,9 @@ class QueryGrades:
                 )
             )
         masks = [sum(1 << i for i in members) for members in groups.values()]
-        levels: dict[str, dict[int, int]] = {}
+        levels: dict[str, dict[float, int]] = {}
         for doc_id, old in self.levels.items():
-            new: dict[int, int] = {}
+            new: dict[float, int] = {}
             done = 0
             for grade in sorted(old, reverse=True):
                 reached = sum(1 << f for f, mask in enumerate(masks) if mask & old[grade]) & ~done
@@ -453,10 +469,10 @@ def faceted(queries: Iterable[T], grades_of: Callable[[T], QueryGrades]) -> Iter
 
 def build_query(
     query_id: str,
-    grades: Iterable[tuple[str, str, int]],
+    grades: Iterable[tuple[str, str, float]],
     items: Sequence[RubricItem] | None = None,
     failed: Iterable[tuple[str, str]] = (),
-    graded: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+    graded: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
     scale: Scale | None = None,
 ) -> tuple[QueryGrades, Counter[str]]:
     """Compiles the grades of one query.
@@ -473,14 +489,14 @@ def build_query(
         the compiled grades, and item_id -> number of grades left out because the bank has no such item.
 
     Raises:
-        InputError: a (passage, item) has two different grades, or a grade is no integer, or not on the scale.
+        InputError: a (passage, item) has two different grades, or a grade is no finite number, or not on the scale.
     """
     if items is None:
         grades, failed = list(grades), list(failed)
         found = {item_id for _, item_id, _ in grades}.union((item_id for _, item_id in failed), *graded.values())
         items = [RubricItem(item_id, query_id, "") for item_id in sorted(found)]
     bit = {item.item_id: 1 << index for index, item in enumerate(items)}
-    levels: dict[str, dict[int, int]] = {}
+    levels: dict[str, dict[float, int]] = {}
     mask: int | None
     left_out: Counter[str] = Counter()
     for doc_id, of_items in graded.items():
@@ -502,26 +518,20 @@ def build_query(
                 of_doc[grade] |= bit[item_id]
             else:
                 of_doc[grade] = bit[item_id]
-    lowest, highest = (0, 0) if scale is None else scale[:2]
     for doc_id, of_doc in levels.items():
-        # Masks of different grades must be disjoint; the sum of counts tells at the price of one popcount a grade.
-        union = total = 0
-        for grade, mask in of_doc.items():
-            if type(grade) is not int and (isinstance(grade, bool) or not isinstance(grade, int)):
-                raise InputError(f"query {query_id!r}, document {doc_id!r}: the grade {grade!r} is not an integer")
-            if scale is not None and mask and not lowest <= grade <= highest:
-                item = items[(mask & -mask).bit_length() - 1]
-                raise InputError(
-                    f"query {query_id!r}, document {doc_id!r}, item {item.item_id!r}: the grade {grade} is not on the "
-                    f"scale {lowest} to {highest}",
-                    settings=("scale",),
-                )
-            union |= mask
-            total += mask.bit_count()
-        if total != union.bit_count():
+        # Masks of different grades must be disjoint: each item that two of them have is a carry in their sum, which
+        # then has a bit less than they have together.
+        if sum(of_doc.values()).bit_count() != sum(map(int.bit_count, of_doc.values())):
             raise InputError(
                 f"query {query_id!r}, document {doc_id!r}: an item has two different grades; keep one of them"
             )
+    # All at once, since it is right but for slips.
+    given = list(itertools.chain.from_iterable(levels.values()))
+    real = bool(set(map(type, given)) - {int})
+    if real or (scale and given and not scale[0] <= min(given) <= max(given) <= scale[1]):
+        _check_grades(query_id, items, levels, scale)
+    if real:
+        levels = {doc_id: {as_number(grade): mask for grade, mask in one.items()} for doc_id, one in levels.items()}
     lost: dict[str, int] = {}
     for doc_id, item_id in failed:
         mask = bit.get(item_id)
@@ -531,6 +541,23 @@ def build_query(
         levels.setdefault(doc_id, {})
         lost[doc_id] = lost.get(doc_id, 0) | mask
     return QueryGrades(query_id, tuple(items), levels, lost, scale), left_out
+
+
+def _check_grades(
+    query_id: str, items: Sequence[RubricItem], levels: Mapping[str, Mapping[float, int]], scale: Scale | None
+) -> None:
+    """Refuses grades that are no numbers, or not on the scale."""
+    for doc_id, of_doc in levels.items():
+        for grade, mask in of_doc.items():
+            if isinstance(grade, bool) or not isinstance(grade, int | float) or not isfinite(grade):
+                raise InputError(f"query {query_id!r}, document {doc_id!r}: the grade {grade!r} is not a number")
+            if scale is not None and not scale[0] <= grade <= scale[1]:
+                item = items[(mask & -mask).bit_length() - 1]
+                raise InputError(
+                    f"query {query_id!r}, document {doc_id!r}, item {item.item_id!r}: the grade {grade} is not on the "
+                    f"scale {scale[0]} to {scale[1]}",
+                    settings=("scale",),
+                )
 
 
 def scale_rows(query: QueryGrades) -> Iterator[Qrel]:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from rubric_measures.base.entities import GradeStatus, RubricItem, TestBank, bank_content
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.scales import SELF_RATING, YES_NO, Scale, scale_from
+from rubric_measures.base.scales import YES_NO, Scale, scale_from
 from rubric_measures.grades.assessors import (
     HUMAN,
     AssessorCount,
@@ -22,6 +22,13 @@ from rubric_measures.grades.assessors import (
 )
 from rubric_measures.grades.compiled import DIRECT_ITEM
 from rubric_measures.grades.grade_set_names import CHOOSING, UNKNOWN_GRADER, choices_of, graders_of
+from rubric_measures.records.distributions import (
+    GRADE_CHOICES,
+    GradeChoice,
+    details_of,
+    distributions_of,
+    grade_by,
+)
 from rubric_measures.records.models import (
     DirectGrade,
     GradedPassage,
@@ -64,9 +71,11 @@ class GradeFilter:
         assessors: `override` puts grades by assessors (`human:NAME`) in the grader's place wherever there are any, see
             `assessors.grade_of_assessors`; by default each assessor is a grader like any other.
         scale: the scale of the grades, in the place of what the grade sets say.
+        grade: which grade counts of the distributions that the records keep: the `expected` one (a real number), the
+            `mode` or the `median`; None takes the grade that was given. Grades without a distribution count as given.
 
     Raises:
-        InputError: assessors are to override an assessor.
+        InputError: assessors are to override an assessor, or there is no such grade.
     """
 
     llm: str | None = None
@@ -77,8 +86,11 @@ class GradeFilter:
     first: bool = False
     assessors: Literal["override"] | None = None
     scale: Scale | None = None
+    grade: GradeChoice | None = None
 
     def __post_init__(self) -> None:
+        if self.grade not in (None, *GRADE_CHOICES):
+            raise InputError(f"the grade is {self.grade!r}; expected {', '.join(GRADE_CHOICES)}", settings=("grade",))
         if self.assessors is not None and (self.llm or "").startswith(HUMAN):
             raise InputError(
                 f"{self.llm}: assessors' grades stand in a grader's place; name the grader, not the assessor"
@@ -130,17 +142,15 @@ class GradeFilter:
 def scale_of_set(entry: ItemGradeSet | DirectGrade) -> Scale | None:
     """The scale of a grade set: as it says itself, else that of its prompt class; None where neither is known.
 
-    Ratings of the Rubric workbench are self-ratings, 0 to 5, whatever their prompt is called; its other grades are 1
-    for answered and 0 for not, also where their prompt asks for ratings. A set in which every grade failed does not
-    tell which of the two it is, nor does one without ratings in which nothing is answered, of a prompt that rates.
+    Ratings of a prompt class that nobody knows are on a scale that nobody knows. Grades without ratings are 1 for
+    answered and 0 for not, whatever their prompt is called, also where it asks for ratings. A set in which every grade
+    failed does not tell which of the two it is, nor does one without ratings in which nothing is answered, of a prompt
+    that rates.
     """
     info = entry.prompt_info
     said = {} if info is None else info.model_extra or {}
-    if isinstance(entry, DirectGrade):
-        kind = None
-    elif entry.self_ratings:
-        kind = SELF_RATING
-    else:
+    kind = None
+    if not isinstance(entry, DirectGrade) and not entry.self_ratings:
         kind = YES_NO if entry.correct_answered or entry.wrong_answered else None
     prompt_class = "" if info is None else info.prompt_class
     answered = bool(entry.correct_answered)
@@ -185,7 +195,7 @@ def _scale(
 
 def grades_of_set(
     entry: ItemGradeSet | DirectGrade, lenient: bool = False
-) -> tuple[dict[str, int], Mapping[str, GradeStatus]]:
+) -> tuple[dict[str, float], Mapping[str, GradeStatus]]:
     """What one grade set says about each item of its passage.
 
     An item may be in both: a truncated passage can have a grade, and its status says that only a part was graded. The
@@ -260,6 +270,8 @@ class GradeSetSelector:
         stale: assessors' grades that were given before their item changed, where assessors are graders; left out.
         old: grades of items that were edited since; they count as they stand.
         scale: the scale of the grades; None until it is known.
+        distributed: where distributions choose the grade, how many grades have one.
+        undistributed: how many have none, and count as they were given.
     """
 
     wanted: GradeFilter
@@ -276,6 +288,8 @@ class GradeSetSelector:
     stale: int = 0
     old: int = 0
     scale: Scale | None = None
+    distributed: int = 0
+    undistributed: int = 0
     _bank_name: str = ""
 
     def note_counts(self) -> None:
@@ -298,6 +312,38 @@ class GradeSetSelector:
             self.assessor_count.note(self.source)
         if self.stale:
             note_stale(self.source, self.stale)
+        if self.undistributed and self.distributed:
+            logging.getLogger("rubric_measures").warning(
+                "%s: %d of %d grades come without a distribution and count as they were given",
+                self.source,
+                self.undistributed,
+                self.undistributed + self.distributed,
+            )
+        elif self.undistributed:
+            raise InputError(
+                f"{self.source}: no grade comes with a distribution, which would say the {self.wanted.grade} one; "
+                "grade with label probabilities or with replicates",
+                settings=("grade",),
+            )
+
+    def grades_of(self, entry: ItemGradeSet | DirectGrade) -> tuple[dict[str, float], Mapping[str, GradeStatus]]:
+        """What the chosen grade set of a passage says of each item, as `grades_of_set`, by the grade that is wanted.
+
+        Raises:
+            InputError: a distribution is none.
+        """
+        grades, statuses = grades_of_set(entry, self.wanted.first)
+        if self.wanted.grade is None:
+            return grades, statuses
+        found = distributions_of(entry)
+        chosen = {
+            item_id: grade_by(found[item_id], self.wanted.grade) if item_id in found else grade
+            for item_id, grade in grades.items()
+        }
+        known = len(grades.keys() & found.keys())
+        self.distributed += known
+        self.undistributed += len(grades) - known
+        return chosen, statuses
 
     def choose(
         self, passage: GradedPassage, items: Mapping[str, RubricItem] | None
@@ -333,8 +379,8 @@ class GradeSetSelector:
             self.found[key] = self.found.get(key, 0) + 1
             self._note_scale(entry, passage.doc_id)
             made = provenance_of(entry).get("signature") or key.grader
-            if made:
-                self.made.add(str(made))
+            if made or self.wanted.grade:
+                self.made.add(" ".join(str(one) for one in (made, self.wanted.grade) if one))
             if key not in passing:
                 passing[key] = entry
             else:
@@ -419,14 +465,14 @@ class GradeSetSelector:
         if isinstance(entry, DirectGrade):
             return entry
         assessors = grades_by_assessors(passage, key.kind if key is not None else None, items)
-        self._check_scales(assessors.sets)
+        self.check_scales(assessors.sets)
         if entry is None or key is None:
             self.assessor_count.elsewhere += len(assessors.grades)
             return None
         self.assessors.update(grade_set_key(one) for one in assessors.sets)
         return with_assessors(entry, assessors, self.assessor_count)
 
-    def _check_scales(self, sets: Iterable[ItemGradeSet]) -> None:
+    def check_scales(self, sets: Iterable[ItemGradeSet]) -> None:
         """Refuses assessors' grades on another scale than the grader's, unless the scale is said."""
         if self.scale is None or self.wanted.scale is not None:
             return
@@ -459,13 +505,15 @@ class GradeSetSelector:
         (grades, statuses), (later_grades, later_statuses) = items_of_set(earlier), items_of_set(later)
         self.repeated += len(grades.keys() & later_grades.keys())
         grades, failed = {**grades, **later_grades}, {**statuses, **later_statuses}
-        return ItemGradeSet.build(
+        details = {**details_of(earlier), **details_of(later)}
+        joined = ItemGradeSet.build(
             grades,
             answers={**dict(earlier.answers), **dict(later.answers)}.items(),
             llm=later.llm,
             self_rated=bool(earlier.self_ratings or later.self_ratings),
             item_status={item_id: status for item_id, status in failed.items() if item_id not in grades},
         )
+        return joined.model_copy(update={"details": details}) if details else joined
 
 
 def _item_ids(entry: ItemGradeSet | DirectGrade) -> list[str]:
@@ -480,7 +528,10 @@ def _item_ids(entry: ItemGradeSet | DirectGrade) -> list[str]:
 
 
 def grade_sets(
-    groups: Iterable[PassageGroup], wanted: GradeFilter | None = None, bank: TestBank | None = None
+    groups: Iterable[PassageGroup],
+    wanted: GradeFilter | None = None,
+    bank: TestBank | None = None,
+    look_at: Callable[[GradeSetKey, ItemGradeSet | DirectGrade], None] | None = None,
 ) -> dict[GradeSetKey, int]:
     """The grade sets of records, with the number of passages that each graded.
 
@@ -488,6 +539,7 @@ def grade_sets(
         groups: the records.
         wanted: restricts the grade sets; one that grades nothing (extracted texts) passes no filter.
         bank: count only passages of which an item of the bank was graded, or the whole passage; may be 0.
+        look_at: is given every entry that passes, too.
     """
     found: Counter[GradeSetKey] = Counter()
     for group in groups:
@@ -501,5 +553,7 @@ def grade_sets(
                     continue
                 graded = inside is None or is_direct or not inside.isdisjoint(_item_ids(entry))
                 counted[key] = counted.get(key, False) or graded
+                if look_at is not None:
+                    look_at(key, entry)
             found.update({key: int(graded) for key, graded in counted.items()})
     return dict(sorted(found.items()))

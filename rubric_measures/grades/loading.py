@@ -6,7 +6,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 from rubric_measures.base.entities import RubricItem, TestBank, describe, made_by
@@ -14,8 +14,9 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import paused_collector
 from rubric_measures.base.sorting import by_rank
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, build_query
-from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grades_of_set
+from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.grades.notes import note_left_out
+from rubric_measures.records.cited_answers import CitedAnswer, cited_answer, sentence_items
 from rubric_measures.records.models import DirectGrade, GradeSetKey, ItemGradeSet
 from rubric_measures.records.streaming import GradedFile, PassageGroup
 
@@ -60,7 +61,7 @@ class RecordQuery:
     grades: QueryGrades
     rankings: Mapping[str, Sequence[str]]
     ranks: Mapping[str, Sequence[RankedPassage]]
-    judgments: Mapping[str, int]
+    judgments: Mapping[str, float]
     passages: Sequence[str]
     grade_sets: frozenset[GradeSetKey] = frozenset()
     made: frozenset[str] = frozenset()
@@ -77,12 +78,12 @@ class RecordQuery:
 class _Chosen:
     """The grades of one passage: item -> grade, and the items without a valid one."""
 
-    grades: Mapping[str, int]
+    grades: Mapping[str, float]
     failed: Sequence[str] = ()
 
 
-def _read_entry(entry: ItemGradeSet | DirectGrade, lenient: bool = False) -> _Chosen:
-    grades, statuses = grades_of_set(entry, lenient)
+def _read_entry(entry: ItemGradeSet | DirectGrade, selector: GradeSetSelector) -> _Chosen:
+    grades, statuses = selector.grades_of(entry)
     return _Chosen(grades, [item_id for item_id in statuses if item_id not in grades])
 
 
@@ -104,16 +105,19 @@ def select_query(
     chosen: dict[str, _Chosen] = {}
     ranks: dict[str, list[RankedPassage]] = {}
     places: dict[str, list[tuple[int, float, str]]] = {}
-    judgments: dict[str, int] = {}
+    judgments: dict[str, float] = {}
     doc_ids: list[str] = []
+    answers: dict[str, CitedAnswer] = {}
     for passage in group.passages:
         doc_id = passage.doc_id
+        if passage.paragraph and (answer := cited_answer(query_id, passage)) is not None:
+            answers[doc_id] = answer
         doc_ids.append(doc_id)
         entry = selector.choose(passage, by_id)
         if bank is not None and bank.edited:
             selector.count_old(query_id, passage, bank)
         if entry is not None:
-            chosen[doc_id] = _read_entry(entry, selector.wanted.first)
+            chosen[doc_id] = _read_entry(entry, selector)
         for ranking in passage.rankings:
             if keep_ranks:
                 ranks.setdefault(ranking.method, []).append(RankedPassage(ranking.rank, ranking.score, doc_id))
@@ -124,6 +128,9 @@ def select_query(
         label = passage.judged(query_id)
         if label is not None:
             judgments[doc_id] = label
+    if answers and items is None:
+        # The sentences are all items that there are, also those that nobody graded.
+        items = sentence_items(answers.values())
     where = f"{selector.source}: query {query_id!r}"
     placed = {run_id: by_rank(of_run, doc_ids, where, run_id) for run_id, of_run in places.items()}
     grades, left_out = build_query(
@@ -135,6 +142,8 @@ def select_query(
         selector.scale,
     )
     selector.left_out.update(left_out)
+    if answers:
+        grades = replace(grades, answers={doc_id: answer.sentences for doc_id, answer in answers.items()})
     rankings = {run_id: one.doc_ids for run_id, one in placed.items()}
     disagreements = {run_id: one.disagreements for run_id, one in placed.items() if one.disagreements}
     return RecordQuery(
@@ -185,15 +194,7 @@ def select_queries(
     *,
     keep_ranks: bool = False,
 ) -> Iterator[RecordQuery]:
-    """The queries of graded records with the grades of exactly one grade set; see `read_records`.
-
-    Args:
-        groups: the records.
-        name: what they are, for errors.
-        bank: see `read_records`.
-        wanted: see `read_records`.
-        keep_ranks: see `read_records`.
-    """
+    """The queries of graded records with the grades of exactly one grade set; see `read_records`."""
     selector = GradeSetSelector(wanted or GradeFilter(), name)
     seen: set[str] = set()
     for group in groups:

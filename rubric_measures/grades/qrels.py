@@ -14,9 +14,18 @@ from ir_measures.util import Qrel
 
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.base.scales import Scale
-from rubric_measures.grades.compiled import BANK_DOC, Grades, Label, OnFailed, QueryGrades, faceted, scale_rows
+from rubric_measures.grades.compiled import (
+    BANK_DOC,
+    Grades,
+    Label,
+    OnFailed,
+    QueryGrades,
+    faceted,
+    scale_of_item,
+    scale_rows,
+)
 
-__all__ = ["UNITS", "QrelsSpool", "Unit", "note_counted", "qrels_of"]
+__all__ = ["UNITS", "QrelsSpool", "Unit", "note_counted", "qrels_of", "times_rows"]
 
 Unit = Literal["passage", "facet", "item"]
 UNITS: tuple[Unit, ...] = ("passage", "facet", "item")
@@ -51,6 +60,39 @@ def qrels_of(grades: Grades, unit: Unit = "passage", label: Label = "max", rel: 
     if label == "count" and rel is None:
         note_counted(grades.queries.values())
     return rows
+
+
+def times_rows(rows: Iterable[Qrel], times: int | None) -> Iterator[Qrel]:
+    """The judgments with larger, whole labels, for programs that read no fractions; the scale that rows say, too.
+
+    Args:
+        rows: the judgments; consumed as they are asked for.
+        times: every label is multiplied by this, and rounded to the nearest integer; None leaves labels as they are,
+            and a note says how many have fractions.
+
+    Raises:
+        InputError: `times` is less than 1.
+    """
+    if times is not None and times < 1:
+        raise InputError(f"labels are multiplied by 1 or more, not by {times}", settings=("scale",))
+    real = 0
+    for row in rows:
+        scale = scale_of_item(row.iteration) if row.doc_id == BANK_DOC else None
+        if times is None:
+            real += bool(row.relevance % 1)
+            yield row
+        elif scale is not None:
+            partial = None if scale.partial is None else scale.partial * times
+            larger = Scale(scale.lowest * times, scale.highest * times, scale.covers * times, partial)
+            yield row._replace(iteration=row.iteration.replace(str(scale), str(larger)))
+        else:
+            yield row._replace(relevance=round(row.relevance * times))
+    if real:
+        logging.getLogger("rubric_measures").warning(
+            "%d labels have fractions, which trec_eval and others do not read; they need larger, whole ones",
+            real,
+            extra={"settings": ("scale",)},
+        )
 
 
 def note_counted(queries: Iterable[QueryGrades], source: str = "") -> None:
@@ -89,12 +131,6 @@ class QrelsSpool:
     """The judgments of `qrels_of` for grades that come query by query: the rows wait on disk, memory is one query's.
 
     Use it in a `with` block, which removes the temporary file.
-
-    Args:
-        unit: see `qrels_of`.
-        label: see `qrels_of`.
-        rel: see `qrels_of`.
-        on_failed: see `Grades`.
     """
 
     def __init__(
@@ -127,7 +163,7 @@ class QrelsSpool:
         self._places.clear()
         self._stream.seek(0)
         for query in _asked(queries, self._unit):
-            parts: dict[str, list[tuple[str, str, int]]] = {}
+            parts: dict[str, list[tuple[str, str, float]]] = {}
             counted = query.counting_failed(self._on_failed)
             for query_id, doc_id, relevance, iteration in _rows(counted, self._unit, self._label, self._rel):
                 parts.setdefault(query_id, []).append((doc_id, iteration, relevance))
@@ -152,7 +188,7 @@ class QrelsSpool:
         if self._label == "count" and self._rel is None:
             _note_scales(self._scales)
         for name, places in sorted(self._places.items()):
-            rows: list[tuple[str, str, int]] = []
+            rows: list[tuple[str, str, float]] = []
             for offset, size in places:
                 self._stream.seek(offset)
                 rows += marshal.loads(self._stream.read(size))
@@ -183,7 +219,7 @@ def _facets(query: QueryGrades) -> dict[str, int]:
     return facets
 
 
-def _restricted(query: QueryGrades, members: int) -> dict[str, dict[int, int]]:
+def _restricted(query: QueryGrades, members: int) -> dict[str, dict[float, int]]:
     return {
         doc_id: {grade: mask & members for grade, mask in levels.items() if mask & members}
         for doc_id, levels in query.levels.items()

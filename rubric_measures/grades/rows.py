@@ -16,7 +16,7 @@ from ir_measures.util import Qrel
 from rubric_measures.base.entities import Grade, Importance, RubricItem, TestBank
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
 from rubric_measures.base.files import iter_lines, path_name
-from rubric_measures.base.scales import Scale
+from rubric_measures.base.scales import Scale, as_number
 from rubric_measures.formats.trec import QueryQrels, map_qrels
 from rubric_measures.formats.trec_ids import as_known, spaced_ids
 from rubric_measures.grades.compiled import (
@@ -84,13 +84,12 @@ def _columns_of(qrels: Any) -> _Columns:
         query_ids, doc_ids, relevances, item_ids = zip(*rows, strict=True)
         return _Columns(_texts(query_ids), _texts(doc_ids), relevances, _texts(item_ids))
     statuses = [row.status if isinstance(row, Grade) else "graded" for row in rows]
-    return _Columns(
-        _texts([row.query_id for row in rows]),
-        _texts([row.doc_id for row in rows]),
-        [row.relevance for row in rows],
-        _texts(list(map(_item_id, rows))),
-        statuses,
-    )
+    try:
+        query_ids, doc_ids, relevances = zip(*((row.query_id, row.doc_id, row.relevance) for row in rows), strict=True)
+    except AttributeError as error:
+        problem = f"a grade is a row with query_id, doc_id, relevance and iteration; found {error.obj!r:.60}"
+        raise InputError(problem) from None
+    return _Columns(_texts(query_ids), _texts(doc_ids), relevances, _texts(list(map(_item_id, rows))), statuses)
 
 
 def _texts(values: Sequence[Any]) -> Sequence[str]:
@@ -162,13 +161,12 @@ def _importance(value: Any, query_id: str, item_id: str) -> Importance | None:
     raise InputError(f"query {query_id!r}, item {item_id!r}: importance {value!r} is neither vital nor okay")
 
 
-def _integer(value: Any) -> int | None:
-    """The value as an integer grade; None where it is not one."""
+def _number(value: Any) -> float | None:
+    """The value as a grade; None where it is not one."""
     try:
-        number = int(value)
+        return None if isinstance(value, str) else as_number(value)
     except (TypeError, ValueError, OverflowError):
         return None
-    return number if number == value and not isinstance(value, str) else None
 
 
 def build_grades(
@@ -191,7 +189,7 @@ def build_grades(
         scale: the scale of the grades; None takes the one that rows for the document `*` say.
 
     Raises:
-        InputError: a grade is no integer, or not on the scale; a pair has two grades; the bank lacks a query; rows with
+        InputError: a grade is no number, or not on the scale; a pair has two grades; the bank lacks a query; rows with
             one label a passage are to be grades of the bank's items.
         MeasureError: the rows carry no items.
     """
@@ -202,7 +200,7 @@ def build_grades(
             return qrels
         on_failed, source = qrels.on_failed_given, qrels.source
         qrels = [row for one in qrels.queries.values() for row in itertools.chain(scale_rows(one), all_rows(one))]
-    grades: dict[str, list[tuple[str, str, int]]] = {}
+    grades: dict[str, list[tuple[str, str, float]]] = {}
     failed: dict[str, list[tuple[str, str]]] = {}
     columns, scales = _columns_of(qrels).apart()
     known = bank or TestBank.from_items(_declared_items(columns))
@@ -213,10 +211,10 @@ def build_grades(
         if relevance is None or status not in ("graded", "truncated"):
             failed.setdefault(query_id, []).append((doc_id, item_id))
             continue
-        value = relevance if type(relevance) is int else _integer(relevance)
+        value = relevance if type(relevance) is int else _number(relevance)
         if value is None:
             raise InputError(
-                f"query {query_id!r}, document {doc_id!r}, item {item_id!r}: grade {relevance!r} is not an integer"
+                f"query {query_id!r}, document {doc_id!r}, item {item_id!r}: grade {relevance!r} is not a number"
             )
         of_query = grades.get(query_id)
         if of_query is None:

@@ -1,8 +1,8 @@
 """Grading: prompts put to a model, replies read, grades with a status added to passage records."""
 
-from rubric_measures.grading._grader import Grader, GradingReport
+from rubric_measures.grading._grader import Grader
 from rubric_measures.grading._manifest import make_manifest, write_manifest
-from rubric_measures.grading._report import note_amended, note_report
+from rubric_measures.grading._report import GradingReport, note_amended, note_report
 from rubric_measures.grading._reproducing import Shown, shown_for_grade
 from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.grading.estimate import Estimate, GradingPlan, estimate

@@ -1,14 +1,46 @@
-"""From several answers to one grade: the best chunk of a long passage, the median or majority of replicates."""
+"""What came of each item, and from several answers to one grade: the best chunk, median or majority of replicates."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
+from rubric_measures.base.entities import GradeStatus, RubricItem
+from rubric_measures.base.scales import CONTRADICTED
 from rubric_measures.grading._asking import ReadReply
-from rubric_measures.grading._outcomes import Outcome
+from rubric_measures.grading._distributions import mean_distribution
 
-__all__ = ["BY_RULE", "as_nuggetizer", "best_answer", "combine_grades", "combine_replicates"]
+
+class Unit(NamedTuple):
+    """What one job grades: a passage and some items of its query (none for a direct relevance label)."""
+
+    query_id: str
+    query_text: str
+    doc_id: str
+    text: str
+    items: tuple[RubricItem, ...] = ()
+
+
+class Outcome(NamedTuple):
+    """What came of one item of a passage.
+
+    Attributes:
+        item_id: the item; `"0"` for a direct relevance label.
+        grade: the grade; None where there is none.
+        status: as in `Grade`.
+        answer: the raw reply that the grade comes from.
+        note: the reason of a status other than `graded`.
+        details: what else is worth keeping: the replies of the other chunks and replicates, the answer that was
+            matched, the number of retries.
+    """
+
+    item_id: str
+    grade: float | None
+    status: GradeStatus = "graded"
+    answer: str = ""
+    note: str = ""
+    details: Mapping[str, object] | None = None
 
 
 # How the notes of grades end that only the rules of the nuggetizer program make.
@@ -56,7 +88,8 @@ def best_answer(answers: Sequence[ReadReply], top: int, what: str = "chunks") ->
         return answers[0]
     retries = sum(answer.retries for answer in answers)
     graded = [answer for answer in answers if answer.value is not None]
-    best = max(graded, key=lambda answer: answer.value, default=None)
+    # A chunk that says the opposite says more than one that says nothing.
+    best = max(graded, key=lambda answer: 0.5 if answer.value == CONTRADICTED else answer.value, default=None)
     if best is not None and (len(graded) == len(answers) or best.value >= top):
         return best._replace(retries=retries)
     lost = next(answer for answer in answers if answer.value is None)
@@ -93,7 +126,7 @@ def combine_replicates(item_id: str, answers: Sequence[ReadReply], how: str, det
         how: `median` or `majority`.
         details: what else is known about the item; the replicates are added.
     """
-    value, status, text, note, retries, checks = answers[0]
+    value, status, text, note, retries, checks, thinking, longest, distribution, reason, _ = answers[0]
     if len(answers) > 1:
         retries = sum(answer.retries for answer in answers)
         checks = tuple(check for answer in answers for check in answer.checks)
@@ -101,6 +134,17 @@ def combine_replicates(item_id: str, answers: Sequence[ReadReply], how: str, det
         details["retries"] = retries
     if checks:
         details["checks"] = [list(check) for check in checks]
+    if thinking or (len(answers) > 1 and any(answer.thinking for answer in answers)):
+        details["thinking"] = thinking if len(answers) == 1 else [answer.thinking for answer in answers]
+    if reason or (len(answers) > 1 and any(answer.reason for answer in answers)):
+        details["reason"] = reason if len(answers) == 1 else [answer.reason for answer in answers]
+    if longest := max(longest, *(answer.max_tokens for answer in answers)):
+        details["max_tokens"] = longest
+    if distribution is not None or (len(answers) > 1 and any(answer.distribution for answer in answers)):
+        valued = [(answer.value, answer.distribution) for answer in answers if answer.value is not None]
+        details["distribution"] = {
+            str(grade): float(f"{share:.6g}") for grade, share in mean_distribution(valued).items()
+        }
     if len(answers) == 1:
         # The usual case, and the one that a night of grading consists of.
         return Outcome(item_id, value, status, text, note, details or None)

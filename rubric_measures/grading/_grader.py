@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from rubric_measures.base.entities import RubricItem, TestBank, bank_content
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.grading._outcomes import Outcome, Unit
+from rubric_measures.grades.compiled import DIRECT_ITEM
+from rubric_measures.grading._combining import Outcome, Unit
 from rubric_measures.grading._recording import GradeSetMaker, described
 from rubric_measures.grading._report import GradingReport
 from rubric_measures.grading._settings import GradingSettings
@@ -22,20 +23,27 @@ from rubric_measures.grading.regrading import (
     refuse_without_grades,
 )
 from rubric_measures.prompts import looks_like_instruction
+from rubric_measures.records.cited_answers import asked_pairs, cited_answers
 from rubric_measures.records.models import GradedPassage, QueryPassages
 from rubric_measures.runners import Job, LocalRunner
-
-__all__ = ["Grader", "GradingReport", "default_prompts"]
 
 _LOG = logging.getLogger("rubric_measures")
 _AHEAD = 20_000  # results that wait for an earlier query: two or more a passage, each of all items that it was asked
 _Jobs = Iterator[tuple["_Place", Job[list[Outcome]]]]
 
 
-def default_prompts(model: str, bank: TestBank) -> tuple[str, ...]:
-    """The self-rating prompts for the kinds of items in a bank; `LexicalCoverage` for the lexical grader."""
+def default_prompts(model: str, bank: TestBank, of_pairs: bool = False) -> tuple[str, ...]:
+    """The self-rating prompts for the kinds of items in a bank; `LexicalCoverage` for the lexical grader.
+
+    Args:
+        model: the model.
+        bank: the test bank.
+        of_pairs: citations are judged; then it is `SupportJudgment` or `LexicalSupport`.
+    """
     if model.partition(":")[0] == "lexical":
-        return ("LexicalCoverage",)
+        return ("LexicalSupport" if of_pairs else "LexicalCoverage",)
+    if of_pairs:
+        return ("SupportJudgment",)
     kinds = {item.kind for item in bank}
     names = {"question": "QuestionSelfRatedUnanswerablePromptWithChoices", "nugget": "NuggetSelfRatedPrompt"}
     return tuple(name for kind, name in names.items() if kind in kinds)
@@ -56,7 +64,6 @@ class _OpenGroup:
     source: QueryPassages
     query_text: str
     items: tuple[RubricItem, ...]
-    wanted: Sequence[tuple[RubricItem, ...]]  # those that each style grades
     outcomes: dict[tuple[int, int], dict[str, Outcome]] = field(default_factory=dict)
     # Jobs may be handed out from a thread of the backend, so each count has one writer.
     handed: int = 0
@@ -91,7 +98,10 @@ class _Line:
 
 def _refuse_without_text(maker: GradeSetMaker, query_id: str, query_text: str) -> None:
     if not query_text and {"query", "query_title"} & set(maker.style.prompt.fields):
-        raise InputError(f"prompt {maker.style.prompt.prompt_class} shows the query; {query_id!r} has no text")
+        raise InputError(
+            f"prompt {maker.style.prompt.prompt_class} shows the query; {query_id!r} has no text",
+            settings=("bank", "query_texts"),
+        )
 
 
 def _nothing() -> Job[list[Outcome]]:
@@ -100,17 +110,30 @@ def _nothing() -> Job[list[Outcome]]:
     return []
 
 
+def _job(style: Style, unit: Unit) -> Job[list[Outcome]]:
+    """The job of a unit; pairs without a text fail, as nobody can judge them."""
+    if not style.of_pairs:
+        return (yield from style.job(unit))
+    document = "" if unit.text.strip() else f"there is no text of document {unit.doc_id}"
+    why = {item.item_id: document or ("" if item.text.strip() else "the sentence has no text") for item in unit.items}
+    lost = [Outcome(item_id, None, "failed", note=note) for item_id, note in why.items() if note]
+    asked = tuple(item for item in unit.items if not why[item.item_id])
+    return [*lost, *((yield from style.job(unit._replace(items=asked))) if asked else ())]
+
+
 def _refuse_without_items(style: Style, bank: TestBank) -> None:
     """Refuses a prompt that finds no item of its kind in a bank."""
     if style.direct or style.items_of(tuple(bank)):
         return
     name, kinds = style.prompt.prompt_class, style.item_kinds
     if not any(item.kind in kinds for item in bank):
-        raise InputError(f"prompt {name} grades {' or '.join(kinds)}s; the test bank has none")
+        raise InputError(f"prompt {name} grades {' or '.join(kinds)}s; the test bank has none", settings=("bank",))
     if style.prompt.parser == "aspects":
         aspects = ", ".join(style.prompt.labels)
-        raise InputError(f"prompt {name} grades the items {aspects}; the test bank has none of them")
-    raise InputError(f"prompt {name} needs gold answers; the test bank has none")
+        raise InputError(
+            f"prompt {name} grades the items {aspects}; the test bank has none of them", settings=("bank",)
+        )
+    raise InputError(f"prompt {name} needs gold answers; the test bank has none", settings=("bank",))
 
 
 @dataclass(frozen=True)
@@ -123,12 +146,18 @@ class Grader:
         settings: how prompts are put and replies are read.
         change: what edits did to the bank; then only the items that they touched are graded, in passages that have
             grades by this grader, and grades that became stale are taken out. None grades whatever has no grade.
+        only: from a query, a passage of it and the place of a prompt to the ids of the items that may be asked about
+            (`"0"` for a label); None asks about all.
+        citations: the passages are answers and what they cite: how many citations of each sentence are judged, the
+            first ones. None where passages are graded for all items of their query.
     """
 
     runner: LocalRunner
     prompts: tuple[str, ...] = ()
     settings: GradingSettings = field(default_factory=GradingSettings)
     change: BankChange | None = None
+    only: Callable[[QueryPassages, GradedPassage, int], Container[str]] | None = None
+    citations: int | Literal["all"] | None = None
 
     def makers(self, bank: TestBank) -> list[GradeSetMaker]:
         """One maker of grade sets for each prompt.
@@ -138,7 +167,7 @@ class Grader:
             InputError: a prompt does not grade passages, finds no item of its kind in the bank, or is named twice.
         """
         backend = self.runner.backend
-        names = self.prompts or default_prompts(backend.model, bank)
+        names = self.prompts or default_prompts(backend.model, bank, self.citations is not None)
         if repeated := [name for name, count in Counter(names).items() if count > 1]:
             raise InputError(f"prompt {repeated[0]} is named twice")
         hashed = bank_content(bank)
@@ -152,16 +181,16 @@ class Grader:
                 raise UnknownNameError("prompt field", name, settable, hint="(of the prompts that are used)")
         for maker in makers:
             _refuse_without_items(maker.style, bank)
+            if maker.style.of_pairs != (self.citations is not None):
+                what = "only judges" if maker.style.of_pairs else "does not judge"
+                name = maker.style.prompt.prompt_class
+                raise InputError(f"prompt {name} {what} what citations support", settings=("support", "prompt"))
         if not makers:
             raise InputError("the test bank has no items")
         return makers if self.change is None else [AmendingMaker.after(maker, self.change) for maker in makers]
 
     def check(self, groups: Iterable[QueryPassages], bank: TestBank) -> int:
         """Finds what `grade_records` would find wrong with the input in the middle of the work; asks nothing.
-
-        Args:
-            groups: passages by query.
-            bank: the test bank.
 
         Returns:
             How many (passage, item) and (passage, query) pairs the prompts are about.
@@ -176,17 +205,19 @@ class Grader:
             items = bank.for_query(group.query_id)
             for maker in makers:
                 _refuse_without_text(maker, group.query_id, bank.query_texts.get(group.query_id, ""))
-                pairs += len(group.passages) * (1 if maker.style.direct else len(maker.style.items_of(items)))
+                wanted = self._wanted(group, maker.style, items)
+                pairs += len(wanted) if maker.style.direct else sum(map(len, wanted))
         return pairs
 
     def grade_records(
         self, groups: Iterable[QueryPassages], bank: TestBank, report: GradingReport | None = None
-    ) -> Iterator[QueryPassages]:
+    ) -> Generator[QueryPassages, None, None]:
         """Adds grades to records: one new grade set for each prompt × model × bank, in the order of the input.
 
         What is there stays. A set that exactly this grader made before is completed: only items without a grade are
         asked again. Records are yielded query by query as they are done; the input is not changed. While the grades of
-        a query are late, some 10,000 passages of later ones are graded and wait for it, and no more.
+        a query are late, some 10,000 passages of later ones are graded and wait for it, and no more. Whoever does not
+        read to the end closes it: what was spent is then in the cache.
 
         Args:
             groups: passages by query; pulled as the backend takes work.
@@ -228,18 +259,39 @@ class Grader:
         for group in groups:
             items = bank.for_query(group.query_id)
             query_text = bank.query_texts.get(group.query_id, "")
-            opened = _OpenGroup(group, query_text, items, [tuple(maker.style.items_of(items)) for maker in makers])
+            all_wanted = [self._wanted(group, maker.style, items) for maker in makers]
+            opened = _OpenGroup(group, query_text, items)
             line.groups.append(opened)
             left_out[group.query_id] = [_left_out(maker, items) for maker in makers]
             for number, passage in enumerate(group.passages):
-                for which, (maker, wanted) in enumerate(zip(makers, opened.wanted, strict=True)):
+                for which, (maker, wanted) in enumerate(zip(makers, all_wanted, strict=True)):
                     unit = Unit(group.query_id, query_text, passage.doc_id, passage.text)
-                    for part in self._open_units(maker, passage, unit, wanted, items, report):
+                    open_items = wanted[number]
+                    if self.only is not None:
+                        asked = self.only(group, passage, which)
+                        open_items = tuple(item for item in open_items if item.item_id in asked)
+                        if not open_items and not (maker.style.direct and DIRECT_ITEM in asked):
+                            continue
+                    for part in self._open_units(maker, passage, unit, open_items, items, report):
                         opened.handed += 1
-                        yield _Place(opened, number, which), maker.style.job(part)
+                        yield _Place(opened, number, which), _job(maker.style, part)
                 opened.handed += 1
                 yield _Place(opened, number, 0), _nothing()
             opened.complete = True
+
+    def _wanted(
+        self, group: QueryPassages, style: Style, items: Sequence[RubricItem]
+    ) -> Sequence[tuple[RubricItem, ...]]:
+        """The items that a style grades of each passage: all that it can grade, or the sentences that cite it."""
+        wanted = tuple(style.items_of(items))
+        if not style.of_pairs:
+            return [wanted] * len(group.passages)
+        most = None if self.citations == "all" else self.citations
+        pairs = asked_pairs(cited_answers(group), most)
+        return [
+            tuple(item for item in wanted if item.item_id in asked) if (asked := pairs.get(passage.doc_id)) else ()
+            for passage in group.passages
+        ]
 
     @staticmethod
     def _open_units(
@@ -275,8 +327,11 @@ class Grader:
         if self.change is not None:
             return self._amended(group, _amending(makers), report)
         by_kind = [
-            {kind: [item for item in items if item.kind == kind] for kind in maker.style.item_kinds}
-            for maker, items in zip(makers, group.wanted, strict=True)
+            {
+                kind: [item for item in maker.style.items_of(group.items) if item.kind == kind]
+                for kind in maker.style.item_kinds
+            }
+            for maker in makers
         ]
         for number, passage in enumerate(group.source.passages):
             report.passages += 1

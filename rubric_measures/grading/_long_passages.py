@@ -11,8 +11,6 @@ from typing import NamedTuple
 from rubric_measures.backends.base import Backend, Message
 from rubric_measures.grading._settings import GradingSettings
 
-__all__ = ["Fit", "Fitter", "overlapping_chunks"]
-
 _PER_MESSAGE = 8  # what a chat template or special tokens add to a message, at most
 _LEAST_ROOM = 16  # with less room than this for the passage, nothing sensible can be shown
 _BOUNDARY = re.compile(r"\s+")

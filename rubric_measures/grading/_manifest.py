@@ -14,9 +14,8 @@ from rubric_measures.backends.base import llm_name
 from rubric_measures.base.entities import TestBank, bank_content, canonical_json
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer, path_name, read_text
-from rubric_measures.grading._grader import Grader, GradingReport
-
-__all__ = ["make_manifest", "write_manifest"]
+from rubric_measures.grading._grader import Grader
+from rubric_measures.grading._report import GradingReport
 
 _LOG = logging.getLogger("rubric_measures")
 # What of an earlier run's manifest is kept in the next one.
@@ -65,9 +64,12 @@ def make_manifest(
             "completion_tokens": run.completion_tokens,
             "cost": run.cost if grader.runner.price and not run.unpriced else None,
             "failed": run.failed,
+            "left_out": dict(sorted(run.left_out.items())),
             "limit": run.limit or None,
             "made": run.calls,
+            "prefix_tokens": run.prefix_tokens,
             "prompt_tokens": run.prompt_tokens,
+            "reasoning_tokens": run.reasoning_tokens,
             "retries_of_unparsed": report.unparsed_retries,
             "shared": run.shared,
             "truncated": run.truncated,
@@ -110,10 +112,6 @@ def write_manifest(path: str | os.PathLike[str], manifest: dict[str, Any]) -> No
     runs without a call one is listed. `paid` is the sum over all runs, this one included; its `cost` is null where the
     price of a run was unknown. Replies of runs that were killed are in neither: the `cached_…_tokens` of the calls have
     them.
-
-    Args:
-        path: the file.
-        manifest: what `make_manifest` made.
     """
     same = _as_run(manifest) if not manifest["calls"]["made"] else None
     earlier = [run for run in _earlier_runs(path) if run != same]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from rubric_measures.backends.base import Backend, llm_name
+from rubric_measures.backends.base import Backend, llm_name, present_name
 from rubric_measures.base.entities import ItemKind, RubricItem, Signature
-from rubric_measures.grading._outcomes import Outcome
+from rubric_measures.grading._combining import Outcome
 from rubric_measures.grading._styles import Style
 from rubric_measures.prompts import load_prompt
 from rubric_measures.records.models import (
@@ -23,8 +24,6 @@ from rubric_measures.records.models import (
     grade_of_items,
     provenance_of,
 )
-
-__all__ = ["GradeSetMaker", "described", "shown_together"]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -50,7 +49,8 @@ class GradeSetMaker:
     @classmethod
     def of(cls, style: Style, backend: Backend, bank: str) -> GradeSetMaker:
         """The maker of a style and a backend."""
-        return cls(style, backend.model, "" if style.direct else bank)
+        # The sentences of further answers are no other bank.
+        return cls(style, backend.model, "" if style.direct or style.of_pairs else bank)
 
     @cached_property
     def signature(self) -> Signature:
@@ -85,6 +85,8 @@ class GradeSetMaker:
             "signature": self.signature.short,
             "grader": self._without_bank.short,
         }
+        if self.style.settings.items_per_call != 1:
+            found["items_per_call"] = self.style.settings.items_per_call
         if self.bank:
             found["bank"] = self.bank[:16]
         return found
@@ -124,7 +126,18 @@ class GradeSetMaker:
         """Whether a grade set was made by exactly this style, model and bank."""
         made = provenance_of(entry)
         # A set of another program that was amended is nobody's.
-        return made.get("signature") == self.signature.short and not made.get("mixed")
+        return made.get("signature") == self._as_named(made).signature.short and not made.get("mixed")
+
+    def _as_named(self, made: Mapping[str, Any]) -> GradeSetMaker:
+        """This maker with the name that a grade set has for the model, where that is one of its former names."""
+        name = made.get("model")
+        if name == self.model or not isinstance(name, str) or present_name(name) != self.model:
+            return self
+        return self._named(name)
+
+    @functools.cached_property
+    def _named(self) -> Callable[[str], GradeSetMaker]:
+        return functools.cache(lambda name: dataclasses.replace(self, model=name))
 
     def present(self, passage: GradedPassage, kind: ItemKind) -> ItemGradeSet | None:
         """The grade set of this style that the passage has already, for one kind of items."""
@@ -168,7 +181,8 @@ class GradeSetMaker:
         """The grade set of the items of one kind: new outcomes, and the old set's for the others."""
         kind = items[0].kind
         known = {**(_outcomes_of(old) if old is not None else {}), **outcomes}
-        told = [(item.item_id, known[item.item_id]) for item in items]
+        # The second grader of a cascade is asked about some items only, and of pairs a passage has those that cite it.
+        told = [(item.item_id, known[item.item_id]) for item in items if item.item_id in known]
         grades = {item_id: outcome.grade for item_id, outcome in told if outcome.grade is not None}
         failed = {item_id: outcome for item_id, outcome in told if outcome.status != "graded"}
         correct = [item_id for item_id, grade in grades.items() if grade > 0]
@@ -179,6 +193,7 @@ class GradeSetMaker:
             "exam_ratio": len(correct) / len(grades) if grades else 0.0,
             "prompt_type": kind,
             **self._llm,
+            **({"pairs": True} if self.style.of_pairs else {}),
         }
         if self.style.prompt.task == "grade":
             fields["self_ratings"] = [_rating(f"{kind}_id", item_id, grade) for item_id, grade in grades.items()]
@@ -186,8 +201,8 @@ class GradeSetMaker:
             fields["item_status"] = {item_id: outcome.status for item_id, outcome in failed.items()}
             fields["llm_response_errors"] = {item_id: outcome.note for item_id, outcome in failed.items()}
         details = self._details(outcomes)
-        if old is not None and self.style.showing.prompt.parser == "label_list":
-            fields["shown_together"] = shown_together(old, self.style.settings.nuggets_per_call) + [
+        if old is not None and (size := self.style.showing.per_call) is not None:
+            fields["shown_together"] = shown_together(old, size) + [
                 [item.item_id for item in batch]
                 for batch in self.style.showing.batches([item for item in items if item.item_id in outcomes])
             ]
@@ -211,13 +226,9 @@ def _outcomes_of(entry: ItemGradeSet) -> dict[str, Outcome]:
 
 
 def shown_together(entry: ItemGradeSet, size: int) -> list[list[str]]:
-    """The items that each call of a label list showed, in the order of the calls; of an item the last one counts.
+    """The items that each call of a list showed, in the order of the calls; of an item the last one counts.
 
     A set that was graded in one go was shown in its order, so it does not say it.
-
-    Args:
-        entry: the grade set.
-        size: how many items a call shows.
     """
     told: Any = (entry.model_extra or {}).get("shown_together")
     if isinstance(told, list):

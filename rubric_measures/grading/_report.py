@@ -5,20 +5,17 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rubric_measures.grading._combining import BY_RULE
-from rubric_measures.grading._outcomes import Outcome
+from rubric_measures.grading._combining import BY_RULE, Outcome
 from rubric_measures.grading.regrading import AmendCounts
 from rubric_measures.runners import RunStats
 from rubric_measures.runners.progress import note_limit
 
 if TYPE_CHECKING:
     from rubric_measures.grading._recording import GradeSetMaker
-
-__all__ = ["GradingReport", "note_amended", "note_report"]
 
 _LOG = logging.getLogger("rubric_measures")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -27,13 +24,13 @@ _MOST_REASONS = 200
 
 @dataclass
 class OrderEffect:
-    """How far the grades of one nugget depend on the place at which the model saw it; counts only grow.
+    """How far the grades of one item depend on the place at which the model saw it; counts only grow.
 
-    The deviation of a replicate is its grade minus the mean grade of the same nugget and passage over all replicates,
-    so that easy and hard nuggets do not matter.
+    The deviation of a replicate is its grade minus the mean grade of the same item and passage over all replicates,
+    so that easy and hard items do not matter.
 
     Attributes:
-        graded: nuggets (of a passage) with two or more graded replicates at different places.
+        graded: items (of a passage) with two or more graded replicates at different places.
         by_place: place in the list, from 1 -> (number of grades, sum of their deviations).
     """
 
@@ -41,7 +38,7 @@ class OrderEffect:
     by_place: dict[int, tuple[int, float]] = field(default_factory=dict)
 
     def add(self, places: Sequence[int], grades: Sequence[int | None]) -> None:
-        """Counts the replicates of one nugget; those without a grade are left out."""
+        """Counts the replicates of one item; those without a grade are left out."""
         known = [(place, grade) for place, grade in zip(places, grades, strict=True) if grade is not None]
         if len({place for place, _ in known}) < 2:
             return
@@ -60,11 +57,11 @@ class OrderEffect:
         """One line: the mean deviation at each place, and the greatest difference between two places."""
         found = self.deviations
         if not found:
-            return "no nugget was graded at two places"
+            return "no item was graded at two places"
         listed = ", ".join(f"{place}: {value:+.3f}" for place, value in found.items())
         spread = max(found.values()) - min(found.values())
-        what = "mean deviation of a nugget's grade by place in the list"
-        return f"{what} {listed} (range {spread:.3f}, {self.graded} nuggets)"
+        what = "mean deviation of an item's grade by place in the list"
+        return f"{what} {listed} (range {spread:.3f}, {self.graded} items)"
 
 
 @dataclass
@@ -82,7 +79,8 @@ class GradingReport:
         reasons: (status, reason with its numbers masked) -> how often, and one such reason.
         flips: sum over them of the share of replicates that differ from the combined grade.
         by_rule: grades 0 that only the rules of the nuggetizer program make (`compat`).
-        order: what the order of the nuggets in label lists did to their grades, where it was permuted.
+        order: what the order of items in lists did to their grades, where it was permuted.
+        singly: items that were asked about by themselves, as a reply about several did not grade them.
         amended: what was left and what was changed, where only edits of the bank are followed.
         run: the calls.
         makers: what made the grades, prompt by prompt.
@@ -98,6 +96,7 @@ class GradingReport:
     flips: float = 0.0
     by_rule: int = 0
     order: OrderEffect = field(default_factory=OrderEffect)
+    singly: int = 0
     amended: AmendCounts = field(default_factory=AmendCounts)
     run: RunStats = field(default_factory=RunStats)
     makers: Sequence[GradeSetMaker] = field(default=(), compare=False, repr=False)
@@ -136,14 +135,18 @@ class GradingReport:
         if outcome.status != "graded":
             self.ungraded[outcome.status] += outcome.grade is None
             self._count_reason(outcome)
-        details = outcome.details or {}
+        details: Mapping[str, Any] = outcome.details or {}
+        self.singly += "asked_singly" in details
         drawn: Any = details.get("replicates")
         if drawn and outcome.grade is not None:
             self.replicated += 1
             self.flips += sum(grade != outcome.grade for grade, _ in drawn) / len(drawn)
         places: Any = details.get("places")
         if drawn and places:
-            self.order.add(places, [grade for grade, _ in drawn])
+            # A grade of an item that was asked about singly has no place in a list.
+            pieces = len((details.get("chunks") or [[""]])[0])
+            alone = {call // pieces for call in details.get("asked_singly", ())}
+            self.order.add(places, [None if number in alone else grade for number, (grade, _) in enumerate(drawn)])
 
     def _count_reason(self, outcome: Outcome) -> None:
         masked = outcome.status, _NUMBER.sub("#", outcome.note)
@@ -179,7 +182,10 @@ def note_report(report: GradingReport, *, deterministic: bool = False, is_kept: 
     if report.flip_rate is not None:
         _LOG.info("flip rate of the replicates: %.4f", report.flip_rate)
     if report.order.graded:
-        _LOG.info("order of the nuggets: %s", report.order)
+        _LOG.info("order of the items: %s", report.order)
+    if report.singly:
+        text = "%d items were asked about singly, as replies about several did not grade them"
+        _LOG.info(text, report.singly)
     if report.by_rule:
         _LOG.warning("%d grades are 0 by the rules of the nuggetizer program: replies it counts so", report.by_rule)
     if report.flagged:

@@ -11,8 +11,8 @@ from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.grades.compiled import DIRECT_ITEM
 from rubric_measures.grades.grade_set_names import choices_of
 from rubric_measures.grades.grade_sets import GradeFilter
+from rubric_measures.grading._combining import Unit
 from rubric_measures.grading._messages import Showing
-from rubric_measures.grading._outcomes import Unit
 from rubric_measures.grading._recording import shown_together
 from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.prompts import Prompt
@@ -27,8 +27,6 @@ from rubric_measures.records.models import (
     made_by_set,
     provenance_of,
 )
-
-__all__ = ["Shown", "definition_of", "shown_for_grade"]
 
 
 class Shown(NamedTuple):
@@ -92,12 +90,16 @@ def shown_for_grade(
     if settings.empty_texts == "lowest" and not passage.text.strip() and prompt.task != "extract":
         return Shown(())
     showing = Showing(prompt, settings)
-    items = _items(entry, item_id, bank.items.get(group.query_id, ()), settings, prompt)
+    items = _items(entry, item_id, bank.items.get(group.query_id, ()), showing)
     unit = Unit(group.query_id, str(definition.get("query", "")), doc_id, passage.text, items)
     spans = details.get("shown")
     pieces = [passage.text] if spans is None else [passage.text[start:end] for start, end in spans]
     orders = [showing.order(unit, replicate) for replicate in range(settings.replicates)]
-    asked = tuple(showing.messages(unit, piece, order) for order in orders for piece in pieces)
+    calls = [showing.messages(unit, piece, order) for order in orders for piece in pieces]
+    for place in details.get("asked_singly", ()):
+        [item] = [item for item in items if item.item_id == item_id]
+        calls[place] = showing.messages(unit, pieces[place % len(pieces)], (item,))
+    asked = tuple(calls)
     if not prompt.verify:
         return Shown(asked)
     verify = Prompt.from_json(definition["prompts"][prompt.verify])
@@ -182,16 +184,15 @@ def _items(
     entry: ItemGradeSet | DirectGrade,
     item_id: str,
     items: Sequence[RubricItem],
-    settings: GradingSettings,
-    prompt: Prompt,
+    showing: Showing,
 ) -> tuple[RubricItem, ...]:
     """The items that were shown together with one; none for a label."""
     if isinstance(entry, DirectGrade):
         return ()
     known = {item.item_id: item for item in items}
-    if prompt.parser != "label_list":
+    if (size := showing.per_call) is None:
         return (known[item_id],)
-    batches = [batch for batch in shown_together(entry, settings.nuggets_per_call) if item_id in batch]
+    batches = [batch for batch in shown_together(entry, size) if item_id in batch]
     return tuple(known[one] for one in batches[-1])
 
 

@@ -11,8 +11,6 @@ from rubric_measures.backends.base import ATTEMPT_STEP
 from rubric_measures.base.entities import content_hash
 from rubric_measures.base.errors import InputError
 
-__all__ = ["GradingSettings"]
-
 
 @dataclass(frozen=True)
 class GradingSettings:
@@ -21,12 +19,12 @@ class GradingSettings:
     Attributes:
         temperature: of the model; 0 takes the most probable reply.
         max_tokens: the longest reply, in tokens; None takes 64 for grades, 256 for extracted texts, and for label
-            lists 16 a nugget and 64 more.
-        options: further generation options.
+            lists 16 a nugget and 64 more. A reply that is cut there is asked for once more with four times as many.
+        options: further generation options. One that is None is not sent, `temperature` and `max_tokens` too.
         replicates: how many draws of every reply; their grades are combined.
         combine: `median` (of an even number, the lower one) or `majority` (of equally frequent grades, the lower one).
         retries: how often a reply that cannot be parsed is drawn again, past the cache; backends whose replies are
-            always the same are not asked again.
+            always the same are not asked again. With 0, none that was cut is asked for with more tokens either.
         unparsed: what a reply without a rating is: empty for no grade; `exampp`: 0 for an unanswerable expression or
             nothing, else 1 (EXAM++ 4.2.2); `workbench`: the reverse, as the Rubric workbench's program has it.
         compat: `workbench`: replies are read and answers matched as the Rubric workbench's program does it;
@@ -37,9 +35,12 @@ class GradingSettings:
             or `ask` (the model is asked, to see what it makes of nothing).
         chunk_overlap: the share of a chunk that the next one repeats.
         nuggets_per_call: how many nuggets a label-list prompt shows at once.
+        items_per_call: how many questions or nuggets of a passage one call of any other prompt asks about, or `all` of
+            them. The reply is JSON; an item that it does not grade is asked about by itself.
         fields: values of a prompt's own settings (`domain`), in place of those that come with it.
         documents: query_id -> the documents that prompts about answers show beside an answer.
-        shuffle_seed: with it, the nuggets of a label-list call are shown in another order for each replicate.
+        explain: ask for a reason before the grade, as JSON (an endpoint is held to it where it can be), and keep it.
+        shuffle_seed: with it, the items of a call that shows several are in another order for each replicate.
     """
 
     temperature: float = 0.0
@@ -57,20 +58,26 @@ class GradingSettings:
     fields: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     documents: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     shuffle_seed: int | None = None
+    explain: bool = False
+    items_per_call: int | Literal["all"] = 1
 
     def __post_init__(self) -> None:
         for name, low, high in (
             ("replicates", 1, ATTEMPT_STEP - 1),
             ("retries", 0, 100),
             ("nuggets_per_call", 1, 100),
+            ("items_per_call", 1, 100),
             ("max_tokens", 1, 10**7),
             ("temperature", 0, 100),
             ("chunk_overlap", 0, 0.9),
         ):
             value = getattr(self, name)
-            if value is not None and not low <= value <= high:
+            if value is None or (name, value) == ("items_per_call", "all"):
+                continue
+            if not isinstance(value, int | float) or not low <= value <= high:
                 raise InputError(f"{name} is {value}; expected {low} to {high}")
-        if own := sorted({"temperature", "max_tokens"} & set(self.options)):
+        own = sorted(name for name in ("temperature", "max_tokens") if self.options.get(name) is not None)
+        if own:
             raise InputError(f"{own[0]} is a setting of its own, no further generation option", settings=own)
         for name, known in (
             ("combine", ("median", "majority")),
@@ -85,8 +92,8 @@ class GradingSettings:
     def as_json(self) -> dict[str, object]:
         """All settings, defaults included, for signatures and manifests; of documents, the hash.
 
-        Fields, documents and the asking about empty texts are left out where there is none: they are no part of most
-        prompts.
+        Fields, documents, reasons, calls about several items and the asking about empty texts are left out where there
+        is none: they are no part of most prompts.
         """
         found: dict[str, object] = {
             name: dict(value) if isinstance(value, Mapping) else value
@@ -95,6 +102,10 @@ class GradingSettings:
         documents = found.pop("documents")
         if self.empty_texts == "lowest":
             del found["empty_texts"]
+        if not self.explain:
+            del found["explain"]
+        if self.items_per_call == 1:
+            del found["items_per_call"]
         if not self.fields:
             del found["fields"]
         if documents:

@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rubric_measures.backends.base import Backend
 from rubric_measures.base.entities import RubricItem
 from rubric_measures.base.errors import InputError
+from rubric_measures.grades.compiled import DIRECT_ITEM
 from rubric_measures.grading._asking import Ask, Asker, ReadReply
-from rubric_measures.grading._combining import BY_RULE, as_nuggetizer, best_answer, combine_replicates
+from rubric_measures.grading._combining import BY_RULE, Outcome, Unit, as_nuggetizer, best_answer, combine_replicates
 from rubric_measures.grading._long_passages import Fit, Fitter
+from rubric_measures.grading._matching import Verifier
 from rubric_measures.grading._messages import Showing
-from rubric_measures.grading._outcomes import Outcome, Unit
 from rubric_measures.grading._settings import GradingSettings
-from rubric_measures.grading._verifying import Verifier
+from rubric_measures.grading._several import refuse_several
 from rubric_measures.prompts import Prompt, load_prompt
 from rubric_measures.prompts.parsers import is_unanswerable
 from rubric_measures.runners import Job
 
-__all__ = ["Style", "make_style"]
-
-
-_PARSERS = ("rating", "yes_no", "label", "label_list", "aspects", "text")
-_TARGETS = ("question", "nugget", "direct", "answer", "any")
+_PARSERS = ("rating", "yes_no", "label", "phrase", "label_list", "aspects", "text")
+_TARGETS = ("question", "nugget", "support", "direct", "answer", "any")
 # One reply of these parsers grades several items.
 _OF_SEVERAL = ("label_list", "aspects")
-DIRECT_ITEM = "0"
 # Backends that are shown fields instead of prose name the prompts that they read.
 _READERS = {
     "LexicalCoverage": "the lexical grader",
+    "LexicalSupport": "the lexical grader",
     "ExtractiveQuestionAnswering": "an extractive question-answering model",
     "ExtractiveAnswer": "an extractive question-answering model",
 }
@@ -46,6 +45,7 @@ class Style:
         direct: it labels passages, without items.
         graded: its outcomes are grades (informational extraction makes none).
         item_kinds: the kinds of items that it can show.
+        of_pairs: it judges sentences of answers, each by the documents that it cites.
     """
 
     def __init__(self, backend: Backend, prompt: Prompt, settings: GradingSettings) -> None:
@@ -54,7 +54,9 @@ class Style:
         self.asker = Asker(backend, prompt, settings)
         self.direct = prompt.target == "direct" or (prompt.target == "answer" and prompt.parser != "aspects")
         self.graded = prompt.task != "extract"
-        kinds = {"any": ("question", "nugget"), "answer": ("question",)}
+        # Sentences of answers, each with the documents that it cites, and not all items with all passages.
+        self.of_pairs = prompt.target == "support"
+        kinds = {"any": ("question", "nugget"), "answer": ("question",), "support": ("nugget",)}
         self.item_kinds: tuple[str, ...] = kinds.get(prompt.target, (prompt.target,))
         self.showing = Showing(prompt, settings)
         self._least_room = functools.lru_cache(maxsize=8)(self._make_least_room)
@@ -66,12 +68,24 @@ class Style:
             and prompt.task != "verify"
             and prompt.parser not in _OF_SEVERAL
             and settings.replicates == 1
+            and settings.items_per_call == 1
         )
         self._verifier = Verifier(backend, prompt, settings, self._fitter) if prompt.task == "verify" else None
 
     def most_checks(self, items: Iterable[RubricItem]) -> tuple[int, int, int]:
         """What checking one reply takes at most: calls of the model, tokens shown, tokens written; see `Verifier`."""
         return self._verifier.most_tokens(items, self.asker.max_tokens()) if self._verifier is not None else (0, 0, 0)
+
+    def at_most(self, items: Iterable[RubricItem], shown: int, written: int) -> tuple[int, int]:
+        """The tokens of questions with all that may follow, see `Asker.at_most`; each item of a call asked singly, too.
+
+        A call about one item shows and writes less than the one about several.
+        """
+        most = 0
+        if self.settings.items_per_call != 1:
+            of_queries = Counter(item.query_id for item in items)
+            most = min(self.showing.per_call or 1, max(of_queries.values(), default=0))
+        return self.asker.at_most(shown * (1 + most), written * (1 + most))
 
     def items_of(self, items: Sequence[RubricItem]) -> list[RubricItem]:
         """The items that this style grades: those of its kind, and with an answer key where it checks one.
@@ -115,6 +129,10 @@ class Style:
                     asks.append(Ask(self.showing.messages(part, piece, order), replicate, self._count(part)))
         group = f"{unit.query_id}\t{unit.doc_id}"
         answers = yield from self.asker.ask(asks, group)
+        if self.settings.items_per_call != 1:
+            for part, fit, orders, start in plans:
+                if self._is_list(part):
+                    yield from self._complete(part, fit, orders, answers, start, group)
         if self._verifier is not None:
             items = [part.items[0] for part, fit, orders, _ in plans for _ in range(len(orders) * len(fit.pieces))]
             answers = yield from self._verifier.verified(group, items, [ask.replicate for ask in asks], answers)
@@ -151,7 +169,7 @@ class Style:
 
     def _shown_together(self, unit: Unit) -> Iterator[Unit]:
         """The parts of a unit that are one question to the model: all items, or each of them."""
-        if self.prompt.parser in _OF_SEVERAL or self.direct:
+        if self.prompt.parser in _OF_SEVERAL or self.direct or self._is_list(unit):
             yield unit
             return
         query_id, query_text, doc_id, text, items = unit
@@ -179,17 +197,21 @@ class Style:
         """What the answers of all replicates and chunks say about one item."""
         drawn = []
         chunks = []
+        singly: list[int] = []
         size = len(fit.pieces)
         for replicate, order in enumerate(orders):
             of_chunks = answers[replicate * size : (replicate + 1) * size]
-            if self.prompt.parser in _OF_SEVERAL:
+            if self.prompt.parser in _OF_SEVERAL or self._is_list(unit):
                 of_chunks = [self._of_item(answer, order, unit.items[place]) for answer in of_chunks]
             chunks.append([answer.text for answer in of_chunks])
+            singly += [replicate * size + place for place, answer in enumerate(of_chunks) if answer.alone]
             drawn.append(self._joined(of_chunks))
         details: dict[str, object] = {"chunks": chunks} if size > 1 else {}
         if fit.spans is not None:
             details["shown"] = [list(span) for span in fit.spans]
-        if self.settings.shuffle_seed is not None and len(orders) > 1 and self.prompt.parser == "label_list":
+        if singly:
+            details["asked_singly"] = singly
+        if self.settings.shuffle_seed is not None and len(orders) > 1 and self._is_list(unit):
             details["places"] = [order.index(unit.items[place]) + 1 for order in orders]
         if not self.graded:
             outcome = _text_outcome(item_id, drawn, details)
@@ -206,7 +228,41 @@ class Style:
         return self._fitter.fit(unit.text, frame, self.asker.max_tokens(self._count(unit)), self.showing.shown)
 
     def _count(self, unit: Unit) -> int | None:
-        return len(unit.items) if self.prompt.parser == "label_list" else None
+        return len(unit.items) if self._is_list(unit) else None
+
+    def _is_list(self, unit: Unit) -> bool:
+        """Whether one call shows the items of a unit as a list, and has a grade of each in its reply."""
+        return self.prompt.parser == "label_list" or (self.settings.items_per_call != 1 and len(unit.items) > 1)
+
+    def _complete(
+        self,
+        unit: Unit,
+        fit: Fit,
+        orders: Sequence[tuple[RubricItem, ...]],
+        answers: list[ReadReply],
+        start: int,
+        group: str,
+    ) -> Job[None]:
+        """Gives each answer about several items, from `start` on, an answer an item: those missing are asked singly.
+
+        A call that failed or was refused says the same of each of its items.
+        """
+        calls = [(order, piece, replicate) for replicate, order in enumerate(orders) for piece in fit.pieces]
+        read = {}
+        for place in range(start, start + len(calls)):
+            if answers[place].status not in ("failed", "refused"):
+                grades = answers[place].value or {}
+                read[place] = {one: answers[place]._replace(value=grade) for one, grade in grades.items()}
+        lost = [(place, one) for place, known in read.items() for one in range(len(unit.items)) if one not in known]
+        asks = []
+        for place, one in lost:
+            order, piece, replicate = calls[place - start]
+            asks.append(Ask(self.showing.messages(unit, piece, (order[one],)), replicate))
+        alone = (yield from self.asker.ask(asks, group)) if asks else []
+        for (place, one), answer in zip(lost, alone, strict=True):
+            read[place][one] = answer._replace(alone=True)
+        for place, known in read.items():
+            answers[place] = answers[place]._replace(value=[known[one] for one in range(len(unit.items))])
 
     def _of_item(self, answer: ReadReply, order: Sequence[RubricItem], item: RubricItem) -> ReadReply:
         """The answer about one of several items: its aspect's grade, or its label's place in the prompt's labels."""
@@ -216,6 +272,9 @@ class Style:
             return answer
         if self.prompt.parser == "aspects":
             return answer._replace(value=answer.value[item.text])
+        if self.prompt.parser != "label_list":
+            found: ReadReply = answer.value[order.index(item)]
+            return found
         low = self.prompt.scale[0] if self.prompt.scale else 0
         return answer._replace(value=low + self.prompt.labels.index(answer.value[order.index(item)]))
 
@@ -273,4 +332,6 @@ def make_style(backend: Backend, name: str, settings: GradingSettings) -> Style:
         raise InputError(
             f"the nuggetizer's program reads lists of labels, and prompt {name} asks for none", settings=("compat",)
         )
+    if settings.items_per_call != 1:
+        refuse_several(prompt, settings)
     return Style(backend, prompt, settings)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from rubric_measures.backends.counting import CountingBackend
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.tables import Cell, Column, Report, Table, columns, render
-from rubric_measures.grading._grader import Grader, GradingReport, default_prompts
+from rubric_measures.grading._grader import Grader, default_prompts
+from rubric_measures.grading._report import GradingReport
 from rubric_measures.records.models import QueryPassages
 from rubric_measures.runners import LocalRunner
 from rubric_measures.runners.prices import Price
@@ -31,8 +32,8 @@ class Estimate:
         completion_tokens: tokens written at most.
         checks: checks by a model that may follow, at most: those of the item with the most gold answers for each call.
         cost: of the calls, with replies as long as they may be; None when the price is unknown.
-        cost_at_most: of all that may be called: every reply as long as it may be, unreadable as often as it is drawn
-            again, and checked. None when the price is unknown.
+        cost_at_most: of all that may be called: every reply cut, asked for with more tokens, as long as it may be then,
+            unreadable as often as it is drawn again, and checked. None when the price is unknown.
     """
 
     prompt_class: str
@@ -111,7 +112,7 @@ def estimate(
     """
     found = []
     known: set[str] = set()
-    for name in grader.prompts or default_prompts(grader.runner.backend.model, bank):
+    for name in grader.prompts or default_prompts(grader.runner.backend.model, bank, grader.citations is not None):
         counter = CountingBackend(grader.runner.backend, known)
         # Nothing is called, so whatever runs the calls of the grader, here it is this process.
         runner = LocalRunner(counter, grader.runner.cache, price=grader.runner.price, stop=grader.runner.stop)
@@ -124,8 +125,7 @@ def estimate(
         # A reply that another prompt asks for, too, is checked here as well.
         replies = counter.calls + counter.repeated
         checks, check_shown, check_written = (replies * most for most in maker.style.most_checks(bank))
-        draws = maker.style.asker.draws
-        most = (draws * (shown + check_shown), draws * (written + check_written))
+        most = maker.style.at_most(bank, shown + check_shown, written + check_written)
         found.append(
             Estimate(
                 maker.style.prompt.prompt_class,

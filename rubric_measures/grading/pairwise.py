@@ -44,7 +44,7 @@ class Reference(NamedTuple):
 
     doc_id: str
     text: str
-    label: int
+    label: float
     annotation: str = ""
 
 
@@ -102,7 +102,7 @@ def references_of_collection(source: str | Path, level: int = 2) -> dict[str, tu
     collection = load_collection(source)
     if not collection.has_docs() or not collection.judgments:
         raise InputError(f"{source}: has no documents with judgments")
-    labels: dict[str, dict[str, int]] = {}
+    labels: dict[str, dict[str, float]] = {}
     for row in collection.judgments:
         if row.relevance >= level:
             of_query = labels.setdefault(row.query_id, {})
@@ -259,16 +259,28 @@ class PairwiseGrader:
             values["query"] = self.queries[game.query_id]
         if "documents" in prompt.fields:
             bare = prompt.format == "json"
-            values["documents"] = "\n".join(one.text for one in references) if bare else documents_text(references)
+            shown = documents_text(references, prompt.context_line)
+            values["documents"] = "\n".join(one.text for one in references) if bare else shown
         if self.factors:
             values["factors"] = self.factors
         return prompt.render(**values)
 
 
-def documents_text(references: Sequence[Reference]) -> str:
-    """Documents as prompts show them: `[id] text`, and the reason of the label on a line of its own."""
+def documents_text(references: Sequence[Reference], line: str = "") -> str:
+    """Documents as prompts show them: `[id] text`, and the reason of the label on a line of its own.
+
+    Args:
+        references: the documents.
+        line: how a prompt shows one (`Prompt.context_line`), where it says so: with `{doc_id}` and `{reason}`.
+    """
     if not references:
         return NO_DOCUMENTS
+    if line:
+        if bare := [one.doc_id for one in references if not one.annotation.strip()]:
+            raise InputError(f"the prompt shows why documents are relevant, and {bare[0]} has none; grade them first")
+        return "\n".join(
+            line.replace("{doc_id}", one.doc_id).replace("{reason}", one.annotation.strip()) for one in references
+        )
     return "\n\n".join(
         f"[{one.doc_id}] {one.text}" + (f"\nRelevance: {one.annotation.strip()}" if one.annotation.strip() else "")
         for one in references

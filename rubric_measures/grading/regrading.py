@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from rubric_measures.base.entities import RubricItem, TestBank, item_content
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.bank import BankEntry, RegradeMark, former_items, regrade_marks
-from rubric_measures.grading._outcomes import Outcome
+from rubric_measures.grading._combining import Outcome
 from rubric_measures.grading._recording import GradeSetMaker, shown_together
 from rubric_measures.records.models import (
     GradedPassage,
@@ -111,7 +111,7 @@ class AmendCounts:
 class _Ids(NamedTuple):
     """The items that a grade set speaks of."""
 
-    graded: Mapping[str, int]
+    graded: Mapping[str, float]
     all: frozenset[str]
 
 
@@ -155,9 +155,10 @@ class AmendingMaker(GradeSetMaker):
         if not self.named_alike(entry, kind):
             return False
         made = provenance_of(entry)
+        mine = self._as_named(made).provenance
         if "grader" in made:
-            return bool(made["grader"] == self.provenance["grader"])
-        return all(made.get(name, self.provenance[name]) == self.provenance[name] for name in ("model", "prompt"))
+            return bool(made["grader"] == mine["grader"])
+        return all(made.get(name, mine[name]) == mine[name] for name in ("model", "prompt"))
 
     def fresh(self, entry: ItemGradeSet, query_id: str, items: Mapping[str, RubricItem]) -> frozenset[str]:
         """The items of the bank whose grades in the grade set still hold."""
@@ -263,8 +264,7 @@ class AmendingMaker(GradeSetMaker):
             found = {item_id: said for some, ids in known for item_id, said in some.items() if item_id in ids}
             if found or known[0][0]:
                 changes[name] = found or nothing
-        if fresh is not None and self.style.showing.prompt.parser == "label_list":
-            size = self.style.settings.nuggets_per_call
+        if fresh is not None and (size := self.style.showing.per_call) is not None:
             changes["shown_together"] = [*shown_together(entry, size), *shown_together(fresh, size)]
         return entry.model_copy(update=changes)
 

@@ -1,26 +1,24 @@
-"""A judge for TREC Auto-Judge (`judge_class: rubric_measures.integrations.autojudge.RubricJudge` in a workflow.yml).
+"""Judges for TREC Auto-Judge (`judge_class: rubric_measures.integrations.autojudge.RubricJudge` in a workflow.yml).
 
-It writes nuggets from the topics, grades the reports against them with any of this package's models, and gives back
-labels and a leaderboard. Needs the extra `autojudge`; nothing else of this package imports it, and it inherits from
-nothing: Auto-Judge asks for three methods and one attribute.
+`RubricJudge` writes nuggets from the topics, grades the reports against them with any of this package's models, and
+gives back labels and a leaderboard. `SupportJudge` asks whether citations support what is said, `PairwiseJudge` which
+of two answers is better. They need the extra `autojudge`; nothing else of this package imports them, and they inherit
+from nothing: Auto-Judge asks for three methods and one attribute.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ir_measures.measures.base import Measure
 
 from rubric_measures.base.entities import ItemKind, TestBank
-from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.errors import InputError
 from rubric_measures.base.extras import require
-from rubric_measures.base.scales import Scale
+from rubric_measures.base.scales import Scale, refuse_unreachable
 from rubric_measures.base.sorting import Gap
 from rubric_measures.corpora.answers import Answer
 from rubric_measures.formats.autojudge import ListBank, NuggetBank, bank_of_nugget_banks, nugget_banks
@@ -28,79 +26,74 @@ from rubric_measures.formats.nuggetizer import NuggetLine
 from rubric_measures.formats.nuggetizer_records import bank_of_nuggets
 from rubric_measures.formats.reports import answer_doc_id
 from rubric_measures.grades.compiled import Grades, Label, OnFailed, checked_choice
+from rubric_measures.integrations._prototypes import PairwiseJudge, PairwiseSettings, SupportJudge, SupportSettings
+from rubric_measures.integrations._runner import (
+    ModelSettings,
+    answers_of,
+    leaderboard,
+    output_file,
+    told_to_the_runner,
+    topic_text,
+)
 from rubric_measures.records.files import write_graded
 from rubric_measures.records.models import QueryPassages, grade_of_items
 from rubric_measures.records.rankings import runs_of_records
+from rubric_measures.records.reasons import reasons_of
 from rubric_measures.runners.models import CallSettings, Model
 
-__all__ = ["JudgeSettings", "RubricJudge"]
+__all__ = [
+    "JudgeSettings",
+    "ModelSettings",
+    "PairwiseJudge",
+    "PairwiseSettings",
+    "RubricJudge",
+    "SupportJudge",
+    "SupportSettings",
+]
 
 _LOG = logging.getLogger("rubric_measures")
-# What Auto-Judge passes to every judge beside the settings of the workflow.
-_PASSED_BY_THE_RUNNER = {"outdir", "filebase", "description"}
 
 
 @dataclass(frozen=True)
-class JudgeSettings:
-    """The settings of a workflow.yml (`settings`, `nugget_settings`, `judge_settings`).
+class JudgeSettings(ModelSettings):
+    """The settings of `RubricJudge` in a workflow.yml (`settings`, `nugget_settings`, `judge_settings`).
 
     Attributes:
-        model: as on the command line (`hf:…`, `openai:…`, `lexical`); by default the model that Auto-Judge was given,
-            behind its endpoint.
-        model_options: settings of the backend.
-        target: what `create_nuggets` writes, `questions` or `nuggets`.
+        model: this and the others of every judge: see `ModelSettings`. The prompt is by default the self-rating that
+            fits the bank; measures are Rubric-Cover at the level that covers and at the highest grade, or nugget scores
+            where the prompt is `nuggets.assign`: all six, or A where nuggets have no importance.
+        target: what `create_nuggets` writes, `questions` or `nuggets`; nuggets get their importance, ten a call.
         bank: a test bank file to use in place of generating one.
-        prompt: the grading prompt; by default the self-rating that fits the bank.
         grading: settings of grading, see `GradingSettings`.
         max_words: answers are graded in passages of this many words, and the best grade of an item counts; 0 grades
             them whole.
-        measures: what the leaderboard shows; by default Rubric-Cover at the level that covers and at the highest grade,
-            or nugget scores where the prompt is `nuggets.assign`: all six, or A where nuggets have no importance.
         label: `max` or `count`, see `QueryGrades.labels`.
         rel: the least grade that counts in `count`; by default the one that covers on the scale of the grades.
         on_failed: how failed grades count in the leaderboard: `expected` (where it is left out), `exclude`,
             `zero`, `error`, or a grade, see `Grades`.
         nugget_grades: write `evaldata.nugget_grades` into the reports (with `augment_report` they are saved).
-        cache: where replies are kept; by default in Auto-Judge's cache folder, where it has one.
     """
 
-    model: str = ""
-    model_options: Mapping[str, Any] = field(default_factory=dict)
     target: str = "questions"
     bank: str = ""
-    prompt: str = ""
     grading: Mapping[str, Any] = field(default_factory=dict)
     max_words: int = 0
-    measures: Sequence[str] = ()
     label: Label = "max"
     rel: int | None = None
     on_failed: OnFailed | None = None
     nugget_grades: bool = False
-    cache: str = ""
 
-    @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> JudgeSettings:
-        """The settings of a call.
-
-        Raises:
-            UnknownNameError: a setting is not known.
-            InputError: a setting has a wrong value.
-        """
-        known = {one.name for one in fields(cls)}
-        for name in settings:
-            if name not in known and name not in _PASSED_BY_THE_RUNNER:
-                raise UnknownNameError("setting", name, known)
-        made = cls(**{name: value for name, value in settings.items() if name in known})
+    def __post_init__(self) -> None:
+        super().__post_init__()
         for name, value, choices in (
-            ("target", made.target, ("questions", "nuggets")),
-            ("label", made.label, ("max", "count")),
+            ("target", self.target, ("questions", "nuggets")),
+            ("label", self.label, ("max", "count")),
         ):
             if value not in choices:
                 raise InputError(f"setting {name}: {value!r} is none of {', '.join(choices)}")
-        checked_choice(made.on_failed)
-        if made.max_words < 0 or isinstance(made.measures, str):
-            raise InputError("setting max_words is 0 or more, and measures is a list")
-        return made
+        checked_choice(self.on_failed)
+        if self.max_words < 0:
+            raise InputError("setting max_words is 0 or more")
 
     def default_measures(self, bank: TestBank, scale: Scale | None) -> tuple[str, ...]:
         """The measures of the leaderboard, where the workflow names none.
@@ -109,7 +102,7 @@ class JudgeSettings:
             bank: what is graded.
             scale: the scale of the grades.
         """
-        if self.prompt == "nuggets.assign":
+        if self.prompt.partition("@")[0] == "nuggets.assign":
             letters = "VWA" if all(item.importance is not None for item in bank) else "A"
             return tuple(f"Nugget{which}{form}" for which in letters for form in ("(strict=True)", ""))
         levels = [] if scale is None else sorted({scale.covers, scale.highest})
@@ -147,6 +140,7 @@ class RubricJudge:
         """Auto-Judge's container of nugget banks, version 3."""
         return require("autojudge_base", "autojudge").NuggetBanks
 
+    @told_to_the_runner
     def create_nuggets(
         self,
         rag_responses: Iterable[Any] | None,
@@ -166,9 +160,13 @@ class RubricJudge:
         if nugget_banks is not None:
             return nugget_banks
         chosen = JudgeSettings.of(settings)
-        bank = _bank_of_file(chosen.bank) if chosen.bank else _generated(rag_topics, chosen, llm_config)
-        return _their_banks(_for_topics(bank, rag_topics))
+        bank = _bank_of_file(chosen.bank) if chosen.bank else _generated(rag_topics, chosen, llm_config, settings)
+        chosen_bank = _for_topics(bank, rag_topics)
+        # What a prompt shows is made of the topics, whatever the title of the bank.
+        titles = {topic.request_id: topic.title for topic in rag_topics if topic.title}
+        return _their_banks(replace(chosen_bank, query_texts={**chosen_bank.query_texts, **titles}))
 
+    @told_to_the_runner
     def create_qrels(
         self,
         rag_responses: Iterable[Any],
@@ -188,7 +186,7 @@ class RubricJudge:
         base = require("autojudge_base", "autojudge")
         chosen = JudgeSettings.of(settings)
         judged = _judge(rag_responses, rag_topics, nugget_banks, llm_config, chosen, settings)
-        rows: dict[tuple[str, str], int] = {}
+        rows: dict[tuple[str, str], float] = {}
         ungraded = 0
         for answer, doc_ids in _passages_of(judged):
             labels = judged.grades.queries[answer.query_id].labels(chosen.label, chosen.rel)
@@ -201,6 +199,7 @@ class RubricJudge:
             _LOG.warning("%d answers have no label: every grade of them failed", ungraded)
         return base.Qrels(rows=[base.QrelRow(*key, grade) for key, grade in sorted(rows.items())])
 
+    @told_to_the_runner
     def judge(
         self,
         rag_responses: Iterable[Any],
@@ -220,7 +219,6 @@ class RubricJudge:
             InputError: a setting is wrong, or a topic has no nuggets.
             MeasureError: a measure is wrong.
         """
-        base = require("autojudge_base", "autojudge")
         from rubric_measures.leaderboards.runs import score_runs
         from rubric_measures.measures.scoring import note_labels
 
@@ -231,22 +229,11 @@ class RubricJudge:
         note_labels(judged.asked)
         if chosen.nugget_grades:
             _write_grades(reports, judged)
-        lengths = {answer[:2]: answer.words for answer in judged.answers}
-        specs = [
-            base.MeasureSpec(name, description=getattr(one, "SHORT_DESC", ""))
-            for name, one in zip(board.measures, judged.measures, strict=True)
-        ]
-        spec = base.LeaderboardSpec((*specs, base.MeasureSpec("L", int, "Length in whitespace words.")))
-        entries = []
-        for run_id, columns in board.values.items():
-            topics = sorted(judged.grades.queries)
-            words = [lengths.get((query_id, run_id), 0) for query_id in topics]
-            for query_id, length in zip(topics, words, strict=True):
-                row = {name: column[query_id] for name, column in columns.items() if column[query_id] is not None}
-                entries.append(base.LeaderboardEntry(run_id, query_id, {**row, "L": length}))
-            means = {name: cell.mean for name, cell in board.cells[run_id].items() if cell.mean is not None}
-            entries.append(base.LeaderboardEntry(run_id, spec.all_topic_id, {**means, "L": sum(words) / len(words)}))
-        return base.Leaderboard(measures=spec.names, spec=spec, entries=tuple(entries))
+        described = {
+            name: getattr(one, "SHORT_DESC", "") for name, one in zip(board.measures, judged.measures, strict=True)
+        }
+        means = {run_id: {name: cell.mean for name, cell in row.items()} for run_id, row in board.cells.items()}
+        return leaderboard(described, board.values, means, judged.answers, sorted(judged.grades.queries))
 
 
 def _bank_of_file(path: str) -> TestBank:
@@ -255,34 +242,32 @@ def _bank_of_file(path: str) -> TestBank:
     return load_bank(path)
 
 
-def _topic_text(topic: Any) -> str:
-    parts = (topic.title, topic.problem_statement, topic.background)
-    return "\n".join(part for part in parts if part)
-
-
-def _generated(topics: Sequence[Any], chosen: JudgeSettings, llm_config: Any) -> TestBank:
+def _generated(topics: Sequence[Any], chosen: JudgeSettings, llm_config: Any, settings: Mapping[str, Any]) -> TestBank:
     from rubric_measures.test_bank.calls import Caller
     from rubric_measures.test_bank.generation import BankQuery, generate_bank
+    from rubric_measures.test_bank.nuggetization import label_importance
 
     kind: ItemKind = "nugget" if chosen.target == "nuggets" else "question"
-    asked = [BankQuery(topic.request_id, _topic_text(topic)) for topic in topics]
-    with _model(chosen, llm_config).asking() as runner:
-        made = generate_bank(asked, Caller(runner, {"max_tokens": 2048, "temperature": 0.0}), kind=kind)
-    if made.failures:
-        first = made.failures[0]
-        raise InputError(f"{len(made.failures)} topics have no nuggets (topic {first.query_id}: {first.reason})")
-    return made.bank
+    asked = [BankQuery(topic.request_id, topic_text(topic)) for topic in topics]
+    with _model(chosen, llm_config, settings).asking() as runner:
+        caller = Caller(runner, {"max_tokens": 2048, "temperature": 0.0})
+        made = generate_bank(asked, caller, kind=kind)
+        if made.failures:
+            first = made.failures[0]
+            raise InputError(f"{len(made.failures)} topics have no nuggets (topic {first.query_id}: {first.reason})")
+        if kind == "question":
+            return made.bank
+        labelled = label_importance(made.bank, caller)
+    if labelled.failures:
+        first = labelled.failures[0]
+        text = "%d lists of nuggets got no importance (topic %s: %s), so nuggets are scored without it"
+        _LOG.warning(text, len(labelled.failures), first.query_id, first.reason)
+    return labelled.bank
 
 
-def _model(chosen: JudgeSettings, llm_config: Any) -> Model:
+def _model(chosen: JudgeSettings, llm_config: Any, settings: Mapping[str, Any]) -> Model:
     """The model with its cache."""
-    url = None
-    if not chosen.model and "base_url" not in chosen.model_options:
-        url = getattr(llm_config, "base_url", None) or None
-    folder = getattr(llm_config, "cache_dir", None)
-    cache = chosen.cache or (Path(folder) / "rubric_measures.cache.sqlite" if folder else None)
-    name = chosen.model or f"openai:{llm_config.model}"
-    return CallSettings(name, base_url=url, model_option=chosen.model_options, cache=cache).make()
+    return CallSettings(chosen.model_name(llm_config), **chosen.calls(llm_config, settings)).make()
 
 
 def _our_bank(banks: Any) -> TestBank:
@@ -306,7 +291,7 @@ def _for_topics(bank: TestBank, topics: Sequence[Any]) -> TestBank:
     bare = [query_id for query_id in wanted if not bank.items.get(query_id)]
     if bare:
         raise InputError(f"{len(bare)} topics have no nuggets (such as {bare[0]}); create some or name a bank")
-    texts = {topic.request_id: _topic_text(topic) for topic in topics}
+    texts = {topic.request_id: topic_text(topic) for topic in topics}
     return TestBank({query_id: bank.items[query_id] for query_id in wanted}, texts, bank.facet_texts)
 
 
@@ -330,7 +315,7 @@ def _judge(
     if banks is None and not chosen.bank:
         raise InputError("there are no nuggets: let the workflow create some (create_nuggets: true) or name a bank")
     bank = _for_topics(_bank_of_file(chosen.bank) if banks is None else _our_bank(banks), topics)
-    answers = _answers(reports, set(bank.items))
+    answers = answers_of(reports, bank.items, _LOG.warning)
     groups = pool(answers=answers, queries=list(bank.items), max_words=chosen.max_words or None)
     try:
         grading = GradingSettings(**chosen.grading)
@@ -339,12 +324,15 @@ def _judge(
     prompts = (chosen.prompt,) if chosen.prompt else ()
     asked: Sequence[Measure] = ()
     measures: Sequence[Measure] = ()
-    with _model(chosen, llm_config).asking() as runner:
+    with _model(chosen, llm_config, settings).asking() as runner:
         grader = Grader(runner, prompts, grading)
+        scale = grader.makers(bank)[0].style.prompt.grade_scale
+        if scale is not None and chosen.rel is not None:
+            refuse_unreachable(scale, chosen.rel, "setting rel")
         if scores:
-            asked, measures = _measures(chosen, bank, grader.makers(bank)[0].style.prompt.grade_scale)
+            asked, measures = _measures(chosen, bank, scale)
         records = list(grader.grade_records(groups, bank))
-    with _output(settings) as path:
+    with output_file(settings, "graded.jsonl.gz") as path:
         write_graded(path, records)
         grades = load_records(path, bank, None, chosen.on_failed)
     return _Judged(answers, records, grades, asked, measures)
@@ -367,40 +355,6 @@ def _measures(chosen: JudgeSettings, bank: TestBank, scale: Scale | None) -> tup
     return asked, plan.measures
 
 
-@contextlib.contextmanager
-def _output(settings: Mapping[str, Any]) -> Iterator[Path]:
-    """Where the graded records go: `FILEBASE.graded.jsonl.gz` in the output folder, which one may want to see."""
-    name = f"{Path(str(settings.get('filebase') or 'rubric')).name}.graded.jsonl.gz"
-    if settings.get("outdir"):
-        folder = Path(settings["outdir"])
-        folder.mkdir(parents=True, exist_ok=True)
-        yield folder / name
-        return
-    with tempfile.TemporaryDirectory() as folder_name:
-        yield Path(folder_name) / name
-
-
-def _answers(reports: Iterable[Any], topics: set[str]) -> list[Answer]:
-    answers: list[Answer] = []
-    seen: set[tuple[str, str]] = set()
-    strangers = 0
-    for report in reports:
-        sentences = report.get_sentences_with_citations()
-        texts = tuple(sentence.text for sentence in sentences)
-        cited = tuple(tuple(sentence.citations or ()) for sentence in sentences)
-        answer = Answer(report.metadata.topic_id, report.metadata.run_id, report.get_report_text(), texts, cited)
-        if answer.query_id not in topics:
-            strangers += 1
-            continue
-        if answer[:2] in seen:
-            raise InputError(f"run {answer.run_id!r} has answered topic {answer.query_id!r} twice")
-        seen.add((answer.query_id, answer.run_id))
-        answers.append(answer)
-    if strangers:
-        _LOG.warning("%d reports are about topics that nobody asked; they were left out", strangers)
-    return answers
-
-
 def _rankings(judged: _Judged) -> dict[str, Mapping[str, Sequence[str]]]:
     """Run -> topic -> the passages of its answer, in order; a run of empty answers is there too."""
     found = {run.run_id: run.rankings for run in runs_of_records(judged.records)}
@@ -418,12 +372,12 @@ def _passages_of(judged: _Judged) -> Iterator[tuple[Answer, list[str]]]:
 
 def _write_grades(reports: Iterable[Any], judged: _Judged) -> None:
     """Adds `evaldata.nugget_grades` to the reports, which is how Auto-Judge wants to have them."""
-    best: dict[tuple[str, str], dict[str, tuple[int, str]]] = {}
+    best: dict[tuple[str, str], dict[str, tuple[float, str]]] = {}
     for group in judged.records:
         for passage in group.passages:
-            graded: dict[str, tuple[int, str]] = {}
+            graded: dict[str, tuple[float, str]] = {}
             for entry in passage.exam_grades or ():
-                said = dict(entry.answers)
+                said = {**dict(entry.answers), **reasons_of(entry)}
                 graded |= {item: (grade, said.get(item, "")) for item, grade in grade_of_items(entry).items()}
             for ranking in passage.rankings:
                 of_answer = best.setdefault((group.query_id, ranking.method), {})

@@ -322,7 +322,26 @@ def failures_tables(board: Leaderboard, places: int = 4) -> list[Table]:
             credit, error = number(found.credit, places), number(found.standard_error, places)
             bounds = "-" if found.bounds is None else " to ".join(number(bound, places) for bound in found.bounds)
             rows.append([run_id, name, cell.failed, f"{found.share:.1%}", found.unscored, credit, error, bounds])
-    return [Table(columns(heads, left=2), rows, "failed grades")] if rows else []
+    return [Table(columns(heads, left=2), rows, "failed grades", notes=_not_known(board))] if rows else []
+
+
+def _not_known(board: Leaderboard) -> list[str]:
+    """What nobody knows of the scores by some measures, so that a dash is not read as zero."""
+    notes = []
+    found = {
+        name: [known for row in board.cells.values() if (known := row[name].failures) is not None]
+        for name in board.measures
+    }
+    for what, lacking in (
+        ("no bounds are known", [name for name, of in found.items() if of and all(one.bounds is None for one in of)]),
+        (
+            "no standard error for failures at random is known",
+            [name for name, of in found.items() if of and all(one.standard_error is None for one in of)],
+        ),
+    ):
+        if lacking:
+            notes.append(f"{what} by {', '.join(lacking)}")
+    return notes
 
 
 def _scores(board: Leaderboard, places: int) -> Table:

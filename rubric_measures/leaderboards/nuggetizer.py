@@ -20,13 +20,14 @@ from rubric_measures.base.errors import FormatError, MeasureError
 from rubric_measures.base.files import iter_lines, path_name, paused_collector
 from rubric_measures.base.json_files import parse_json
 from rubric_measures.leaderboards.board import Cell, Leaderboard
-from rubric_measures.leaderboards.scoring import InputsReader, cell_of, inputs_settings, labels_text
+from rubric_measures.leaderboards.scoring import InputsReader, cell_of, inputs_settings
 
 __all__ = ["nuggetizer_score", "score_nuggetizer"]
 
 _LOG = logging.getLogger("rubric_measures")
 _PUBLISHED = ("NuggetV", "NuggetV(strict=True)", "NuggetA", "NuggetA(strict=True)")
 _KNOWN = frozenset(("support", "partial_support", "not_support", "failed"))
+_TEXT = frozenset((str,))
 
 
 def nuggetizer_score(labels: Sequence[tuple[str, str]], *, vital: bool, strict: bool) -> float:
@@ -44,10 +45,7 @@ def nuggetizer_score(labels: Sequence[tuple[str, str]], *, vital: bool, strict: 
 
     Source: nuggetizer 0.0.5, its metrics.
     """
-    counted = [label for importance, label in labels if not vital or importance == "vital"]
-    if not counted:
-        return 0.0
-    return (counted.count("support") + (0.0 if strict else 0.5) * counted.count("partial_support")) / len(counted)
+    return _score(_counts([label for importance, label in labels if not vital or importance == "vital"]), strict)
 
 
 def score_nuggetizer(
@@ -76,41 +74,49 @@ def score_nuggetizer(
     values: dict[str, dict[str, dict[str, float | None]]] = {}
     for run, queries in sorted(lines.items()):
         cells[run], values[run] = {}, {}
+        in_order = sorted(queries.items())
         for name in names:
             vital, strict = name.startswith("NuggetV"), "strict" in name
-            found = {
-                query_id: [nuggetizer_score(labels, vital=vital, strict=strict) for labels in answers]
-                for query_id, answers in sorted(queries.items())
-            }
+            found = {query_id: [_score(answer[vital], strict) for answer in answers] for query_id, answers in in_order}
             cells[run][name] = cell_of([value for several in found.values() for value in several])
             values[run][name] = {query_id: sum(several) / len(several) for query_id, several in found.items()}
     reader = InputsReader()
     for run, queries in lines.items():
         # Nuggets, labels and answers come together: what a run is given is all there is.
-        reader.add_run(run, ((query_id, labels_text(answers)) for query_id, answers in queries.items()))
+        reader.add_run(run, ((query_id, str(sorted(answers))) for query_id, answers in queries.items()))
     inputs = reader.read()
     signature = Signature({"measures": names, "compat": "nuggetizer", **inputs_settings(inputs)})
     return Leaderboard(names, values, cells, signature, inputs=inputs)
 
 
-_Labels = list[tuple[str, str]]
+# How many nuggets there are, how many of them are supported, and how many partly.
+_Counts = tuple[int, int, int]
+# Of all nuggets of a line, and of the vital ones: what its scores are made of.
+_Answer = tuple[_Counts, _Counts]
 
 
-def _lines(name: str, run_id: str | None) -> dict[str, dict[str, list[_Labels]]]:
-    """Run -> query -> the labels of each of its lines."""
-    found: dict[str, dict[str, list[_Labels]]] = {}
+def _counts(labels: Sequence[str]) -> _Counts:
+    return len(labels), labels.count("support"), labels.count("partial_support")
+
+
+def _score(counts: _Counts, strict: bool) -> float:
+    nuggets, supported, partly = counts
+    return (supported + (0.0 if strict else 0.5) * partly) / nuggets if nuggets else 0.0
+
+
+def _lines(name: str, run_id: str | None) -> dict[str, dict[str, list[_Answer]]]:
+    """Run -> query -> the counts of each of its lines."""
+    found: dict[str, dict[str, list[_Answer]]] = {}
     unknown = failed = repeated = 0
     with paused_collector():
         for number, data in iter_lines(name):
-            query_id, run, labels = _line(parse_json(data, path=name, line=number), name, number, run_id)
+            query_id, run, importances, labels = _line(parse_json(data, path=name, line=number), name, number, run_id)
             answers = found.setdefault(run, {}).setdefault(query_id, [])
             repeated += bool(answers)
-            answers.append(labels)
-            for _, label in labels:
-                if label not in _KNOWN:
-                    unknown += 1
-                elif label == "failed":
-                    failed += 1
+            vital = [label for importance, label in zip(importances, labels, strict=True) if importance == "vital"]
+            answers.append((_counts(labels), _counts(vital)))
+            failed += labels.count("failed")
+            unknown += len(labels) - sum(map(labels.count, _KNOWN))
     if not found:
         raise FormatError("is empty; expected assignments, one JSON object a line", path=name)
     for count, what in (
@@ -123,18 +129,22 @@ def _lines(name: str, run_id: str | None) -> dict[str, dict[str, list[_Labels]]]
     return found
 
 
-def _line(content: Any, name: str, number: int, run_id: str | None) -> tuple[str, str, _Labels]:
+def _line(content: Any, name: str, number: int, run_id: str | None) -> tuple[str, str, list[str], list[str]]:
+    """The query and the run of a line; the importance and the assignment of each of its nuggets."""
     try:
         query_id, run = content["qid"], content.get("run_id", run_id)
-        labels = [(nugget["importance"], nugget["assignment"]) for nugget in content["nuggets"]]
+        importances = [nugget["importance"] for nugget in content["nuggets"]]
+        labels = [nugget["assignment"] for nugget in content["nuggets"]]
     except (KeyError, TypeError, AttributeError):
         problem = "expected qid, run_id and nuggets with importance and assignment"
         raise FormatError(problem, path=name, line=number) from None
     if run is None:
         raise FormatError("names no run; say which one it is", path=name, line=number, field="run_id")
-    for what, found in (("qid", query_id), ("run_id", run), *(("nuggets", label) for pair in labels for label in pair)):
+    if type(query_id) is str and type(run) is str and _TEXT.issuperset(map(type, importances + labels)):
+        return query_id, run, importances, labels
+    for what, found in (("qid", query_id), ("run_id", run), *(("nuggets", text) for text in importances + labels)):
         # Some files write ids as numbers.
         if not isinstance(found, str) and (what == "nuggets" or type(found) is not int):
             problem = f"expected a text; found {type(found).__name__}"
             raise FormatError(problem, path=name, line=number, field=what)
-    return str(query_id), str(run), labels
+    return str(query_id), str(run), importances, labels

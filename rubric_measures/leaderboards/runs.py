@@ -5,27 +5,41 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import IO
 
 from ir_measures.measures.base import Measure
+from ir_measures.util import Metric
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.parallel import forked_map
-from rubric_measures.formats.trec import Ranking, distinct_run_names, map_run
-from rubric_measures.formats.trec_ids import as_known, spaced_ids
-from rubric_measures.grades.compiled import Grades
+from rubric_measures.formats.trec import Ranking, Run, distinct_run_names, map_run
+from rubric_measures.formats.trec_ids import as_known, spaced_ids, written_id
+from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, resolved
+from rubric_measures.grades.notes import note_dropped, note_lost_penalties, note_unscored, refuse_share
 from rubric_measures.leaderboards.board import Leaderboard
 from rubric_measures.leaderboards.scoring import RunRow, Scoring
-from rubric_measures.measures.scoring import Scored
+from rubric_measures.measures.provider import metrics_of, refuse_unscored, worst_share
+from rubric_measures.measures.scoring import Plan, SameScale, Scored
 
 try:
     import fcntl
 except ImportError:  # no POSIX system: there are no forked processes either
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["RowSpool", "RunSpool", "score_run_files", "score_runs", "spool_rows", "spool_runs"]
+__all__ = [
+    "Evaluation",
+    "RowSpool",
+    "RunSpool",
+    "evaluate_run",
+    "run_on_disk",
+    "score_run_files",
+    "score_runs",
+    "spool_rows",
+    "spool_runs",
+]
 
 
 def score_runs(
@@ -34,7 +48,6 @@ def score_runs(
     measures: Sequence[Measure],
     *,
     overall: bool = True,
-    settings: Mapping[str, object] | None = None,
 ) -> Leaderboard:
     """Scores runs against grades, one run at a time.
 
@@ -44,7 +57,6 @@ def score_runs(
         measures: this package's measures, or ir_measures' measures over subtopics.
         overall: also report the best score that any run could reach with the graded passages. It is unknown with
             penalties (negative weights) and where all grades of a query failed; a note says so.
-        settings: what else belongs into the signature.
 
     Raises:
         InputError: two runs have one name, or there is no run.
@@ -61,10 +73,10 @@ def score_runs(
                     name: scoring.scorers[name].score(ranking, failures=True)
                     for name in scoring.parts.get(query_id, ())
                 }
-                for query_id, ranking in sorted(rankings.items())
+                for query_id, ranking in rankings.items()
             }
         )
-    return scoring.finish({**grades.source, **(settings or {})})
+    return scoring.finish(grades.source)
 
 
 def score_run_files(
@@ -73,7 +85,6 @@ def score_run_files(
     measures: Sequence[Measure],
     *,
     overall: bool = True,
-    settings: Mapping[str, object] | None = None,
     workers: int | None = None,
     watch: Callable[[Iterable[str]], Iterable[str]] = lambda paths: paths,
 ) -> Leaderboard:
@@ -84,7 +95,6 @@ def score_run_files(
         paths: the files; memory is that of one file a worker.
         measures: as for `score_runs`.
         overall: as for `score_runs`.
-        settings: as for `score_runs`.
         workers: processes that read and score; None takes one for each core where that pays.
         watch: wraps the iteration over the files (a progress bar).
 
@@ -114,7 +124,7 @@ def score_run_files(
     scored = list(forked_map(score, paths, workers, watch))
     names = distinct_run_names([tag for tag, _ in scored], paths)
     scoring.rows.update((name, row) for name, (_, row) in zip(names, scored, strict=True))
-    return scoring.finish({**grades.source, **(settings or {})})
+    return scoring.finish(grades.source)
 
 
 @dataclass(frozen=True)
@@ -237,11 +247,64 @@ def _written(stream: IO[bytes], blocks: Mapping[str, bytes]) -> dict[str, tuple[
             stream.write(b"".join(blocks.values()))
             stream.flush()
     except OSError as error:
-        raise InputError(
-            f"{tempfile.gettempdir()}: runs beside large records need room for a temporary file "
-            f"({error.strerror or error}); name another folder with the environment variable TMPDIR"
-        ) from None
+        raise _no_room(error) from None
     return places
+
+
+def _no_room(error: OSError) -> InputError:
+    return InputError(
+        f"{tempfile.gettempdir()}: large runs need room for a temporary file "
+        f"({error.strerror or error}); name another folder with the environment variable TMPDIR"
+    )
+
+
+class _OnDisk(Mapping[str, Ranking]):
+    """The rankings of a run in a file, each read when it is asked for: scores, then documents, one a line.
+
+    Args:
+        stream: the file.
+        places: query_id -> where its ranking begins, how many documents it has, and the bytes of their names.
+    """
+
+    def __init__(self, stream: IO[bytes], places: Mapping[str, tuple[int, int, int]]) -> None:
+        self._stream, self._places = stream, places
+
+    def __getitem__(self, query_id: str) -> Ranking:
+        start, count, length = self._places[query_id]
+        self._stream.seek(start)
+        scores = array("d", self._stream.read(8 * count)).tolist()
+        # An order of the file that is another one follows.
+        names = self._stream.read(length).decode("utf-8").split("\n")
+        return Ranking(names[:count], scores, names[count:])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+@contextlib.contextmanager
+def run_on_disk(path: str) -> Iterator[Run]:
+    """A run file as a run whose rankings lie in a temporary file that goes with the block; memory is that of one query.
+
+    Raises:
+        FormatError: the file is no run.
+        InputError: there is no room for the file.
+    """
+    with tempfile.TemporaryFile(prefix="rubric_measures-") as stream:
+
+        def kept(_: str, ranking: Ranking) -> tuple[int, int, int]:
+            names = "\n".join((*ranking.doc_ids, *ranking.as_given)).encode("utf-8")
+            try:
+                start = stream.tell()
+                stream.write(array("d", ranking.scores).tobytes())
+                return start, len(ranking), stream.write(names)
+            except OSError as error:
+                raise _no_room(error) from None
+
+        run_id, places = map_run(path, kept)
+        yield Run(run_id, _OnDisk(stream, places))
 
 
 @contextlib.contextmanager
@@ -254,3 +317,80 @@ def _end_of(stream: IO[bytes]) -> Iterator[int]:
     finally:
         if fcntl is not None:
             fcntl.lockf(stream, fcntl.LOCK_UN)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The values of one run.
+
+    Attributes:
+        measures: the measures, in the order asked for, with the levels of the scale.
+        metrics: a value a query and measure, in ir_measures' order: the queries as the run has them, then those that it
+            does not rank, sorted; measures as asked for.
+        queries: the queries that were scored.
+        without_items: queries that have no score, because they have no items.
+        ranked: documents that the run ranks for them.
+        graded: of these, how many were graded at all.
+        failed: failed grades of these.
+    """
+
+    measures: Sequence[Measure]
+    metrics: Sequence[Metric]
+    queries: frozenset[str]
+    ranked: int
+    graded: int
+    failed: int
+    without_items: frozenset[str] = frozenset()
+    on_failed: OnFailed = "expected"
+
+
+def evaluate_run(
+    queries: Iterable[QueryGrades], run: Run, measures: Sequence[Measure], on_failed: OnFailed | None = None
+) -> Evaluation:
+    """Scores a run query by query, as ir_measures does with all grades at hand; memory is that of one query.
+
+    Args:
+        queries: the grades, each query once, in any order; consumed once. Queries that the run lacks score 0.
+        run: the run, as a TREC file has it (spaces of ids percent-encoded); its queries without grades are left out.
+        measures: this package's measures, or ir_measures' measures over subtopics.
+        on_failed: see `Grades`.
+
+    Raises:
+        MeasureError: a measure cannot be computed from these grades.
+    """
+    plan, scales = Plan(measures), SameScale()
+    found: dict[str, Scored] = {}
+    ranked = graded = failed = lost = unscored = dropped = 0
+    without_items: set[str] = set()
+    for query in queries:
+        if not query.items:
+            without_items.add(query.query_id)
+            continue
+        ranking = run.rankings.get(query.query_id) or run.rankings.get(written_id(query.query_id))
+        doc_ids = as_known(ranking.doc_ids, query.levels) if ranking else ()
+        if ranking and plan.reads_scores:
+            doc_ids = ranking.with_scores(doc_ids)
+        plan = plan.said(scales, query)
+        scored = found[query.query_id] = plan.for_query(query, resolved(on_failed)).score(doc_ids)
+        lost += scored.lost_penalties
+        unscored += list(scored.values).count(None)
+        dropped += scored.dropped
+        ranked += len(doc_ids)
+        # Of answers the documents are graded that they cite.
+        graded += sum(doc_id in query.levels or doc_id in query.answers for doc_id in doc_ids)
+        failed += sum(query.failed.get(doc_id, 0).bit_count() for doc_id in doc_ids)
+        if query.answers:
+            failed += max(one.failed for one in scored.needed.values())
+        del query
+    queries_found = frozenset(found)
+    ranked_first = [query_id for query_id in as_known(list(run.rankings), queries_found) if query_id in found]
+    order = dict.fromkeys([*ranked_first, *sorted(found)])
+    if on_failed is None:
+        refuse_share(worst_share([scored.needed for scored in found.values()]), "the scores need")
+    ordered = [metric for query_id in order for metric in metrics_of(query_id, plan.measures, found[query_id])]
+    refuse_unscored(plan.measures if found else (), {metric.measure for metric in ordered})
+    note_lost_penalties(lost)
+    note_unscored(unscored)
+    note_dropped(dropped)
+    counted = resolved(on_failed)
+    return Evaluation(plan.measures, ordered, queries_found, ranked, graded, failed, frozenset(without_items), counted)

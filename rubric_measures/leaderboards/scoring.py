@@ -23,7 +23,8 @@ from rubric_measures.formats.trec_ids import as_known, written_id
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, resolved
 from rubric_measures.grades.notes import note_dropped, note_lost_penalties
 from rubric_measures.leaderboards.board import OVERALL, BoardInputs, Cell, Failures, Leaderboard, refuse_many_failed
-from rubric_measures.measures.measure import Coverage
+from rubric_measures.measures.labels import StandardMeasure
+from rubric_measures.measures.measure import Computation, Coverage, ExactMean, Needed
 from rubric_measures.measures.scoring import Failure, Plan, QueryScorer, SameScale, Scored
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ __all__ = [
     "grades_digest",
     "inputs_settings",
     "is_summed",
-    "labels_text",
     "make_cell",
     "measure_names",
     "needed_depth",
@@ -66,35 +66,38 @@ def grades_digest(grades: QueryGrades) -> str:
 
     Grades that failed count as such; grades of items that the bank lacks are not part of it.
     """
-    width = len(grades.items)
-    parts = [f"{width} {len(grades.levels)}"]
+    docs = sorted(grades.levels)
+    rows = [grades.levels[doc_id] for doc_id in docs]
+    parts = [f"{len(grades.items)} {len(docs)}", *docs]
     masks: list[int] = []
-    for doc_id, levels in sorted(grades.levels.items()):
-        known = sorted(filter(levels.get, levels))
-        parts.append(f"{doc_id}\0{known}")
-        masks += map(levels.__getitem__, known)
+    for grade in sorted(set(chain.from_iterable(rows))):
+        given = [row.get(grade, 0) for row in rows]
+        if any(given):
+            parts.append(str(grade))
+            masks += given
     for doc_id, mask in sorted(grades.failed.items()):
         if mask:
             parts.append(doc_id)
             masks.append(mask)
-    # A row a mask and a digit an item, the first item last: an item's column is a slice, wherever the item stands.
-    # The bit before the first keeps leading zeros, at less than half the price of a format.
-    before = 1 << width
-    digits = "".join([bin(before | mask)[3:] for mask in masks])
+    # A row a mask and a digit an item, the first item last: an item's column is a slice, wherever the item stands. Of
+    # all masks the digits are made at once; the bit before the first keeps leading zeros.
+    size = len(grades.items) // 8 + 1
+    packed = b"".join([mask.to_bytes(size, "big") for mask in masks])
+    digits = bin(int.from_bytes(b"\1" + packed, "big"))[3:]
+    width = 8 * size
     for place, item in sorted(enumerate(grades.items, 1), key=lambda placed: placed[1].item_id):
         column = digits[width - place :: width]
         parts.append(f"{item.item_id}\0{item.importance}\0{item.weight!r}\0{item.part}\0{column}")
+    for doc_id, sentences in sorted(grades.answers.items()):
+        parts.append(
+            f"{doc_id}\0" + "\0".join(f"{one.item_id} {one.joined} {list(one.citations)}" for one in sentences)
+        )
     return _digest(parts)
 
 
-def labels_text(answers: Iterable[list[tuple[str, str]]]) -> str:
-    """The pairs of labels of some answers, whose order does not matter, to be digested with those of a whole run."""
-    return "\0".join([f"{len(labels)}\0" + "\0".join(chain.from_iterable(labels)) for labels in sorted(answers)])
-
-
-def ranking_digest(doc_ids: Iterable[str]) -> str:
-    """Twelve hex digits of a ranking's documents in their order."""
-    return _digest(doc_ids)
+def ranking_digest(doc_ids: Sequence[str]) -> str:
+    """Twelve hex digits of a ranking's documents in their order; the id of a single one, which says as much."""
+    return doc_ids[0] if len(doc_ids) == 1 else _digest(doc_ids)
 
 
 def inputs_settings(inputs: BoardInputs) -> dict[str, object]:
@@ -154,22 +157,21 @@ def make_cell(values: Iterable[float | None], tally: Tally, measure: Measure | N
     """Mean and standard error of the values of one run and measure, with counts of grades.
 
     Args:
-        values: the values of the queries; None where one could not be scored.
+        values: the values of the queries; None where one could not be scored. Of ir_measures' own measures the last
+            digit of the mean hangs on their order.
         tally: the counts.
-        measure: says whether the values are averaged; they are without it.
+        measure: says how the values are put together; by their exact mean without it.
     """
     scored = [value for value in values if value is not None]
     share = tally.graded / tally.needed if tally.needed else None
     if not scored:
         return Cell(None, None, 0, share, tally.failed)
-    if measure is not None and is_summed(measure):
-        aggregator = measure.aggregator()
-        for value in scored:
-            aggregator.add(value)
-        return Cell(float(aggregator.result()), None, len(scored), share, tally.failed)
-    mean = math.fsum(scored) / len(scored)
+    aggregator = ExactMean() if measure is None else measure.aggregator()
+    for value in scored:
+        aggregator.add(value)
+    mean = float(aggregator.result())
     error = None
-    if len(scored) > 1:
+    if len(scored) > 1 and isinstance(aggregator, MeanAgg):
         error = math.sqrt(math.fsum((value - mean) ** 2 for value in scored) / (len(scored) - 1) / len(scored))
     return Cell(mean, error, len(scored), share, tally.failed)
 
@@ -244,17 +246,27 @@ def collect_cells(values: Mapping[str, Mapping[str, Mapping[str, float | None]]]
 class RunRow:
     """What one run collects: for each measure query_id -> value and what failed grades leave open of it.
 
-    For each cutoff it counts the needed grades.
+    It counts the grades that were needed, see `Plan.needs`. `order` has the queries as the run has them.
     """
 
     columns: list[dict[str, float | None]]
-    tallies: dict[int | None, Tally]
+    tallies: dict[Needed, Tally]
     failures: list[dict[str, Failure]]
     missing: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
+    order: Sequence[str] = ()
     rankings: dict[str, str] = field(default_factory=dict)
     lost_penalties: int = 0
     dropped: int = 0
+
+    def in_order(self, column: Mapping[str, float | None], computation: Computation) -> Mapping[str, float | None]:
+        """The values in the order in which ir_measures gives them: sorted, or, of programs behind it, those of the
+        run's queries first.
+        """
+        if not isinstance(computation, StandardMeasure):
+            return dict(sorted(column.items()))
+        ranked = dict.fromkeys(query_id for query_id in self.order if query_id in column)
+        return {query_id: column[query_id] for query_id in [*ranked, *sorted(column.keys() - ranked.keys())]}
 
     def add(self, query_id: str, scored: Scored) -> None:
         """Takes what the run scores for a query, or for a facet of one."""
@@ -262,8 +274,8 @@ class RunRow:
             column[query_id] = value
         for open_of, failure in zip(self.failures, scored.failures, strict=False):
             open_of[query_id] = failure
-        for cutoff, tally in self.tallies.items():
-            tally.add(scored.needed[cutoff])
+        for which, tally in self.tallies.items():
+            tally.add(scored.needed[which])
         self.lost_penalties += scored.lost_penalties
         self.dropped += scored.dropped
         if scored.doc_ids:
@@ -313,9 +325,7 @@ class Scoring:
 
     def new_row(self) -> RunRow:
         """The row of a run that scored nothing yet."""
-        return RunRow(
-            [{} for _ in self.names], {cutoff: Tally() for cutoff in self.plan.cutoffs}, [{} for _ in self.names]
-        )
+        return RunRow([{} for _ in self.names], {which: Tally() for which in self.plan.needs}, [{} for _ in self.names])
 
     def prepare(self, name: str, grades: QueryGrades) -> QueryScorer | None:
         """Takes a query, or a facet of one; None where it has no item, and so no score."""
@@ -346,6 +356,7 @@ class Scoring:
     def row(self, found: Mapping[str, Mapping[str, Scored]]) -> RunRow:
         """The row of a run of which all is known: query_id -> what each of its parts scores."""
         row = self.new_row()
+        row.order = list(found)
         for query_id, parts in found.items():
             for name, scored in parts.items():
                 row.add(name, scored)
@@ -376,18 +387,20 @@ class Scoring:
         cells: dict[str, dict[str, Cell]] = {}
         rows = self._with_known_best(self.rows)
         for run_id, row in sorted(rows.items()):
-            columns = [dict(sorted(column.items())) for column in row.columns]
-            values[run_id] = dict(zip(self.names, columns, strict=True))
+            columns = list(map(row.in_order, row.columns, self.plan.computations))
+            values[run_id] = {
+                name: dict(sorted(column.items())) for name, column in zip(self.names, columns, strict=True)
+            }
             cells[run_id] = {
                 name: with_failures(
-                    make_cell(column.values(), row.tallies[cutoff], measure),
+                    make_cell(column.values(), row.tallies[which], measure),
                     column if run_id != OVERALL else {},
                     failures,
-                    row.tallies[cutoff],
+                    row.tallies[which],
                     measure,
                 )
-                for name, column, failures, cutoff, measure in zip(
-                    self.names, columns, row.failures, self.plan.cutoffs, self.plan.measures, strict=True
+                for name, column, failures, which, measure in zip(
+                    self.names, columns, row.failures, self.plan.needs, self.plan.measures, strict=True
                 )
             }
         if not self.is_on_failed_given and any(cell.failed for row in cells.values() for cell in row.values()):
@@ -449,10 +462,6 @@ def needed_depth(measures: Sequence[Measure], on_failed: OnFailed = "error") -> 
     """How many documents of a ranking the measures look at; None when all.
 
     Measures over labels and subtopics look deeper where passages whose grades failed leave the ranking.
-
-    Args:
-        measures: the measures.
-        on_failed: see `Grades`.
     """
     plan = Plan(measures)
     return None if on_failed == "expected" and plan.condenses else plan.depth

@@ -1,4 +1,6 @@
-"""What TREC prints beside scores of answers: their length L, and the least, median and greatest score of the runs."""
+"""What TREC prints beside scores of answers: their length L, means over the queries that a run answers, and the least,
+median and greatest score of the runs.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,12 @@ from rubric_measures.leaderboards.board import BELOW, OVERALL, Cell, Leaderboard
 from rubric_measures.leaderboards.scoring import collect_cells
 from rubric_measures.records.streaming import GradedFile, PassageGroup
 
-__all__ = ["LENGTH", "lengths_of_records", "with_lengths", "with_summary"]
+__all__ = ["LENGTH", "PRESENT", "lengths_of_records", "with_lengths", "with_present", "with_summary"]
 
 # The measure of length, as the TREC RAG track calls it.
 LENGTH = "L"
+# How the names of columns over the queries that a run answers begin.
+PRESENT = "present:"
 # How the rows of the summary are made of the values of the runs.
 _KINDS: Mapping[str, Callable[[Sequence[float]], float]] = dict(zip(BELOW, (max, median, min), strict=True))
 
@@ -67,6 +71,35 @@ def with_lengths(board: Leaderboard, lengths: Mapping[str, Mapping[str, int]]) -
     made = collect_cells({run_id: {LENGTH: columns[LENGTH]} for run_id, columns in values.items()})
     cells = {run_id: {**row, **made[run_id]} for run_id, row in board.cells.items()}
     return replace(board, measures=[*board.measures, LENGTH], values=values, cells=cells)
+
+
+def with_present(board: Leaderboard) -> Leaderboard:
+    """The leaderboard with each measure once more, as `present:NAME`: over the queries alone that the run answers.
+
+    A mean over all queries counts an answer that is missing as 0; this one says how good the answers are that there
+    are. The row of the best possible score has an answer to every query.
+    """
+    values: dict[str, dict[str, Mapping[str, float | None]]] = {}
+    for run_id, columns in board.values.items():
+        missing = set(board.missing.get(run_id, ()))
+        values[run_id] = {
+            PRESENT + name: {query_id: value for query_id, value in column.items() if query_id not in missing}
+            for name, column in columns.items()
+        }
+    made = collect_cells(values)
+    cells = {
+        run_id: {
+            **row,
+            **{PRESENT + name: replace(made[run_id][PRESENT + name], coverage=row[name].coverage) for name in row},
+        }
+        for run_id, row in board.cells.items()
+    }
+    return replace(
+        board,
+        measures=[*board.measures, *(PRESENT + name for name in board.measures)],
+        values={run_id: {**board.values[run_id], **columns} for run_id, columns in values.items()},
+        cells=cells,
+    )
 
 
 def with_summary(board: Leaderboard) -> Leaderboard:

@@ -15,7 +15,7 @@ from ir_measures.measures.base import Measure
 
 from rubric_measures.base.entities import Signature, made_by
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.base.scales import YES_NO
+from rubric_measures.base.scales import ANY_LEVEL
 from rubric_measures.grades.compiled import QueryGrades
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import RankedPassage, RecordQuery
@@ -115,7 +115,7 @@ def score_workbench(
         measure_names(levelled.measures, plan.measures)
         plan = levelled
         # A query without grades covers nothing, at whatever level.
-        measures = plan.on(YES_NO).measures
+        measures = plan.on(ANY_LEVEL).measures
         cover = _QueryCover(query.grades, measures)
         for run_id, places in query.ranks.items():
             for measure, name in zip(measures, asked, strict=True):

@@ -17,14 +17,28 @@ from rubric_measures.measures.measure import (
     min_grade,
     register,
 )
-from rubric_measures.measures.nuggets import NuggetA, NuggetV, NuggetW
+from rubric_measures.measures.nuggets import NuggetA, NuggetV, NuggetW, WeightedCover
 from rubric_measures.measures.provider import register_provider
 from rubric_measures.measures.scoring import is_supported
-from rubric_measures.measures.weighted import WeightedCover
+from rubric_measures.measures.support import (
+    ALCEPrecision,
+    ALCERecall,
+    CitationCoverage,
+    CitationF1,
+    ContradictionRate,
+    SupportPrecision,
+    SupportRate,
+    SupportRecall,
+)
 
 __all__ = [
     "CUTOFF",
     "JUDGED_ONLY",
+    "ALCEPrecision",
+    "ALCERecall",
+    "CitationCoverage",
+    "CitationF1",
+    "ContradictionRate",
     "CoverageMeasure",
     "NuggetA",
     "NuggetV",
@@ -36,6 +50,9 @@ __all__ = [
     "RubricCover",
     "RubricMeasure",
     "RubricQrels",
+    "SupportPrecision",
+    "SupportRate",
+    "SupportRecall",
     "Top",
     "WeightedCover",
     "covered_share",

@@ -10,13 +10,10 @@ from ir_measures.measures.base import Measure
 
 from rubric_measures.measures.measure import RankedDocs
 
-__all__ = ["label_scorer"]
-
-
 LabelScorer = Callable[[RankedDocs], float]
 
 
-def _ndcg(labels: Mapping[str, int], ideal_labels: Mapping[str, int], cutoff: int | None, exp: bool) -> LabelScorer:
+def _ndcg(labels: Mapping[str, float], ideal_labels: Mapping[str, float], cutoff: int | None, exp: bool) -> LabelScorer:
     """nDCG = sum of gain / log2(rank + 1), over that of the labels in descending order; labels below 0 count as 0.
 
     The gain is the label, or 2^label - 1 where it is exponential.
@@ -45,7 +42,7 @@ def _over(value: float, best: float) -> float:
     return value / best if best else float(value > 0)
 
 
-def _err(labels: Mapping[str, int], cutoff: int | None, highest: int) -> LabelScorer:
+def _err(labels: Mapping[str, float], cutoff: int | None, highest: int) -> LabelScorer:
     """ERR = sum over ranks of R / rank times the product of (1 - R) above, with R = (2^label - 1) / 2^highest.
 
     Labels below 0 count as 0. Source: Chapelle et al., CIKM 2009; gdeval has the highest label 4 always.
@@ -121,9 +118,9 @@ def _success(relevant: Set[str], cutoff: int) -> LabelScorer:
 
 def label_scorer(
     measure: Measure,
-    labels: Mapping[str, int],
+    labels: Mapping[str, float],
     highest: int | None = None,
-    ideal_labels: Mapping[str, int] | None = None,
+    ideal_labels: Mapping[str, float] | None = None,
 ) -> LabelScorer | None:
     """The scorer of one query for a standard measure, or None where ir_measures has to compute it.
 

@@ -8,8 +8,6 @@ from typing import Any
 from rubric_measures.base.plugins import PlugIn, plug_ins, usable
 from rubric_measures.measures.measure import RubricMeasure, register
 
-__all__ = ["check_plug_in", "register_plug_ins"]
-
 _GROUP = "rubric_measures.measures"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from rubric_measures.measures.expected import covered_share, each_item, expected_gain, known
@@ -129,6 +130,20 @@ class _nRubricCover(_RubricCover):
             return low / most if most else 0.0, min(high / max(fewest, 1), 1.0)
 
         return bounds
+
+    def spread(self, query: QueryContext) -> RankingScorer:
+        """Those of the numerator and of the denominator, as if they were independent: the first may be 0 alone."""
+        of_top, score, size = super().spread(query), self.prepare(query), self._size(query)
+        rel, weights = self.value("rel"), each_item(query)
+        every = query.shared(("open", rel), lambda: expected_gain(query, query.everything, rel, weights, weights))
+
+        def spread(ranked: RankedDocs) -> float | None:
+            own, value = of_top(ranked), score(ranked)
+            if own is None or value is None or every is None or not size:
+                return None
+            return math.hypot(own, value * every.spread / size)
+
+        return spread
 
     def _size(self, query: QueryContext) -> float | None:
         return query.shared(("reachable", self.value("rel")), lambda: self._reached(query)(query.everything))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import ir_measures
@@ -15,7 +15,16 @@ from ir_measures.util import Metric
 
 from rubric_measures.base.errors import MeasureError, origin_of
 
-__all__ = ["PROVIDER", "checked_measure", "compute", "delegated", "other_providers", "parameters_of"]
+__all__ = [
+    "PROVIDER",
+    "checked_measure",
+    "compute",
+    "delegated",
+    "other_providers",
+    "parameters_of",
+    "real_label",
+    "refuse_real",
+]
 
 _GDEVAL_FAILED = "the program behind it (gdeval) failed; it knows no label above 4 and few forms of query ids"
 _PACKAGE = __name__.partition(".")[0]
@@ -54,6 +63,30 @@ def checked_measure(measure: Measure) -> Measure:
     return measure
 
 
+def real_label(qrels: Iterable[Any]) -> Any | None:
+    """The first judgment whose label has a fraction; None where all are whole."""
+    return next((row for row in qrels if isinstance(row.relevance, float) and row.relevance % 1), None)
+
+
+def refuse_real(qrels: Iterable[Any], shown: object) -> None:
+    """Refuses labels with fractions: the programs behind ir_measures read whole ones, and some would cut the rest off.
+
+    Args:
+        qrels: the judgments.
+        shown: what the error calls the measure.
+
+    Raises:
+        MeasureError: a label has a fraction.
+    """
+    row = real_label(qrels)
+    if row is not None:
+        raise MeasureError(
+            f"{shown}: the program behind it reads whole labels, and document {row.doc_id!r} of query "
+            f"{row.query_id!r} has {row.relevance}; write qrels with larger, whole labels first (times 100, say), or "
+            "take a measure that is computed here (nDCG, ERR, RBP, AP, RR, P, R, Success)"
+        )
+
+
 @contextlib.contextmanager
 def delegated(measures: Sequence[Measure], shown: object = None) -> Iterator[None]:
     """Turns what a program behind ir_measures raises over its input into a `MeasureError`; errors of ours pass.
@@ -73,7 +106,7 @@ def delegated(measures: Sequence[Measure], shown: object = None) -> Iterator[Non
     except (MeasureError, MemoryError, OSError):
         raise
     except subprocess.CalledProcessError:
-        raise MeasureError(f"{name}: {_GDEVAL_FAILED}") from None
+        raise MeasureError(f"{name}: {_GDEVAL_FAILED}{_way_out(measures, name)}", settings=("scale",)) from None
     except Exception as error:
         if origin_of(error) == _PACKAGE:
             raise
@@ -81,7 +114,8 @@ def delegated(measures: Sequence[Measure], shown: object = None) -> Iterator[Non
         if isinstance(error, ValueError) and said.startswith("Unsupported measures"):
             # It goes on to say which program, if installed, could compute it.
             hint = said.partition("}.")[2].strip().replace(": - ", ": ").replace(" - ", ", ")
-            raise MeasureError(f"{name}: no program here computes it with these parameters; {hint or known}") from None
+            why = f"no program here computes it with these parameters; {hint or known}"
+            raise MeasureError(f"{name}: {why}{_way_out(measures, name)}") from None
         if isinstance(error, RuntimeError) and "is not available" in said:
             raise MeasureError(f"{name}: {said}") from None
         why = f"{type(error).__name__}: {said}" if said else type(error).__name__
@@ -89,6 +123,15 @@ def delegated(measures: Sequence[Measure], shown: object = None) -> Iterator[Non
             f"{name}: the program behind it cannot compute this from these judgments and this ranking ({why[:200]}); "
             f"give other parameters ({known}) or leave it out"
         ) from None
+
+
+def _way_out(measures: Iterable[Measure], shown: str) -> str:
+    """How what this package computes itself on a scale that is known can be had; empty for other measures."""
+    own = next((one for one in measures if one.NAME == "RBP" or _is_of_gdeval(one)), None)
+    if own is None:
+        return ""
+    asked = "it" if shown.startswith("RubricQrels") else f"RubricQrels(measure={str(own)!r})"
+    return f"; {asked} is computed here where the scale of the labels is said (such as 0-5:4)"
 
 
 def _is_of_gdeval(measure: Measure) -> bool:
@@ -118,8 +161,10 @@ def compute(measures: Sequence[Measure], qrels: Any, run: Sequence[Any], provide
         provider: the name of one of ir_measures' providers; None leaves the choice to ir_measures.
 
     Raises:
-        MeasureError: one of the measures cannot be computed; names it alone.
+        MeasureError: one of the measures cannot be computed; names it alone. A label has a fraction.
     """
+    with delegated(measures):
+        refuse_real(qrels, " ".join(map(str, measures)))
     calculator = ir_measures if provider is None else ir_measures.providers.registry[provider]
     for measure in measures if provider is not None else ():
         # Some would ignore a parameter that they do not know, and give another measure's number.

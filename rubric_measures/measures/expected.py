@@ -15,33 +15,40 @@ from rubric_measures.measures.measure import QueryContext, Top
 __all__ = ["Gain", "ItemWeights", "Weights", "covered_share", "each_item", "expected_gain", "known"]
 
 
-def _weighed(groups: Iterable[tuple[float, int]], mask: int) -> float:
-    """What the items in the mask weigh together, by (weight, mask of the items)."""
-    total = 0.0
-    for weight, members in groups:
-        total += weight * (mask & members).bit_count()
-    return total
-
-
-class Weights:
-    """Weights of one sign, as amounts: items grouped by what they weigh, so that a mask is one popcount a group.
+class _Grouped:
+    """Items grouped by what they weigh, so that a mask is one popcount a group.
 
     Attributes:
         groups: (weight, mask of the items), sorted, so that sums do not depend on the order of the items.
-        members: the mask of all of them.
-        total: what they weigh together.
     """
 
-    __slots__ = ("groups", "members", "total")
+    __slots__ = ("groups",)
 
     def __init__(self, groups: Iterable[tuple[float, int]]) -> None:
         self.groups = sorted(groups)
-        self.members = sum(mask for _, mask in self.groups)
-        self.total = self.sum(self.members)
 
     def sum(self, mask: int) -> float:
         """What the items in the mask weigh together."""
-        return _weighed(self.groups, mask)
+        total = 0.0
+        for weight, members in self.groups:
+            total += weight * (mask & members).bit_count()
+        return total
+
+
+class Weights(_Grouped):
+    """Weights of one sign, as amounts.
+
+    Attributes:
+        members: the mask of all items.
+        total: what they weigh together.
+    """
+
+    __slots__ = ("members", "total")
+
+    def __init__(self, groups: Iterable[tuple[float, int]]) -> None:
+        super().__init__(groups)
+        self.members = sum(mask for _, mask in self.groups)
+        self.total = self.sum(self.members)
 
     @property
     def mean(self) -> float:
@@ -49,28 +56,19 @@ class Weights:
         return self.total / self.members.bit_count()
 
 
-class ItemWeights:
-    """The weights of a query's items: the positive ones, and the penalties by their amounts.
+class ItemWeights(_Grouped):
+    """The weights of a query's items: the positive ones, and the penalties by their amounts."""
 
-    Args:
-        weights: a weight an item.
-    """
-
-    __slots__ = ("groups", "penalties", "positive")
+    __slots__ = ("penalties", "positive")
 
     def __init__(self, weights: Iterable[float]) -> None:
         groups: dict[float, int] = {}
         for index, weight in enumerate(weights):
             if weight:
                 groups[weight] = groups.get(weight, 0) | 1 << index
-        # Sorted, so that floating-point sums do not depend on the order of the items.
-        self.groups = sorted(groups.items())
+        super().__init__(groups.items())
         self.positive = Weights((weight, mask) for weight, mask in groups.items() if weight > 0)
         self.penalties = Weights((-weight, mask) for weight, mask in groups.items() if weight < 0)
-
-    def sum(self, mask: int) -> float:
-        """The sum of the weights of the items in the mask."""
-        return _weighed(self.groups, mask)
 
     @property
     def both(self) -> Weights:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 import ir_measures
-from ir_measures.measures.base import _NOT_PROVIDED, Agg, Measure
+from ir_measures.measures.base import _NOT_PROVIDED, Agg, MeanAgg, Measure
 from ir_measures.util import ScoredDoc
 
 from rubric_measures.base.errors import MeasureError
@@ -15,7 +15,7 @@ from rubric_measures.base.runs import ScoredIds
 from rubric_measures.base.scales import Scale
 from rubric_measures.grades.compiled import Label
 from rubric_measures.measures._label_formulas import label_scorer
-from rubric_measures.measures.delegated import checked_measure, delegated, other_providers
+from rubric_measures.measures.delegated import checked_measure, delegated, other_providers, refuse_real
 from rubric_measures.measures.intent_aware import INTENT_AWARE
 from rubric_measures.measures.measure import (
     CUTOFF,
@@ -58,6 +58,11 @@ class _RubricQrels(RubricMeasure):
             return {}
         return super().levels(scale)
 
+    def said_levels(self) -> list[int]:
+        """As of every measure; where the label is a grade, also the level inside the standard measure."""
+        inner = self.inner().params.get("rel")
+        return super().said_levels() + ([inner] if self.value("label") == "max" and isinstance(inner, int) else [])
+
     def check(self) -> None:
         """The standard measure is one, and no parameter is given twice."""
         self.inner()
@@ -72,7 +77,8 @@ class _RubricQrels(RubricMeasure):
 
     def aggregator(self) -> Agg:
         """As the standard measure is aggregated: counts (NumRet, NumRel, NumQ) are summed, all others averaged."""
-        return self.inner().aggregator()
+        aggregator = self.inner().aggregator()
+        return super().aggregator() if isinstance(aggregator, MeanAgg) else aggregator
 
     @property
     def depth(self) -> int | None:
@@ -128,7 +134,7 @@ def _delegated(
     inner: Measure,
     shown: Measure,
     query_id: str,
-    labels: Mapping[str, int],
+    labels: Mapping[str, float],
     scored: Callable[[Sequence[str]], Sequence[tuple[str, float]]],
 ) -> RankingScorer:
     """The scorer of a standard measure by the program that ir_measures has for it.
@@ -143,6 +149,7 @@ def _delegated(
     qrels = [ir_measures.Qrel(query_id, doc_id, label) for doc_id, label in labels.items()]
     if not qrels:
         return lambda ranked: float(inner.DEFAULT)
+    refuse_real(qrels, shown)
     with delegated([inner], shown):
         evaluator = other_providers().evaluator([inner], qrels)
 
@@ -161,7 +168,10 @@ def _delegated(
 
 
 class StandardMeasure(OfIrMeasures):
-    """A measure of ir_measures over labels that stand for themselves, computed by the program behind it."""
+    """A measure of ir_measures over labels that stand for themselves, computed by the program behind it.
+
+    Of a query with labels that have fractions, which no such program reads, it is computed here.
+    """
 
     def __init__(self, measure: Measure) -> None:
         super().__init__(checked_measure(measure))
@@ -176,7 +186,13 @@ class StandardMeasure(OfIrMeasures):
             raise MeasureError(
                 f"{self.measure} is no measure over rubric items; write RubricQrels(measure={str(self.measure)!r})"
             )
-        return _delegated(self.measure, self.measure, query.query_id, query.labels(), _as_given)
+        labels = query.labels()
+        if any(type(label) is not int for label in labels.values()):
+            scale = query.grades.scale
+            scorer = label_scorer(self.measure, labels, None if scale is None else scale.highest)
+            if scorer is not None:
+                return scorer
+        return _delegated(self.measure, self.measure, query.query_id, labels, _as_given)
 
     def best(self, query: QueryContext, score: RankingScorer) -> float | None:
         """The value of the passages by descending label."""

@@ -10,10 +10,11 @@ import math
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from itertools import compress
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
 
 import ir_measures
-from ir_measures.measures.base import _NOT_PROVIDED, Measure, ParamInfo
+from ir_measures.measures.base import _NOT_PROVIDED, Agg, MeanAgg, Measure, ParamInfo
 
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.base.scales import Scale
@@ -26,7 +27,9 @@ __all__ = [
     "Computation",
     "Coverage",
     "CoverageMeasure",
+    "Needed",
     "OfIrMeasures",
+    "OfItems",
     "ParamInfo",
     "QueryContext",
     "RankedDocs",
@@ -40,6 +43,7 @@ __all__ = [
 T = TypeVar("T")
 # A ranking without a cutoff; longer than any ranking.
 _ALL = 1 << 60
+_RANKS = range(1, _ALL)
 
 
 class Coverage(NamedTuple):
@@ -56,11 +60,27 @@ class Coverage(NamedTuple):
     failed: int
 
 
+class OfItems(NamedTuple):
+    """The grades of some items in the first so many passages: those of the others say nothing.
+
+    Attributes:
+        cutoff: how many passages; None for all.
+        which: `vital` items, or those that are `weighing` something.
+    """
+
+    cutoff: int | None
+    which: Literal["vital", "weighing"]
+
+
+# Which grades a measure needs, as `RankedDocs.coverage` counts them.
+Needed: TypeAlias = int | str | OfItems | None
+
+
 class Top(NamedTuple):
     """The graded passages among the first k, and the items that they reach."""
 
     doc_ids: Sequence[str]
-    by_grade: Mapping[int, int]
+    by_grade: Mapping[float, int]
     """grade -> mask of the items that have this grade in one of the passages."""
 
     def at_least(self, rel: int) -> int:
@@ -87,7 +107,7 @@ class RankedDocs:
         graded = query.valid
         self.doc_ids = doc_ids
         looked_at = doc_ids if depth is None else doc_ids[:depth]
-        self.ranks = [rank for rank, doc_id in enumerate(looked_at, 1) if doc_id in graded]
+        self.ranks = list(compress(_RANKS, map(graded.__contains__, looked_at)))
         self.judged = [doc_ids[rank - 1] for rank in self.ranks]
         self._query = query
         self._tops: dict[tuple[bool, int], Top] | None = None
@@ -98,8 +118,8 @@ class RankedDocs:
 
     def ranks_of(self, chosen: Set[str], cutoff: int | None) -> list[int]:
         """The ranks, up to the cutoff, of the graded passages that are in `chosen`."""
-        last = math.inf if cutoff is None else cutoff
-        return [rank for rank, doc_id in zip(self.ranks, self.judged, strict=True) if doc_id in chosen and rank <= last]
+        judged = self.judged if cutoff is None else self.judged[: self.within(cutoff)]
+        return list(compress(self.ranks, map(chosen.__contains__, judged)))
 
     def top(self, kind: tuple[bool, int]) -> Top:
         """The graded passages in a cutoff and the items they reach.
@@ -111,12 +131,29 @@ class RankedDocs:
             self._tops = self._query.tops(self)
         return self._tops[kind]
 
-    def coverage(self, cutoff: int | None) -> Coverage:
-        """How many grades of the first `cutoff` passages × all items exist."""
+    def coverage(self, needed: Needed) -> Coverage:
+        """How many of the grades exist that somebody needs.
+
+        Args:
+            needed: those of the first so many passages × all items (None: of all passages), or × some of them
+                (`OfItems`); or, of answers with citations, those of `first citations` or `all citations`. See
+                `Computation.needs`.
+        """
         query = self._query
+        if isinstance(needed, str):
+            return query.cited_coverage(self.doc_ids, 1 if needed.startswith("first") else None)
+        cutoff = needed.cutoff if isinstance(needed, OfItems) else needed
         length = len(self.doc_ids)
         top = length if cutoff is None else min(length, cutoff)
         judged = self.judged[: self.within(top)]
+        asked = query.asked(needed.which) if isinstance(needed, OfItems) else None
+        if asked is not None and asked.bit_count() < len(query.items):
+            of_grades, lost = query.grades.levels, query.grades.failed
+            return Coverage(
+                top * asked.bit_count(),
+                sum((mask & asked).bit_count() for doc_id in judged for mask in of_grades[doc_id].values()),
+                sum((lost.get(doc_id, 0) & asked).bit_count() for doc_id in judged) if lost else 0,
+            )
         graded = sum(map(query.valid.__getitem__, judged))
         failed = sum(query.lost.get(doc_id, 0) for doc_id in judged) if query.lost else 0
         return Coverage(top * len(query.items), graded, failed)
@@ -181,7 +218,7 @@ class QueryContext:
         levels = self.grades.levels
         found: dict[tuple[bool, int], Top] = {}
         for judged_only, cutoffs in self._cutoffs.items():
-            union: dict[int, int] = {}
+            union: dict[float, int] = {}
             start = 0
             for cutoff in sorted(cutoffs):
                 length = cutoff if judged_only else ranked.within(cutoff)
@@ -198,11 +235,19 @@ class QueryContext:
         return self.shared("everything", self._everything)
 
     def _everything(self) -> Top:
-        union: dict[int, int] = {}
+        union: dict[float, int] = {}
         for levels in self.grades.levels.values():
             for grade, mask in levels.items():
                 union[grade] = union.get(grade, 0) | mask
         return Top(sorted(self.grades.levels), union)
+
+    def asked(self, which: Literal["vital", "weighing"]) -> int:
+        """The mask of the items of `OfItems`."""
+        return self.shared(("asked", which), lambda: self._asked(which))
+
+    def _asked(self, which: Literal["vital", "weighing"]) -> int:
+        found = (item.importance == "vital" if which == "vital" else bool(item.weight) for item in self.items)
+        return sum(1 << place for place, is_asked in enumerate(found) if is_asked)
 
     @property
     def is_expecting(self) -> bool:
@@ -217,11 +262,30 @@ class QueryContext:
             lambda: {doc_id: sum(levels.values()) for doc_id, levels in self.grades.levels.items()},
         )
 
+    def cited_coverage(self, doc_ids: Iterable[str], most: int | None) -> Coverage:
+        """How many of the grades of the pairs (sentence, cited document) of answers exist.
+
+        Args:
+            doc_ids: the answers.
+            most: how many citations of each sentence count; None for all.
+        """
+        places = self.shared("places", lambda: {item.item_id: place for place, item in enumerate(self.items)})
+        needed = graded = failed = 0
+        for doc_id in doc_ids:
+            for sentence in self.grades.answers.get(doc_id, ()):
+                place = places.get(sentence.item_id)
+                for cited in sentence.citations[:most]:
+                    needed += 1
+                    if place is not None:
+                        graded += self.valid_masks.get(cited, 0) >> place & 1
+                        failed += self.grades.failed.get(cited, 0) >> place & 1
+        return Coverage(needed, graded, failed)
+
     def covering(self, rel: int) -> Mapping[str, int]:
         """doc_id -> mask of the items graded `rel` or better; passages that cover none are left out."""
         return self.shared(("covering", rel), lambda: self.grades.at_least(rel))
 
-    def labels(self, label: Label = "max", rel: int | None = None) -> Mapping[str, int]:
+    def labels(self, label: Label = "max", rel: int | None = None) -> Mapping[str, float]:
         """doc_id -> relevance label; see `QueryGrades.labels`."""
         return self.shared(("labels", label, rel), lambda: self.grades.labels(label, rel))
 
@@ -229,7 +293,7 @@ class QueryContext:
         """The best ranking by labels: descending, passages of one label in the order of their ids."""
         return self.shared(("by label", label, rel), lambda: self._by_label(self.labels(label, rel)))
 
-    def _by_label(self, labels: Mapping[str, int]) -> RankedDocs:
+    def _by_label(self, labels: Mapping[str, float]) -> RankedDocs:
         # A stable sort.
         return self.ranked(sorted(sorted(labels), key=labels.__getitem__, reverse=True))
 
@@ -321,6 +385,11 @@ class Computation(ABC):
         return None
 
     @property
+    def needs(self) -> Needed:
+        """The grades that it needs, as `RankedDocs.coverage` counts them: those within its depth."""
+        return self.depth
+
+    @property
     def skips_unjudged(self) -> bool:
         """Whether `depth` counts graded passages alone, so that it looks deeper."""
         return False
@@ -386,6 +455,22 @@ class OfIrMeasures(Computation):
         return bool(self.measure.params.get("judged_only"))
 
 
+class ExactMean(MeanAgg):  # type: ignore[misc]
+    """The mean, to the last digit whatever the order of the values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._values: list[float] = []
+
+    def add(self, value: float) -> None:
+        """Takes the value of a query."""
+        self._values.append(value)
+
+    def result(self) -> float:
+        """The mean; NaN of no value."""
+        return math.fsum(self._values) / len(self._values) if self._values else float(self.default)
+
+
 class RubricMeasure(Measure, Computation):  # type: ignore[misc]
     """A measure over grades: a class says its name and parameters, and computes itself.
 
@@ -423,6 +508,10 @@ class RubricMeasure(Measure, Computation):  # type: ignore[misc]
     @property
     def __name__(self) -> str:
         return str(self.NAME)
+
+    def aggregator(self) -> Agg:
+        """How ir_measures, `evaluate` and boards put the values of queries together: by their exact mean."""
+        return ExactMean()
 
     def _needed(self) -> list[str]:
         return [name for name, info in self.SUPPORTED_PARAMS.items() if info.required and name not in self.params]
@@ -480,10 +569,9 @@ class RubricMeasure(Measure, Computation):  # type: ignore[misc]
             settings=("scale",),
         )
 
-    def is_above(self, scale: Scale) -> bool:
-        """Whether no grade of the scale reaches the level that the measure names."""
-        rel = self.params.get("rel")
-        return isinstance(rel, int) and rel > scale.highest
+    def said_levels(self) -> list[int]:
+        """The levels that somebody wrote down, which grades are compared with."""
+        return [level for name in ("rel", "partial_rel") if isinstance(level := self.params.get(name), int)]
 
     def on(self, scale: Scale | None) -> RubricMeasure:
         """The measure with all levels said: those that are left out are the scale's.

@@ -15,6 +15,7 @@ from rubric_measures.measures.measure import (
     JUDGED_ONLY,
     BoundsScorer,
     CoverageMeasure,
+    OfItems,
     ParamInfo,
     QueryContext,
     RankedDocs,
@@ -24,7 +25,7 @@ from rubric_measures.measures.measure import (
     register,
 )
 
-__all__ = ["CreditMeasure", "NuggetA", "NuggetV", "NuggetW"]
+__all__ = ["CreditMeasure", "NuggetA", "NuggetV", "NuggetW", "WeightedCover"]
 
 
 class CreditMeasure(CoverageMeasure):
@@ -92,6 +93,7 @@ class CreditMeasure(CoverageMeasure):
         weights, rel, lowest = self.weights(query), self.value("rel"), self.lowest()
         if query.is_expecting:
             return self._expected(query)
+        positive, some_failed = weights.positive, bool(query.grades.failed)
 
         def credit(top: Top) -> float | None:
             supported = top.at_least(rel)
@@ -100,10 +102,10 @@ class CreditMeasure(CoverageMeasure):
             total = weights.sum(supported)
             if lowest != rel:
                 total = 0.5 * total + 0.5 * weights.sum(partially)
-            unknown = query.undetermined(top, partially)
-            denominator = weights.positive.sum(weights.positive.members & ~unknown)
+            unknown = query.undetermined(top, partially) if some_failed else 0
+            denominator = positive.sum(positive.members & ~unknown) if unknown else positive.total
             if not denominator:
-                return None if unknown and weights.positive.members else 0.0
+                return None if unknown and positive.members else 0.0
             return total / denominator
 
         return credit
@@ -202,6 +204,11 @@ class _NuggetV(CreditMeasure):
     PRETTY_NAME = "Vital-nugget score"
     SHORT_DESC = "The mean credit of an answer over the vital nuggets."
 
+    @property
+    def needs(self) -> OfItems:
+        """The grades of vital nuggets alone."""
+        return OfItems(self.depth, "vital")
+
     def weight(self, item: RubricItem) -> float:
         """1 for vital, 0 for okay."""
         if item.importance is None:
@@ -228,3 +235,72 @@ class _NuggetW(CreditMeasure):
 NuggetA = register(_NuggetA)
 NuggetV = register(_NuggetV)
 NuggetW = register(_NuggetW)
+
+
+class _WeightedCover(CreditMeasure):
+    """The weighted credit over criteria of any weight: sum of w_i s_i / sum of the positive w_i.
+
+    Criteria of negative weight are penalties, so the value lies in (-inf, 1]; clip=True reports values below 0 as 0.
+    0 where no criterion has a positive weight.
+    """
+
+    PRETTY_NAME = "Weighted coverage"
+    SHORT_DESC = "The weighted credit of an answer; criteria of negative weight are penalties."
+    SUPPORTED_PARAMS = {
+        **CreditMeasure.SUPPORTED_PARAMS,
+        "clip": ParamInfo(dtype=bool, default=False, desc="report values below 0 as 0"),
+    }
+
+    @property
+    def needs(self) -> OfItems:
+        """The grades of criteria that weigh something."""
+        return OfItems(self.depth, "weighing")
+
+    def weight(self, item: RubricItem) -> float:
+        """The item's own weight."""
+        if item.weight is None:
+            raise self.missing(item, "weight")
+        return item.weight
+
+    def formula(self, query: QueryContext) -> Callable[[Top], float | None]:
+        """As of `CreditMeasure`, not below 0 where it is clipped."""
+        credit = super().formula(query)
+        if not self.value("clip"):
+            return credit
+
+        def clipped(top: Top) -> float | None:
+            value = credit(top)
+            return None if value is None else max(value, 0.0)
+
+        return clipped
+
+    def bounds(self, lowest: QueryContext, highest: QueryContext) -> BoundsScorer:
+        """As of `CreditMeasure`, not below 0 where it is clipped."""
+        bounds = super().bounds(lowest, highest)
+        if not self.value("clip"):
+            return bounds
+
+        def clipped(of_lowest: RankedDocs, of_highest: RankedDocs) -> tuple[float, float] | None:
+            found = bounds(of_lowest, of_highest)
+            return None if found is None else (max(found[0], 0.0), max(found[1], 0.0))
+
+        return clipped
+
+    def best(self, query: QueryContext, score: RankingScorer) -> float | None:
+        """Not known where there are penalties: a ranking may avoid them."""
+        return None if self.weights(query).penalties.members else super().best(query, score)
+
+    def lost_penalties(self, query: QueryContext, ranked: RankedDocs) -> int:
+        """Penalties of which a grade failed for a ranked passage, while no other passage is known to deserve them.
+
+        A penalty is not in the denominator, so such an item counts as not covered, unless failed grades count as a
+        grade or as what they are expected: the score may be too high.
+        """
+        penalties = self.weights(query).penalties.members
+        if not penalties or query.is_expecting:
+            return 0
+        top = ranked.top(query.top(self.value("cutoff"), self.value("judged_only")))
+        return query.failed_for(top.doc_ids) & penalties & ~top.at_least(self.lowest())
+
+
+WeightedCover = register(_WeightedCover)

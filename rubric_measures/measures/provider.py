@@ -22,8 +22,8 @@ from rubric_measures.grades.notes import (
     note_without_items,
     refuse_share,
 )
-from rubric_measures.measures.delegated import PROVIDER, other_providers
-from rubric_measures.measures.measure import Coverage
+from rubric_measures.measures.delegated import PROVIDER, other_providers, refuse_real
+from rubric_measures.measures.measure import Coverage, Needed
 from rubric_measures.measures.scoring import Plan, QueryScorer, Scored, is_supported
 
 __all__ = [
@@ -115,7 +115,7 @@ class RubricEvaluator(providers.Evaluator):  # type: ignore[misc]
         rankings = rankings_of(run)
         lost_penalties = unscored = dropped = 0
         valued: set[Measure] = set()
-        needs: list[Mapping[int | None, Coverage]] = []
+        needs: list[Mapping[Needed, Coverage]] = []
         for query_id, scorer in self._scorers.items():
             scored = scorer.score(rankings.get(query_id, ()))
             lost_penalties += scored.lost_penalties
@@ -140,16 +140,16 @@ def metrics_of(query_id: str, measures: Iterable[Measure], scored: Scored) -> It
             yield Metric(query_id=query_id, measure=measure, value=value)
 
 
-def worst_share(needs: Sequence[Mapping[int | None, Coverage]]) -> float:
+def worst_share(needs: Sequence[Mapping[Needed, Coverage]]) -> float:
     """The share of the needed grades that failed, by the cutoff where it is greatest.
 
     Args:
-        needs: for each query, cutoff -> how many of the grades that are needed exist.
+        needs: for each query, which grades are needed -> how many of them exist.
     """
     shares = [0.0]
-    for cutoff in needs[0] if needs else ():
-        needed = sum(of_query[cutoff].needed for of_query in needs)
-        failed = sum(of_query[cutoff].failed for of_query in needs)
+    for which in needs[0] if needs else ():
+        needed = sum(of_query[which].needed for of_query in needs)
+        failed = sum(of_query[which].failed for of_query in needs)
         shares.append(failed / needed if needed else 0.0)
     return max(shares)
 
@@ -247,12 +247,7 @@ class _JointEvaluator(providers.Evaluator):  # type: ignore[misc]
 
 
 class _CondensingEvaluator(providers.Evaluator):  # type: ignore[misc]
-    """An evaluator that sees no passages of which all that is known is that grades failed.
-
-    Args:
-        evaluator: the evaluator.
-        void: query_id -> those passages.
-    """
+    """An evaluator that sees no passages of which all that is known is that grades failed."""
 
     def __init__(self, evaluator: providers.Evaluator, void: Mapping[str, Set[str]]) -> None:
         super().__init__(evaluator.measures, evaluator.qrel_qids)
@@ -295,6 +290,7 @@ def _rows_for(measures: Sequence[Measure], qrels: Any) -> Iterator[tuple[list[Me
     custom = [measure for measure in measures if hasattr(measure, "runtime_impl") and measure not in of_items]
     standard = [measure for measure in measures if not hasattr(measure, "runtime_impl")]
     if standard:
+        refuse_real(grades.qrels, " ".join(map(str, standard)))
         # Item rows that were given as such refuse to be read as labels.
         yield standard, qrels if qrels is not grades else grades.qrels
     if custom:

@@ -12,13 +12,13 @@ from ir_measures.measures.base import Measure
 
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
 from rubric_measures.base.runs import ScoredIds
-from rubric_measures.base.scales import YES_NO, Scale
+from rubric_measures.base.scales import ANY_LEVEL, Scale, refuse_unreachable
 from rubric_measures.grades.compiled import OnFailed, QueryGrades, levels_with_failed
 from rubric_measures.measures._plugged import check_plug_in
 from rubric_measures.measures.delegated import checked_measure
 from rubric_measures.measures.intent_aware import INTENT_AWARE, IntentAwareMeasure
 from rubric_measures.measures.labels import RubricQrels, StandardMeasure
-from rubric_measures.measures.measure import Computation, Coverage, QueryContext, RankedDocs, RubricMeasure
+from rubric_measures.measures.measure import Computation, Coverage, Needed, QueryContext, RankedDocs, RubricMeasure
 
 __all__ = [
     "Failure",
@@ -45,6 +45,13 @@ def is_supported(measure: Measure) -> bool:
     return isinstance(measure, RubricMeasure) or measure.NAME in INTENT_AWARE
 
 
+def _said_levels(measure: Measure) -> list[int]:
+    """The levels that a measure says, which grades are compared with."""
+    if isinstance(measure, RubricMeasure):
+        return measure.said_levels()
+    return [measure["rel"]] if measure.NAME in INTENT_AWARE else []
+
+
 def _computation_of(measure: Measure) -> Computation:
     if not is_supported(measure):
         return StandardMeasure(measure)
@@ -57,7 +64,7 @@ class Scored(NamedTuple):
 
     Attributes:
         values: a value a measure; None where nothing can be said, because the grades of all items (or passages) failed.
-        needed: cutoff -> how many of the grades that measures with this cutoff needed exist.
+        needed: which grades measures need (`Computation.needs`) -> how many of them exist.
         lost_penalties: items of negative weight that cost nothing because their grade failed for a ranked passage.
         doc_ids: the documents that the measures looked at, best first.
         dropped: passages without any valid grade that left the ranking of measures over labels and subtopics.
@@ -65,7 +72,7 @@ class Scored(NamedTuple):
     """
 
     values: Sequence[float | None]
-    needed: Mapping[int | None, Coverage]
+    needed: Mapping[Needed, Coverage]
     lost_penalties: int
     doc_ids: Sequence[str]
     dropped: int = 0
@@ -94,11 +101,6 @@ class SameScale:
         # The scale, which may be unknown; None before the first query that has grades.
         self._found: tuple[Scale | None] | None = None
 
-    @property
-    def is_new(self) -> bool:
-        """Whether no query with grades was taken yet."""
-        return self._found is None
-
     def add(self, grades: QueryGrades) -> Scale | None:
         """Takes a query with grades, and gives its scale.
 
@@ -125,7 +127,7 @@ class Plan:
     Attributes:
         measures: as given.
         computations: how each of them is computed.
-        cutoffs: how many passages each of them looks at; None when all.
+        needs: the grades that each of them needs, see `Computation.needs`.
         depth: how many documents of a ranking they look at together; None when all.
         reads_scores: whether one is computed by a program that sorts a run itself; see `ScoredIds`.
 
@@ -136,7 +138,7 @@ class Plan:
     def __init__(self, measures: Sequence[Measure]) -> None:
         self.measures = list(measures)
         self.computations = list(map(_computation_of, self.measures))
-        self.cutoffs = [one.depth for one in self.computations]
+        self.needs = [one.needs for one in self.computations]
         # Measures over judged passages alone look for them as deep as it takes.
         depths = [one.depth for one in self.computations if one.depth is not None and not one.skips_unjudged]
         self.depth = max(depths, default=0) if len(depths) == len(self.computations) else None
@@ -152,12 +154,24 @@ class Plan:
         """The plan with all levels said: those that are left out are the scale's.
 
         Raises:
-            MeasureError: the scale is not known, and a level is needed.
+            MeasureError: the scale is not known, and a level is needed; or one that somebody wrote down is above it.
         """
         if scale not in self._on:
+            if scale is not None:
+                self.refuse_above(scale)
             said = [one.on(scale) if isinstance(one, RubricMeasure) else one for one in self.measures]
             self._on[scale] = self if said == self.measures else Plan(said)
         return self._on[scale]
+
+    def refuse_above(self, scale: Scale) -> None:
+        """Refuses a measure with a level that no grade of the scale reaches.
+
+        Raises:
+            MeasureError: naming measure, level and scale.
+        """
+        for measure in self.measures:
+            for level in _said_levels(measure):
+                refuse_unreachable(scale, level, str(measure))
 
     def said(self, scales: SameScale, grades: QueryGrades) -> Plan:
         """The plan with the levels of the scale that all grades of the call are on.
@@ -173,22 +187,7 @@ class Plan:
         self._refuse_labels(grades)
         if not grades.levels:
             return self
-        is_first = scales.is_new
-        scale = scales.add(grades)
-        if is_first and scale is not None:
-            self._note_unreachable(scale)
-        return self.on(scale)
-
-    def _note_unreachable(self, scale: Scale) -> None:
-        """Says which levels no grade of the scale reaches: such a measure is 0 for every run."""
-        above = [one for one in self.measures if isinstance(one, RubricMeasure) and one.is_above(scale)]
-        if above:
-            logging.getLogger("rubric_measures").warning(
-                "no grade of the scale %d to %d reaches the level of %s: it is 0 for every run",
-                scale.lowest,
-                scale.highest,
-                " ".join(map(str, above)),
-            )
+        return self.on(scales.add(grades))
 
     def _refuse_labels(self, grades: QueryGrades) -> None:
         """Refuses measures over items where there is one label a passage."""
@@ -198,7 +197,8 @@ class Plan:
             if computation.reads_items:
                 raise MeasureError(
                     f"{measure}: there are no item grades here, query {grades.query_id!r} has one label a passage; "
-                    "name a standard measure, such as nDCG@10"
+                    "name a standard measure, such as nDCG@10",
+                    settings=("measures",),
                 )
 
     def for_query(self, grades: QueryGrades, on_failed: OnFailed = "expected") -> QueryScorer:
@@ -208,8 +208,7 @@ class Plan:
             MeasureError: the grades lack what a measure needs.
         """
         self._refuse_labels(grades)
-        # Where nothing is graded, every level scores 0.
-        plan = self.on(grades.scale if grades.levels or grades.scale else YES_NO)
+        plan = self.on(grades.scale if grades.levels or grades.scale else ANY_LEVEL)
         return QueryScorer(plan, QueryContext(grades, on_failed))
 
 
@@ -220,7 +219,7 @@ class QueryScorer:
         self._plan = plan
         self._query = query
         self._scorers = [one.prepare(query) for one in plan.computations]
-        self._cutoffs = frozenset(plan.cutoffs)
+        self._needs = frozenset(plan.needs)
         # Of these a failed grade may mean that there is no value.
         self._may_be_unknown = bool(query.grades.failed)
         self._condenses = query.on_failed == "expected" and bool(query.void) and plan.condenses
@@ -252,7 +251,7 @@ class QueryScorer:
         """
         depth = self._plan.depth
         ranked = self._query.ranked(ranking, depth)
-        needed = {cutoff: ranked.coverage(cutoff) for cutoff in self._cutoffs}
+        needed = {which: ranked.coverage(which) for which in self._needs}
         if not self._may_be_unknown:
             return Scored(self._values(ranked, ranked), needed, 0, ranking[:depth])
         condensed, dropped = ranked, 0
@@ -397,13 +396,17 @@ def parse_measures(measures: Measures) -> list[Measure]:
     [NuggetV(rel=4,strict=True), nDCG@10]
 
     Raises:
+        InputError: one is neither text nor a measure.
         MeasureError: a measure cannot be read, or there is none.
         UnknownNameError: a measure is not known; names near ones.
         PlugInError: it is a measure of another package that cannot be used.
     """
-    given = [measures] if isinstance(measures, str | Measure) else measures
+    given = [measures] if isinstance(measures, str | Measure) or not isinstance(measures, Iterable) else measures
     found: dict[Measure, None] = {}
     for one in given:
+        if not isinstance(one, str | Measure):
+            problem = f"measures: {one!r:.60} is no measure; give names, as 'RubricCover@20', or objects of ir_measures"
+            raise InputError(problem, settings=("measures",))
         for part in _split(one) if isinstance(one, str) else [one]:
             found[_parsed(part)] = None
     if not found:
@@ -446,7 +449,8 @@ def column_named(name: str, columns: Sequence[str], hint: str = "") -> str:
     That is the column itself, or the same measure in other quotes or spaces, or the same one with the levels that the
     scale said: `NuggetA` means `NuggetA(rel=2,partial_rel=1)`.
 
-    `nDCG@10` means the column of `RubricQrels(measure='nDCG@10')`, too, as this is what scoring makes of it.
+    `nDCG@10` means the column of `RubricQrels(measure='nDCG@10')`, too, as this is what scoring makes of it, and the
+    other way round: over labels of people the column is `nDCG@10`.
 
     Raises:
         UnknownNameError: there is none; names near ones.
@@ -463,7 +467,7 @@ def columns_named(name: str, columns: Sequence[str]) -> list[str]:
         return [name]
     asked = _measure_named(name)
     found = [(column, _measure_named(column)) for column in columns] if asked is not None else []
-    for meant in (asked, _rubric_measure(asked)) if asked is not None else ():
+    for meant in dict.fromkeys((asked, _rubric_measure(asked), _standard_measure(asked))) if asked is not None else ():
         same = [column for column, measure in found if str(meant) in (column, str(measure))]
         # Of standard measures a level that is left out is level 1, and not the scale's.
         levelled = [(column, measure) for column, measure in found if isinstance(measure, RubricMeasure)]
@@ -500,6 +504,14 @@ def rubric_measures_of(measures: Iterable[Measure]) -> list[Measure]:
 
 def _rubric_measure(measure: Measure) -> Measure:
     return measure if is_supported(measure) else RubricQrels(measure=str(measure))
+
+
+def _standard_measure(measure: Measure) -> Measure:
+    """The measure of ir_measures that a `RubricQrels` is over labels which stand for themselves; else the measure."""
+    if not isinstance(measure, type(RubricQrels)) or measure.value("label") != "max":
+        return measure
+    inner = measure.inner()
+    return inner if measure.value("rel") is None or "rel" in inner.params else measure
 
 
 def note_labels(measures: Iterable[Measure]) -> None:

@@ -7,7 +7,8 @@ modules:
 - `leaderboard_correlation`, `grid`: leaderboards joined on their runs; every measure and grade set of a graded file.
 - `run_comparison`, `pair_agreement`: tests between runs, corrected; the same pairs under two measures.
 - `leaderboard_report`, `leaderboard_checks`: what stands beside a leaderboard.
-- `agreement`, `kappa`, `label_sources`, `workbench_tables`: two or more graders of the same documents.
+- `agreement`, `kappa`, `label_sources`, `workbench_tables`: two or more graders of the same documents; `judges`: many
+  against one truth; `agreement_tables`: both, shown.
 - `prediction_powered`: few labels of assessors and many of a model, one valid interval.
 - `plots`: the figures.
 """

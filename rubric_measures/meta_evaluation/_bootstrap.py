@@ -6,7 +6,7 @@ number of units and the number of rounds, and not on runs, measures or their ord
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,22 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.seeds import seeded
 
-__all__ = [
-    "DEFAULT_ROUNDS",
-    "DEFAULT_SEED",
-    "USUAL_DRAWS",
-    "Draws",
-    "Interval",
-    "bca_interval",
-    "bca_intervals",
-    "bootstrap_counts",
-    "bootstrap_means",
-    "bootstrap_statistic",
-    "jackknife_counts",
-    "symmetric_interval",
-    "weighted_means",
-]
-
 FloatArray = NDArray[np.float64]
 Method = Literal["bca", "symmetric"]
 
@@ -40,6 +24,30 @@ DEFAULT_SEED = 42
 
 # Bootstrap means are compared with each other (ranks, ties); later decimals hold only the order of summation.
 _DECIMALS = 12
+
+# Arrays of (samples, pairs of runs) are cut into pieces of about this many numbers, which stay in the processor's
+# cache: five times faster than pieces of four millions.
+PIECE = 300_000
+
+
+def pieces(samples: int, width: int) -> list[slice]:
+    """Slices of the samples, each of about `PIECE` numbers when a sample has `width` of them."""
+    step = max(1, PIECE // max(1, width))
+    return [slice(start, min(start + step, samples)) for start in range(0, samples, step)]
+
+
+def score_table(columns: Sequence[Mapping[str, float | None]]) -> tuple[FloatArray, list[str]]:
+    """(queries, columns) scores, NaN where one is missing, and the queries, sorted."""
+    queries = sorted({query for column in columns for query in column})
+    table = np.array([[column.get(query) for column in columns] for query in queries], dtype=np.float64)
+    return table.reshape(len(queries), len(columns)), queries
+
+
+def ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
+    """numerator / denominator, NaN where the denominator is 0."""
+    result = np.full(np.broadcast(numerator, denominator).shape, np.nan)
+    np.divide(numerator, denominator, out=result, where=denominator > 0)
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,14 +215,27 @@ def bca_interval(
     Interval(estimate=0.5, low=0.5, high=0.5, level=0.95, units=2, undefined=0, reason='', method='bca')
     """
     column = np.asarray(replicates, dtype=np.float64)[:, None]
-    left_out = np.asarray(jackknife, dtype=np.float64)[:, None]
-    low, high, undefined = bca_intervals([estimate], column, left_out, level)
-    missing = int(undefined[0])
-    if np.isnan(estimate):
-        return Interval(None, None, None, level, units, missing, "the statistic is undefined")
-    if np.isnan(low[0]):
-        return Interval(float(estimate), None, None, level, units, missing, "undefined in every bootstrap round")
-    return Interval(float(estimate), float(low[0]), float(high[0]), level, units, missing)
+    (interval,) = bca_columns([estimate], column, np.asarray(jackknife, dtype=np.float64)[:, None], level, units)
+    return interval
+
+
+def bca_columns(
+    estimates: Sequence[float], replicates: FloatArray, jackknife: FloatArray, level: float = 0.95, units: int = 0
+) -> list[Interval]:
+    """The BCa intervals of many statistics, one a column; see `bca_intervals`."""
+    ends = zip(estimates, *bca_intervals(estimates, replicates, jackknife, level), strict=True)
+    result = []
+    for estimate, low, high, undefined in ends:
+        missing = int(undefined)
+        if np.isnan(estimate):
+            result.append(Interval(None, None, None, level, units, missing, "the statistic is undefined"))
+        elif np.isnan(low):
+            result.append(
+                Interval(float(estimate), None, None, level, units, missing, "undefined in every bootstrap round")
+            )
+        else:
+            result.append(Interval(float(estimate), float(low), float(high), level, units, missing))
+    return result
 
 
 def symmetric_interval(

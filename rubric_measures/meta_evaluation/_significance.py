@@ -10,19 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.scales import LARGEST_SCORE
 from rubric_measures.base.seeds import seeded
 from rubric_measures.meta_evaluation._bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED
-
-__all__ = [
-    "Correction",
-    "PairedTest",
-    "adjust",
-    "groups_of_equals",
-    "max_t",
-    "paired_tests",
-    "randomised_tukey_hsd",
-    "tukey_hsd",
-]
 
 FloatArray = NDArray[np.float64]
 Correction = Literal["none", "holm", "bh"]
@@ -45,7 +35,7 @@ class PairedTest:
         t: the paired t statistic; None where undefined.
         p_t: two-sided p-value of the t-test, Student's t with n − 1 degrees of freedom; None where undefined.
         p_permutation: two-sided p-value of the sign-flip permutation test.
-        exact: whether all 2^n flips were enumerated; else they were drawn, p = (hits + 1) / (rounds + 1).
+        exact: whether it is that of all 2^n flips; else they were drawn, p = (hits + 1) / (rounds + 1).
         effect_size: Cohen's d_z = mean difference / standard deviation of the differences; None where that is 0.
         hedges_g: d_z with Hedges' small-sample correction.
         wins: queries where a > b.
@@ -69,6 +59,15 @@ class PairedTest:
     losses: int
     queries: int
     reason: str = ""
+
+    @property
+    def p(self) -> float | None:
+        """p_t; where all differences are one and the same number, p_permutation, which is exact; None without either.
+
+        Two runs that are identical on every query, or have one query only, have no test.
+        """
+        is_shift = self.p_t is None and self.queries > 1 and self.wins + self.losses == self.queries
+        return self.p_permutation if is_shift else self.p_t
 
 
 def _sign_flip_p(differences: FloatArray, rounds: int, seed: int) -> tuple[FloatArray, bool]:
@@ -101,7 +100,8 @@ def paired_tests(
 
     t = mean(d) / (sd(d) / √n), sd with n − 1. The permutation test flips the sign of every query's difference: it
     asks how often |mean| is at least as large. All pairs see the same flips. Where all differences are equal, t is
-    undefined (None); the permutation test still says p = 1 for identical runs.
+    undefined (None); the permutation test still says p = 1 for identical runs, and 2 / 2^n where one run is better by
+    the same on all n queries: only the data's own signs and their opposite reach the mean.
 
     Both are per-query scores, (queries,) or (queries, pairs); flips are drawn where there are more than 13 queries.
 
@@ -115,8 +115,8 @@ def paired_tests(
     if left.shape != right.shape or left.ndim not in (1, 2) or len(left) == 0:
         raise InputError(f"a paired test needs the same queries on both sides, not shapes {left.shape}, {right.shape}")
     differences = (left - right).reshape(len(left), -1)
-    if not np.isfinite(differences).all():
-        raise InputError("a paired test needs finite scores; leave queries that a run misses out (and say so)")
+    if not (np.abs(differences) <= LARGEST_SCORE).all():
+        raise InputError("a paired test needs finite scores (at most 1e100); leave out queries that a run misses")
     p_values, exact = _sign_flip_p(differences, rounds, seed)
     return [
         _one_test(differences[:, column], float(p_values[column]), exact, level)
@@ -137,6 +137,8 @@ def _one_test(differences: FloatArray, p_permutation: float, exact: bool, level:
         reason = "one query only; the t-test needs two"
     elif float(np.ptp(differences)) <= ROUNDING * scale:
         reason = "the runs are identical on every query" if scale == 0 else "the runs differ by the same on every query"
+        if scale:
+            p_permutation, exact = exact_shift_p(queries), True
     else:
         deviation = float(differences.std(ddof=1))
         freedom = queries - 1
@@ -153,6 +155,11 @@ def _one_test(differences: FloatArray, p_permutation: float, exact: bool, level:
         mean, low, high, t, p_t, p_permutation, exact, effect, hedges, wins, queries - wins - losses, losses, queries,
         reason,
     )  # fmt: skip
+
+
+def exact_shift_p(queries: int) -> float:
+    """The sign-flip p-value of a run that is better by the same on all of n queries: 2 of 2^n flips reach the mean."""
+    return float(2.0 ** (1 - queries))
 
 
 def adjust(p_values: Sequence[float | None], correction: Correction = "holm") -> list[float | None]:
@@ -198,7 +205,7 @@ def complete_table(scores: ArrayLike) -> FloatArray:
     table = np.asarray(scores, dtype=np.float64)
     if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] < 2:
         raise InputError(f"comparing all runs needs at least two queries and two runs, not shape {table.shape}")
-    if not np.isfinite(table).all():
+    if not (np.abs(table) <= LARGEST_SCORE).all():
         raise InputError("comparing all runs needs a score of every run on every query; keep the queries they share")
     return table
 
@@ -220,17 +227,37 @@ def tukey_hsd(scores: ArrayLike) -> FloatArray:
     table = complete_table(scores)
     queries, runs = table.shape
     means = table.mean(axis=0)
-    residual = table - table.mean(axis=1, keepdims=True) - means + table.mean()
-    freedom = (queries - 1) * (runs - 1)
-    variance = float((residual**2).sum()) / freedom
+    variance, freedom = _residual(table)
     result = np.full((runs, runs), np.nan)
-    if variance > ROUNDING**2 * max(1.0, float(np.abs(table).max()) ** 2):
+    if variance:
         first, second = np.triu_indices(runs, 1)
         q = np.abs(means[first] - means[second]) / np.sqrt(variance / queries)
         p_values = np.clip(studentized_range.sf(q, runs, freedom), 0.0, 1.0)
         result[first, second] = result[second, first] = p_values
     np.fill_diagonal(result, 1.0)
     return result
+
+
+def tukey_reach(scores: ArrayLike, level: float = 0.95) -> float:
+    """Half the width of Tukey's simultaneous intervals of the differences of all pairs: q_level s / √n; NaN without s.
+
+    With probability `level` all differences x̄_i − x̄_j ± this hold their true values at once; see `tukey_hsd`.
+    """
+    from scipy.stats import studentized_range
+
+    table = complete_table(scores)
+    queries, runs = table.shape
+    variance, freedom = _residual(table)
+    return float(studentized_range.ppf(level, runs, freedom) * np.sqrt(variance / queries)) if variance else np.nan
+
+
+def _residual(table: FloatArray) -> tuple[float, int]:
+    """The residual variance of a two-way analysis without replication, 0 where only rounding is left; its freedom."""
+    queries, runs = table.shape
+    residual = table - table.mean(axis=1, keepdims=True) - table.mean(axis=0) + table.mean()
+    freedom = (queries - 1) * (runs - 1)
+    variance = float((residual**2).sum()) / freedom
+    return (variance if variance > ROUNDING**2 * max(1.0, float(np.abs(table).max()) ** 2) else 0.0), freedom
 
 
 def randomised_tukey_hsd(scores: ArrayLike, *, rounds: int = DEFAULT_ROUNDS, seed: int = DEFAULT_SEED) -> FloatArray:
@@ -272,8 +299,8 @@ def max_t(differences: ArrayLike, *, rounds: int = DEFAULT_ROUNDS, seed: int = D
     The same signs flip all comparisons of a query. So their correlation counts, which Holm ignores.
     p_j = (1 + rounds with max_i |t_i| ≥ |t_j|) / (rounds + 1).
 
-    Differences are (queries, comparisons), run minus baseline. One where all are equal (t is undefined) has None, and
-    takes no part.
+    Differences are (queries, comparisons), run minus baseline. One where all are 0 has None, and takes no part. One
+    where all are equal has a t larger than any other, which only the flips that leave all signs alike reach.
 
     Raises:
         InputError: there are fewer than two queries, or a difference is not finite.
@@ -281,9 +308,9 @@ def max_t(differences: ArrayLike, *, rounds: int = DEFAULT_ROUNDS, seed: int = D
     Source: Westfall and Young, Resampling-Based Multiple Testing (1993).
     """
     table = np.asarray(differences, dtype=np.float64)
-    if table.ndim != 2 or len(table) < 2 or not np.isfinite(table).all():
+    if table.ndim != 2 or len(table) < 2 or not (np.abs(table) <= LARGEST_SCORE).all():
         raise InputError("MaxT needs a complete table of at least two queries × comparisons")
-    varies = np.ptp(table, axis=0) > ROUNDING * np.abs(table).max(axis=0)
+    varies = np.abs(table).max(axis=0) > 0
     result: list[float | None] = [None] * table.shape[1]
     if not varies.any():
         return result

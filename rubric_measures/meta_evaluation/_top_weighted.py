@@ -6,9 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.meta_evaluation._batches import FloatArray, pieces, ratio
-
-__all__ = ["rbo_batch", "tau_ap_b_batch", "tau_ap_batch"]
+from rubric_measures.meta_evaluation._bootstrap import FloatArray, pieces, ratio
 
 
 def _harmonic(length: int) -> FloatArray:

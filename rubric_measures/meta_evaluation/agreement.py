@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.base.errors import InputError
+from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws, Interval
+from rubric_measures.meta_evaluation._table_statistics import Columns, Level, alphas, column_intervals
 from rubric_measures.meta_evaluation.kappa import confusion, kappa_of_confusion, paired_labels, whole_labels
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Histogram",
     "QuerySpread",
     "agreement",
+    "alpha_intervals",
     "bland_altman",
     "krippendorff_alpha",
     "label_histogram",
@@ -26,7 +28,6 @@ __all__ = [
 ]
 
 FloatArray = NDArray[np.float64]
-Level = Literal["nominal", "ordinal", "interval"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,18 +117,18 @@ class QuerySpread:
         values: query -> value, None where undefined there.
         mean: over the queries where it is defined; None without any.
         deviation: standard deviation over queries (n − 1); None with fewer than two.
-        low: the smallest value.
+        least: the smallest value; not the end of an interval.
         median: the middle one.
-        high: the largest.
+        greatest: the largest value.
         undefined: number of queries where it is undefined.
     """
 
     values: dict[str, float | None]
     mean: float | None
     deviation: float | None
-    low: float | None
+    least: float | None
     median: float | None
-    high: float | None
+    greatest: float | None
     undefined: int
 
 
@@ -136,13 +137,7 @@ def query_spread(
     b: ArrayLike,
     queries: Sequence[str],
 ) -> QuerySpread:
-    """Cohen's κ of the two sources per query.
-
-    Args:
-        a: labels.
-        b: the other source's.
-        queries: the query of each document.
-    """
+    """Cohen's κ of the two sources per query."""
     left, right = paired_labels(a, b)
     if len(queries) != len(left):
         raise InputError(f"{len(left)} labels need as many queries, not {len(queries)}")
@@ -192,30 +187,42 @@ def krippendorff_alpha(ratings: Sequence[Sequence[float | None]] | ArrayLike, le
     usable = present.sum(axis=0) >= 2
     table, present = table[:, usable], present[:, usable]
     values = np.unique(table[present])
-    if len(values) < 2:
+    if not len(values):
         return None
-    # Labels of each unit as counts by value: (units, values).
+    found = float(alphas(_coincidences(table, present, values).sum(axis=0, keepdims=True), values, level)[0])
+    return None if np.isnan(found) else found
+
+
+def _coincidences(table: FloatArray, present: NDArray[np.bool_], values: FloatArray) -> FloatArray:
+    """What each unit adds to the coincidence matrix, (units, values, values); units have at least two labels."""
     counts = np.stack([((table == value) & present).sum(axis=0) for value in values], axis=1).astype(np.float64)
     weights = 1.0 / (counts.sum(axis=1) - 1.0)
-    coincidence = np.einsum("uc,uk,u->ck", counts, counts, weights) - np.diag(counts.T @ weights)
-    sizes = coincidence.sum(axis=1)
-    loss = _distance(values, sizes, level)
-    observed, expected = float((coincidence * loss).sum()), float((np.outer(sizes, sizes) * loss).sum())
-    return 1.0 - (float(sizes.sum()) - 1.0) * observed / expected
+    pairs = counts[:, :, None] * counts[:, None, :] - np.eye(len(values)) * counts[:, None, :]
+    scaled: FloatArray = pairs * weights[:, None, None]
+    return scaled
 
 
-def _distance(values: FloatArray, sizes: FloatArray, level: Level) -> FloatArray:
-    if level == "nominal":
-        unequal: FloatArray = (values[:, None] != values[None, :]).astype(np.float64)
-        return unequal
-    if level == "interval":
-        return (values[:, None] - values[None, :]) ** 2
-    if level != "ordinal":
-        raise InputError(f"unknown level of measurement {level!r}; expected nominal, ordinal or interval")
-    upto = np.cumsum(sizes)
-    # Σ_{g=c..k} n_g − (n_c + n_k)/2 is the distance of the groups' middles.
-    middle = upto - sizes / 2.0
-    return (middle[:, None] - middle[None, :]) ** 2
+def alpha_intervals(ratings: FloatArray, queries: Sequence[str], draws: Draws = USUAL_DRAWS) -> dict[str, Interval]:
+    """α, nominal and ordinal, of two or more graders, with BCa intervals over queries.
+
+    Args:
+        ratings: one row a grader, one column a document; NaN is a missing label.
+        queries: the query of each document.
+        draws: rounds (0 for no intervals), seed and level.
+    """
+    present = ~np.isnan(ratings)
+    usable = present.sum(axis=0) >= 2
+    table, present = ratings[:, usable], present[:, usable]
+    values = np.unique(table[present])
+    of_unit = np.asarray(queries)[usable]
+    names, rows = np.unique(of_unit, return_inverse=True)
+    matrices = np.zeros((len(names), len(values), len(values)))
+    np.add.at(matrices, rows, _coincidences(table, present, values))
+
+    def statistics(summed: FloatArray) -> Columns:
+        return {level: alphas(summed, values, level) for level in ("nominal", "ordinal")}
+
+    return column_intervals(matrices, statistics, draws)[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,16 @@ def _pairs(comparison: Comparison, places: int, title: str = "") -> Table:
                 f"{test.wins}/{test.ties}/{test.losses}",
             ]
         )
-    return Table(heads, rows, title)
+    return Table(heads, rows, title, [_said_of_intervals(comparison)])
+
+
+def _said_of_intervals(comparison: Comparison) -> str:
+    """One line on what the intervals of differences hold."""
+    share = f"{100 * (1 - comparison.alpha):g} %"
+    if comparison.intervals == "each":
+        return f"interval: {share} for each pair by itself; not corrected for the number of pairs"
+    method = "Bonferroni, as wide as Holm's first step" if comparison.procedure == "holm" else "Tukey"
+    return f"interval: {share} for all pairs at once ({method})"
 
 
 def _between(low: float | None, high: float | None, places: int) -> str:

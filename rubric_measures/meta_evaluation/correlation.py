@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.meta_evaluation._batches import FloatArray, pieces, ratio
+from rubric_measures.base.scales import LARGEST_SCORE
+from rubric_measures.meta_evaluation._bootstrap import FloatArray, pieces, ratio
 from rubric_measures.meta_evaluation._top_weighted import rbo_batch, tau_ap_b_batch, tau_ap_batch
 
 __all__ = [
@@ -197,8 +198,8 @@ def _two_arrays(official: ArrayLike, scores: ArrayLike) -> tuple[FloatArray, Flo
     x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     if x.ndim != 1 or x.shape != y.shape:
         raise InputError(f"a correlation needs two lists of the same length, not shapes {x.shape} and {y.shape}")
-    if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise InputError("a correlation needs finite scores; leave runs without a score out (and say so)")
+    if not ((np.abs(x) <= LARGEST_SCORE).all() and (np.abs(y) <= LARGEST_SCORE).all()):
+        raise InputError("a correlation needs finite scores (at most 1e100); leave out runs without a score")
     return x, y
 
 

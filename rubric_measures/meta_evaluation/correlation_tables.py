@@ -11,10 +11,10 @@ from rubric_measures.meta_evaluation.intervals import CoefficientInterval, Query
 from rubric_measures.meta_evaluation.leaderboard_correlation import (
     GridCell,
     LeaderboardCorrelation,
+    PairAgreement,
     RunScores,
     best_cells,
 )
-from rubric_measures.meta_evaluation.pair_agreement import PairAgreement
 
 __all__ = ["correlation_report"]
 

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ir_measures.measures.base import Measure
 
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError, MeasureError
+from rubric_measures.base.scales import Scale
 from rubric_measures.grades.compiled import OnFailed
 from rubric_measures.grades.grade_set_names import UNKNOWN_GRADER, choices_of, prompt_cells
-from rubric_measures.grades.grade_sets import GradeFilter, grade_sets
+from rubric_measures.grades.grade_sets import GradeFilter, grade_sets, grades_of_set, scale_of_set
 from rubric_measures.grades.loading import RecordQuery, consume_records
 from rubric_measures.leaderboards.board import Leaderboard
 from rubric_measures.leaderboards.scoring import score_records
 from rubric_measures.leaderboards.workbench import score_workbench, workbench_filter
+from rubric_measures.measures.scoring import Plan
 from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws
 from rubric_measures.meta_evaluation.leaderboard_correlation import (
     DEFAULT_COEFFICIENTS,
@@ -27,17 +32,16 @@ from rubric_measures.meta_evaluation.leaderboard_correlation import (
     scores_of_board,
     scores_of_workbench,
 )
-from rubric_measures.records.models import GradeSetKey
+from rubric_measures.records.models import DirectGrade, GradeSetKey, ItemGradeSet
 from rubric_measures.records.streaming import GradedFile
 
-__all__ = ["DEFAULT_RELS", "correlate_grid", "expand_measures"]
+__all__ = ["correlate_grid", "expand_measures"]
 
 _LOG = logging.getLogger("rubric_measures")
-DEFAULT_RELS = (1, 2, 3, 4, 5)
 Kind = Literal["question", "nugget", "direct"]
 
 
-def expand_measures(measures: Iterable[Measure], rels: Sequence[int] = DEFAULT_RELS) -> list[Measure]:
+def expand_measures(measures: Iterable[Measure], rels: Sequence[int]) -> list[Measure]:
     """Every measure at every relevance level; a measure that names its `rel`, or has none, stands for itself.
 
     >>> from rubric_measures import RubricCover
@@ -52,11 +56,35 @@ def expand_measures(measures: Iterable[Measure], rels: Sequence[int] = DEFAULT_R
     return list(expanded.values())
 
 
-def _sets_of(path: str | os.PathLike[str], wanted: GradeFilter, bank: TestBank | None) -> list[GradeSetKey]:
+@dataclass
+class _Levels:
+    """The levels of one grade set: those of its scale, or the grades that occur where it is not known."""
+
+    scale: Scale | None = None
+    grades: set[float] = field(default_factory=set)
+
+    def look_at(self, entry: ItemGradeSet | DirectGrade) -> None:
+        self.scale = self.scale or scale_of_set(entry)
+        if self.scale is None:
+            self.grades.update(grades_of_set(entry)[0].values())
+
+    def all(self) -> list[int]:
+        """All levels but the lowest grade, which everything has that is graded."""
+        if self.scale is not None:
+            return list(range(self.scale.lowest + 1, self.scale.highest + 1))
+        return sorted({math.ceil(grade) for grade in self.grades if grade > 0}) or [1]
+
+
+def _sets_of(
+    path: str | os.PathLike[str], wanted: GradeFilter, bank: TestBank | None
+) -> tuple[list[GradeSetKey], Mapping[GradeSetKey, _Levels]]:
     """The grade sets to score: those that pass the filter and, with a bank, grade an item of it (or no item at all)."""
     name = os.fspath(path)
+    levels: defaultdict[GradeSetKey, _Levels] = defaultdict(lambda: _Levels(wanted.scale))
     with GradedFile(path) as source:
-        found = source.consume(lambda groups: grade_sets(groups, wanted, bank))
+        found = source.consume(
+            lambda groups: grade_sets(groups, wanted, bank, lambda key, entry: levels[key].look_at(entry))
+        )
         every = found or source.consume(grade_sets)
     keys = [key for key, count in found.items() if count]
     outside = [key for key, count in found.items() if not count]
@@ -69,7 +97,15 @@ def _sets_of(path: str | os.PathLike[str], wanted: GradeFilter, bank: TestBank |
             "%s: %d grade sets have no grade of an item in the bank and were left out: %s",
             *(name, len(outside), choices_of(outside)),
         )
-    return keys
+    return keys, levels
+
+
+def _refuse_above_all(measures: Sequence[Measure], levels: Iterable[_Levels]) -> None:
+    """Refuses a measure whose level no grade of any grade set reaches; one of a few sets has a reason in its cell."""
+    scales = [one.scale for one in levels]
+    if None not in scales:
+        highest = max((scale for scale in scales if scale is not None), key=lambda scale: scale.highest)
+        Plan(measures).refuse_above(highest)
 
 
 def correlate_grid(
@@ -77,6 +113,7 @@ def correlate_grid(
     official: RunScores,
     measures: Sequence[Measure],
     *,
+    rels: Sequence[int] | None = None,
     bank: TestBank | None = None,
     wanted: GradeFilter | None = None,
     coefficients: Sequence[str] = DEFAULT_COEFFICIENTS,
@@ -89,7 +126,9 @@ def correlate_grid(
     Args:
         path: graded records; read once for the list of grade sets and once for each of them, so not a stream.
         official: the official leaderboard.
-        measures: this package's measures; see `expand_measures`.
+        measures: this package's measures.
+        rels: the levels of those that name none, see `expand_measures`; None takes all levels of a grade set's scale,
+            and the grades that occur where that is not known.
         bank: the test bank; without it the denominators are the items that occur in the records. Grade sets without an
             item of the bank are left out, and counted; labels of whole passages are scored without the bank.
         wanted: restricts the grade sets.
@@ -103,7 +142,7 @@ def correlate_grid(
         cannot be computed from has a cell without result and the reason.
 
     Raises:
-        InputError: no grade set passes the filter, or no run is in both.
+        InputError: no grade set passes the filter, no run is in both, or a level is above the scales of all.
 
     Source: Farzi and Dietz, EXAM++ (LLM4Eval 2024), Table 3.
     """
@@ -111,7 +150,8 @@ def correlate_grid(
         raise InputError("a grid reads its records several times; give a file, not standard input")
     restriction = wanted or GradeFilter()
     cells: list[GridCell] = []
-    keys = _sets_of(path, restriction, bank)
+    keys, levels = _sets_of(path, restriction, bank)
+    _refuse_above_all(expand_measures(measures, rels or [1]), [levels[key] for key in keys])
     prompts = prompt_cells(keys)
     for key in keys:
         kind: Kind | None = key.kind if key.kind in ("question", "nugget", "direct") else None  # type: ignore[assignment]
@@ -121,7 +161,14 @@ def correlate_grid(
             chosen = workbench_filter(chosen)
         # Labels of whole passages grade no item, so the bank has nothing to say about them.
         items = None if key.kind == "direct" else bank
-        for measure, board, reason in _boards(path, items, chosen, measures, on_failed, compat):
+        if rels is None and levels[key].scale is None:
+            _LOG.warning(
+                "%s: the scale of the grades by %s is not known: the levels are the grades that occur (%s)",
+                *(os.fspath(path), key, " ".join(map(str, levels[key].all()))),
+                extra={"settings": ("scale", "rel")},
+            )
+        every = expand_measures(measures, levels[key].all() if rels is None else rels)
+        for measure, board, reason in _boards(path, items, chosen, every, on_failed, compat):
             result = None
             if board is not None:
                 column = scores_of_workbench if compat == "workbench" else scores_of_board

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.meta_evaluation._batches import PIECE, FloatArray
 from rubric_measures.meta_evaluation._bootstrap import (
+    PIECE,
     USUAL_DRAWS,
     Draws,
+    FloatArray,
     Interval,
     bca_interval,
     bootstrap_counts,
@@ -194,7 +195,8 @@ def correlate_over_runs(
     """One coefficient of two leaderboards that have no per-query scores, with a BCa interval over runs.
 
     Pairs (official score, score) are drawn with replacement. Two copies of a run are tied on both sides. τ-b, τ_AP,b, ρ
-    and r can have ties; τ_AP has no such interval, because its official ranking must have none.
+    and r can have ties. τ_AP has no such interval, because its official ranking must have none; nor has RBO, which
+    takes a tie for an unknown order: two equal leaderboards with copies are no longer at 1.
 
     Args:
         official: a score a run, higher is better; pass runs in order of their ids for an interval that does not
@@ -214,12 +216,8 @@ def correlate_over_runs(
         chosen = top_k(x, wanted.k)
         x, y = x[chosen], y[chosen]
     runs = len(x)
-    if wanted.base == "tau_ap" or runs < 3:
-        reason = (
-            "runs drawn twice tie in the official ranking; use tau_ap_b"
-            if wanted.base == "tau_ap"
-            else f"{runs} runs only; an interval needs three"
-        )
+    reason = _NO_COPIES.get(wanted.base, f"{runs} runs only; an interval needs three" if runs < 3 else "")
+    if reason:
         return CoefficientInterval(point, Interval(point.value, None, None, draws.level, runs, 0, reason), "run")
     batch = COEFFICIENTS[wanted.base]
     counts = bootstrap_counts(runs, draws.rounds, draws.seed).astype(np.intp)
@@ -227,6 +225,13 @@ def correlate_over_runs(
     others = np.array([[j for j in range(runs) if j != i] for i in range(runs)])
     interval = bca_interval(point.value, batch(x[drawn], y[drawn]), batch(x[others], y[others]), draws.level, runs)
     return CoefficientInterval(point, interval, "run")
+
+
+# Coefficients whose value changes where a run is drawn twice.
+_NO_COPIES = {
+    "tau_ap": "runs drawn twice tie in the official ranking; use tau_ap_b",
+    "rbo": "runs drawn twice are ties, an order that it does not know; tau_ap_b has an interval",
+}
 
 
 def _two_tables(official: ArrayLike, scores: ArrayLike) -> tuple[FloatArray, FloatArray]:

@@ -1,16 +1,16 @@
-"""Cohen's κ: confusion tables, weights, intervals over queries, labels binarised at cutoffs."""
+"""Cohen's κ: confusion tables, weights, labels binarised at cutoffs."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws, Interval, bootstrap_statistic
+from rubric_measures.meta_evaluation._bootstrap import Interval
+from rubric_measures.meta_evaluation._table_statistics import Weights, disagreement, kappas
 
 __all__ = [
     "BinaryAgreement",
@@ -19,22 +19,14 @@ __all__ = [
     "binary_at_all_cutoffs",
     "binary_kappa",
     "confusion",
-    "kappa_interval",
     "kappa_of_confusion",
     "paired_labels",
     "whole_labels",
 ]
 
-FloatArray = NDArray[np.float64]
-Weights = Literal["none", "linear", "quadratic"]
-
 
 def whole_labels(values: Sequence[int] | ArrayLike, side: str) -> NDArray[np.int_]:
     """Labels as an array.
-
-    Args:
-        values: whole numbers.
-        side: whose they are, for the error.
 
     Raises:
         InputError: they are no whole numbers.
@@ -83,24 +75,6 @@ def confusion(a: ArrayLike, b: ArrayLike, labels: Sequence[int] | None = None) -
     return table
 
 
-def _disagreement(labels: FloatArray, weights: Weights) -> FloatArray:
-    gaps = np.abs(labels[:, None] - labels[None, :])
-    if weights == "none":
-        result: FloatArray = (gaps > 0).astype(np.float64)
-        return result
-    return gaps if weights == "linear" else gaps**2
-
-
-def _kappas(tables: FloatArray, weights: FloatArray) -> FloatArray:
-    """κ of many confusion tables (samples, k, k); NaN where chance alone explains everything."""
-    observed = np.einsum("bij,ij->b", tables, weights)
-    chance = np.einsum("bi,bj,ij->b", tables.sum(axis=2), tables.sum(axis=1), weights)
-    totals = tables.sum(axis=(1, 2))
-    result = np.full(len(tables), np.nan)
-    np.divide(observed * totals, chance, out=result, where=chance > 0)
-    return 1.0 - result
-
-
 def kappa_of_confusion(
     table: ArrayLike, labels: Sequence[int] | None = None, weights: Weights = "none"
 ) -> float | None:
@@ -126,43 +100,8 @@ def kappa_of_confusion(
     scale = np.arange(len(counts), dtype=np.float64) if labels is None else np.asarray(labels, dtype=np.float64)
     if counts.ndim != 2 or counts.shape != (len(scale), len(scale)):
         raise InputError(f"kappa needs a square table with a label a row, not shape {counts.shape}")
-    value = float(_kappas(counts[None], _disagreement(scale, weights))[0])
+    value = float(kappas(counts[None], disagreement(scale, weights))[0])
     return None if np.isnan(value) else value
-
-
-def kappa_interval(
-    a: ArrayLike,
-    b: ArrayLike,
-    queries: Sequence[Hashable],
-    weights: Weights = "none",
-    draws: Draws = USUAL_DRAWS,
-) -> Interval:
-    """Cohen's κ with its BCa interval over queries: labels inside a query are not independent, queries are.
-
-    Args:
-        a: labels.
-        b: the other source's.
-        queries: the query of each document; they are resampled in sorted order, so the order of the rows is no matter.
-        weights: see `kappa_of_confusion`.
-        draws: rounds, seed and level.
-    """
-    left, right = paired_labels(a, b)
-    if len(queries) != len(left):
-        raise InputError(f"{len(left)} labels need as many queries, not {len(queries)}")
-    scale, flat = np.unique(np.concatenate([left, right]), return_inverse=True)
-    names = sorted(set(queries), key=str)
-    place = {name: index for index, name in enumerate(names)}
-    size = len(scale)
-    tables = np.zeros((len(names), size, size))
-    rows = np.array([place[query] for query in queries], dtype=np.intp)
-    np.add.at(tables, (rows, flat[: len(left)], flat[len(left) :]), 1.0)
-    loss = _disagreement(scale.astype(np.float64), weights)
-    columns = tables.reshape(len(names), -1)
-
-    def statistic(counts: FloatArray) -> FloatArray:
-        return _kappas((counts @ columns).reshape(-1, size, size), loss)
-
-    return bootstrap_statistic(statistic, len(names), draws)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +116,7 @@ class BinaryAgreement:
         only_b: positive in the second only.
         neither: positive in none.
         kappa: Cohen's κ; None where it is undefined (both sources constant).
+        interval: κ with its interval over queries; None where none was computed.
     """
 
     cutoff_a: int
@@ -186,6 +126,7 @@ class BinaryAgreement:
     only_b: int
     neither: int
     kappa: float | None
+    interval: Interval | None = None
 
     @property
     def exact_match(self) -> float:

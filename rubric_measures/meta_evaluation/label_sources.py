@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -12,38 +13,42 @@ from numpy.typing import NDArray
 
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.scales import SELF_RATING
-from rubric_measures.base.tables import Cell, Report, Table, columns, plain, render
+from rubric_measures.base.scales import SELF_RATING, Scale, refuse_unreachable
+from rubric_measures.base.tables import render
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.formats.trec_ids import spaced_ids, written_id
-from rubric_measures.grades.compiled import BANK_DOC, Grades, Label
+from rubric_measures.grades.compiled import BANK_DOC, Grades, Label, QueryGrades
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import load_records
 from rubric_measures.grades.qrels import note_counted
 from rubric_measures.grades.rows import build_grades
-from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws, Interval
+from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws, FloatArray, Interval
+from rubric_measures.meta_evaluation._table_statistics import (
+    Columns,
+    binary_tables,
+    column_intervals,
+    joint_scale,
+    label_columns,
+    query_tables,
+    rates_columns,
+)
 from rubric_measures.meta_evaluation.agreement import (
     Agreement,
     Histogram,
     QuerySpread,
     agreement,
-    krippendorff_alpha,
+    alpha_intervals,
     label_histogram,
     query_spread,
 )
-from rubric_measures.meta_evaluation.kappa import (
-    BinaryAgreement,
-    binary_agreement,
-    binary_at_all_cutoffs,
-    kappa_interval,
-)
+from rubric_measures.meta_evaluation.judges import Judge, JudgeBoard, judge_board
+from rubric_measures.meta_evaluation.kappa import BinaryAgreement, binary_agreement, binary_at_all_cutoffs
 from rubric_measures.meta_evaluation.workbench_tables import JudgedPassage
 from rubric_measures.records.streaming import GradedFile, PassageGroup
 
 __all__ = [
     "LabelSource",
     "SourceAgreement",
-    "agreement_report",
     "compare_sources",
     "judgments_of_records",
     "labels_of_grades",
@@ -64,31 +69,28 @@ class LabelSource:
     Attributes:
         name: the grader, as it is printed.
         labels: (query_id, doc_id) -> relevance, or (query_id, doc_id, item_id) -> grade.
+        scale: the scale that the labels are on, where it is known.
+        failed: query_id -> how many grades failed, and how many there are with them; None where nobody knows.
     """
 
     name: str
-    labels: Mapping[Key, int]
+    labels: Mapping[Key, float]
+    scale: Scale | None = None
+    failed: Mapping[str, tuple[int, int]] | None = None
 
 
 def labels_of_grades(
     grades: Grades, name: str, *, items: bool = False, label: Label = "max", rel: int | None = None
 ) -> LabelSource:
-    """The labels, or the item grades, of compiled grades; failed grades give none.
-
-    Args:
-        grades: the grades.
-        name: of the source.
-        items: item grades, not passage labels.
-        label: see `QueryGrades.labels`.
-        rel: see `QueryGrades.labels`.
-    """
+    """The labels, or the item grades, of compiled grades; failed grades give none."""
+    failed = {query_id: _failed(query) for query_id, query in grades.queries.items()}
     if items:
-        rows: dict[Key, int] = {
+        rows: dict[Key, float] = {
             (row.query_id, row.doc_id, row.iteration): row.relevance
             for query in grades.queries.values()
             for row in query.rows()
         }
-        return LabelSource(name, rows)
+        return LabelSource(name, rows, grades.scale, failed)
     if label == "count" and rel is None:
         note_counted(grades.queries.values(), name)
     return LabelSource(
@@ -98,7 +100,16 @@ def labels_of_grades(
             for query_id, query in grades.queries.items()
             for doc_id, value in query.labels(label, rel).items()
         },
+        grades.scale if label == "max" else None,
+        failed,
     )
+
+
+def _failed(query: QueryGrades) -> tuple[int, int]:
+    """How many grades of a query failed, and how many there are with them."""
+    failed = sum(mask.bit_count() for mask in query.failed.values())
+    given = sum(mask.bit_count() for masks in query.levels.values() for mask in masks.values())
+    return failed, failed + given
 
 
 def labels_of_records(
@@ -125,11 +136,13 @@ def labels_of_qrels(
     path: str | os.PathLike[str], *, items: bool = False, label: Label = "max", rel: int | None = None
 ) -> LabelSource:
     """The labels of a qrels file; of item qrels (several rows a document) the labels that the item grades imply."""
-    rows = [row for row in read_qrels(path) if row.doc_id != BANK_DOC]
+    every = list(read_qrels(path))
+    rows = [row for row in every if row.doc_id != BANK_DOC]
     name = os.path.basename(os.fspath(path))  # noqa: PTH119 - may be a stream
-    labels: dict[Key, int] = {(row.query_id, row.doc_id): row.relevance for row in rows}
+    labels: dict[Key, float] = {(row.query_id, row.doc_id): row.relevance for row in rows}
     if items or len(labels) < len(rows):
-        return labels_of_grades(build_grades(rows), name, items=items, label=label, rel=rel)
+        # A file of qrels has no place for grades that failed.
+        return replace(labels_of_grades(build_grades(every), name, items=items, label=label, rel=rel), failed=None)
     return LabelSource(name, labels)
 
 
@@ -145,8 +158,8 @@ def judgments_of_records(path: str | os.PathLike[str]) -> LabelSource:
         InputError: there is no judgment.
     """
 
-    def judged(groups: Iterator[PassageGroup]) -> dict[Key, int]:
-        labels: dict[Key, int] = {}
+    def judged(groups: Iterator[PassageGroup]) -> dict[Key, float]:
+        labels: dict[Key, float] = {}
         for group in groups:
             for passage in group.passages:
                 label = passage.judged(group.query_id)
@@ -169,7 +182,7 @@ def passages_of_records(
     Where several grade sets pass the filter, the first of each passage counts, as in that program.
 
     Raises:
-        InputError: the grades are on another scale than 0 to 5, which is that of the tables.
+        InputError: the grades are on another scale than 0 to 5, which is that of the tables, or have fractions.
     """
     grades = load_records(path, bank, replace(wanted or GradeFilter(), first=True))
     if grades.scale is not None and grades.scale[:2] != SELF_RATING[:2]:
@@ -177,7 +190,7 @@ def passages_of_records(
             f"the workbench's tables are of grades 0 to 5, and these are on the scale {grades.scale}; leave tables out",
             settings=("tables",),
         )
-    of_passage: dict[Key, list[int]] = {}
+    of_passage: dict[Key, list[float]] = {}
     for query in grades.queries.values():
         for row in query.rows():
             of_passage.setdefault((row.query_id, row.doc_id), []).append(row.relevance)
@@ -192,7 +205,14 @@ def passages_of_records(
             for passage in group.passages
         ]
 
-    return _consume(together, path)
+    found = _consume(together, path)
+    real = next((label for one in found for label in (*one.grades, *one.judgments) if label % 1), None)
+    if real is not None:
+        raise InputError(
+            f"the workbench's tables are of whole grades and judgments, and there is {real}; leave tables out",
+            settings=("tables",),
+        )
+    return found
 
 
 def _as_written(source: LabelSource) -> LabelSource:
@@ -204,48 +224,66 @@ def _as_written(source: LabelSource) -> LabelSource:
     forms = [spaced_ids(set(column)) for column in zip(*source.labels, strict=True)]
     if not any(forms):
         return source
-    return LabelSource(source.name, {tuple(map(written_id, key)): label for key, label in source.labels.items()})
+    labels = {tuple(map(written_id, key)): label for key, label in source.labels.items()}
+    failed = source.failed and {written_id(query): counts for query, counts in source.failed.items()}
+    return replace(source, labels=labels, failed=failed)
 
 
 @dataclass(frozen=True)
 class SourceAgreement:
-    """How far label sources agree; pairwise numbers are of the first two.
+    """How far label sources agree; pairwise numbers are of the first two, and `judges` has every source but the truth.
 
     Attributes:
         names: the sources.
         only_in: for each source, the documents that no other source labels.
         aligned: the labels of the first two on their common documents, in order of the documents' keys.
         agreement: all statistics of the first two.
-        kappa_interval: κ over queries; None when no interval was asked for.
-        quadratic_interval: quadratic κ likewise.
+        intervals: the statistics of `agreement` by name, and `ac1`, with their intervals over queries.
         cutoffs: binarised at the cutoffs asked for.
         all_cutoffs: binarised at every pair of cutoffs.
         query_kappa: κ per query.
         histograms: label histogram of each source, all its labels.
         scale: the labels that the histograms count.
-        alpha_nominal: Krippendorff's α of all sources, missing labels allowed.
-        alpha_ordinal: the same, ordinal.
+        alphas: Krippendorff's α of all sources by level, missing labels allowed.
+        judges: every source but the truth against the truth.
     """
 
     names: tuple[str, ...]
     only_in: tuple[int, ...]
     aligned: tuple[NDArray[np.int_], NDArray[np.int_]]
     agreement: Agreement
-    kappa_interval: Interval | None
-    quadratic_interval: Interval | None
+    intervals: Mapping[str, Interval]
     cutoffs: tuple[BinaryAgreement, ...]
     all_cutoffs: tuple[BinaryAgreement, ...]
     query_kappa: QuerySpread
     histograms: tuple[Histogram, ...]
     scale: tuple[int, ...]
-    alpha_nominal: float | None
-    alpha_ordinal: float | None
+    alphas: Mapping[str, Interval]
+    judges: JudgeBoard
 
     def __repr__(self) -> str:
         return f"<SourceAgreement of {' and '.join(self.names)} on {self.agreement.pairs} pairs>"
 
     def __str__(self) -> str:
+        from rubric_measures.meta_evaluation.agreement_tables import agreement_report
+
         return "".join(render(agreement_report(self), "text")).rstrip("\n")
+
+
+def _whole(source: LabelSource) -> LabelSource:
+    """The source, whose labels are whole numbers: κ and the tables count equal labels.
+
+    Raises:
+        InputError: a label has a fraction.
+    """
+    real = next((key for key, label in source.labels.items() if type(label) is not int and label % 1), None)
+    if real is not None:
+        raise InputError(
+            f"{source.name}: agreement is of whole labels, and {'/'.join(real)} has {source.labels[real]}; take the "
+            "most probable grade (mode) or the median instead of the expected one",
+            settings=("grade",),
+        )
+    return source
 
 
 def compare_sources(
@@ -254,21 +292,36 @@ def compare_sources(
     *,
     scale: Sequence[int] | None = None,
     draws: Draws = USUAL_DRAWS,
+    truth: int = 0,
+    clamp: bool = False,
 ) -> SourceAgreement:
     """Compares label sources by all agreement statistics.
 
     Args:
         sources: two or more; pairwise statistics are of the first two, α is of all.
-        cutoffs: (cutoff of the first, of the second), inclusive.
+        cutoffs: (cutoff of the first, of the second and all others), inclusive. Judges without any are binarised at
+            each label of the truth's scale but the lowest, on both sides.
         scale: the labels that a source may use; by default from the smallest (or 0) to the largest that any uses.
-        draws: of κ's intervals over queries; 0 rounds for none.
+        draws: of the intervals over queries; 0 rounds for none.
+        truth: the source that all others are judged by.
+        clamp: bring labels outside the truth's scale (what `scale` says, else its own, else the labels that it uses) to
+            its nearest end; how many there were of each judge stands in `judges`.
 
     Raises:
-        InputError: fewer than two sources, or the first two have no document in common.
+        InputError: fewer than two sources, labels with fractions, the first two have no document in common, or a cutoff
+            is above the scale.
     """
     if len(sources) < 2:
         raise InputError("agreement needs two sources")
-    sources = list(map(_as_written, sources))
+    for pair in cutoffs:
+        for level, source in zip(pair, sources, strict=False):
+            if source.scale is not None:
+                refuse_unreachable(source.scale, level, source.name)
+    sources = list(map(_as_written, map(_whole, sources)))
+    ends = _ends(sources[truth], scale)
+    outside = [sum(not ends[0] <= label <= ends[1] for label in source.labels.values()) for source in sources]
+    if clamp:
+        sources = [_clamped(one, ends) if place != truth else one for place, one in enumerate(sources)]
     first, second = sources[0].labels, sources[1].labels
     common = sorted(first.keys() & second.keys())
     if not common:
@@ -278,100 +331,75 @@ def compare_sources(
         )
     a, b = (np.array([labels[key] for key in common], dtype=np.int_) for labels in (first, second))
     queries = [key[0] for key in common]
-    every = sorted({key for source in sources for key in source.labels})
-    counts = {key: sum(key in source.labels for source in sources) for key in every}
-    used = {value for source in sources for value in source.labels.values()}
+    counts = Counter(key for source in sources for key in source.labels)
+    every = sorted(counts)
+    used = {int(value) for source in sources for value in source.labels.values()}
     labels = tuple(scale) if scale is not None else tuple(range(min(0, *used), max(used) + 1))
     ratings = np.array([[source.labels.get(key, np.nan) for key in every] for source in sources], dtype=np.float64)
-    kappa = quadratic = None
-    if draws.rounds:
-        kappa = kappa_interval(a, b, queries, draws=draws)
-        quadratic = kappa_interval(a, b, queries, "quadratic", draws)
+    intervals, by_cutoff = _intervals(a, b, queries, ends, cutoffs, draws)
+    judges = [
+        Judge(source.name, source.labels, source.failed, count)
+        for place, (source, count) in enumerate(zip(sources, outside, strict=True))
+        if place != truth
+    ]
     return SourceAgreement(
         tuple(source.name for source in sources),
         tuple(sum(1 for key in source.labels if counts[key] == 1) for source in sources),
         (a, b),
         agreement(a, b),
-        kappa,
-        quadratic,
-        tuple(binary_agreement(a, b, *pair) for pair in cutoffs),
-        tuple(binary_at_all_cutoffs(a, b)),
+        intervals,
+        tuple(by_cutoff[pair] for pair in cutoffs),
+        tuple(by_cutoff[one.cutoff_a, one.cutoff_b] for one in binary_at_all_cutoffs(a, b)),
         query_spread(a, b, queries),
         tuple(label_histogram(list(source.labels.values()), labels) for source in sources),
         tuple(sorted({*labels, *used})),
-        krippendorff_alpha(ratings, "nominal"),
-        krippendorff_alpha(ratings, "ordinal"),
+        alpha_intervals(ratings, [key[0] for key in every], draws),
+        judge_board(
+            Judge(sources[truth].name, sources[truth].labels),
+            judges,
+            ends,
+            [pair if truth == 0 else pair[::-1] for pair in cutoffs],
+            draws,
+            is_clamped=clamp,
+        ),
     )
 
 
-def agreement_report(result: SourceAgreement, places: int = 4) -> Report:
-    """Statistics, confusion, cutoffs and histograms of label sources; with more than two, α of all."""
-    content = {
-        "format": "rubric_measures agreement 1",
-        "sources": result.names,
-        "only_in": result.only_in,
-        "agreement": result.agreement,
-        "kappa_interval": result.kappa_interval,
-        "quadratic_kappa_interval": result.quadratic_interval,
-        "cutoffs": result.cutoffs,
-        "all_cutoffs": result.all_cutoffs,
-        "query_kappa": result.query_kappa,
-        "histograms": result.histograms,
-        "alpha_all": {"nominal": result.alpha_nominal, "ordinal": result.alpha_ordinal},
-    }
-    return Report(_tables(result, places), content=lambda: plain(content))
+def _ends(truth: LabelSource, scale: Sequence[int] | None) -> tuple[int, int]:
+    """The lowest and the highest label of the truth's scale: as said, as it is known, or as it is used."""
+    if scale is not None:
+        return min(scale), max(scale)
+    if truth.scale is not None:
+        return truth.scale.lowest, truth.scale.highest
+    return int(min(truth.labels.values(), default=0)), int(max(truth.labels.values(), default=0))
 
 
-def _tables(result: SourceAgreement, places: int) -> Iterator[Table]:
-    yield Table(columns(["statistic", "value", "low", "high"], places), _statistics(result))
-    one = result.agreement
-    first, second = result.names[:2]
-    rows: list[list[Cell]] = [
-        [str(label), *counts, sum(counts)] for label, counts in zip(one.labels, one.confusion, strict=True)
-    ]
-    rows.append(["total", *(sum(column) for column in zip(*one.confusion, strict=True)), one.pairs])
-    yield Table(columns([f"{first} \\ {second}", *map(str, one.labels), "total"]), rows)
-    if result.cutoffs:
-        rows = [
-            [f">= {cell.cutoff_a} / >= {cell.cutoff_b}", cell.both, cell.only_a, cell.only_b, cell.neither,
-             cell.exact_match, cell.kappa]
-            for cell in result.cutoffs
-        ]  # fmt: skip
-        names = ["cutoffs", "both", "first only", "second only", "neither", "exact match", "kappa"]
-        yield Table(columns(names, places), rows)
-    rows = [
-        [name, *(histogram.counts.get(label, 0) for label in result.scale)]
-        for name, histogram in zip(result.names, result.histograms, strict=True)
-    ]
-    yield Table(columns(["labels used", *map(str, result.scale)]), rows)
-    if len(result.names) > 2:
-        rows = [["nominal", result.alpha_nominal], ["ordinal", result.alpha_ordinal]]
-        yield Table(columns([f"alpha of all {len(result.names)} sources", "value"], places), rows)
+def _clamped(source: LabelSource, ends: tuple[int, int]) -> LabelSource:
+    labels = {key: min(max(label, ends[0]), ends[1]) for key, label in source.labels.items()}
+    return replace(source, labels=labels)
 
 
-def _statistics(result: SourceAgreement) -> list[list[Cell]]:
-    """Name, value and interval; κ over queries has its range in the interval's place."""
-    one, spread = result.agreement, result.query_kappa
-    intervals = {"kappa": result.kappa_interval, "kappa quadratic": result.quadratic_interval}
-    values: dict[str, Cell] = {
-        "pairs": one.pairs,
-        "exact match": one.exact_match,
-        "mean difference": one.mean_difference,
-        "kappa": one.kappa,
-        "kappa linear": one.linear_kappa,
-        "kappa quadratic": one.quadratic_kappa,
-        "alpha nominal": one.alpha_nominal,
-        "alpha ordinal": one.alpha_ordinal,
-        "Bland-Altman low": one.bland_altman.low,
-        "Bland-Altman bias": one.bland_altman.bias,
-        "Bland-Altman high": one.bland_altman.high,
-        "kappa per query: mean": spread.mean,
-    }
-    rows: list[list[Cell]] = []
-    for name, value in values.items():
-        interval = intervals.get(name)
-        rows.append([name, value, *((None, None) if interval is None else (interval.low, interval.high))])
-    if spread.deviation is not None:
-        rows.append(["kappa per query: deviation", spread.deviation, None, None])
-        rows.append(["kappa per query: median", spread.median, spread.low, spread.high])
-    return rows
+def _intervals(
+    a: NDArray[np.int_],
+    b: NDArray[np.int_],
+    queries: Sequence[str],
+    ends: tuple[int, int],
+    cutoffs: Sequence[tuple[int, int]],
+    draws: Draws,
+) -> tuple[dict[str, Interval], dict[tuple[int, int], BinaryAgreement]]:
+    """The statistics of two sources with their intervals, and κ at the asked and at all pairs of cutoffs."""
+    cells = [binary_agreement(a, b, *pair) for pair in cutoffs] + binary_at_all_cutoffs(a, b)
+    found = {(one.cutoff_a, one.cutoff_b): one for one in cells}
+    scale = joint_scale(a, b, ends)
+    values = np.array(scale, dtype=np.float64)
+
+    def statistics(tables: FloatArray) -> Columns:
+        named = label_columns(tables, values)
+        for (x, y), binary in binary_tables(tables, values, list(found)).items():
+            named[f"{x} {y}"] = rates_columns(binary)["kappa"]
+        return named
+
+    by_query = query_tables(a, b, queries, sorted(set(queries)), scale)
+    intervals, _ = column_intervals(by_query, statistics, draws)
+    at = {(x, y): replace(one, interval=intervals.pop(f"{x} {y}")) for (x, y), one in found.items()}
+    return intervals, at

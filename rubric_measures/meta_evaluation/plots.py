@@ -8,8 +8,10 @@ without a display.
 from __future__ import annotations
 
 import io
+import logging
 import os
 import textwrap
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +39,8 @@ __all__ = [
     "plot_manual_automatic",
     "save_figure",
 ]
+
+_LOG = logging.getLogger(__name__)
 
 FloatArray = NDArray[np.float64]
 
@@ -79,8 +83,10 @@ def check_figure_path(path: str | os.PathLike[str]) -> Path:
     """The path, if a figure can be written there; a command asks before it computes.
 
     Raises:
-        InputError: another ending than .png, .svg or .pdf, or a folder that does not exist.
+        InputError: no file name, another ending than .png, .svg or .pdf, or a folder that does not exist.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"path: {path!r:.60} is no file name; a figure is written as {', '.join(_SUFFIXES)}")
     target = Path(path)
     if target.suffix.lower() not in _SUFFIXES:
         raise InputError(f"{target}: a figure is written as {', '.join(_SUFFIXES)}")
@@ -107,8 +113,11 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     try:
         # Not into the file: where the disk is full, some formats end in other errors, which do not name it.
         drawn = io.BytesIO()
-        with matplotlib.rc_context(settings):
+        with matplotlib.rc_context(settings), warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
             figure.savefig(drawn, format=target.suffix[1:].lower(), dpi=300, metadata=metadata)
+        if any("missing from font" in str(one.message) for one in said):
+            _LOG.warning("%s: the font lacks some characters of the names; they are drawn as boxes", target)
         partial.write_bytes(drawn.getvalue())
         partial.replace(file)
     except OSError as error:
@@ -250,12 +259,6 @@ def plot_length(
     runs: Sequence[str], lengths: ArrayLike, scores: ArrayLike, names: tuple[str, str] = ("words", "score")
 ) -> Figure:
     """Score against answer length, a point a run, with the Pareto front drawn and its runs named.
-
-    Args:
-        runs: the names.
-        lengths: mean answer length, in words.
-        scores: mean score, higher is better.
-        names: the labels of the axes.
 
     Raises:
         InputError: lengths differ.

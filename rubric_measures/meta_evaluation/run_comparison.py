@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ from rubric_measures.meta_evaluation._significance import (
     paired_tests,
     randomised_tukey_hsd,
     tukey_hsd,
+    tukey_reach,
 )
 
 __all__ = ["CORRECTIONS", "Comparison", "Pair", "Procedure", "compare_runs"]
@@ -26,6 +27,7 @@ __all__ = ["CORRECTIONS", "Comparison", "Pair", "Procedure", "compare_runs"]
 FloatArray = NDArray[np.float64]
 Procedure = Literal["holm", "bh", "none", "tukey", "randomised-tukey", "max-t"]
 Test = Literal["t", "permutation"]
+Intervals = Literal["simultaneous", "each"]
 CORRECTIONS: tuple[Procedure, ...] = ("holm", "bh", "none", "tukey", "randomised-tukey", "max-t")
 # These correct p-values of pairs; the others look at all runs at once.
 _PAIRWISE = ("holm", "bh", "none")
@@ -39,7 +41,7 @@ class Pair:
         first: run id; in a comparison with a baseline the other run.
         second: run id; the baseline.
         test: the paired tests of first − second, over the queries that both have; of a procedure that looks at all runs
-            at once, over those that all have.
+            at once, over those that all have. Its interval is as `Comparison.intervals` says.
         p_adjusted: the p-value after correction; None where the test is undefined.
         significant: whether p_adjusted < alpha.
     """
@@ -66,6 +68,9 @@ class Comparison:
         procedure: the correction for the number of comparisons.
         test: whose p-values are corrected: `t` or `permutation`.
         alpha: the significance level.
+        intervals: `simultaneous` where all intervals of differences hold the true ones at once with probability
+            1 − alpha: Bonferroni's for `holm` (a little wider than its test asks), Tukey's for `tukey`. `each` where
+            each does so by itself, and the correction is of the p-values alone.
     """
 
     measure: str
@@ -78,6 +83,7 @@ class Comparison:
     procedure: Procedure
     test: Test
     alpha: float
+    intervals: Intervals = "each"
 
     @property
     def is_over_common(self) -> bool:
@@ -106,7 +112,8 @@ def compare_runs(
 ) -> Comparison:
     """Paired comparisons of runs over the queries that both have.
 
-    `tukey`, `randomised-tukey` and `max-t` look at all runs at once: they compare over the queries that all have.
+    `tukey`, `randomised-tukey` and `max-t` look at all runs at once: they compare over the queries that all have. Of a
+    run that is better by the same on every query, the exact permutation test counts, whatever the test.
 
     Args:
         scores: run -> query -> score.
@@ -126,7 +133,7 @@ def compare_runs(
     if procedure not in CORRECTIONS or test not in ("t", "permutation"):
         raise InputError(f"unknown correction {procedure!r} or test {test!r}")
     if baseline is not None and baseline not in scores:
-        raise UnknownNameError("run", baseline, scores)
+        raise UnknownNameError("run", baseline, scores, settings=("baseline",))
     if not 0.0 < alpha < 1.0:
         raise InputError(f"a significance level is between 0 and 1, not {alpha:g}")
     if len(scores) < 2:
@@ -144,26 +151,43 @@ def compare_runs(
     place = {run: index for index, run in enumerate(runs)}
     first = table[:, [place[a] for a, _ in names]]
     second = table[:, [place[b] for _, b in names]]
+    level = 1.0 - alpha / (len(names) if procedure == "holm" else 1)
     if procedure in _PAIRWISE:
-        tests = _tests(scores, names, rounds, seed)
+        tests = _tests(scores, names, rounds, seed, level)
     else:
-        tests = paired_tests(first, second, rounds=rounds, seed=seed)
+        tests = paired_tests(first, second, rounds=rounds, seed=seed, level=level)
     if procedure == "tukey" or procedure == "randomised-tukey":  # noqa: PLR1714 - the type checker narrows only this
         matrix = tukey_hsd(table) if procedure == "tukey" else randomised_tukey_hsd(table, rounds=rounds, seed=seed)
         adjusted = [_known(float(matrix[place[a], place[b]])) for a, b in names]
+        if procedure == "tukey":
+            tests = _tukey_intervals(tests, table, 1.0 - alpha)
+            # Without any residual variance all runs differ by constants.
+            exact = adjust([one.p for one in tests], "holm")
+            adjusted = [p if known is None else known for known, p in zip(adjusted, exact, strict=True)]
     elif procedure == "max-t":
         adjusted = max_t(first - second, rounds=rounds, seed=seed)
     else:
-        adjusted = adjust([one.p_t if test == "t" else one.p_permutation for one in tests], procedure)
+        adjusted = adjust([one.p if test == "t" else one.p_permutation for one in tests], procedure)
     pairs = tuple(
         Pair(a, b, one, p, p is not None and p < alpha) for (a, b), one, p in zip(names, tests, adjusted, strict=True)
     )
     groups = () if baseline is not None else _groups(order, means, pairs, alpha)
-    return Comparison(measure, baseline, means, tuple(queries), tuple(left_out), pairs, groups, procedure, test, alpha)
+    intervals: Intervals = "simultaneous" if procedure in ("holm", "tukey") else "each"
+    return Comparison(
+        measure, baseline, means, tuple(queries), tuple(left_out), pairs, groups, procedure, test, alpha, intervals
+    )
+
+
+def _tukey_intervals(tests: Sequence[PairedTest], table: FloatArray, level: float) -> list[PairedTest]:
+    """The tests with Tukey's simultaneous intervals in the place of each pair's own."""
+    reach = tukey_reach(table, level)
+    if np.isnan(reach):
+        return list(tests)
+    return [replace(one, low=one.mean_difference - reach, high=one.mean_difference + reach) for one in tests]
 
 
 def _tests(
-    scores: Mapping[str, Mapping[str, float]], names: Sequence[tuple[str, str]], rounds: int, seed: int
+    scores: Mapping[str, Mapping[str, float]], names: Sequence[tuple[str, str]], rounds: int, seed: int, level: float
 ) -> list[PairedTest]:
     """The paired tests of each two runs over the queries that both have."""
     # Pairs over the same queries see the same flips, so they are tested together.
@@ -175,7 +199,7 @@ def _tests(
         first, second = (
             np.array([[scores[names[pair][side]][query] for pair in pairs] for query in queries]) for side in (0, 1)
         )
-        found |= zip(pairs, paired_tests(first, second, rounds=rounds, seed=seed), strict=True)
+        found |= zip(pairs, paired_tests(first, second, rounds=rounds, seed=seed, level=level), strict=True)
     return [found[place] for place in range(len(names))]
 
 

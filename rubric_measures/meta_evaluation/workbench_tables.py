@@ -10,13 +10,13 @@ from rubric_measures.base.tables import Cell, Marked, Report, Table, columns, pl
 from rubric_measures.meta_evaluation.kappa import binary_kappa
 
 __all__ = [
-    "TABLES",
     "AgreementCell",
     "AgreementTable",
     "JudgedPassage",
     "TableLayout",
     "agreement_table",
     "nth_highest",
+    "table_layouts",
     "tables_report",
     "workbench_tables",
 ]
@@ -31,8 +31,8 @@ class JudgedPassage:
         judgments: the relevance labels that assessors gave it; a passage may have several.
     """
 
-    grades: tuple[int, ...]
-    judgments: tuple[int, ...]
+    grades: tuple[float, ...]
+    judgments: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +52,30 @@ class TableLayout:
     diagonal: tuple[int, ...]
 
 
-_NOT_RELEVANT = (-2, -1, 0, 1)
+def table_layouts(min_judgment: int = 1) -> tuple[TableLayout, ...]:
+    """The program's four layouts.
 
-TABLES: tuple[TableLayout, ...] = (
-    TableLayout(
-        "GRADED",
-        ((5,), (4,), (3,), (2,), (1,), (0,)),
-        ((3,), (2,), (1,), (0,)),
-        (0, 0, 1, 1, 1, 3),
-    ),
-    TableLayout("MERGE", ((4, 5), (1, 2, 3), (0,)), ((3,), (2,), _NOT_RELEVANT), (0, 1, 2)),
-    TableLayout("LENIENT", ((1, 2, 3, 4, 5), (0,)), ((2, 3), _NOT_RELEVANT), (0, 1)),
-    TableLayout("STRICT", ((4, 5), (0, 1, 2, 3)), ((2, 3), _NOT_RELEVANT), (0, 1)),
-)
+    Args:
+        min_judgment: the least judgment that is relevant: 1, the program's default, or 2, which it takes for the
+            collections of TREC DL, and the paper does.
+
+    Raises:
+        InputError: it is neither.
+    """
+    if min_judgment not in (1, 2):
+        raise InputError(
+            f"the workbench's tables know relevant judgments from 1 or from 2, not from {min_judgment}",
+            settings=("min_judgment",),
+        )
+    relevant, not_relevant = ((1, 2, 3), (-2, -1, 0)) if min_judgment == 1 else ((2, 3), (-2, -1, 0, 1))
+    diagonal = (1, 1, 2, 2, 2, 3) if min_judgment == 1 else (0, 0, 1, 1, 1, 3)
+    merged = ((2, 3), (1,)) if min_judgment == 1 else ((3,), (2,))
+    return (
+        TableLayout("GRADED", ((5,), (4,), (3,), (2,), (1,), (0,)), ((3,), (2,), (1,), (0,)), diagonal),
+        TableLayout("MERGE", ((4, 5), (1, 2, 3), (0,)), (*merged, not_relevant), (0, 1, 2)),
+        TableLayout("LENIENT", ((1, 2, 3, 4, 5), (0,)), (relevant, not_relevant), (0, 1)),
+        TableLayout("STRICT", ((4, 5), (0, 1, 2, 3)), (relevant, not_relevant), (0, 1)),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +123,20 @@ class AgreementTable:
         return tuple(row[column].kappa for row, column in zip(self.cells, self.layout.diagonal, strict=True))
 
 
-def nth_highest(grades: Sequence[int], n: int) -> int:
-    """The n-th highest grade: the grade that at least n items reach; 0 with fewer than n grades.
+def nth_highest(grades: Sequence[float], n: int) -> float:
+    """The n-th highest grade; the lowest one with fewer than n grades, as in the program.
+
+    Raises:
+        InputError: n is below 1, or there is no grade.
 
     >>> nth_highest([0, 4, 5], 2), nth_highest([3], 2)
-    (4, 0)
+    (4, 3)
     """
     if n < 1:
         raise InputError(f"the number of answers is at least 1, not {n}")
-    return sorted(grades, reverse=True)[n - 1] if len(grades) >= n else 0
+    if not grades:
+        raise InputError("a passage without a grade has no highest one")
+    return sorted(grades, reverse=True)[:n][-1]
 
 
 def agreement_table(passages: Iterable[JudgedPassage], layout: TableLayout, min_answers: int = 1) -> AgreementTable:
@@ -129,7 +145,8 @@ def agreement_table(passages: Iterable[JudgedPassage], layout: TableLayout, min_
     Args:
         passages: passages; those without a grade or without a judgment are not counted.
         layout: what is compared.
-        min_answers: the label is the n-th highest grade: 1 the maximum grade, 2 and 5 ask that so many items reach it.
+        min_answers: the label is the n-th highest grade: 1 the maximum grade, 2 and 5 ask that so many items reach it;
+            of a passage with fewer grades the lowest one.
 
     Source: the Rubric workbench's inter-annotator export (Dietz, SIGIR 2024).
     """
@@ -156,10 +173,12 @@ def agreement_table(passages: Iterable[JudgedPassage], layout: TableLayout, min_
     return AgreementTable(layout, min_answers, tuple(rows), totals)
 
 
-def workbench_tables(passages: Iterable[JudgedPassage], min_answers: Sequence[int] = (1, 2, 5)) -> list[AgreementTable]:
-    """All tables, for each number of answers every layout."""
-    kept = list(passages)
-    return [agreement_table(kept, layout, n) for n in min_answers for layout in TABLES]
+def workbench_tables(
+    passages: Iterable[JudgedPassage], min_answers: Sequence[int] = (1, 2, 5), min_judgment: int = 1
+) -> list[AgreementTable]:
+    """All tables, for each number of answers every layout; see `table_layouts`."""
+    kept, layouts = list(passages), table_layouts(min_judgment)
+    return [agreement_table(kept, layout, n) for n in min_answers for layout in layouts]
 
 
 def _set_name(labels: tuple[int, ...]) -> str:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     FloatArray = NDArray[np.float64]
 
-__all__ = ["components", "fit_strengths", "resampled_points"]
-
 _ROUNDS = 200
 # Numbers that are held at once in one array of resamples: some 30 MB.
 _CELLS = 4_000_000

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     FloatArray = NDArray[np.float64]
 
-__all__ = ["COMPATS", "EloSettings", "elo_ratings", "elo_replays"]
-
 # Games times replays that are held at once: some 300 MB.
 _CELLS = 8_000_000
 # Of points and ratings: games are still told apart.

@@ -14,10 +14,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Games", "PositionBias", "WinTable", "gather_games", "position_bias", "win_table"]
-
 HUMAN = "human:"
-_POINTS = {"a": 2, "tie": 1, "b": 0}
+_POINTS = {"a": 2, "tie": 1, "both_bad": 1, "b": 0}
 
 
 @dataclass(frozen=True)
@@ -32,6 +30,7 @@ class Games:
         undecided: status -> games without a verdict; they count for nobody.
         lost: agent -> its games without a verdict.
         by_assessors: decided games whose grader is an assessor (`human:…`).
+        both_bad: ties of two bad answers; points are those of any tie.
     """
 
     agents: tuple[str, ...]
@@ -40,6 +39,7 @@ class Games:
     undecided: Mapping[str, int]
     lost: Mapping[str, int]
     by_assessors: int = 0
+    both_bad: int = 0
 
     def __len__(self) -> int:
         """The number of decided games."""
@@ -109,7 +109,8 @@ def gather_games(preferences: Iterable[Preference]) -> Games:
         dtype=np.int64,
     )
     by_assessors = sum(row[4].startswith(HUMAN) for row in played)
-    return Games(names, query_ids, rows, dict(sorted(undecided.items())), dict(lost), by_assessors)
+    both_bad = sum(row[3] == "both_bad" for row in played)
+    return Games(names, query_ids, rows, dict(sorted(undecided.items())), dict(lost), by_assessors, both_bad)
 
 
 def _check(game: Preference, seen: set[tuple[str, str, str, str]]) -> None:
@@ -133,7 +134,7 @@ class PositionBias:
 
     Attributes:
         pairs: pairs of answers that one grader judged in both orders.
-        consistent: of these, pairs with the same verdict in both orders (the same winner, or two ties).
+        consistent: of these, pairs with the same verdict in both orders (the same winner, or two ties of any kind).
         decided: games with a winner.
         first: of these, games that the answer shown first won.
     """
@@ -165,7 +166,8 @@ def position_bias(preferences: Iterable[Preference]) -> PositionBias:
     verdicts: dict[tuple[str, str, str, str], str] = {}
     for game in preferences:
         if game.verdict is not None:
-            verdicts[game.query_id, game.agent_a, game.agent_b, game.grader] = game.verdict
+            kind = "tie" if game.verdict == "both_bad" else game.verdict
+            verdicts[game.query_id, game.agent_a, game.agent_b, game.grader] = kind
     turned = {"a": "b", "b": "a", "tie": "tie"}
     pairs = consistent = 0
     for (query_id, first, second, grader), verdict in verdicts.items():

@@ -10,8 +10,6 @@ from rubric_measures.base.tables import Cell, Column, Table, columns, letters, n
 from rubric_measures.leaderboards.board import board_content, board_report
 from rubric_measures.pairwise._ranking import Rating, Tournament
 
-__all__ = ["render"]
-
 
 def render(tournament: Tournament, output_format: str = "text", places: int = 1) -> str:
     """The tournament as text.
@@ -108,6 +106,7 @@ def _content(tournament: Tournament) -> dict[str, object]:
         "queries": tournament.queries,
         "undecided": tournament.undecided,
         "by_assessors": tournament.by_assessors,
+        "both_bad": tournament.both_bad,
         "notes": tournament.notes,
     }
     return {name: tables.plain(value) for name, value in content.items()}

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     FloatArray = NDArray[np.float64]
 
-__all__ = ["MEASURES", "Rating", "Tournament", "TournamentSettings", "rate_games"]
-
 MEASURES = ("BradleyTerry", "Elo", "WinRate")
 # Strengths are shown on the scale of Elo: 400 points are odds of ten to one.
 _SCALE = 400.0 / math.log(10.0)
@@ -124,6 +122,7 @@ class Tournament:
         queries: the number of queries with decided games.
         undecided: status -> games without a verdict.
         by_assessors: decided games judged by assessors.
+        both_bad: ties of two bad answers; they are ties like any other in the numbers.
         win_rates: agent -> query_id -> share of points in its games, a tie being half.
         signature: what produced the numbers.
     """
@@ -138,6 +137,7 @@ class Tournament:
     queries: int
     undecided: Mapping[str, int]
     by_assessors: int
+    both_bad: int
     win_rates: Mapping[str, Mapping[str, float]]
     signature: Signature
 
@@ -194,10 +194,6 @@ def rate_games(preferences: Iterable[Preference], settings: TournamentSettings |
 
     Games without a verdict count for nobody. The result depends on the games and the settings, not on their order.
 
-    Args:
-        preferences: the games.
-        settings: how.
-
     Raises:
         InputError: the games are wrong (see `gather_games`), or, without a prior, ratings do not exist.
 
@@ -245,6 +241,7 @@ def rate_games(preferences: Iterable[Preference], settings: TournamentSettings |
         len(games.query_ids),
         games.undecided,
         games.by_assessors,
+        games.both_bad,
         _win_rates(games),
         _signature(games, listed, settings),
     )
@@ -367,6 +364,8 @@ def _notes(
     if games.undecided:
         counts = ", ".join(f"{count} {status}" for status, count in games.undecided.items())
         notes.append(f"{sum(games.undecided.values())} games without a verdict count for nobody: {counts}")
+    if games.both_bad:
+        notes.append(f"in {games.both_bad} of the ties both answers are bad; a tie is half a win for each of any kind")
     if games.by_assessors:
         notes.append(f"{games.by_assessors} of {len(games)} games were judged by assessors")
     return notes

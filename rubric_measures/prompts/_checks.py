@@ -7,26 +7,25 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rubric_measures.base.scales import scale_problems
+from rubric_measures.base.scales import CONTRADICTED, HELD, scale_problems
 from rubric_measures.prompts.frames import FIELD
-
-__all__ = ["FIELDS", "HIGHEST", "PARSERS", "problems_of"]
 
 # target -> (fields that its prompts must have, further fields that they may have)
 FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     "question": (frozenset({"question", "context"}), frozenset({"query"})),
     "nugget": (frozenset({"nugget", "context"}), frozenset({"query"})),
     "direct": (frozenset({"query_title", "context"}), frozenset({"examples"})),
+    "support": (frozenset({"statement", "citation"}), frozenset({"query"})),
     "answer": (frozenset({"query", "answer"}), frozenset({"documents", "domain"})),
     "answers": (frozenset({"answer_a", "answer_b"}), frozenset({"query", "documents"})),
 }
-PARSERS = ("rating", "yes_no", "label", "label_list", "list", "items", "aspects", "verdict", "text")
-# Graded passage records hold grades from 0, the self-ratings of EXAM++ and of the workbench.
-HIGHEST = 5
+# Grades of user's prompts begin at 0; of support there is also a contradiction.
+_LOWEST = {"support": CONTRADICTED}
+PARSERS = ("rating", "yes_no", "label", "phrase", "label_list", "list", "items", "aspects", "verdict", "text")
 # Parsers whose labels are grades, one after the other.
-_OF_LABELS = ("yes_no", "label", "label_list")
+_OF_LABELS = ("yes_no", "label", "phrase", "label_list")
 # Parsers that a prompt may tell where the one grade of a reply stands.
-_OF_ONE_GRADE = ("rating", "yes_no", "label")
+_OF_ONE_GRADE = ("rating", "yes_no", "label", "phrase")
 
 
 def problems_of(entry: Mapping[str, Any]) -> list[str]:
@@ -52,10 +51,10 @@ def problems_of(entry: Mapping[str, Any]) -> list[str]:
         problems.append(f"unknown parser {parser!r} (known: {', '.join(PARSERS)})")
     if scale is not None and not _is_scale(scale):
         problems.append("scale must be [lowest, highest], two integers")
-    elif scale is not None and not 0 <= scale[0] < scale[1] <= HIGHEST:
+    elif scale is not None and not _LOWEST.get(target, 0) <= scale[0] < scale[1] <= HELD[1]:
         problems.append(
-            f"scale {str(scale)[:40]} has grades that no record holds: it must lie within 0 to {HIGHEST}, such as "
-            "scale = [0, 5]"
+            f"scale {str(scale)[:40]} has grades that no record holds: it must lie within {_LOWEST.get(target, 0)} to "
+            f"{HELD[1]}, such as scale = [0, 5]"
         )
     elif scale is not None and (wrong := scale_problems(scale, entry.get("covers"), entry.get("partial"))):
         problems.append(wrong)
@@ -63,7 +62,7 @@ def problems_of(entry: Mapping[str, Any]) -> list[str]:
         problems.append("covers and partial need a scale, such as scale = [0, 5]")
     if parser == "rating" and scale is None:
         problems.append("parser rating needs a scale, such as scale = [0, 5]")
-    if parser in ("label", "label_list", "aspects") and not labels:
+    if parser in ("label", "phrase", "label_list", "aspects") and not labels:
         problems.append(f"parser {parser} needs labels, lowest grade first")
     if not all(isinstance(text, str) for text in [*labels, *entry.get("defaults", {}).values()]):
         problems.append("labels and defaults must be strings")
@@ -112,24 +111,26 @@ def _problems_of_labels(parser: str, labels: Sequence[str], scale: Sequence[int]
     low = scale[0] if scale else 0
     if scale and len(labels) != scale[1] - low + 1:
         return [f"{len(labels)} labels do not fit scale {list(scale)}: one label a grade, lowest first"]
-    if low + len(labels) - 1 > HIGHEST:
-        return [f"{len(labels)} labels are too many: the records hold grades 0 to {HIGHEST}"]
+    if low + len(labels) - 1 > HELD[1]:
+        return [f"{len(labels)} labels are too many: the records hold grades 0 to {HELD[1]}"]
     if parser == "yes_no" and (scale or [0, 1])[0] != 0:
         return [f"scale {scale} does not fit parser yes_no: it must be [0, 1]"]
-    unread = [label for place, label in enumerate(labels) if _read_back(label, parser, labels) != place]
+    given = [(place, label) for place, label in enumerate(labels) if label or parser != "phrase"]
+    unread = [label for place, label in given if _read_back(label, parser, labels) != place]
     if not unread and (parser != "yes_no" or len(labels) == 2):
         return []
     hint = {
         "yes_no": 'its labels are "No" and "Yes"; parser label reads others',
         "label_list": "labels are different, in small letters, with _ for blanks",
         "label": "labels are different words",
+        "phrase": "labels are different words",
     }[parser]
     return [f"parser {parser} can never read {', '.join(map(repr, unread or labels))} as listed ({hint})"]
 
 
 def _read_back(label: str, parser: str, labels: Sequence[str]) -> int | None:
     """The place at which the parser sees a reply that is the label itself; None where it sees no label."""
-    from rubric_measures.prompts.parsers import Parsed, parse_label, parse_label_list, parse_yes_no
+    from rubric_measures.prompts.parsers import Parsed, parse_label, parse_label_list, parse_phrase, parse_yes_no
 
     if not label.strip():
         return None
@@ -137,5 +138,7 @@ def _read_back(label: str, parser: str, labels: Sequence[str]) -> int | None:
         return parse_yes_no(label).value
     if parser == "label":
         return parse_label(label, labels).value
+    if parser == "phrase":
+        return parse_phrase(label, labels).value
     found: Parsed[tuple[str, ...]] = parse_label_list(json.dumps([label]), labels, 1)
     return labels.index(found.value[0]) if found.value else None

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-__all__ = ["Delimiters", "delimiters_of", "neutralise", "visible"]
-
 
 class Delimiters(NamedTuple):
     """What tells the model where one part of a prompt ends and the next begins.

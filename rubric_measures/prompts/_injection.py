@@ -6,8 +6,6 @@ import re
 
 from rubric_measures.prompts._delimiters import visible
 
-__all__ = ["looks_like_instruction"]
-
 # In small letters, for texts in small letters: three times faster than ignoring the case; and another two times by
 # looking for a word's beginning, and for the letters that an order begins with, before all else.
 _INSTRUCTIONS = r"""

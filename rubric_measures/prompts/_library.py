@@ -16,30 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 from rubric_measures.base.entities import content_hash
 from rubric_measures.base.errors import FormatError, InputError, PlugInError, RubricMeasuresError, UnknownNameError
-from rubric_measures.base.files import path_name, read_text
+from rubric_measures.base.files import check_readable_twice, path_name, read_text
 from rubric_measures.base.messages import Message
 from rubric_measures.base.plugins import PlugIn, plug_ins, say_once
-from rubric_measures.base.scales import SELF_RATING, Scale, scale_from
-from rubric_measures.prompts._checks import FIELDS, PARSERS, problems_of
+from rubric_measures.base.scales import Scale, scale_from
+from rubric_measures.prompts._checks import problems_of
 from rubric_measures.prompts._delimiters import Delimiters, delimiters_of
+from rubric_measures.prompts._scales import PLUG_INS
 from rubric_measures.prompts.frames import FIELD, Frame, Slot, Template, as_shown, cut, cut_json
 
 if TYPE_CHECKING:
     from rubric_measures.prompts.parsers import Parsed
 
-__all__ = [
-    "FIELDS",
-    "PARSERS",
-    "Prompt",
-    "list_text",
-    "load_prompt",
-    "load_prompt_file",
-    "prompt_names",
-    "scale_of_prompt",
-]
-
-# What assessors' grade sets of the review page are called, which say no scale before version 0.2: they are 0 to 5.
-ASSESSOR_PROMPT = "HumanReview"
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
@@ -53,11 +41,11 @@ class Prompt:
         text: the template of the user message; `{name}` is a field.
         system: the system message; empty for none.
         target: what is shown: `question` or `nugget` (one item and a passage), `direct` (a query and a passage),
-            `answer` (a query and an answer), `answers` (two of them), `query` (makes queries), `any` (an item
-            of either kind).
+            `support` (a sentence and a document that it cites), `answer` (a query and an answer), `answers` (two of
+            them), `query` (makes queries), `any` (an item of either kind).
         task: what the reply is for: `grade`, `extract` (a text for assessors to verify), `verify` (extract, then check
             against gold answers), `generate`, `label`, `compare`, or `part` (it fills a field of another prompt).
-        parser: how a reply is read; one of `PARSERS`.
+        parser: how a reply is read; one of `PARSERS` in `prompts._checks`.
         scale: lowest and highest grade; None where the reply is no grade.
         covers: the least grade that counts as covering, as support or as relevant; None takes the highest.
         partial: the least grade that earns half the credit; None where no grade is partial.
@@ -73,6 +61,7 @@ class Prompt:
         pattern: a regular expression whose group `grade` is where the grade stands in a reply; empty for the parser's
             own reading.
         json_field: the field of a JSON reply that holds the grade; empty for the parser's own reading.
+        lists: `python` where lists of nuggets are shown as Python writes them; empty for JSON (`list_text`).
     """
 
     prompt_class: str
@@ -95,6 +84,7 @@ class Prompt:
     reply_tokens: int = 0
     pattern: str = ""
     json_field: str = ""
+    lists: str = ""
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
@@ -111,7 +101,8 @@ class Prompt:
     @cached_property
     def delimiters(self) -> Delimiters:
         """What separates the parts of the template; see `delimiters_of`."""
-        return delimiters_of(self.text)
+        # Programs that send one system message alone have their fields there.
+        return delimiters_of(self.text or self.system)
 
     @property
     def reply_labels(self) -> tuple[str, ...]:
@@ -121,12 +112,14 @@ class Prompt:
         """
         if self.parser == "rating" and self.scale is not None:
             return tuple(str(grade) for grade in range(self.scale[0], self.scale[1] + 1))
+        if self.parser == "phrase":
+            return tuple(filter(None, self.labels))
         return self.labels if self.parser == "yes_no" else ()
 
     @cached_property
     def grade_scale(self) -> Scale | None:
         """The scale of the grades that the prompt leads to; None where it leads to none."""
-        names = self.labels if self.parser in ("yes_no", "label", "label_list") else ()
+        names = self.labels if self.parser in ("yes_no", "label", "phrase", "label_list") else ()
         said = {"scale": self.scale, "covers": self.covers, "partial": self.partial, "grade_names": names}
         return scale_from(said)
 
@@ -134,7 +127,7 @@ class Prompt:
     def hash(self) -> str:
         """The sha256 of everything that decides what the model is shown and how its reply is read."""
         # A prompt without a reading of its own keeps the hash that its grades are found under.
-        own = {"pattern": self.pattern, "json_field": self.json_field}
+        own = {"pattern": self.pattern, "json_field": self.json_field, "lists": self.lists}
         return content_hash(
             {
                 **{key: value for key, value in own.items() if value},
@@ -262,17 +255,25 @@ class Prompt:
             "context_first": False,
             "check_unanswerable": self.target in ("question", "nugget"),
             "check_answer_key": self.task == "verify",
-            "is_self_rated": self.task == "grade" and self.target in ("question", "nugget"),
+            "is_self_rated": self.task == "grade" and self.target in ("question", "nugget", "support"),
             **(self.grade_scale.as_json() if self.grade_scale else {}),
         }
 
 
-def list_text(texts: Iterable[str]) -> str:
+def list_text(texts: Iterable[str], form: str = "") -> str:
     """A list of strings as the nugget prompts show it: `["a", "b"]`; a double quote inside becomes a single one.
+
+    Args:
+        texts: the strings.
+        form: `python` writes them as Python does, whatever quotes they have; empty is JSON.
 
     >>> list_text(["black, heavy", 'the "outer" layer'])
     '["black, heavy", "the \\'outer\\' layer"]'
+    >>> list_text(["black, heavy", "the earth's crust"], "python")
+    '[\\'black, heavy\\', "the earth\\'s crust"]'
     """
+    if form == "python":
+        return str(list(texts))
     return json.dumps([text.replace('"', "'") for text in texts], ensure_ascii=False)
 
 
@@ -280,8 +281,14 @@ def list_text(texts: Iterable[str]) -> str:
 def _library() -> Mapping[str, Prompt]:
     raw: dict[str, dict[str, Any]] = {}
     folder = resources.files("rubric_measures.prompts")
-    for name in ("published.toml", "own.toml"):
+    for name in ("published.toml", "own.toml", "programs.toml"):
         raw.update(tomllib.loads(folder.joinpath(name).read_text(encoding="utf-8")))
+    for name, entry in raw.items():
+        base, _, program = name.partition("@")
+        if program:
+            # The words of a program in the place of the paper's; all else is the paper's.
+            inherited = {key: value for key, value in raw[base].items() if key not in ("text", "same_text_as")}
+            raw[name] = {**inherited, **entry}
     return MappingProxyType({name: _from_entry(name, entry, raw) for name, entry in raw.items()})
 
 
@@ -312,6 +319,7 @@ def _from_entry(name: str, entry: Mapping[str, Any], raw: Mapping[str, Mapping[s
         reply_tokens=entry.get("reply_tokens", 0),
         pattern=entry.get("pattern", ""),
         json_field=entry.get("json_field", ""),
+        lists=entry.get("lists", ""),
     )
 
 
@@ -320,7 +328,7 @@ def _added() -> tuple[Mapping[str, Prompt], Mapping[str, RubricMeasuresError]]:
     """The prompts of plug-ins by name; and what of them cannot be used, by the name that it would have."""
     prompts: dict[str, Prompt] = {}
     problems: dict[str, RubricMeasuresError] = {}
-    for plug_in in plug_ins("rubric_measures.prompts", "folder of prompts").values():
+    for plug_in in plug_ins(*PLUG_INS).values():
         try:
             files = _files_of(plug_in)
         except PlugInError as error:
@@ -375,12 +383,9 @@ def load_prompt(name: str) -> Prompt:
     raise UnknownNameError("prompt", name, prompt_names(), hint=f"({hint})")
 
 
-def scale_of_prompt(name: str) -> Scale | None:
-    """The scale of the grades that a prompt class stands for; None where the class is not known, or leads to none."""
-    if name == ASSESSOR_PROMPT:
-        return SELF_RATING
-    prompt = _library().get(name) or _added()[0].get(name)
-    return None if prompt is None else prompt.grade_scale
+def added_prompts() -> Mapping[str, Prompt]:
+    """The prompts of plug-ins by name; none has the name of one of this package."""
+    return _added()[0]
 
 
 def load_prompt_file(path: str | PathLike[str]) -> Prompt:
@@ -399,6 +404,8 @@ def load_prompt_file(path: str | PathLike[str]) -> Prompt:
 def _read_file(path: str | PathLike[str], taken: Collection[str]) -> Prompt:
     """The prompt of a file, which has none of the names in `taken`."""
     shown = path_name(path)
+    # Each part of a command that needs the prompt reads it.
+    check_readable_twice(shown)
     source = read_text(path)
     try:
         entry = tomllib.loads(source)

@@ -7,18 +7,6 @@ import re
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-__all__ = [
-    "Bare",
-    "Parsed",
-    "Value",
-    "clean_reply",
-    "find_lists",
-    "find_objects",
-    "find_values",
-    "objects_of",
-    "read_part",
-]
-
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -37,6 +25,7 @@ _THINKING = re.compile(
     r"|\AThinking\.\.\..*?\.\.\.\s*done thinking\.",
     re.DOTALL | re.IGNORECASE,
 )
+_MARKS = re.compile(rf"</?{_TAGS}>|\[/?THINK\]|◁/?think▷|<\|[^<>|]{{1,40}}\|>", re.IGNORECASE)
 _THOUGHT_END = re.compile(rf"\A.*(?:</{_TAGS}>|\[/THINK\]|◁/think▷)", re.DOTALL | re.IGNORECASE)
 # The harmony format (gpt-oss): only the channel `final` is the reply. Decoded without its control tokens,
 # "analysis", "assistant" and "final" run into the text.
@@ -82,13 +71,37 @@ def clean_reply(text: str) -> str:
     >>> clean_reply("<think>Rating: 2?</think> 4"), clean_reply("analysisMaybe 3.assistantfinal4"), clean_reply("4</s>")
     ('4', '4', '4')
     """
+    return _without_end_tokens(_parted(text)[1])
+
+
+def without_thoughts(text: str) -> tuple[str, str]:
+    """What a reasoning model thought, and the reply behind it; a text without thoughts stays as it is.
+
+    >>> without_thoughts("<think>Rating: 2?</think> 4"), without_thoughts("Well.</think>4"), without_thoughts(" 4 ")
+    (('Rating: 2?', '4'), ('Well.', '4'), ('', ' 4 '))
+    """
+    thoughts, reply = _parted(text)
+    if not thoughts:
+        return "", text
+    return "\n".join(_MARKS.sub("", thought).strip() for thought in thoughts), reply.strip()
+
+
+def _parted(text: str) -> tuple[list[str], str]:
+    """The thoughts in a reply, with their marks, and what is left of it."""
+    thoughts: list[str] = []
+
+    def take(found: re.Match[str]) -> str:
+        thoughts.append(found[0])
+        return ""
+
     if "analysis" in text or "<|channel|>" in text:
-        text, final = _FINAL.subn("", text, count=1)
-        text = _HARMONY_END.sub("", text) if final else _NOT_FINAL.sub("", text)
-    return _without_end_tokens(_THOUGHT_END.sub("", _THINKING.sub("", text)))
+        text, final = _FINAL.subn(take, text, count=1)
+        text = _HARMONY_END.sub("", text) if final else _NOT_FINAL.sub(take, text)
+    return thoughts, _THOUGHT_END.sub(take, _THINKING.sub(take, text))
 
 
 _MAX_NESTING = 50
+_MOST_BRACKETS = 5_000  # with more that open, a text is no answer, and each would be tried
 _DEEPEST = 5  # lists inside of lists without quotes that JSON has
 
 
@@ -102,15 +115,14 @@ class Bare(str):
     __slots__ = ()
 
 
-def find_lists(text: str, *, quoted: bool = False) -> tuple[list[tuple[str, ...]], bool]:
-    """All flat lists of strings in a text, in order, and whether the last one was cut off by the end of the text.
+def _is_hostile(text: str) -> bool:
+    return text.count("[") + text.count("{") > _MOST_BRACKETS
 
-    Args:
-        text: a reply.
-        quoted: take only lists of quoted strings (and empty ones), so that `[1]` in prose is no list.
-    """
+
+def find_lists(text: str) -> tuple[list[tuple[str, ...]], bool]:
+    """All flat lists of strings in a text, in order, and whether the last one was cut off by the end of the text."""
     found: list[tuple[str, ...]] = []
-    position = text.find("[")
+    position = -1 if _is_hostile(text) else text.find("[")
     while position >= 0:
         try:
             scanned = _scan_list(text, position)
@@ -120,8 +132,7 @@ def find_lists(text: str, *, quoted: bool = False) -> tuple[list[tuple[str, ...]
             position = text.find("[", position + 1)
             continue
         entries, end = scanned
-        if not quoted or not any(isinstance(entry, Bare) for entry in entries):
-            found.append(tuple(str(entry) for entry in entries))
+        found.append(tuple(str(entry) for entry in entries))
         position = text.find("[", end)
     return found, False
 
@@ -149,7 +160,7 @@ def find_values(text: str) -> tuple[list[Value], bool]:
     inside quotes, trailing commas and lists inside. Lists without any quoted text (`[1]`, `[see above]`) are prose.
     """
     found: list[Value] = []
-    position = 0
+    position = len(text) if _is_hostile(text) else 0
     while opened := _OPENED.search(text, position):
         start = opened.start()
         try:
@@ -260,7 +271,7 @@ _ENDS = re.compile(r"\s*(?:\]|,\s*(?:[\"'“‘\]\[{]|(?:null|None|true|false|[-
 def find_objects(text: str) -> list[dict[str, Any]]:
     """All JSON objects in a text that are not inside another one, in order; single quotes and trailing commas pass."""
     found: list[dict[str, Any]] = []
-    position = text.find("{")
+    position = -1 if _is_hostile(text) else text.find("{")
     while position >= 0:
         value, position = _value_at(text, position)
         if isinstance(value, dict):

@@ -16,8 +16,6 @@ from typing import NamedTuple
 
 from rubric_measures.prompts._replies import Parsed, objects_of, read_part
 
-__all__ = ["NUMBER", "NUMERALS", "read_verdict"]
-
 # What a match of a value stands for (None: no grade), and why it is none.
 ValueOf = Callable[[re.Match[str]], tuple[int | None, str]]
 
@@ -157,6 +155,7 @@ _WOULD_BE = re.compile(r"\b(?:if|unless|had)\b.*\bwould\b", re.IGNORECASE | re.D
 _SUPPOSED_AFTER = re.compile(r",?\s(?:if|unless|only\sif|had)\b", re.IGNORECASE)
 _REVISED = re.compile(r"\b(?:change|lower|raise)\b", re.IGNORECASE)
 _LINE_OF_LABEL = re.compile(rf"(?:\W{{0,3}}\b(?:{_KNOWN})\b)+\W{{0,3}}", re.IGNORECASE)
+_MARKED = re.compile(r"(?:[-•>]\s)?[(\[]?\d{1,2}[.):\]]")
 _ELSEWHERE = (None, "a rating on another scale")
 
 
@@ -208,8 +207,8 @@ def _alone(lines: list[str], grammar: _Grammar, value_of: ValueOf) -> Iterator[_
     """The verdicts alone in the first lines or the last ones, and one at the head of the reply."""
     entries = [match for line in lines[1:] if (match := grammar.entry.match(line))]
     alone = [grammar.line.fullmatch(line) for line in lines]
-    # "3." at the end of several lines is the mark of an entry that was cut off.
-    if (last := alone[-1]) and not (last["dot"] and len(lines) > 1):
+    # "3." below entries with marks is that of the next one, which was cut off.
+    if (last := alone[-1]) and not (last["dot"] and any(map(_MARKED.match, lines[:-1]))):
         above = lines[-2] if len(lines) > 1 else ""  # it may say what the number is of
         sureness = (_sureness(above) if _LINE_OF_LABEL.fullmatch(above) else 0) or _OF_WHOLE
         yield from (_Found(sureness, *value_of(match)) for match in takewhile(bool, reversed(alone)) if match)

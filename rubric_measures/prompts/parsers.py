@@ -8,14 +8,22 @@ from typing import Any
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.prompts._item_lists import parse_items, parse_list
-from rubric_measures.prompts._published_rules import is_unanswerable, workbench_rating
-from rubric_measures.prompts._replies import Parsed, clean_reply, find_lists, find_objects, objects_of, read_part
+from rubric_measures.prompts._replies import (
+    Parsed,
+    clean_reply,
+    find_lists,
+    find_objects,
+    objects_of,
+    read_part,
+    without_thoughts,
+)
 from rubric_measures.prompts._verdicts import NUMBER, NUMERALS, read_verdict
 
 __all__ = [
     "Parsed",
     "clean_reply",
     "is_unanswerable",
+    "objects_of",
     "parse_aspects",
     "parse_items",
     "parse_label",
@@ -27,7 +35,45 @@ __all__ = [
     "parse_verdict",
     "parse_yes_no",
     "raw_label_list",
+    "without_thoughts",
+    "workbench_rating",
 ]
+
+_EXPRESSIONS = (
+    "unanswerable", "no", "no answer", "not enough information", "unknown", "it is not possible to tell",
+    "it does not say", "no relevant information",
+)  # fmt: skip
+_UNANSWERABLE = re.compile(
+    r"\W*(?:" + "|".join(_EXPRESSIONS) + r")\W*"
+    # The longer expressions also open sentences: "It does not say in the text.", "No relevant information was found."
+    r"|\W*(?:there is |the (?:context|passage|text) (?:has|contains|gives|provides) )?"
+    r"(?:" + "|".join((*_EXPRESSIONS[-3:], "not enough information")) + r")"
+    r"(?: (?:in|to|from|about|for|on|is|was|provided|given|available|here|why|what|how|who|when|where)\b[^\n]{0,120})?"
+    r"\W*"
+    r"|\W*(?:the|this) (?:question|query) is unanswerable\W*",
+    re.IGNORECASE,
+)
+_ILL_FORMED = re.compile(r"\(?(?:[a-z]|[ivx]{1,5})[.)]+|\((?:[a-z]|[ivx]{1,5})\)\.?|\W*", re.IGNORECASE)
+
+
+def is_unanswerable(text: str) -> bool:
+    """Whether a reply says that there is no answer ("unknown", "It does not say.") or is none ("a.", "(iii)", "").
+
+    Source: EXAM++ (Farzi & Dietz 2024, section 4.2) lists the expressions and the ill-formed answers.
+
+    >>> is_unanswerable("No relevant information."), is_unanswerable("(iii)"), is_unanswerable("No evidence of frost")
+    (True, True, False)
+    """
+    stripped = " ".join(clean_reply(text).split())
+    return bool(_UNANSWERABLE.fullmatch(stripped) or _ILL_FORMED.fullmatch(stripped))
+
+
+def workbench_rating(text: str, scale: tuple[int, int]) -> int:
+    """The rating that the workbench's program reads: one digit of the scale between non-word characters."""
+    digits = "|".join(str(grade) for grade in range(scale[0], scale[1] + 1))
+    if match := re.fullmatch(rf"\W*({digits})\W*", text):
+        return int(match[1])
+    return 1 if is_unanswerable(text) else 0
 
 
 def parse_rating(text: str, scale: tuple[int, int] = (0, 5), *, unparsed: str = "", compat: str = "") -> Parsed[int]:
@@ -127,6 +173,24 @@ def parse_label(text: str, labels: Sequence[str], scale: tuple[int, int] | None 
     return Parsed(grade)
 
 
+def parse_phrase(text: str, labels: Sequence[str], scale: tuple[int, int] | None = None) -> Parsed[int]:
+    """Reads a reply that is one of the labels and nothing else: its grade (`scale[0]` + place in `labels`).
+
+    Capitals, quotes, stars and a full stop are free. A sentence around the label is no verdict: "not full support" says
+    the opposite of the label that it holds. An empty label stands for a grade that nobody gives.
+
+    >>> parse_phrase("'full support'.", ("No Support", "Partial Support", "Full Support")).value
+    2
+    """
+    reply = clean_reply(text)
+    said = _folded_label(reply.strip(" \t\r\n\"'`*.“”‘’"))
+    folded = [_folded_label(name) for name in labels]
+    if said and said in folded:
+        return Parsed((scale[0] if scale else 0) + folded.index(said))
+    known = ", ".join(filter(None, labels))
+    return Parsed(None, f"the reply is not one of {known} alone" if reply else "the reply is empty")
+
+
 def _folded_label(label: str) -> str:
     return re.sub(r"[\s_-]+", " ", label).lower()
 
@@ -192,12 +256,27 @@ def parse_aspects(text: str, aspects: Sequence[str], scale: tuple[int, int] = (0
     return Parsed(grades)
 
 
-_VERDICTS = {"a": "a", "b": "b", "c": "tie", "tie": "tie"}
+_VERDICTS = {"a": "a", "b": "b", "c": "tie", "tie": "tie", "tie (both bad)": "both_bad"}
 
 
-def parse_verdict(text: str) -> Parsed[str]:
-    """Reads the last `[[A]]`, `[[B]]` or `[[C]]` of the reply as `a`, `b` or `tie`; without one there is no verdict."""
-    found = re.findall(r"\[\[[\s*_]*(a|b|c|tie)[\s*_]*\]\]", clean_reply(text), re.IGNORECASE)
+_BOTH_BAD = "Tie (Both Bad)"
+
+
+def parse_verdict(text: str, labels: Sequence[str] = ()) -> Parsed[str]:
+    """Reads the last `[[A]]`, `[[B]]` or `[[C]]` of the reply as `a`, `b` or `tie`; without one there is no verdict.
+
+    Where the labels have `Tie (Both Bad)`, as those of RAGDoll do, the reply must be one verdict in brackets and
+    nothing else, as its judge has it.
+
+    >>> parse_verdict("[[Tie (Both Bad)]]", ("A", "B", "Tie", "Tie (Both Bad)")).value
+    'both_bad'
+    """
+    reply = clean_reply(text)
+    if _BOTH_BAD in labels:
+        named = {f"[[{label}]]": _VERDICTS[label.lower()] for label in labels}
+        wanted = Parsed(named.get(reply.strip()))
+        return wanted if wanted.value else Parsed(None, f"the reply is not one of {', '.join(named)} alone")
+    found = re.findall(r"\[\[[\s*_]*(a|b|c|tie)[\s*_]*\]\]", reply, re.IGNORECASE)
     return Parsed(_VERDICTS[found[-1].lower()]) if found else Parsed(None, "no [[A]], [[B]] or [[C]] in the reply")
 
 
@@ -252,6 +331,8 @@ def parse_reply(
             return parse_yes_no(text)
         case "label":
             return parse_label(text, labels, scale)
+        case "phrase":
+            return parse_phrase(text, labels, scale)
         case "label_list":
             return raw_label_list(text) if compat == "nuggetizer" else parse_label_list(text, labels, count)
         case "list":
@@ -261,7 +342,7 @@ def parse_reply(
         case "aspects":
             return parse_aspects(text, labels, scale or (0, 2))
         case "verdict":
-            return parse_verdict(text)
+            return parse_verdict(text, labels)
         case "text":
             return parse_text(text)
         case _:

@@ -5,18 +5,40 @@ Source: as `models`.
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import core_schema
 
 from rubric_measures.base.scales import MOST_RELEVANT
 
-__all__ = ["MAX_RANK", "Judgment", "Label", "PassageData", "RankingEntry", "Record"]
+
+@dataclass(frozen=True)
+class Number:
+    """The numbers of a field: an integer is an `int`, and what is written with a fraction a `float`.
+
+    So both are written back as they were.
+    """
+
+    lowest: int
+    highest: int
+
+    def __get_pydantic_core_schema__(self, source: object, handler: object) -> core_schema.CoreSchema:
+        """An integer or a real number between the ends."""
+        ends: dict[str, Any] = {"ge": self.lowest, "le": self.highest, "strict": True}
+        return core_schema.union_schema(
+            [core_schema.int_schema(**ends), core_schema.float_schema(**ends, allow_inf_nan=False)],
+            mode="left_to_right",
+            custom_error_type="number",
+            custom_error_message=f"Input should be a number from {self.lowest} to {self.highest}",
+        )
+
 
 # Longer than any ranking: what stands at a rank is looked at together with all ranks above it.
 MAX_RANK = 1_000_000
 # As in qrels: greater ones have no floating-point number, or are none that anybody gave.
-Label = Annotated[int, Field(ge=-MOST_RELEVANT, le=MOST_RELEVANT)]
+Label = Annotated[float, Number(-MOST_RELEVANT, MOST_RELEVANT)]
 
 
 class Record(BaseModel):
@@ -33,7 +55,7 @@ class Record(BaseModel):
 
 
 class Judgment(Record):
-    """What an assessor said about the relevance of a passage; any integer of 32 bits.
+    """What an assessor said about the relevance of a passage; any number up to that of 32 bits.
 
     Attributes:
         doc_id: the passage (`paragraphId`).

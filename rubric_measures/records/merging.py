@@ -12,6 +12,7 @@ from typing import Any, NoReturn, TypeVar
 from rubric_measures.base.entities import canonical_json
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.scales import SCALE_FIELDS, Scale, scale_from
+from rubric_measures.records.distributions import details_of
 from rubric_measures.records.models import (
     ITEM_CONTENTS,
     DirectGrade,
@@ -164,7 +165,7 @@ class _Merger:
                         what = f"what item {item_id!r} said when it was graded"
                         self._conflict(what, mine[name][item_id], theirs[name][item_id])
                 mine = {**mine, name: {**theirs[name], **mine[name]}}
-            elif mine[name] != theirs[name]:
+            elif mine[name] != theirs[name] and name not in fields:
                 self._conflict(name, mine[name], theirs[name])
         unset = other.model_fields_set - one.model_fields_set - fields.keys() - theirs.keys()
         missing = {name: getattr(other, name) for name in sorted(unset)}
@@ -243,8 +244,9 @@ class _Merger:
         )
         new = {item_id for item_id, grade in theirs.items() if mine.get(item_id) is None and grade is not None}
         lost = {item_id for item_id in theirs if item_id not in mine} - new
+        details = _details(one, other, new)
         if not new and not lost:
-            return self.with_unknown(one, other, self.labels(one, other) | self.scale(one, other))
+            return self.with_unknown(one, other, details | self.labels(one, other) | self.scale(one, other))
         if new and bool(one.self_ratings) != bool(other.self_ratings) and set(mine.values()) != {None}:
             self._conflict(f"what grades by {one.llm} are", *map(_scale, (one, other)))
         correct = _joined(one.correct_answered, other.correct_answered, new, str)
@@ -261,7 +263,8 @@ class _Merger:
         if one.relevance_label != other.relevance_label:
             # It was derived from a part of the grades.
             fields["relevance_label"] = None
-        return self.with_unknown(one, other, fields | _failures(one, other, new, lost) | self.scale(one, other))
+        fields |= details | _failures(one, other, new, lost)
+        return self.with_unknown(one, other, fields | self.scale(one, other))
 
     def labels(self, one: ItemGradeSet | DirectGrade, other: ItemGradeSet | DirectGrade) -> dict[str, Any]:
         """The relevance label that one grade set has, or both have, as a field."""
@@ -310,6 +313,14 @@ def _joined(before: Iterable[_T], after: Iterable[_T], taken: Set[str], item_of:
     return [one for one in before if item_of(one) not in taken] + [one for one in after if item_of(one) in taken]
 
 
+def _details(one: ItemGradeSet, other: ItemGradeSet, new: Set[str]) -> dict[str, Any]:
+    """What the union of two sets says about the making of single grades, as a field; of `new` ones `other` does."""
+    theirs = details_of(other)
+    if not theirs:
+        return {}
+    return {"details": {**theirs, **{item_id: said for item_id, said in details_of(one).items() if item_id not in new}}}
+
+
 def _failures(one: ItemGradeSet, other: ItemGradeSet, new: Set[str], lost: Set[str]) -> dict[str, Any]:
     """Status and errors of the union of two sets, as fields; `new` items got a grade, `lost` ones failed in `other`."""
     fields: dict[str, Any] = {}
@@ -323,8 +334,11 @@ def _failures(one: ItemGradeSet, other: ItemGradeSet, new: Set[str], lost: Set[s
 
 
 def _belong_together(one: ItemGradeSet, other: ItemGradeSet) -> bool:
-    same_grader = _grader(one) == _grader(other)
-    return same_grader and (one == other or not _items(one).keys().isdisjoint(_items(other)))
+    if _grader(one) != _grader(other):
+        return False
+    # Of pairs (sentence, cited document) each answer has its own.
+    are_pairs = all((entry.model_extra or {}).get("pairs") for entry in (one, other))
+    return are_pairs or one == other or not _items(one).keys().isdisjoint(_items(other))
 
 
 def _may_be_one(one: Record, other: Record) -> bool:
@@ -342,7 +356,7 @@ def _place(one: RankingEntry) -> _Said:
     return (one.query_id, one.method), (one.rank, one.score)
 
 
-def _label(entry: DirectGrade) -> tuple[bool, int | None]:
+def _label(entry: DirectGrade) -> tuple[bool, float | None]:
     return entry.correct_answered, entry.label
 
 
@@ -363,7 +377,7 @@ def _bare(provenance: Any) -> Any:
     return {name: value for name, value in provenance.items() if name != "definition"}
 
 
-def _items(entry: ItemGradeSet) -> dict[str, int | None]:
+def _items(entry: ItemGradeSet) -> dict[str, float | None]:
     """item id -> grade, None where it failed."""
     grades, statuses = items_of_set(entry)
     return {**dict.fromkeys(statuses), **grades}

@@ -15,8 +15,8 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import AliasChoices, Field
 
 from rubric_measures.base.entities import GradeStatus, ItemKind, content_hash
-from rubric_measures.base.scales import SCALE_FIELDS
-from rubric_measures.records._passage_data import Judgment, Label, PassageData, RankingEntry, Record
+from rubric_measures.base.scales import HELD, SCALE_FIELDS
+from rubric_measures.records._passage_data import Judgment, Label, Number, PassageData, RankingEntry, Record
 
 __all__ = [
     "ITEM_CONTENTS",
@@ -49,7 +49,7 @@ _NOT_SETTINGS = frozenset({"prompt_class", *SCALE_FIELDS})
 # The field in which assessors' grade sets keep what their items said then.
 ITEM_CONTENTS = "item_contents"
 
-Rating = Annotated[int, Field(ge=0, le=5)]
+Rating = Annotated[float, Number(*HELD)]
 
 
 class PromptInfo(Record):
@@ -64,7 +64,9 @@ class PromptInfo(Record):
 
 
 class SelfRating(Record):
-    """The rating of one item, 0 (worst) to 5 (best); exactly one of `question_id` and `nugget_id` names the item.
+    """The rating of one item, 0 (worst) to 5 (best), or -2 (a document says the opposite); real ones are kept.
+
+    Exactly one of `question_id` and `nugget_id` names the item.
 
     The reader of files checks that it is exactly one (a validator here would take a fifth of the reading time).
     """
@@ -113,14 +115,12 @@ class ItemGradeSet(Record):
     @classmethod
     def build(
         cls,
-        grades: Mapping[str, int],
+        grades: Mapping[str, float],
         *,
         answers: Iterable[tuple[str, str]],
         llm: str,
         kind: ItemKind = "question",
         self_rated: bool = True,
-        min_correct: int = 1,
-        llm_options: Mapping[str, Any] | None = None,
         prompt_info: PromptInfo | None = None,
         item_status: Mapping[str, GradeStatus] | None = None,
         errors: Mapping[str, str] | None = None,
@@ -134,8 +134,6 @@ class ItemGradeSet(Record):
             llm: the model.
             kind: what the items are; names the id field of the ratings.
             self_rated: the grades are ratings 0–5 (else 1 answered, 0 not).
-            min_correct: the least grade that counts as answered; the workbench has 1.
-            llm_options: the model's options.
             prompt_info: the prompt.
             item_status: item id -> status of the items without a grade.
             errors: item id -> the reason of its status.
@@ -143,13 +141,13 @@ class ItemGradeSet(Record):
         Returns:
             The grade set; `exam_ratio` is answered / graded items, 0.0 where none was graded.
         """
-        correct = [item_id for item_id, grade in grades.items() if grade >= min_correct]
+        correct = [item_id for item_id, grade in grades.items() if grade >= 1]
         fields: dict[str, Any] = {
             "correct_answered": correct,
-            "wrong_answered": [item_id for item_id, grade in grades.items() if grade < min_correct],
+            "wrong_answered": [item_id for item_id, grade in grades.items() if grade < 1],
             "answers": [(item_id, _encodable(reply)) for item_id, reply in answers],
             "llm": llm,
-            "llm_options": dict(llm_options or {}),
+            "llm_options": {},
             "exam_ratio": len(correct) / len(grades) if grades else 0.0,
             "prompt_info": prompt_info,
             "prompt_type": kind,
@@ -198,7 +196,7 @@ class DirectGrade(Record):
     status: GradeStatus = "graded"
 
     @property
-    def label(self) -> int | None:
+    def label(self) -> float | None:
         """The rating, else the relevance label, else 1 or 0 for yes and no; None where the call led to none of them.
 
         Files of other programs have no status: there `correctAnswered` means nothing beside an error of the call.
@@ -240,7 +238,7 @@ class GradedPassage(Record):
         """The judgments; an empty list where the file has none."""
         return (self.paragraph_data.judgments if self.paragraph_data else None) or []
 
-    def judged(self, query_id: str) -> int | None:
+    def judged(self, query_id: str) -> float | None:
         """The label that assessors gave the passage for a query: the highest, where several did; None without any."""
         return max((one.relevance for one in self.judgments if one.query_id == query_id), default=None)
 
@@ -264,7 +262,7 @@ class QueryPassages(NamedTuple):
     line: int = 0
 
 
-def grade_of_items(entry: ItemGradeSet) -> dict[str, int]:
+def grade_of_items(entry: ItemGradeSet) -> dict[str, float]:
     """The grade of each item of one grade set.
 
     With self_ratings, the rating (0 to 5); else 1 if in correctAnswered, 0 if in wrongAnswered. An item rated twice has
@@ -286,7 +284,7 @@ def grade_of_items(entry: ItemGradeSet) -> dict[str, int]:
     return grades
 
 
-def items_of_set(entry: ItemGradeSet, lenient: bool = False) -> tuple[dict[str, int], dict[str, GradeStatus]]:
+def items_of_set(entry: ItemGradeSet, lenient: bool = False) -> tuple[dict[str, float], dict[str, GradeStatus]]:
     """The grades of one grade set, and the statuses of its items that are not simply graded.
 
     Other programs note a failed call in `llm_response_errors` alone, and list its item as answered wrongly: here it is

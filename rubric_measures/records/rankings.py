@@ -22,10 +22,6 @@ def runs_of_records(groups: Iterable[QueryPassages], name: str = "") -> list[Run
     document (see `Gap`), with a score between those of its neighbours. Where the scores of the records do not give the
     order of the ranks, the scores are 1 / rank instead. Both are counted and said.
 
-    Args:
-        groups: the records.
-        name: what they are, for notes.
-
     Raises:
         InputError: a document stands twice in a ranking.
     """

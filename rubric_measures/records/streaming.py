@@ -21,8 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import iter_copy_lines, iter_lines, open_binary, path_name, paused_collector
-from rubric_measures.records._line_sort import SortedLines, sort_lines
-from rubric_measures.records._lines import in_other_shape, pieces_of, query_id_of
+from rubric_measures.records._lines import SortedLines, in_other_shape, pieces_of, query_id_of, sort_lines
 from rubric_measures.records.models import (
     DirectGrade,
     GradedPassage,
@@ -396,6 +395,13 @@ def add_passages(
                         path=name,
                         line=line,
                         field=f"exam_grades[{index}].self_ratings[{wrong}]",
+                    )
+                if entry.self_ratings and -1 in (rated := [one.self_rating for one in entry.self_ratings]):
+                    raise FormatError(
+                        "-1 is no grade; expected 0 to 5, or -2 where a document says the opposite",
+                        path=name,
+                        line=line,
+                        field=f"exam_grades[{index}].self_ratings[{rated.index(-1)}].self_rating",
                     )
                 notes["items"] += repeated_items(entry)
         elif known == passage or _bare(known) == _bare(passage):

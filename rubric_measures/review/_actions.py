@@ -6,8 +6,6 @@ from rubric_measures.review._events import AssessorGrade, CellKey, Event
 from rubric_measures.review._stale_items import words_of
 from rubric_measures.review.session import Review
 
-__all__ = ["about", "is_done", "kind_of", "taken_back"]
-
 
 def is_done(said: AssessorGrade | None) -> bool:
     """Whether an assessor has given a grade, so that the grader's may be shown."""

@@ -9,8 +9,6 @@ from typing import NamedTuple
 from rubric_measures.review._events import CellKey, Snapshot
 from rubric_measures.review.review_data import Material
 
-__all__ = ["AgreementRow", "AssessorRow", "agreement_rows", "open_note", "progress_rows"]
-
 
 class AssessorRow(NamedTuple):
     """What one assessor did.
@@ -42,7 +40,7 @@ class AgreementRow(NamedTuple):
         second: another assessor, or the grader.
         pairs: how many grades both gave.
         exact: share of equal ones, in [0, 1].
-        kappa: Cohen's κ; None where chance explains all.
+        kappa: Cohen's κ; None where chance explains all, or where a grade has a fraction.
         weighted: κ with quadratic weights.
     """
 
@@ -97,12 +95,12 @@ def agreement_rows(material: Material, snapshot: Snapshot) -> list[AgreementRow]
     """Assessors against the grader, then each other; only first, blind grades: later ones know of each other."""
     from rubric_measures.meta_evaluation.agreement import agreement
 
-    first: dict[str, dict[CellKey, int]] = {}
+    first: dict[str, dict[CellKey, float]] = {}
     for cell, assessors in snapshot.grades.items():
         for assessor, one in assessors.items():
             if one.blind and one.first is not None:
                 first.setdefault(assessor, {})[cell] = one.first
-    grader: dict[CellKey, int] = {}
+    grader: dict[CellKey, float] = {}
     for cell in snapshot.grades:
         grade = material.grade(cell).grade
         if grade is not None:
@@ -114,6 +112,10 @@ def agreement_rows(material: Material, snapshot: Snapshot) -> list[AgreementRow]
     for name, other, a, b in pairs:
         both = sorted(a.keys() & b.keys())
         if both:
+            if any(one[cell] % 1 for one in (a, b) for cell in both):
+                equal = sum(a[cell] == b[cell] for cell in both) / len(both)
+                rows.append(AgreementRow(name, other, len(both), equal, None, None))
+                continue
             found = agreement([a[cell] for cell in both], [b[cell] for cell in both])
             rows.append(AgreementRow(name, other, found.pairs, found.exact_match, found.kappa, found.quadratic_kappa))
     return rows

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.formats.bank import BankEntry
 
-__all__ = ["MadeBank", "bank_formats", "made_banks", "write_banks"]
-
 
 class MadeBank(NamedTuple):
     """A bank in one format.
@@ -63,7 +61,7 @@ def made_banks(entries: Sequence[BankEntry], names: Sequence[str]) -> list[MadeB
             note = losses(entries, content, kind)
         except InputError as error:
             raise InputError(f"{name}: {error}") from None
-        made.append(MadeBank(name, f"bank.{name}.jsonl", content, note))
+        made.append(MadeBank(name, f"bank.{name.replace(':', '-')}.jsonl", content, note))
     return made
 
 

@@ -9,17 +9,6 @@ from typing import Any, NamedTuple
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.grades.assessors import grade_of_assessors
 
-__all__ = [
-    "EDITS",
-    "PAGE",
-    "AssessorGrade",
-    "CellKey",
-    "Event",
-    "ItemState",
-    "Snapshot",
-    "Version",
-]
-
 EDITS = ("item_add", "item_edit", "item_retire", "item_split", "item_merge")
 # The source of grades that come from a page without a server; their times are the page's.
 PAGE = "static page"
@@ -70,10 +59,10 @@ class AssessorGrade:
         time: of that event.
     """
 
-    grade: int | None
-    first: int | None
+    grade: float | None
+    first: float | None
     blind: bool
-    final: int | None
+    final: float | None
     decision: str
     reason: str
     event_id: int
@@ -172,7 +161,7 @@ class Snapshot:
         """(query_id, item_id) -> the items that are in the bank now."""
         return {state.place: state for state in self.items.values() if not state.retired}
 
-    def final(self, cell: CellKey, earlier: Mapping[str, int] | None = None) -> int | None:
+    def final(self, cell: CellKey, earlier: Mapping[str, float] | None = None) -> float | None:
         """The grade of a cell by assessors, as `grade_of_assessors`; None where nobody gave a final one.
 
         Args:

@@ -17,11 +17,9 @@ from rubric_measures.review._events import CellKey, ItemState, Snapshot
 from rubric_measures.review._stale_items import left_items
 from rubric_measures.review.review_data import Material, QueryMaterial
 
-__all__ = ["Impact", "ImpactRow", "Scores", "changed_cells", "impact_of"]
-
 Values = Mapping[str, Mapping[str, float | None]]
 # Assessors' grades of a query by (doc_id, item_id), and its items that are in the bank.
-_Stamp = tuple[Mapping[tuple[str, str], int], Sequence[ItemState]]
+_Stamp = tuple[Mapping[tuple[str, str], float], Sequence[ItemState]]
 
 
 class ImpactRow(NamedTuple):
@@ -104,10 +102,6 @@ class After(NamedTuple):
 class Scores:
     """Scores of the records as they were read, and of what assessors made of them; only queries
     that changed since they were last asked for are scored again.
-
-    Args:
-        material: the records.
-        measures: this package's measures.
     """
 
     def __init__(self, material: Material, measures: Sequence[Measure]) -> None:
@@ -176,7 +170,7 @@ class Scores:
 
     def _touched(self, snapshot: Snapshot) -> dict[str, _Stamp]:
         """query_id -> assessors' final grades, and the items in the bank, of the queries that assessors touched."""
-        finals: dict[str, dict[tuple[str, str], int]] = {}
+        finals: dict[str, dict[tuple[str, str], float]] = {}
         for cell in snapshot.grades:
             final = snapshot.final(cell, self.material.earlier(cell))
             if final is not None and snapshot.final(cell) is not None:
@@ -205,14 +199,14 @@ class Scores:
         return values
 
     def _query(
-        self, query_id: str, finals: Mapping[tuple[str, str], int], live: Sequence[ItemState]
+        self, query_id: str, finals: Mapping[tuple[str, str], float], live: Sequence[ItemState]
     ) -> tuple[QueryGrades, list[str], int, int]:
         """The grades of one query with assessors' grades in the place of the grader's, over the bank as it is now.
 
         Beside them the items that wait, and how many grades assessors changed, and had changed in the records.
         """
         query = self.material.queries.get(query_id)
-        rows: dict[tuple[str, str], int] = {}
+        rows: dict[tuple[str, str], float] = {}
         failed: set[tuple[str, str]] = set()
         for doc_id, passage in query.passages.items() if query else ():
             for item_id, row in passage.grades.items():
@@ -277,7 +271,7 @@ def impact_of(scores: Scores, snapshot: Snapshot) -> list[Impact]:
     return found
 
 
-def _differs(query: QueryMaterial, place: tuple[str, str], grade: int) -> bool:
+def _differs(query: QueryMaterial, place: tuple[str, str], grade: float) -> bool:
     """Whether the grader gave another grade, or none."""
     row = query.passages[place[0]].grades.get(place[1])
     return row is None or row.grade != grade
@@ -317,7 +311,7 @@ def _ranks(means: Mapping[str, float | None]) -> dict[str, int | None]:
     }
 
 
-def changed_cells(material: Material, snapshot: Snapshot) -> list[tuple[CellKey, int | None, int]]:
+def changed_cells(material: Material, snapshot: Snapshot) -> list[tuple[CellKey, float | None, float]]:
     """(cell, the grade before, assessors') wherever they differ; before is that of assessors in the records, if any.
 
     Grades of items that left the bank, or wait, are not among them: they change nothing.

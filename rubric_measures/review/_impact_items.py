@@ -20,8 +20,6 @@ from rubric_measures.verification.bank_stability import (
 )
 from rubric_measures.verification.item_statistics import ItemStatistics, item_counts
 
-__all__ = ["ItemImpact", "ItemImpacts", "ItemScores"]
-
 
 class ItemImpact(NamedTuple):
     """One item before and after the pending edits and assessors' grades.

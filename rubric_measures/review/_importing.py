@@ -11,8 +11,6 @@ from rubric_measures.base.entities import content_hash
 from rubric_measures.review._events import CellKey, Event, Snapshot
 from rubric_measures.review._replay import is_earlier
 
-__all__ = ["PageGrade", "TakenIn", "take_in"]
-
 
 class PageGrade(NamedTuple):
     """One grade that was given elsewhere.

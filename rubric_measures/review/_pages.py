@@ -8,8 +8,6 @@ from typing import Any
 
 from rubric_measures.base.extras import require
 
-__all__ = ["ASSETS", "load_templates", "read_asset", "render"]
-
 ASSETS = {"review.css": "text/css; charset=utf-8", "review.js": "text/javascript; charset=utf-8"}
 
 

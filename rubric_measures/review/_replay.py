@@ -10,8 +10,6 @@ from rubric_measures.base.entities import TestBank
 from rubric_measures.review._bank_edits import apply_edit
 from rubric_measures.review._events import EDITS, PAGE, AssessorGrade, CellKey, Event, ItemState, Snapshot, Version
 
-__all__ = ["Undoable", "Undone", "extend", "fold", "is_earlier", "last_action"]
-
 
 def fold(events: Iterable[Event], bank: TestBank, waiting: Collection[tuple[str, str]] = frozenset()) -> Snapshot:
     """Adds up events, oldest first; those that were undone count as never done.
@@ -113,7 +111,7 @@ def is_earlier(time: str, other: str) -> bool:
     return one < two
 
 
-def _first(before: AssessorGrade | None, grade: int | None, blind: bool) -> tuple[int | None, bool]:
+def _first(before: AssessorGrade | None, grade: float | None, blind: bool) -> tuple[float | None, bool]:
     """The first grade and whether it was blind: a grade that is changed later was given knowing the grader's."""
     if before is None:
         return grade, blind
@@ -137,13 +135,7 @@ class Undone(NamedTuple):
 
 
 def last_action(events: Sequence[Event], snapshot: Snapshot, assessor: str) -> Undoable | None:
-    """The newest thing that an assessor did and did not take back; whoever changed the same item later holds it.
-
-    Args:
-        events: all events, oldest first.
-        snapshot: what they add up to.
-        assessor: who.
-    """
+    """The newest thing that an assessor did and did not take back; whoever changed the same item later holds it."""
     later: dict[str, str] = {}
     for event in reversed(events):
         if event.kind in ("undo", "look") or event.event_id in snapshot.undone:

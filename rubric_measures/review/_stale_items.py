@@ -9,8 +9,6 @@ from rubric_measures.records.models import ItemGradeSet, QueryPassages, items_of
 from rubric_measures.records.stale_grades import stale_in
 from rubric_measures.review._events import CellKey, ItemState, Snapshot
 
-__all__ = ["left_grades", "left_items", "left_note", "stale_items", "words_of"]
-
 
 def left_items(snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
     """(query_id, item_id) -> what was done to it, of the items of the file whose grades count no more, or wait.

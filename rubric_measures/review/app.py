@@ -40,10 +40,6 @@ class _Visit:
 def make_app(review: Review, access: Access) -> Any:
     """The application (ASGI).
 
-    Args:
-        review: what is reviewed.
-        access: who may ask.
-
     Raises:
         MissingExtraError: the extra `review` is not installed.
     """

@@ -26,8 +26,8 @@ from rubric_measures.records.models import (
     grade_of_items,
 )
 from rubric_measures.review._agreement import open_note
+from rubric_measures.review._bank_edits import edited_entries
 from rubric_measures.review._bank_formats import made_banks, write_banks
-from rubric_measures.review._edited_bank import edited_entries
 from rubric_measures.review._events import PAGE, CellKey, Event, Snapshot
 from rubric_measures.review._importing import PageGrade, TakenIn
 from rubric_measures.review._stale_items import left_grades, left_items, left_note, words_of
@@ -142,7 +142,7 @@ def corrected_groups(material: Material, snapshot: Snapshot) -> Iterator[QueryPa
 
     What was in the records stays as it was; a grade set that is there already, from an earlier export, is not repeated.
     """
-    by_passage: dict[tuple[str, str], dict[str, dict[str, tuple[int, str]]]] = {}
+    by_passage: dict[tuple[str, str], dict[str, dict[str, tuple[float, str]]]] = {}
     for cell, assessors in snapshot.grades.items():
         for assessor, said in assessors.items():
             if said.final is not None:
@@ -182,8 +182,8 @@ def _contents(material: Material, snapshot: Snapshot) -> dict[str, dict[str, _Co
 
 
 def _renewed(
-    passage: GradedPassage, made: Mapping[str, Mapping[str, tuple[int, str]]], contents: Mapping[str, _Content]
-) -> Mapping[str, Mapping[str, tuple[int, str]]]:
+    passage: GradedPassage, made: Mapping[str, Mapping[str, tuple[float, str]]], contents: Mapping[str, _Content]
+) -> Mapping[str, Mapping[str, tuple[float, str]]]:
     """Assessors' grades, with those of earlier reviews of items that were corrected since and still mean the same."""
     corrected = {item_id for item_id, one in contents.items() if one.now != one.before}
     if not corrected:
@@ -198,7 +198,7 @@ def _renewed(
 
 def _with_assessors(
     passage: GradedPassage,
-    made: Mapping[str, Mapping[str, tuple[int, str]]],
+    made: Mapping[str, Mapping[str, tuple[float, str]]],
     material: Material,
     query_id: str,
     contents: Mapping[str, _Content],
@@ -206,7 +206,7 @@ def _with_assessors(
     entries = list(passage.exam_grades or ())
     for assessor, grades in sorted(made.items()):
         known = _said_by(f"{HUMAN}{assessor}", entries)
-        kinds: dict[ItemKind, dict[str, tuple[int, str]]] = {}
+        kinds: dict[ItemKind, dict[str, tuple[float, str]]] = {}
         for item_id, value in grades.items():
             kinds.setdefault(material.items[query_id, item_id].kind, {})[item_id] = value
         for kind, values in sorted(kinds.items()):
@@ -225,9 +225,9 @@ def _with_assessors(
     return passage.model_copy(update={"exam_grades": entries})
 
 
-def _said_by(assessor: str, entries: Sequence[ItemGradeSet]) -> dict[str, tuple[int, str, str]]:
+def _said_by(assessor: str, entries: Sequence[ItemGradeSet]) -> dict[str, tuple[float, str, str]]:
     """item_id -> the last grade of an assessor in a passage, its reason, and what the item then said (if known)."""
-    found: dict[str, tuple[int, str, str]] = {}
+    found: dict[str, tuple[float, str, str]] = {}
     for entry in entries:
         if entry.llm == assessor:
             reasons, contents = dict(entry.answers), contents_of(entry)

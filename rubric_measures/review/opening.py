@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rubric_measures.base.entities import bank_hash
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.files import check_readable_twice
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.measures.scoring import note_labels, parse_measures, rubric_measures_of
 from rubric_measures.review.requests import checked_assessor
@@ -52,6 +53,8 @@ def open_review(
     if graded == "-":
         raise InputError("review reads a file, because its state lies beside it; give a file")
     asked = parse_measures(measures or DEFAULT_MEASURES)
+    # An export reads the bank once more, for what no item holds.
+    check_readable_twice(os.fspath(bank))
     material = load_material(graded, os.fspath(bank), wanted or GradeFilter())
     path = state_path(graded, state)
     name = checked_assessor(assessor) if assessor else ""

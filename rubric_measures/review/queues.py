@@ -1,4 +1,4 @@
-"""In what order assessors check grades: disagreement, influence on the leaderboard, a random audit sample, a query."""
+"""In what order assessors check grades: disagreement, influence on the leaderboard, uncertainty, an audit, a query."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from rubric_measures.review.review_data import Material, QueryMaterial
 
 __all__ = ["ORDERS", "CellQueue", "Order", "QueueChoice", "QueueEntry", "by_influence", "kept_cells", "make_queue"]
 
-Order = Literal["disagreement", "influence", "audit", "query"]
-ORDERS: tuple[Order, ...] = ("disagreement", "influence", "audit", "query")
+Order = Literal["disagreement", "influence", "uncertainty", "audit", "query"]
+ORDERS: tuple[Order, ...] = ("disagreement", "influence", "uncertainty", "audit", "query")
 
 
 def _far(material: Material) -> int:
@@ -118,6 +118,8 @@ def make_queue(
         entries = {material.numbers[entry.cell]: entry for entry in known}
         found = np.array(list(entries), dtype=np.int64)
         return CellQueue(material, found[np.isin(found, numbers)], entries.__getitem__)
+    if choice.order == "uncertainty":
+        return _by_uncertainty(material, numbers)
     why = ""
     if choice.order == "audit":
         numbers, why = _audit_sample(material, numbers, choice.seed, choice.size), "audit sample"
@@ -147,7 +149,7 @@ def _by_disagreement(
         cell = material.cells[number]
         grades = _all_grades(material, cell, assessors.get(cell, {}))
         spread = max(grades) - min(grades)
-        return QueueEntry(cell, 1 + (spread >= far), f"{len(grades)} grades differ by {spread}")
+        return QueueEntry(cell, 1 + (spread >= far), f"{len(grades)} grades differ by {spread:.6g}")
 
     spreads = material.spreads.copy()
     for cell, said in assessors.items():
@@ -159,17 +161,32 @@ def _by_disagreement(
     return CellQueue(material, numbers[chosen], entry)
 
 
-def _all_grades(material: Material, cell: CellKey, said: Mapping[str, AssessorGrade]) -> Collection[int]:
+def _by_uncertainty(material: Material, numbers: NDArray[np.int64]) -> CellQueue:
+    """Grades by the probability of the most probable grade, the least first; those without a distribution are left out.
+
+    Ties stand in file order. What is most probable is not told: the assessor has still to give a grade.
+    """
+    known = material.confidences[numbers]
+    order = np.argsort(known, kind="stable")[: np.count_nonzero(~np.isnan(known))]
+
+    def entry(number: int) -> QueueEntry:
+        confidence = float(material.confidences[number])
+        return QueueEntry(material.cells[number], 1 - confidence, f"confidence {confidence:.2f}")
+
+    return CellQueue(material, numbers[order], entry)
+
+
+def _all_grades(material: Material, cell: CellKey, said: Mapping[str, AssessorGrade]) -> Collection[float]:
     grades = material.queries[cell.query_id].others(cell.doc_id, cell.item_id)
     # Who graded it in an earlier review, too, has one grade: the later.
     grades |= {f"{HUMAN}{name}": one.final for name, one in said.items() if one.final is not None}
     return grades.values()
 
 
-def by_influence(material: Material, cutoff: int = 20) -> list[QueueEntry]:
+def by_influence(material: Material) -> list[QueueEntry]:
     """Grades by how much of the leaderboard turns on them, most first; those that move nothing are left out.
 
-    A grade moves the Rubric-Cover@`cutoff` of those runs that rank the passage and have no other passage in the cutoff
+    A grade moves the Rubric-Cover@20 of those runs that rank the passage and have no other passage in the cutoff
     that covers the item. With n such runs of N, score = n (N − n) / |R_q|: the pairs of runs whose difference changes
     if the grade falls on the other side of the level that covers, each by 1 / |R_q|. All runs alike (n = N) move
     together: score 0.
@@ -177,7 +194,7 @@ def by_influence(material: Material, cutoff: int = 20) -> list[QueueEntry]:
     runs = {run for query in material.queries.values() for run in query.record.rankings}
     entries = []
     for query in material.queries.values():
-        moved = _moved(query, material.scale.covers, cutoff)
+        moved = _moved(query, material.scale.covers)
         size = len(query.record.grades.items)
         for (doc_id, item_id), count in moved.items():
             score = count * (len(runs) - count) / size
@@ -187,7 +204,7 @@ def by_influence(material: Material, cutoff: int = 20) -> list[QueueEntry]:
     return sorted(entries, key=lambda entry: (-entry.score, entry.cell))
 
 
-def _moved(query: QueryMaterial, rel: int, cutoff: int) -> dict[tuple[str, str], int]:
+def _moved(query: QueryMaterial, rel: int, cutoff: int = 20) -> dict[tuple[str, str], int]:
     counts: dict[tuple[str, str], int] = {}
     covered = query.record.grades.at_least(rel)
     bit = {item.item_id: 1 << index for index, item in enumerate(query.record.grades.items)}

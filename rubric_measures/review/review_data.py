@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.base.scales import SELF_RATING, Scale
+from rubric_measures.base.scales import HELD, SELF_RATING, Scale, known_scale
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.grades.assessors import HUMAN, grades_by_assessors
 from rubric_measures.grades.grade_set_names import CHOOSING, UNKNOWN_GRADER, choices_of, prompt_cells
@@ -42,7 +42,7 @@ _NAMES = {
     (0, 1): ("no", "yes"),
 }
 # The grades that records can hold.
-_HELD = range(6)
+_HELD = range(HELD[0], HELD[1] + 1)
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,13 @@ class QueryMaterial:
     query_id: str
     text: str
     passages: Mapping[str, CheckedPassage]
-    ratings: Mapping[str, Mapping[str, Mapping[str, int]]]
+    ratings: Mapping[str, Mapping[str, Mapping[str, float]]]
     extracted: Mapping[tuple[str, str], str]
     record: RecordQuery
-    assessors: Mapping[tuple[str, str], Mapping[str, int]]
+    assessors: Mapping[tuple[str, str], Mapping[str, float]]
     graded_once: Mapping[tuple[str, str], Collection[str]]
 
-    def others(self, doc_id: str, item_id: str) -> dict[str, int]:
+    def others(self, doc_id: str, item_id: str) -> dict[str, float]:
         """grader -> grade of one passage and item, of graders on the main one's scale and assessors (`human:NAME`)."""
         graders = self.ratings.get(doc_id, {}).items()
         return {grader: grades[item_id] for grader, grades in graders if item_id in grades}
@@ -109,7 +109,9 @@ class Material:
         """The grades that can be given, each with its name; empty where it has none."""
         lowest, highest = self.scale[:2]
         known = self.scale.names or _NAMES.get((lowest, highest), ("",) * (highest - lowest + 1))
-        return {grade: name.replace("_", " ") for grade, name in enumerate(known, lowest)}
+        # Where the others have names, a grade without one is none that anybody gives.
+        named = any(known)
+        return {grade: name.replace("_", " ") for grade, name in enumerate(known, lowest) if name or not named}
 
     @cached_property
     def cells(self) -> list[CellKey]:
@@ -136,16 +138,24 @@ class Material:
         return ranges
 
     @cached_property
-    def spreads(self) -> NDArray[np.int8]:
+    def spreads(self) -> NDArray[np.float32]:
         """How far the graders lie apart, max − min, for each grade in `cells`; 0 where one grader graded it."""
-        found = bytearray()
+        found: list[float] = []
         for query in self.queries.values():
             for doc_id, passage in query.passages.items():
                 graders = list(query.ratings.get(doc_id, {}).values())
                 for item_id in passage.grades:
                     grades = [of_grader[item_id] for of_grader in graders if item_id in of_grader]
                     found.append(max(grades) - min(grades) if grades else 0)
-        return np.frombuffer(bytes(found), dtype=np.int8)
+        return np.array(found, dtype=np.float32)
+
+    @cached_property
+    def confidences(self) -> NDArray[np.float64]:
+        """The probability of the most probable grade, for each grade in `cells`; NaN without a distribution."""
+        rows = (
+            row for query in self.queries.values() for one in query.passages.values() for row in one.grades.values()
+        )
+        return np.array([np.nan if row.confidence is None else row.confidence for row in rows], dtype=np.float64)
 
     @cached_property
     def graded_by(self) -> dict[str, frozenset[CellKey]]:
@@ -158,7 +168,7 @@ class Material:
                         found.setdefault(assessor, set()).add(CellKey(query_id, doc_id, item_id))
         return {assessor: frozenset(cells) for assessor, cells in found.items()}
 
-    def earlier(self, cell: CellKey) -> Mapping[str, int]:
+    def earlier(self, cell: CellKey) -> Mapping[str, float]:
         """assessor -> the grade of a cell that the records have."""
         query = self.queries.get(cell.query_id)
         return query.assessors.get((cell.doc_id, cell.item_id), {}) if query is not None else {}
@@ -217,7 +227,8 @@ def load_material(
         wanted: which grade set is reviewed; of several that pass, the one that comes first by model and prompt.
 
     Raises:
-        InputError: no grades of items of the bank pass; or that model graded them with that prompt in several settings.
+        InputError: no grades of items of the bank pass; that model graded them with that prompt in several settings;
+            or the scale of the grades is not known.
         FormatError: a file cannot be read.
     """
     name = os.fspath(graded)
@@ -234,10 +245,11 @@ def load_material(
     if not selector.found:
         raise InputError(f"{name}: holds no grades of items of the bank that pass the filter")
     found = next(iter(selector.found))
-    # Grade sets over items say their scale, or their kind does.
-    scale = selector.scale or SELF_RATING
+    scale = known_scale(selector.scale)
     if not {scale.lowest, scale.highest} <= set(_HELD):
-        raise InputError(f"{name}: records hold grades 0 to 5, and the scale is {scale}", settings=("scale",))
+        raise InputError(
+            f"{name}: records hold grades {HELD[0]} to {HELD[1]}, and the scale is {scale}", settings=("scale",)
+        )
     overriding = GradeSetSelector(replace(chosen, assessors="override"), name)
     queries: dict[str, QueryMaterial] = {}
     for group, whole in zip(machine, groups, strict=True):
@@ -325,10 +337,10 @@ def _by_machines(group: QueryPassages) -> QueryPassages:
 
 def _assessors(
     group: QueryPassages, passages: Mapping[str, CheckedPassage], kind: str, bank: TestBank
-) -> tuple[dict[tuple[str, str], dict[str, int]], dict[tuple[str, str], set[str]]]:
+) -> tuple[dict[tuple[str, str], dict[str, float]], dict[tuple[str, str], set[str]]]:
     """(doc_id, item_id) -> assessor -> grade: those that count in the place of the grader's; and whose are stale."""
     items = {item.item_id: item for item in bank.items.get(group.query_id, ())}
-    found: dict[tuple[str, str], dict[str, int]] = {}
+    found: dict[tuple[str, str], dict[str, float]] = {}
     once: dict[tuple[str, str], set[str]] = {}
     for passage in group.passages:
         # As in `GradeSetSelector`: nobody's grades count of a passage that the grader did not grade.
@@ -346,8 +358,8 @@ def _assessors(
 
 
 def _with_assessors(
-    ratings: dict[str, dict[str, dict[str, int]]], assessors: Mapping[tuple[str, str], Mapping[str, int]]
-) -> dict[str, dict[str, dict[str, int]]]:
+    ratings: dict[str, dict[str, dict[str, float]]], assessors: Mapping[tuple[str, str], Mapping[str, float]]
+) -> dict[str, dict[str, dict[str, float]]]:
     for (doc_id, item_id), grades in assessors.items():
         for assessor, grade in grades.items():
             ratings.setdefault(doc_id, {}).setdefault(f"{HUMAN}{assessor}", {})[item_id] = grade
@@ -356,8 +368,8 @@ def _with_assessors(
 
 def _ratings(
     passages: Iterable[GradedPassage], prompts: Mapping[GradeSetKey, str], scale: Scale
-) -> dict[str, dict[str, dict[str, int]]]:
-    found: dict[str, dict[str, dict[str, int]]] = {}
+) -> dict[str, dict[str, dict[str, float]]]:
+    found: dict[str, dict[str, dict[str, float]]] = {}
     for passage in passages:
         for entry in passage.exam_grades or ():
             its_scale = scale_of_set(entry)
@@ -373,7 +385,9 @@ def _extracted(
     passages: Iterable[GradedPassage], chosen: GradeFilter, reviewed: GradeSetKey, scale: Scale
 ) -> dict[tuple[str, str], str]:
     # A reply that is only a grade would show it before the assessor has given theirs.
-    grades = "|".join(["[0-5]", *map(re.escape, scale.names), *(_NAMES[0, 1] if scale.highest == 1 else ())])
+    grades = "|".join(
+        ["[0-5]", *map(re.escape, filter(None, scale.names)), *(_NAMES[0, 1] if scale.highest == 1 else ())]
+    )
     bare = re.compile(rf"\W*({grades})\W*", re.IGNORECASE)
     return {
         (passage.doc_id, item_id): answer

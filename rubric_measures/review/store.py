@@ -7,7 +7,6 @@ import os
 import secrets
 import sqlite3
 import threading
-import time
 import uuid
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -38,8 +37,6 @@ create table if not exists events (
 );
 create table if not exists settings (name text primary key, value text not null);
 """
-# Seconds that a writer waits for the file before readers of the same process get their turn.
-_TURN = 0.1
 
 
 class ConflictError(InputError):
@@ -87,7 +84,6 @@ class ReviewStore:
         self.bank = bank
         self.waiting = waiting
         self.scale = scale
-        self._patience = patience
         self._lock = threading.RLock()
         self._events: list[Event] = []
         self._snapshot: Snapshot | None = None
@@ -101,9 +97,11 @@ class ReviewStore:
             self._connection.execute("pragma journal_mode=wal")
             self._connection.execute("pragma synchronous=full")
             self._connection.executescript(_SCHEMA)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             self._connection.close()
-            raise InputError(f"{self.path}: cannot be used as the state of a review ({error})") from None
+            # SQLite quotes the damaged bytes of a schema, which are no text then.
+            why = "its schema is damaged" if isinstance(error, UnicodeDecodeError) else error
+            raise InputError(f"{self.path}: cannot be used as the state of a review ({why})") from None
 
     def close(self) -> None:
         """Closes the file."""
@@ -113,50 +111,19 @@ class ReviewStore:
     @contextmanager
     def _mine(self, writes: bool = False) -> Iterator[None]:
         """Hold the lock; with `writes`, in one transaction."""
-        self._enter(writes)
-        try:
-            yield
-            if self._connection.in_transaction and writes:
-                self._connection.execute("commit")
-        except BaseException as error:
-            if self._connection.in_transaction and writes:
-                self._connection.execute("rollback")
-            if isinstance(error, sqlite3.Error):
-                raise self._state_error(error) from None
-            raise
-        finally:
-            self._lock.release()
-
-    def _enter(self, writes: bool) -> None:
-        """Takes the lock and, to write, the file's: others in this process read on while another program holds that."""
-        until = time.monotonic() + self._patience
-        while True:
-            self._lock.acquire()
-            if not writes:
-                return
+        with self._lock:
             try:
-                self._wait_for(min(_TURN, self._patience))
-                try:
+                if writes:
                     self._connection.execute("begin immediate")
-                finally:
-                    self._wait_for(self._patience)
-                return
+                yield
+                if writes:
+                    self._connection.execute("commit")
             except BaseException as error:
-                try:
-                    if self._connection.in_transaction:
-                        self._connection.execute("rollback")
-                finally:
-                    self._lock.release()
-                if not isinstance(error, sqlite3.Error):
-                    raise
-                if not _is_locked(error) or time.monotonic() >= until:
+                if writes and self._connection.in_transaction:
+                    self._connection.execute("rollback")
+                if isinstance(error, sqlite3.Error):
                     raise self._state_error(error) from None
-            # Whoever waits for the lock gets it now.
-            time.sleep(_TURN / 10)
-
-    def _wait_for(self, seconds: float) -> None:
-        """How long the connection waits for another program that writes."""
-        self._connection.execute(f"pragma busy_timeout={int(seconds * 1000)}")
+                raise
 
     def _state_error(self, error: sqlite3.Error) -> StateError:
         why = "another program keeps it locked" if _is_locked(error) else f"cannot be used now ({error})"
@@ -229,7 +196,7 @@ class ReviewStore:
             payload = None
         # SQLite keeps what it is given, whatever the column.
         whole = all(isinstance(one, str) for one in (assessor, time, kind, uid)) and isinstance(payload, dict)
-        if not whole or not isinstance(payload.get("grade"), int | None):
+        if not whole or not isinstance(payload.get("grade"), int | float | None):
             raise self._damaged(f"event {number}")
         return Event(number, assessor, time, kind, payload, uid)
 
@@ -237,13 +204,13 @@ class ReviewStore:
         return InputError(f"{self.path}: {what} is damaged; go on with a copy of the file that is whole")
 
     def grade(
-        self, assessor: str, cell: CellKey, grade: int | None, grader_grade: int | None, blind: bool = True
+        self, assessor: str, cell: CellKey, grade: float | None, grader_grade: float | None, blind: bool = True
     ) -> Event:
         """Keeps the grade that an assessor gives a cell, with the grader's at that time; None is undecided."""
         payload = {**cell._asdict(), "grade": self._checked(grade), "grader_grade": grader_grade, "blind": blind}
         return self._write(assessor, "grade", lambda _: payload)
 
-    def decide(self, assessor: str, cell: CellKey, decision: str, grade: int, reason: str) -> Event:
+    def decide(self, assessor: str, cell: CellKey, decision: str, grade: float, reason: str) -> Event:
         """Keeps what an assessor does after seeing the grader's grade.
 
         Args:
@@ -363,7 +330,7 @@ class ReviewStore:
                 self._extended(self.snapshot(), [event], self._events)
             return self._insert(event)
 
-    def _checked(self, grade: int | None) -> int | None:
+    def _checked(self, grade: float | None) -> float | None:
         if grade is not None and grade not in self.scale:
             raise InputError(f"a grade is {self.scale.lowest} to {self.scale.highest}, not {grade}")
         return grade

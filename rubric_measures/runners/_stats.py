@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from rubric_measures.backends.base import ATTEMPT_STEP, Reply, Request
 
-__all__ = ["RunStats"]
+__all__ = ["RunStats", "tokens_in"]
+
+
+def tokens_in(raw: Mapping[str, Any], name: str) -> int:
+    """A count of tokens that a reply keeps beside its text; 0 where it has none."""
+    count = raw.get(name)
+    return count if type(count) is int and count > 0 else 0
 
 
 @dataclass
@@ -27,10 +34,15 @@ class RunStats:
         cached_completion_tokens: tokens that were written then.
         missing: requests that were not in the cache when no call, or no further one, was allowed.
         prompt_tokens: tokens shown in calls.
-        completion_tokens: tokens written in calls.
+        completion_tokens: tokens written in calls, thoughts included.
+        reasoning_tokens: of these, those of thoughts.
+        prefix_tokens: of the tokens shown, those that the endpoint had in its own cache.
+        left_out: field -> replies of calls that were made without it, as the endpoint does not take it.
         cost: what the calls cost, by their price; 0 without one.
         unpriced: answers that neither cost anything nor say how many tokens they took: what they cost is unknown.
         limit: which limit on calls or cost was reached; empty when none was.
+        query_limit: likewise, the limit on the cost of a query.
+        limited_queries: the queries for which it was reached.
         returned: (model id, system fingerprint) as the replies name them -> replies, cached ones included.
     """
 
@@ -46,9 +58,14 @@ class RunStats:
     missing: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    reasoning_tokens: int = 0
+    prefix_tokens: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
     cost: float = 0.0
     unpriced: int = 0
     limit: str = ""
+    query_limit: str = ""
+    limited_queries: set[str] = field(default_factory=set)
     returned: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def see(self, reply: Reply) -> None:
@@ -65,9 +82,17 @@ class RunStats:
         self.truncated += reply.is_answer and reply.status == "truncated"
         self.prompt_tokens += reply.prompt_tokens
         self.completion_tokens += reply.completion_tokens
+        if reply.raw:
+            self._count_parts(reply.raw)
         self.cost += cost
         self.unpriced += reply.is_answer and not cost + reply.prompt_tokens
         self.see(reply)
+
+    def _count_parts(self, raw: Mapping[str, Any]) -> None:
+        self.reasoning_tokens += tokens_in(raw, "reasoning_tokens")
+        self.prefix_tokens += tokens_in(raw, "cached_tokens")
+        left_out = raw.get("left_out")
+        self.left_out.update(map(str, left_out) if isinstance(left_out, list) else ())
 
     def count_cached(self, replies: Iterable[Reply | None]) -> None:
         """Counts replies from the cache, with the tokens that they once took; None is a reply that is not there."""

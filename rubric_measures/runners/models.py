@@ -27,16 +27,19 @@ class CallOptions(TypedDict, total=False):
 
     Attributes:
         base_url: the endpoint of an `openai:` model; several are replicas.
+        endpoint_name: part of the model's name, and so of the replies' keys, where two endpoints have different
+            weights under one name.
         model_option: settings of the model's backend.
         cache: the file of the reply cache; without one, replies are held in memory, as long as the run takes.
         cache_only: make no call; what is not in the cache fails.
         prices: the file of a price table, needed for `max_cost` and for what a dry run says about the cost; JSON:
             `{"gpt-4o": {"input": 2.5, "output": 10}}`, for a million tokens.
-        max_calls: make so many calls at most; the others fail.
-        max_cost: make no call that costs more in all; needs `prices`.
+        max_calls: make so many calls at most in all runs over the cache (its ledger has them); the others fail.
+        max_cost: make no call that costs more in all runs over the cache; needs `prices`.
     """
 
     base_url: str | Sequence[str] | None
+    endpoint_name: str | None
     model_option: Mapping[str, Any] | None
     cache: str | os.PathLike[str] | None
     cache_only: bool
@@ -54,6 +57,7 @@ class RunnerOptions(CallOptions, total=False):
         actors: how many actors, each with a model; None goes by GPUs, else four processors each.
         gpus_per_actor: GPUs of an actor, or the share of one; None goes by the model.
         batch_size: passages that an actor gets at once; None goes by the model.
+        max_cost_per_query: make no call about a query that costs more in all runs over the cache; needs `prices`.
     """
 
     runner: Literal["local", "ray"]
@@ -61,6 +65,7 @@ class RunnerOptions(CallOptions, total=False):
     actors: int | None
     gpus_per_actor: float | None
     batch_size: int | None
+    max_cost_per_query: float | None
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,8 @@ class CallSettings:
     actors: int | None = None
     gpus_per_actor: float | None = None
     batch_size: int | None = None
+    endpoint_name: str | None = None
+    max_cost_per_query: float | None = None
 
     @property
     def is_kept(self) -> bool:
@@ -98,13 +105,16 @@ class CallSettings:
         if self.runner not in ("local", "ray"):
             raise UnknownNameError("runner", self.runner, ("local", "ray"), settings=("runner",))
         backend, make_runner = self._on_ray() if self.runner == "ray" else self._here()
-        return Model(self, backend, checked_price(self.prices, backend, self.max_cost), make_runner)
+        limits = {"max_cost": self.max_cost, "max_cost_per_query": self.max_cost_per_query}
+        return Model(self, backend, checked_price(self.prices, backend, limits), make_runner)
 
     def _options(self) -> dict[str, Any]:
         options = dict(self.model_option or {})
         urls = [self.base_url] if isinstance(self.base_url, str) else list(self.base_url or ())
         if urls:
             options["base_url"] = urls if len(urls) > 1 else urls[0]
+        if self.endpoint_name:
+            options["endpoint_name"] = self.endpoint_name
         return options
 
     def _here(self) -> tuple[Backend, Callable[..., LocalRunner]]:
@@ -153,6 +163,7 @@ class Model:
             cache_only=settings.cache_only,
             max_calls=settings.max_calls,
             max_cost=settings.max_cost,
+            max_cost_per_query=settings.max_cost_per_query,
             price=self.price,
             **more,
         )

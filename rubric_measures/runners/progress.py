@@ -74,6 +74,10 @@ def request_bar(
 
 def note_limit(stats: RunStats, *, is_kept: bool = True) -> bool:
     """Says that a limit was reached, and how to go on (with a cache that is kept, or without); whether one was."""
+    if stats.limited_queries:
+        names = sorted(stats.limited_queries)
+        listed = f"{', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
+        _LOG.warning("%s for %d queries (%s)", stats.query_limit, len(names), listed)
     if stats.limit:
         again = "raise it and run again" if stats.limit.startswith("the limit") else "run again to go on"
         how = f"{again}: finished calls are in the cache" if is_kept else "name a cache to go on later"

@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 from rubric_measures.backends import Backend, make_backend
 from rubric_measures.backends.base import Request
 from rubric_measures.base.errors import InputError, MissingExtraError, RejectedError
-from rubric_measures.runners._local import LocalRunner, RunState
+from rubric_measures.runners._local import LocalRunner
 from rubric_measures.runners._ray_connection import connected
 from rubric_measures.runners._ray_worker import BackendSpec
+from rubric_measures.runners._run_state import RunState
 from rubric_measures.runners.ray_pool import RayPool, RaySettings
 
 __all__ = ["RayRunner", "ray_backend"]
@@ -70,6 +71,8 @@ class RayRunner(LocalRunner):
                 elif not more and run.finished:
                     run.raise_fault()
                     return
+                else:
+                    run.wait_for_others()
         finally:
             pool.close()
 
@@ -137,7 +140,7 @@ def ray_backend(model: str, options: dict[str, Any], settings: RaySettings) -> t
         raise InputError("the Batch API computes elsewhere; Ray actors cannot help it", settings=("runner",))
     if not model.startswith("hf:"):
         backend = make_backend(model, **options)
-        return backend, BackendSpec(model, options), settings
+        return backend, BackendSpec(model, {**getattr(backend, "settings_here", {}), **options}), settings
     options = dict(options)
     device, gpus = str(options.get("device", "auto")), settings.gpus_per_actor
     if device == "auto":

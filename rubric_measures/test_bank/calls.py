@@ -56,9 +56,19 @@ class Caller:
         """The backend's canonical name."""
         return self.runner.backend.model
 
-    def request(self, messages: tuple[Message, ...], draw: int) -> Request:
-        """The request of one draw."""
-        return Request(self.model, messages, {**self.runner.backend.options, **self.options}, replicate=draw)
+    def request(self, messages: tuple[Message, ...], draw: int, longest: int = 0) -> Request:
+        """The request of one draw; `longest` is how long the reply may be in place of what the options say."""
+        options = {**self.runner.backend.options, **self.options, **({"max_tokens": longest} if longest else {})}
+        return Request(self.model, messages, options, replicate=draw)
+
+    def more_tokens(self, messages: tuple[Message, ...]) -> int:
+        """How long a reply may be that was cut and is asked for once more, four times as long; 0: it would not fit."""
+        reply, limit = self.options.get("max_tokens"), self.runner.backend.context_tokens
+        if not isinstance(reply, int) or not self.retries:
+            return 0
+        shown = sum(self.runner.backend.count_tokens(message.content) for message in messages)
+        more = 4 * reply if limit is None else min(4 * reply, limit - shown)
+        return more if more > reply else 0
 
     def why_too_long(self, messages: tuple[Message, ...]) -> str:
         """Why a prompt cannot be asked: it and its reply do not fit the model, which would cut it. Empty if they do."""
@@ -99,15 +109,21 @@ def ask_all(
             outcomes[place] = Parsed(None, problem)
         else:
             waiting.append(place)
+    longest: dict[int, int] = {}
     for draw in range(caller.retries + 1):
         if not waiting:
             break
-        replies = yield [caller.request(asks[place].messages, draw) for place in waiting]
+        replies = yield [caller.request(asks[place].messages, draw, longest.get(place, 0)) for place in waiting]
         again = []
         for place, reply in zip(waiting, replies, strict=True):
             outcomes[place] = _read(asks[place], reply)
-            # A reply that was cut for its length would be cut again.
-            if outcomes[place].value is None and reply.status != "truncated":
+            if outcomes[place].value is not None:
+                continue
+            if reply.status != "truncated":
+                again.append(place)
+            elif reply.is_answer and place not in longest and (more := caller.more_tokens(asks[place].messages)):
+                # With as many tokens it would be cut again.
+                longest[place] = more
                 again.append(place)
         waiting = again
     return [outcomes[place] for place in range(len(asks))]

@@ -1,4 +1,4 @@
-"""Files of the bank makers: queries and passages by name, bank entries with what made them, synthetic queries."""
+"""Files of the bank makers: queries, passages, bank entries, synthetic queries; and the bank of a prompt's aspects."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rubric_measures.base.entities import TestBank, canonical_json
+from rubric_measures.base.entities import RubricItem, TestBank, canonical_json, make_item_id
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, check_readable_twice, iter_lines, path_name
 from rubric_measures.formats.bank import BankEntry, bank_entries
 from rubric_measures.formats.queries import read_query_file
+from rubric_measures.prompts import load_prompt
 from rubric_measures.records.files import load_graded
 from rubric_measures.test_bank.generation import BankQuery
 from rubric_measures.test_bank.nuggetization import SourceSegment
 from rubric_measures.test_bank.synthetic_queries import SyntheticQuery
 
-__all__ = ["made_entries", "read_bank_queries", "read_passages", "write_synthetic"]
+__all__ = ["aspect_bank", "made_entries", "read_bank_queries", "read_passages", "write_synthetic"]
 
 _ID_FIELDS = ("doc_id", "docid", "did", "id", "paragraph_id")
 _TEXT_FIELDS = ("text", "segment", "contents", "document", "body")
@@ -178,3 +179,28 @@ def write_synthetic(name: str, queries: Iterable[SyntheticQuery]) -> None:
         raise InputError(f"{path_name(name)}: there are no queries to write")
     with atomic_writer(name) as stream:
         stream.writelines(line + "\n" for line in lines)
+
+
+def aspect_bank(query_texts: Mapping[str, str], prompt: str = "ragelo.answer_pointwise") -> TestBank:
+    """A bank whose items are the aspects that a prompt grades (`relevance`, `accuracy`, …), for each query.
+
+    So each aspect has a grade of its own, and leaderboards, agreement and reports work as for any other bank.
+
+    Args:
+        query_texts: query_id -> text.
+        prompt: the prompt's name or .toml file.
+
+    Raises:
+        InputError: the prompt does not grade aspects.
+
+    >>> [item.text for item in aspect_bank({"q1": "What is ice?"})]
+    ['relevance', 'accuracy', 'completeness', 'precision']
+    """
+    loaded = load_prompt(prompt)
+    if loaded.parser != "aspects":
+        raise InputError(f"prompt {prompt} does not grade aspects; name a test bank")
+    items = {
+        query_id: tuple(RubricItem(make_item_id(query_id, label), query_id, label) for label in loaded.labels)
+        for query_id in query_texts
+    }
+    return TestBank(items, dict(query_texts))

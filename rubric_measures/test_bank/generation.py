@@ -14,7 +14,7 @@ from rubric_measures.prompts import Prompt, load_prompt
 from rubric_measures.prompts.parsers import parse_items
 from rubric_measures.test_bank.calls import BankCall, Caller, Failure, ask_each, without_duplicates
 
-__all__ = ["BankQuery", "GeneratedBank", "generate_bank", "generation_prompt", "query_messages"]
+__all__ = ["BankQuery", "GeneratedBank", "check_queries", "generate_bank", "generation_prompt", "query_messages"]
 
 _LOGGER = logging.getLogger("rubric_measures")
 
@@ -40,8 +40,10 @@ class GeneratedBank(NamedTuple):
     failures: tuple[Failure, ...]
 
 
-def generation_prompt(kind: ItemKind, query: BankQuery, style: str = "auto") -> Prompt:
+def generation_prompt(kind: ItemKind, query: BankQuery, style: str = "auto", program: str = "") -> Prompt:
     """The published prompt for a query: `dl` asks about the query, `car` about a facet; `auto` looks for a facet.
+
+    `program` takes the words that a program sends (`workbench`) in the place of the paper's.
 
     Raises:
         InputError: the style is unknown, or `car` was asked for and the query has no facets.
@@ -52,19 +54,24 @@ def generation_prompt(kind: ItemKind, query: BankQuery, style: str = "auto") -> 
         style = "dl" if query.facet_id is None else "car"
     if style == "car" and query.facet_id is None:
         raise InputError(f"query {query.query_id!r} has no facets: give them in the queries file, or use the style dl")
-    return load_prompt(f"bank.{kind}.{style}")
+    return load_prompt(f"bank.{kind}.{style}{program and f'@{program}'}")
 
 
-def query_messages(kind: ItemKind, query: BankQuery, style: str = "auto") -> tuple[Message, ...]:
+def query_messages(kind: ItemKind, query: BankQuery, style: str = "auto", program: str = "") -> tuple[Message, ...]:
     """What the model is shown for a query."""
-    prompt = generation_prompt(kind, query, style)
+    prompt = generation_prompt(kind, query, style, program)
     if "query_subtopic" in prompt.fields:
         return prompt.render(query_title=query.text, query_subtopic=query.facet_text or query.facet_id)
     return prompt.render(query_text=query.text)
 
 
 def generate_bank(
-    queries: Sequence[BankQuery], caller: Caller, *, kind: ItemKind = "question", style: str = "auto"
+    queries: Sequence[BankQuery],
+    caller: Caller,
+    *,
+    kind: ItemKind = "question",
+    style: str = "auto",
+    program: str = "",
 ) -> GeneratedBank:
     """Generates a bank: one call a query, duplicates left out, ids by the rule of the workbench.
 
@@ -73,6 +80,7 @@ def generate_bank(
         caller: the model.
         kind: what to generate.
         style: which published prompt; see `generation_prompt`.
+        program: whose words it is put in; see `generation_prompt`.
 
     Returns:
         The bank with the failures beside it. The order of the items is that of the replies; it does not depend on
@@ -83,8 +91,8 @@ def generate_bank(
 
     Source: Dietz, SIGIR 2024, section 3.1 and Table 1; ids: the workbench's bank files.
     """
-    _check(queries)
-    asks = [BankCall(query_messages(kind, query, style), parse_items) for query in queries]
+    check_queries(queries)
+    asks = [BankCall(query_messages(kind, query, style, program), parse_items) for query in queries]
     outcomes = ask_each(caller, asks)
     items: dict[str, list[RubricItem]] = {query.query_id: [] for query in queries}
     failures: list[Failure] = []
@@ -112,7 +120,12 @@ def generate_bank(
     return GeneratedBank(bank, tuple(failures))
 
 
-def _check(queries: Iterable[BankQuery]) -> None:
+def check_queries(queries: Iterable[BankQuery]) -> None:
+    """Refuses what no bank can be made for.
+
+    Raises:
+        InputError: a query comes twice, has no text, or there are none.
+    """
     seen: set[tuple[str, str | None]] = set()
     for query in queries:
         key = (query.query_id, query.facet_id)

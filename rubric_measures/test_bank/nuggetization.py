@@ -2,23 +2,93 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from rubric_measures.backends.base import Reply, Request
 from rubric_measures.base.entities import Importance, Query, RubricItem, TestBank, make_item_id
 from rubric_measures.base.errors import InputError
+from rubric_measures.grades.grade_sets import DirectLabels, GradeFilter
 from rubric_measures.prompts import list_text, load_prompt
 from rubric_measures.prompts.parsers import Parsed, parse_label_list, parse_list
+from rubric_measures.records.models import QueryPassages
 from rubric_measures.test_bank.calls import BankCall, Caller, Failure, ask_all, normalised, run_jobs, without_duplicates
 
-__all__ = ["BATCH", "MAX_NUGGETS", "MadeNuggets", "SourceSegment", "nuggetize", "published_calls", "trim"]
+__all__ = [
+    "BATCH",
+    "MAX_NUGGETS",
+    "MadeNuggets",
+    "RelatedBy",
+    "SourceSegment",
+    "label_importance",
+    "nuggetize",
+    "published_calls",
+    "related_segments",
+    "trim",
+]
 
 _LOGGER = logging.getLogger("rubric_measures")
+RelatedBy = Literal["judgments", "direct", "all"]
+
+
+def related_segments(
+    groups: Iterable[QueryPassages],
+    *,
+    by: RelatedBy = "judgments",
+    level: int = 1,
+    qrels: Mapping[tuple[str, str], float] | None = None,
+    llm: str = "",
+    prompt_class: str = "",
+    grade_set: str = "",
+) -> dict[str, list[SourceSegment]]:
+    """Query id -> the segments that are related to it, in file order; the same text is shown once.
+
+    Args:
+        groups: passages with their texts.
+        by: `judgments`: the judgments in the records (or `qrels`); `direct`: the labels of a direct grader in the
+            records; `all`: every passage.
+        level: the lowest label that counts as related (inclusive).
+        qrels: (query id, doc id) -> judgment, in place of the judgments in the records.
+        llm: only direct grades of this model.
+        prompt_class: only direct grades of this prompt.
+        grade_set: only those of these settings, see `GradeFilter`.
+
+    Raises:
+        InputError: direct grades of several graders fit; the message lists them.
+
+    Source: Pradeep et al., TREC 2024 RAG, AutoNuggetizer report, section 3: documents judged at least related (1).
+    """
+    wanted = GradeFilter(llm or None, prompt_class or None, grade_set=grade_set or None)
+    labels = DirectLabels(wanted, ("prompt_class", "llm", "grade_set"))
+    found: dict[str, list[SourceSegment]] = {}
+    unlabelled = 0
+    for group in groups:
+        segments = found.setdefault(group.query_id, [])
+        shown = {segment.text for segment in segments}
+        for passage in group.passages:
+            if by == "all":
+                label: float | None = level
+            elif by == "direct":
+                direct = labels.of(group.query_id, passage)
+                label = None if direct is None else direct.label
+            elif qrels is not None:
+                label = qrels.get((group.query_id, passage.doc_id))
+            else:
+                label = passage.judged(group.query_id)
+            unlabelled += label is None
+            if label is not None and label >= level and passage.text.strip() and passage.text not in shown:
+                shown.add(passage.text)
+                segments.append(SourceSegment(passage.doc_id, passage.text))
+    if unlabelled:
+        _LOGGER.warning("%d passages left out: no %s", unlabelled, "direct grade" if by == "direct" else "judgment")
+    return found
+
+
 T = TypeVar("T")
 BATCH = 10  # segments a creation call, and nuggets an importance call (Pradeep et al. 2024, section 3)
 MAX_NUGGETS = 30
@@ -74,6 +144,7 @@ class _Plan(NamedTuple):
     max_nuggets: int
     keep: int
     over_generate: bool
+    words: str  # what the names of the prompts end in: @nuggetizer for that program's
 
 
 _Steps = Generator[Sequence[Request], Sequence[Reply], T]
@@ -87,6 +158,7 @@ def nuggetize(
     max_nuggets: int = MAX_NUGGETS,
     keep: int = KEPT,
     over_generate: bool = False,
+    program: str = "",
 ) -> MadeNuggets:
     """Builds each query's nuggets from its related documents.
 
@@ -101,6 +173,7 @@ def nuggetize(
         max_nuggets: the longest list that creation carries on.
         keep: how many nuggets stay after the trim.
         over_generate: for assessors to edit: all `max_nuggets` nuggets, no importance, no trim.
+        program: `nuggetizer` puts the prompts in that program's words; empty has the paper's.
 
     Raises:
         InputError: no queries, or a size below one.
@@ -108,7 +181,7 @@ def nuggetize(
     Source: Pradeep et al., TREC 2024 RAG, AutoNuggetizer report, section 3, Figures 3 and 4.
     """
     _check(queries, max_nuggets, keep)
-    plan = _Plan(max_nuggets, keep, over_generate)
+    plan = _Plan(max_nuggets, keep, over_generate, program and f"@{program}")
     jobs = ((query.query_id, _make(query, segments.get(query.query_id, ()), caller, plan)) for query in queries)
     found = run_jobs(caller, jobs)
     made_of = {query.query_id: found[query.query_id] for query in queries}
@@ -127,6 +200,39 @@ def nuggetize(
     bank = TestBank(MappingProxyType(items), MappingProxyType({query.query_id: query.text for query in queries}))
     failures = tuple(failure for steps in made_of.values() for failure in steps.failures)
     return MadeNuggets(bank, MappingProxyType(sources), failures)
+
+
+def label_importance(bank: TestBank, caller: Caller, *, program: str = "") -> MadeNuggets:
+    """A bank whose items have the importance that the model gives them, ten a call; nothing else changes.
+
+    Args:
+        bank: the nuggets; the texts of its queries are shown beside them.
+        caller: the model.
+        program: see `nuggetize`.
+
+    Returns:
+        the bank, with the calls that failed: their items have no importance. There are no `sources`.
+
+    Source: Pradeep et al., TREC 2024 RAG, AutoNuggetizer report, section 3 and Figure 4.
+    """
+    plan = _Plan(MAX_NUGGETS, KEPT, True, program and f"@{program}")
+    nuggets = {query_id: tuple(_Nugget(item.text, ()) for item in items) for query_id, items in bank.items.items()}
+    found = run_jobs(
+        caller,
+        (
+            (query_id, _label(Query(query_id, bank.query_texts[query_id]), made, caller, plan))
+            for query_id, made in nuggets.items()
+        ),
+    )
+    items = {
+        query_id: tuple(
+            dataclasses.replace(item, importance=nugget.importance)
+            for item, nugget in zip(members, found[query_id].nuggets, strict=True)
+        )
+        for query_id, members in bank.items.items()
+    }
+    failures = tuple(failure for query_id in bank.items for failure in found[query_id].failures)
+    return MadeNuggets(TestBank(items, bank.query_texts, bank.facet_texts), {}, failures)
 
 
 def trim(nuggets: Sequence[_Nugget], keep: int = KEPT) -> tuple[_Nugget, ...]:
@@ -155,7 +261,7 @@ def _make(query: Query, segments: Sequence[SourceSegment], caller: Caller, plan:
     windows = _windows(len(segments))
     for number, window in enumerate(windows, 1):
         shown = segments[window]
-        (outcome,) = yield from ask_all(caller, [_creation(query, shown, nuggets, plan.max_nuggets)])
+        (outcome,) = yield from ask_all(caller, [_creation(query, shown, nuggets, plan)])
         if outcome.value is None:
             reason = f"{outcome.reason}; the list stays as it was"
             failures.append(Failure(query.query_id, f"create {number}/{len(windows)}", reason))
@@ -163,14 +269,14 @@ def _make(query: Query, segments: Sequence[SourceSegment], caller: Caller, plan:
             nuggets = _updated(nuggets, outcome.value[: plan.max_nuggets], shown)
     if plan.over_generate:
         return _Made(nuggets, tuple(failures))
-    labelled = yield from _label(query, nuggets, caller)
+    labelled = yield from _label(query, nuggets, caller, plan)
     return _Made(trim(labelled.nuggets, plan.keep), (*failures, *labelled.failures))
 
 
 def _creation(
-    query: Query, shown: Sequence[SourceSegment], nuggets: Sequence[_Nugget], max_nuggets: int
+    query: Query, shown: Sequence[SourceSegment], nuggets: Sequence[_Nugget], plan: _Plan
 ) -> BankCall[tuple[str, ...]]:
-    prompt = load_prompt("nuggets.create")
+    prompt = load_prompt(f"nuggets.create{plan.words}")
     # One line a segment: a segment cannot pretend to be the next one.
     context = "\n".join(
         prompt.context_line.replace("{rank}", str(rank)).replace("{segment}", " ".join(segment.text.split()))
@@ -179,9 +285,9 @@ def _creation(
     messages = prompt.render(
         query=query.text,
         context=context,
-        nuggets=list_text(nugget.text for nugget in nuggets),
+        nuggets=list_text((nugget.text for nugget in nuggets), prompt.lists),
         nuggets_length=len(nuggets),
-        max_nuggets=max_nuggets,
+        max_nuggets=plan.max_nuggets,
     )
 
     def read(reply: str) -> Parsed[tuple[str, ...]]:
@@ -203,14 +309,14 @@ def _updated(before: Sequence[_Nugget], texts: Sequence[str], shown: Sequence[So
     return tuple(_Nugget(text, known.get(normalised(text), sources)) for text in texts)
 
 
-def _label(query: Query, nuggets: Sequence[_Nugget], caller: Caller) -> _Steps[_Made]:
+def _label(query: Query, nuggets: Sequence[_Nugget], caller: Caller, plan: _Plan) -> _Steps[_Made]:
     """Asks for the importance of all nuggets, a batch a call, the calls together."""
-    prompt = load_prompt("nuggets.importance")
+    prompt = load_prompt(f"nuggets.importance{plan.words}")
     windows = _windows(len(nuggets))
     asks = []
     for window in windows:
         texts = [nugget.text for nugget in nuggets[window]]
-        messages = prompt.render(query=query.text, nuggets=list_text(texts), nuggets_length=len(texts))
+        messages = prompt.render(query=query.text, nuggets=list_text(texts, prompt.lists), nuggets_length=len(texts))
         asks.append(BankCall(messages, partial(parse_label_list, labels=prompt.labels, count=len(texts))))
     outcomes = yield from ask_all(caller, asks)
     labelled: list[_Nugget] = []

@@ -221,11 +221,6 @@ def sample_by_model(
 
     The sample depends on the set of a model's queries and the seed, not on their order, nor on the other models.
 
-    Args:
-        queries: all queries.
-        quotas: model -> how many.
-        seed: of the sample.
-
     Returns:
         The sample in the order of `queries`, and model -> how many are missing, where a model wrote too few.
 

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rubric_measures.base.entities import RubricItem, TestBank
-from rubric_measures.base.scales import YES_NO, Scale, covering_level
-from rubric_measures.grades.grade_sets import GradeSetSelector, grades_of_set
+from rubric_measures.base.scales import ANY_LEVEL, Scale, covering_level
+from rubric_measures.grades.grade_sets import GradeSetSelector
+from rubric_measures.records.distributions import confidence_of, distributions_of
 from rubric_measures.records.models import DirectGrade, GradedPassage, ItemGradeSet
+from rubric_measures.records.reasons import reasons_of
 from rubric_measures.records.streaming import PassageGroup
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "bad_items",
     "check_records",
     "grades_by_item",
+    "is_graded",
     "level_of",
     "uncovered_passages",
 ]
@@ -42,17 +45,21 @@ class CheckedGrade(NamedTuple):
         answer: the answer that an extraction prompt found in the passage, else the raw reply of the grader.
         judgment: what assessors said about the passage; None where nobody did.
         text: the passage.
+        confidence: the probability of the most probable grade, where the records keep a distribution; else None.
+        reason: why the model gave the grade, where it was asked for that; else empty.
     """
 
     query_id: str
     item_id: str
     item_text: str
     doc_id: str
-    grade: int | None
+    grade: float | None
     status: str
     answer: str
-    judgment: int | None
+    judgment: float | None
     text: str
+    confidence: float | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -61,11 +68,11 @@ class CheckedPassage:
 
     doc_id: str
     text: str
-    judgment: int | None
+    judgment: float | None
     grades: Mapping[str, CheckedGrade]
 
     @property
-    def best(self) -> int | None:
+    def best(self) -> float | None:
         """The highest grade; None where nothing is graded."""
         return max((row.grade for row in self.grades.values() if row.grade is not None), default=None)
 
@@ -99,8 +106,8 @@ class UncoveredPassage(NamedTuple):
 
     query_id: str
     doc_id: str
-    judgment: int
-    best_grade: int | None
+    judgment: float
+    best_grade: float | None
     text: str
 
 
@@ -144,7 +151,8 @@ def check_records(
         items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id, where)}
         # What is shown of a passage is a small part of its record, which need not be kept.
         passages = [
-            _passage(group.query_id, passage, selector.choose(passage, items), items) for passage in group.passages
+            _passage(group.query_id, passage, selector.choose(passage, items), items, selector)
+            for passage in group.passages
         ]
         if items is None:
             texts = dict.fromkeys(sorted({item_id for one in passages for item_id in one.grades}), "")
@@ -163,9 +171,12 @@ def _passage(
     passage: GradedPassage,
     entry: ItemGradeSet | DirectGrade | None,
     items: Mapping[str, RubricItem] | None,
+    selector: GradeSetSelector,
 ) -> CheckedPassage:
     label = passage.judged(query_id)
-    grades, statuses = grades_of_set(entry) if entry is not None else ({}, {})
+    grades, statuses = selector.grades_of(entry) if entry is not None else ({}, {})
+    sure = distributions_of(entry) if entry is not None else {}
+    reasons = reasons_of(entry) if entry is not None else {}
     answers = _answers(passage, entry)
     graded = grades.keys() | statuses.keys()
     rows = {
@@ -179,6 +190,8 @@ def _passage(
             answers.get(item_id, ""),
             label,
             passage.text,
+            confidence_of(sure[item_id]) if item_id in sure else None,
+            reasons.get(item_id, ""),
         )
         for item_id in (sorted(graded) if items is None else items)
         if item_id in graded
@@ -197,13 +210,20 @@ def _answers(passage: GradedPassage, entry: ItemGradeSet | DirectGrade | None) -
     return answers
 
 
-def grades_by_item(query: CheckedQuery) -> dict[str, list[CheckedGrade]]:
-    """item_id -> the grades of all passages, best first; failures last, ties by document id."""
+def grades_by_item(query: CheckedQuery, by_uncertainty: bool = False) -> dict[str, list[CheckedGrade]]:
+    """item_id -> the grades of all passages, best first; failures last, ties by document id.
+
+    Args:
+        query: the query.
+        by_uncertainty: the least certain grades first, and those of which nothing is known behind them.
+    """
     rows: dict[str, list[CheckedGrade]] = {item_id: [] for item_id in query.items}
     for row in query.rows():
         rows[row.item_id].append(row)
     for members in rows.values():
         members.sort(key=lambda row: (row.grade is None, -(row.grade or 0), row.doc_id))
+        if by_uncertainty:
+            members.sort(key=lambda row: (row.confidence is None, row.confidence or 0.0))
     return rows
 
 
@@ -213,9 +233,13 @@ def level_of(query: CheckedQuery, min_rating: int | None = None) -> int:
     Raises:
         InputError: neither is known.
     """
-    is_graded = any(passage.best is not None for passage in query.passages)
     # Where nothing is graded, nothing is covered at any level.
-    return covering_level(query.scale if is_graded or query.scale else YES_NO, min_rating)
+    return covering_level(query.scale if is_graded(query) or query.scale else ANY_LEVEL, min_rating)
+
+
+def is_graded(query: CheckedQuery) -> bool:
+    """Whether a passage of the query has a grade."""
+    return any(passage.best is not None for passage in query.passages)
 
 
 def uncovered_passages(

@@ -16,6 +16,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.extras import require
 from rubric_measures.formats.trec import distinct_run_names, read_run
 from rubric_measures.formats.trec_ids import as_known, written_id
+from rubric_measures.grades.compiled import QueryGrades
 from rubric_measures.grades.loading import RecordQuery
 from rubric_measures.grades.notes import note_queries
 from rubric_measures.meta_evaluation.correlation import correlate
@@ -37,6 +38,7 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
+CountArray = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -47,21 +49,43 @@ class RunCoverage:
         runs: the runs, sorted.
         items: query_id -> item ids, sorted; queries that no run ranks, or without items, are left out.
         covered: query_id -> (runs, items): the run covers the item.
-        known: query_id -> (runs, items): False where the run does not cover the item, and a grade of it failed.
+        counts: query_id -> (3, runs, items): how many of a run's first passages cover the item, how many have a valid
+            grade of it, and of how many it failed; only of queries where a grade of such a passage failed, and 0 for
+            runs without.
     """
 
     runs: tuple[str, ...]
     items: Mapping[str, tuple[str, ...]]
     covered: Mapping[str, BoolArray]
-    known: Mapping[str, BoolArray]
+    counts: Mapping[str, CountArray]
+
+    def known(self, query_id: str) -> BoolArray:
+        """(runs, items): False where a run does not cover the item, and a grade of it failed."""
+        covered = self.covered[query_id]
+        return covered | (self.counts[query_id][2] == 0) if query_id in self.counts else np.ones_like(covered)
 
     def query_scores(self, query_id: str, kept: BoolArray | None = None) -> FloatArray:
-        """Rubric-Cover of every run for one query over the kept items; NaN where no item is kept and known."""
-        covered, known = self.covered[query_id], self.known[query_id]
-        if kept is not None:
-            covered, known = covered[:, kept], known[:, kept]
-        size = known.sum(axis=1)
-        return np.where(size > 0, covered.sum(axis=1) / np.maximum(size, 1), np.nan)
+        """Rubric-Cover of every run for one query over the kept items; NaN where no item is kept, or nothing is known.
+
+        Failed grades count as they are expected (README says the formula), read off the kept items alone.
+        """
+        covered = self.covered[query_id]
+        covered = covered if kept is None else covered[:, kept]
+        size = covered.shape[1]
+        if not size:
+            return np.full(len(self.runs), np.nan)
+        earned = covered.sum(axis=1)
+        if query_id not in self.counts:
+            return np.asarray(earned / size)
+        counts = self.counts[query_id]
+        covering, valid, failed = counts if kept is None else counts[:, :, kept]
+        once, misses = (covering == 1).sum(axis=1), np.where(covered, 0, valid).sum(axis=1)
+        is_left = once + misses > 0
+        covers = np.where(is_left, once, covering.sum(axis=1))
+        asked = np.where(is_left, once + misses, valid.sum(axis=1))
+        share = np.where(asked > 0, covers / np.maximum(asked, 1), np.nan)[:, None]
+        gain = np.where(covered | (failed == 0), 0.0, 1 - (1 - share) ** failed)
+        return np.asarray((earned + gain.sum(axis=1)) / size)
 
     def table(self) -> FloatArray:
         """(queries, runs): Rubric-Cover over the full bank."""
@@ -84,12 +108,14 @@ class QueryCoverage(NamedTuple):
     Attributes:
         query_id: the query.
         item_ids: its items.
-        runs: run -> (items it covers, items of which a grade failed for one of its passages), as masks.
+        runs: run -> the mask of the items it covers.
+        counts: run -> (3, items), see `RunCoverage.counts`; only of runs where a grade of such a passage failed.
     """
 
     query_id: str
     item_ids: tuple[str, ...]
-    runs: Mapping[str, tuple[int, int]]
+    runs: Mapping[str, int]
+    counts: Mapping[str, CountArray]
 
 
 def query_coverage(query: RecordQuery, min_rating: int | None = None, cutoff: int = 20) -> QueryCoverage:
@@ -100,37 +126,54 @@ def query_coverage(query: RecordQuery, min_rating: int | None = None, cutoff: in
         min_rating: the least grade that covers an item; None takes the scale's.
         cutoff: how many passages of a ranking count.
     """
-    covering = query.grades.at_least(query.grades.level(min_rating))
-    runs: dict[str, tuple[int, int]] = {}
+    grades = query.grades
+    covering = grades.at_least(grades.level(min_rating))
+    runs: dict[str, int] = {}
+    counts: dict[str, CountArray] = {}
     for run_id, ranking in query.rankings.items():
         seen = failed = 0
         for doc_id in ranking[:cutoff]:
             seen |= covering.get(doc_id, 0)
-            failed |= query.grades.failed.get(doc_id, 0)
-        runs[run_id] = seen, failed
-    return QueryCoverage(query.query_id, tuple(item.item_id for item in query.grades.items), runs)
+            failed |= grades.failed.get(doc_id, 0)
+        runs[run_id] = seen
+        if failed:
+            counts[run_id] = _counts(grades, covering, ranking[:cutoff])
+    return QueryCoverage(query.query_id, tuple(item.item_id for item in grades.items), runs, counts)
+
+
+def _counts(grades: QueryGrades, covering: Mapping[str, int], doc_ids: Sequence[str]) -> CountArray:
+    """(3, items): how many of the passages cover each item, have a valid grade of it, a failed one."""
+    covers = [covering.get(doc_id, 0) for doc_id in doc_ids]
+    failed = [grades.failed.get(doc_id, 0) for doc_id in doc_ids]
+    # A facet may have a grade beside a failed one: below the level nobody knows whether it is covered.
+    valid = [
+        covered | (sum(grades.levels.get(doc_id, {}).values()) & ~lost)
+        for doc_id, covered, lost in zip(doc_ids, covers, failed, strict=True)
+    ]
+    return np.array([_bits(masks, len(grades.items)).sum(axis=0) for masks in (covers, valid, failed)], dtype=np.int32)
 
 
 def joined_coverage(queries: Iterable[QueryCoverage]) -> RunCoverage:
     """The coverage of all queries together.
 
-    A run that does not rank a query covers none of its items; an item whose grade failed, and that no other passage of
-    the run covers, leaves that run's denominator.
+    A run that does not rank a query covers none of its items.
     """
     ranked = sorted((query for query in queries if query.runs and query.item_ids), key=lambda one: one.query_id)
     runs = tuple(sorted({run_id for query in ranked for run_id in query.runs}))
     items: dict[str, tuple[str, ...]] = {}
     covered: dict[str, BoolArray] = {}
-    known: dict[str, BoolArray] = {}
+    counts: dict[str, CountArray] = {}
     for query in ranked:
         ids, size = query.item_ids, len(query.item_ids)
         order = np.array(sorted(range(size), key=lambda bit: ids[bit]))
-        pairs = [query.runs.get(run_id, (0, 0)) for run_id in runs]
-        seen = _bits([mask for mask, _ in pairs], size)[:, order]
-        failed = _bits([mask for _, mask in pairs], size)[:, order]
         items[query.query_id] = tuple(ids[bit] for bit in order.tolist())
-        covered[query.query_id], known[query.query_id] = seen, seen | ~failed
-    return RunCoverage(runs, items, covered, known)
+        covered[query.query_id] = _bits([query.runs.get(run_id, 0) for run_id in runs], size)[:, order]
+        if query.counts:
+            counts[query.query_id] = np.zeros((3, len(runs), size), dtype=np.int32)
+            for place, run_id in enumerate(runs):
+                if run_id in query.counts:
+                    counts[query.query_id][:, place] = query.counts[run_id][:, order]
+    return RunCoverage(runs, items, covered, counts)
 
 
 def _bits(masks: Sequence[int], size: int) -> BoolArray:

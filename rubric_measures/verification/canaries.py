@@ -155,7 +155,7 @@ class FooledGrade(NamedTuple):
     query_id: str
     doc_id: str
     item_id: str
-    grade: int
+    grade: float
     answer: str
     text: str
 

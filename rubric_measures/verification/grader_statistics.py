@@ -39,7 +39,7 @@ class GraderStatistics:
     """
 
     passages: int = 0
-    grades: Counter[int] = field(default_factory=Counter)
+    grades: Counter[float] = field(default_factory=Counter)
     statuses: Counter[str] = field(default_factory=Counter)
     truncated: int = 0
     replicated: int = 0
@@ -88,8 +88,8 @@ class Disagreement(NamedTuple):
     query_id: str
     doc_id: str
     item_id: str
-    spread: int
-    grades: Mapping[GradeSetKey, int]
+    spread: float
+    grades: Mapping[GradeSetKey, float]
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class GraderCounter:
         self._most = most
         self._graders: dict[GradeSetKey, GraderStatistics] = {}
         # For every two graders: how often the first gave one grade and the second the other.
-        self._pairs: dict[tuple[GradeSetKey, GradeSetKey], Counter[tuple[int, int]]] = {}
+        self._pairs: dict[tuple[GradeSetKey, GradeSetKey], Counter[tuple[float, float]]] = {}
         self._disagreements: list[Disagreement] = []
         self._disagreed = 0
 
@@ -143,7 +143,7 @@ class GraderCounter:
 
     def add(self, query_id: str, passage: GradedPassage) -> None:
         """Counts one passage; each passage of a query once."""
-        merged: dict[GradeSetKey, tuple[dict[str, int], dict[str, str]]] = {}
+        merged: dict[GradeSetKey, tuple[dict[str, float], dict[str, str]]] = {}
         scales: dict[tuple[GradeSetKey, str], tuple[int, int] | None] = {}
         for entry in [*(passage.exam_grades or ()), *(passage.grades or ())]:
             grades, status = grades_of_set(entry)
@@ -168,7 +168,7 @@ class GraderCounter:
         self,
         query_id: str,
         doc_id: str,
-        grades: Mapping[GradeSetKey, Mapping[str, int]],
+        grades: Mapping[GradeSetKey, Mapping[str, float]],
         scales: Mapping[tuple[GradeSetKey, str], tuple[int, int] | None],
     ) -> None:
         for (first, one), (second, other) in combinations(grades.items(), 2):
@@ -205,7 +205,7 @@ class GraderCounter:
         return GraderReport(graders, pairs, tuple(self._disagreements), self._disagreed)
 
 
-def _count(of_grader: GraderStatistics, grades: Mapping[str, int], status: Mapping[str, str]) -> None:
+def _count(of_grader: GraderStatistics, grades: Mapping[str, float], status: Mapping[str, str]) -> None:
     of_grader.passages += 1
     of_grader.grades.update(grades.values())
     for item_id in {**grades, **status}:
@@ -214,7 +214,7 @@ def _count(of_grader: GraderStatistics, grades: Mapping[str, int], status: Mappi
 
 
 def _count_replicates(
-    entry: ItemGradeSet | DirectGrade, grades: Mapping[str, int], of_grader: GraderStatistics
+    entry: ItemGradeSet | DirectGrade, grades: Mapping[str, float], of_grader: GraderStatistics
 ) -> None:
     details: Any = (entry.model_extra or {}).get("details")
     for item_id, of_item in details.items() if isinstance(details, dict) else ():
@@ -228,7 +228,7 @@ def _pair(
     first: GradeSetKey,
     second: GradeSetKey,
     graders: Mapping[GradeSetKey, GraderStatistics],
-    counts: Mapping[tuple[int, int], int],
+    counts: Mapping[tuple[float, float], int],
 ) -> GraderPair:
     common = sum(counts.values())
     equal = sum(count for (one, other), count in counts.items() if one == other)

@@ -179,9 +179,9 @@ def item_counts(query: RecordQuery, min_judgment: int = 1, min_rating: int | Non
         yield _row(query, item, grades[item.item_id], failed, min_judgment, level)
 
 
-def _grades(query: RecordQuery) -> dict[str, dict[str, int]]:
+def _grades(query: RecordQuery) -> dict[str, dict[str, float]]:
     """item_id -> doc_id -> grade."""
-    grades: dict[str, dict[str, int]] = {item.item_id: {} for item in query.grades.items}
+    grades: dict[str, dict[str, float]] = {item.item_id: {} for item in query.grades.items}
     for doc_id, levels in query.grades.levels.items():
         for grade, mask in levels.items():
             for bit, item in enumerate(query.grades.items):
@@ -193,7 +193,7 @@ def _grades(query: RecordQuery) -> dict[str, dict[str, int]]:
 def _row(
     query: RecordQuery,
     item: RubricItem,
-    grades: Mapping[str, int],
+    grades: Mapping[str, float],
     failed: int,
     min_judgment: int,
     min_rating: int,
@@ -252,7 +252,7 @@ def influence_of(
     changed[list(coverage.items).index(query_id)] = coverage.query_scores(query_id, kept)
     scores = mean_scores(changed)
     both = ~np.isnan(full) & ~np.isnan(scores)
-    usable = ~np.isnan(scores) & coverage.known[query_id][:, column]
+    usable = ~np.isnan(scores) & coverage.known(query_id)[:, column]
     hits = coverage.covered[query_id][usable, column].tolist()
     flips = _flips(full[both], scores[both]) if both.sum() > 1 else None
     return point_biserial(hits, scores[usable], "runs"), flips

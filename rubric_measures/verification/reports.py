@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
-from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grade_sets
+from rubric_measures.base.scales import covering_level
+from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grade_sets, grades_of_set
 from rubric_measures.records.streaming import GradedFile, PassageGroup
-from rubric_measures.verification.analyses import CheckedQuery, check_records
+from rubric_measures.verification.analyses import CheckedQuery, check_records, is_graded, level_of
 from rubric_measures.verification.grader_statistics import GraderCounter, GraderReport
 from rubric_measures.verification.item_statistics import ItemReport, item_report
 from rubric_measures.verification.sections import (
@@ -22,10 +23,21 @@ from rubric_measures.verification.sections import (
     uncovered_section,
 )
 
-__all__ = ["ANALYSES", "STATISTICS", "ReportSettings", "check_reports", "chosen_queries", "report_sections"]
+__all__ = [
+    "ANALYSES",
+    "CALIBRATION",
+    "STATISTICS",
+    "ReportSettings",
+    "check_reports",
+    "chosen_queries",
+    "report_sections",
+]
 
 ANALYSES = ("verify_grading", "grid_display", "uncovered_passages", "bad_question")
 STATISTICS = ("item_statistics", "grader_statistics")
+# Those that ask which grade covers an item.
+_LEVELLED = frozenset(("uncovered_passages", "bad_question", "item_statistics"))
+CALIBRATION = "calibration"
 # How many of the largest disagreements between graders are listed.
 DISAGREEMENTS = 50
 
@@ -35,14 +47,15 @@ class ReportSettings:
     """Which reports, about which grades.
 
     Attributes:
-        reports: names among `ANALYSES` and `STATISTICS`.
+        reports: names among `ANALYSES` and `STATISTICS`, or `CALIBRATION`.
         wanted: the grades.
         queries: only these; None takes all.
         run: runs that make the leaderboard of the item statistics; none takes the rankings in the records.
-        plot: the file of a figure of bank size against stability, of the item statistics.
+        plot: the file of a figure: of the item statistics bank size against stability, or the calibration.
         seed: of random samples and shuffles.
         min_judgment: the least judgment that is relevant.
         min_rating: the least grade that covers an item; None takes the scale's.
+        by_uncertainty: of the grades of an item, the least certain come first.
 
     Raises:
         InputError: runs or a figure of item statistics that are not asked for.
@@ -56,13 +69,15 @@ class ReportSettings:
     seed: int = 0
     min_judgment: int = 1
     min_rating: int | None = None
+    by_uncertainty: bool = False
 
     def __post_init__(self) -> None:
+        figures = {"item_statistics", CALIBRATION} & set(self.reports)
+        if self.plot and len(figures) != 1:
+            text = "the figure is of the item statistics or of the calibration; ask for one of them"
+            raise InputError(text, settings=("plot", "item_statistics", CALIBRATION))
         if "item_statistics" in self.reports:
             return
-        if self.plot:
-            text = "the figure is of the item statistics; ask for them"
-            raise InputError(text, settings=("plot", "item_statistics"))
         if self.run:
             text = "runs are for the item statistics; ask for them"
             raise InputError(text, settings=("run", "item_statistics"))
@@ -70,11 +85,6 @@ class ReportSettings:
 
 def chosen_queries(groups: Iterable[PassageGroup], settings: ReportSettings, source: str) -> Iterator[PassageGroup]:
     """The queries that are wanted, with all their passages.
-
-    Args:
-        groups: the queries.
-        settings: what is wanted.
-        source: the file, for errors.
 
     Raises:
         InputError: at the end, where a wanted query is not there.
@@ -92,7 +102,8 @@ def chosen_queries(groups: Iterable[PassageGroup], settings: ReportSettings, sou
 
 
 def check_reports(source: GradedFile, bank: TestBank | None, settings: ReportSettings) -> None:
-    """Finds what would stop the reports: records without the wanted grades, or several grade sets where one is needed.
+    """Finds what would stop the reports: records without the wanted grades, several grade sets where one is needed, or
+    a scale that is not known, or that lacks the level.
 
     Raises:
         InputError: saying so.
@@ -103,8 +114,12 @@ def check_reports(source: GradedFile, bank: TestBank | None, settings: ReportSet
         for group in chosen_queries(source, settings, source.name):
             where = f"{source.name}:{group.line}"
             items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id, where)}
+            has_grade = False
             for passage in group.passages:
-                selector.choose(passage, items)
+                entry = selector.choose(passage, items)
+                has_grade = has_grade or (entry is not None and bool(grades_of_set(entry)[0]))
+            if has_grade and _LEVELLED & set(settings.reports):
+                covering_level(selector.scale, settings.min_rating)
         found = bool(selector.found)
     elif settings.reports:
         found = bool(grade_sets(chosen_queries(source, settings, source.name), settings.wanted))
@@ -128,24 +143,41 @@ def report_sections(source: GradedFile, bank: TestBank | None, settings: ReportS
         InputError: the records lack the grades.
     """
     if set(STATISTICS) & set(settings.reports):
+        if "item_statistics" not in settings.reports and _LEVELLED & set(settings.reports):
+            # Nothing is said before it is known that all can be said; item statistics find it out themselves.
+            check_reports(source, bank, settings)
         yield from _statistics(source, bank, settings)
+    if CALIBRATION in settings.reports:
+        yield _calibration(source, bank, settings)
     if set(ANALYSES) & set(settings.reports):
         yield from _analyses(source, bank, settings)
 
 
 def _analyses(source: GradedFile, bank: TestBank | None, settings: ReportSettings) -> Iterator[Section]:
     selector = GradeSetSelector(settings.wanted, source.name)
+    # What stands before the first grade waits for it: only then it is known whether there is a scale.
+    waiting: list[CheckedQuery] | None = [] if _LEVELLED & set(settings.reports) else None
     for query in check_records(chosen_queries(source, settings, source.name), selector, bank):
+        if waiting is not None and not is_graded(query):
+            waiting.append(query)
+            continue
+        if waiting is not None:
+            level_of(query, settings.min_rating)
+            for before in waiting:
+                yield from _of_query(before, settings)
+            waiting = None
         yield from _of_query(query, settings)
         # Not while the next query is read.
         del query
     if not selector.found:
         raise _no_grades(source)
+    for before in waiting or ():
+        yield from _of_query(before, settings)
 
 
 def _of_query(query: CheckedQuery, settings: ReportSettings) -> Iterator[Section]:
     if "verify_grading" in settings.reports:
-        yield from grading_sections(query)
+        yield from grading_sections(query, settings.by_uncertainty)
     if "grid_display" in settings.reports:
         yield grid_section(query)
     if "uncovered_passages" in settings.reports:
@@ -154,9 +186,29 @@ def _of_query(query: CheckedQuery, settings: ReportSettings) -> Iterator[Section
         yield bad_item_section(query, settings.min_judgment, settings.min_rating)
 
 
+def _calibration(source: GradedFile, bank: TestBank | None, settings: ReportSettings) -> Section:
+    from rubric_measures.verification.calibration import (
+        calibration_bins,
+        calibration_section,
+        checked_pairs,
+        plot_calibration,
+    )
+
+    # Assessors' grades are what the grader's are held against, so they cannot stand in their place.
+    selector = GradeSetSelector(replace(settings.wanted, assessors=None), source.name)
+    groups = chosen_queries(source, settings, source.name)
+    found = calibration_bins(checked_pairs(groups, selector, bank))
+    section = calibration_section(found)
+    if settings.plot:
+        from rubric_measures.meta_evaluation.plots import save_figure
+
+        save_figure(plot_calibration(found), settings.plot)
+    return section
+
+
 def _statistics(source: GradedFile, bank: TestBank | None, settings: ReportSettings) -> Iterator[Section]:
     """Statistics of items and of graders, from one reading of the records."""
-    from rubric_measures.verification.statistics_sections import grader_sections
+    from rubric_measures.verification.sections import grader_sections
 
     def gathered(groups: Iterator[PassageGroup]) -> tuple[ItemReport | None, GraderReport | None]:
         counter = GraderCounter(settings.wanted, DISAGREEMENTS) if "grader_statistics" in settings.reports else None
@@ -194,6 +246,13 @@ def _item_report(
     if not selector.found:
         raise _no_grades(source)
     note_left_out(selector.left_out)
+    failed = sum(row.failed for row in report.statistics)
+    if failed:
+        logging.getLogger("rubric_measures").warning(
+            "%d grades failed: what is counted of passages leaves them out, and scores of runs count them as they are "
+            "expected to cover",
+            failed,
+        )
     selector.note_counts()
     # What queries that the user left out lack is nothing to say.
     in_bank = {} if bank is None or settings.queries else bank.items
@@ -217,7 +276,7 @@ def _note_without_passages(in_bank: Mapping[str, Sequence[object]], queries: Ite
 
 def _item_sections(report: ItemReport, settings: ReportSettings) -> Iterator[Section]:
     from rubric_measures.verification.bank_stability import bank_stability, plot_stability
-    from rubric_measures.verification.statistics_sections import item_sections, stability_section
+    from rubric_measures.verification.sections import item_sections, stability_section
 
     yield from item_sections(report, settings.min_judgment)
     points = bank_stability(report.coverage, seed=settings.seed)

@@ -1,19 +1,33 @@
-"""Report sections: what each report shows, as tables."""
+"""Report sections: what each report shows, as tables; the size of the bank with its drawing in SVG."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
+from typing import NamedTuple
 
-from rubric_measures.base.tables import Cell, Column, Report, Table
+from rubric_measures.base.tables import Cell, Column, Report, Table, Undefined
+from rubric_measures.grades.grade_set_names import options_of, prompt_cells
 from rubric_measures.verification.analyses import CheckedQuery, bad_items, grades_by_item, level_of, uncovered_passages
+from rubric_measures.verification.bank_stability import RunCoverage, StabilityPoint
+from rubric_measures.verification.canaries import CanaryReport
+from rubric_measures.verification.grader_statistics import GraderReport
+from rubric_measures.verification.item_statistics import ItemReport
 
 __all__ = [
+    "PlotPoint",
     "Section",
     "bad_item_section",
+    "canary_sections",
+    "grader_sections",
     "grading_sections",
     "grid_section",
+    "item_sections",
+    "line_plot",
     "sections_report",
+    "stability_section",
     "uncovered_section",
 ]
 
@@ -41,19 +55,30 @@ def _name(item_id: str, text: str) -> str:
     return f"{text} ({item_id})" if text else item_id
 
 
-def grading_sections(query: CheckedQuery) -> Iterator[Section]:
-    """Verify grading: for each item the grade of every passage beside the answer, best grades first."""
-    for item_id, rows in grades_by_item(query).items():
+def grading_sections(query: CheckedQuery, by_uncertainty: bool = False) -> Iterator[Section]:
+    """Verify grading: for each item the grade of every passage beside the answer, best grades first.
+
+    Where the records keep distributions over grades, the probability of the most probable one is the confidence; by
+    uncertainty, the least confident grades come first. Where the model gave reasons, they have a column of their own.
+    """
+    has_confidence = any(row.confidence is not None for row in query.rows())
+    has_reason = any(row.reason for row in query.rows())
+    for item_id, rows in grades_by_item(query, by_uncertainty).items():
         yield Section(
             "grading",
             f"{query.query_id}: {_name(item_id, query.items[item_id])}",
-            ["grade", "status", "judgment", "doc_id", "answer", "text"],
-            [[row.grade, row.status, row.judgment, row.doc_id, row.answer, row.text] for row in rows],
-        )
+            ["grade", *(["confidence"] if has_confidence else []), "status", "judgment", "doc_id",
+             *(["reason"] if has_reason else []), "answer", "text"],
+            [
+                [row.grade, *([row.confidence] if has_confidence else []), row.status, row.judgment, row.doc_id,
+                 *([row.reason] if has_reason else []), row.answer, row.text]
+                for row in rows
+            ],
+        )  # fmt: skip
 
 
 def grid_section(query: CheckedQuery) -> Section:
-    """The grid: passages × items with `grade` (and the answer, where it is more than the grade), judgments beside."""
+    """The grid: passages × items with `grade` and its reason (or the answer, where it says more), judgments beside."""
     rows: list[list[Cell]] = []
     for passage in query.passages:
         cells: list[Cell] = [passage.doc_id, passage.judgment, passage.best]
@@ -63,7 +88,8 @@ def grid_section(query: CheckedQuery) -> Section:
                 cells.append(None)
             else:
                 grade = row.status if row.grade is None else str(row.grade)
-                cells.append(grade if row.answer.strip() in ("", grade) else f"{grade}: {row.answer}")
+                said = row.reason or row.answer
+                cells.append(grade if said.strip() in ("", grade) else f"{grade}: {said}")
         rows.append(cells)
     title = f"{query.query_id}: {query.text}" if query.text else query.query_id
     names = [_name(item_id, text) for item_id, text in query.items.items()]
@@ -95,11 +121,7 @@ def bad_item_section(query: CheckedQuery, min_judgment: int, min_rating: int | N
 
 
 def sections_report(sections: Iterable[Section]) -> Report:
-    """The sections in all forms, as they come; for programs report and title are columns.
-
-    Args:
-        sections: the tables; consumed once.
-    """
+    """The sections in all forms, as they come; for programs report and title are columns."""
     return Report(map(_reading, sections), map(_data, sections))
 
 
@@ -111,3 +133,241 @@ def _reading(section: Section) -> Table:
 def _data(section: Section) -> Table:
     heads = [Column(name, is_left=True) for name in ("report", "title", *section.columns)]
     return Table(heads, [[section.kind, section.title, *row] for row in section.rows])
+
+
+_WIDTH, _HEIGHT = 600, 340
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 16, 52
+
+
+class PlotPoint(NamedTuple):
+    """One place of the line: x, the mean, and the range around it."""
+
+    x: float
+    mean: float
+    low: float
+    high: float
+
+
+def line_plot(points: Sequence[PlotPoint], title: str, x_label: str, y_label: str) -> str:
+    """The points as an SVG element: the means as a line with a dot each, their ranges as a band, axes with ticks.
+
+    Colours come from the page (`currentColor` and its `--accent`), so it is readable in light and dark. Texts are
+    escaped. Every dot has its numbers as a tooltip; the whole has the title as its name for screen readers.
+
+    Args:
+        points: in the order of x; one point is drawn as a dot.
+        title: what the plot shows.
+        x_label: under the horizontal axis.
+        y_label: beside the vertical axis.
+
+    Returns:
+        the element; empty where there are no points.
+    """
+    if not points:
+        return ""
+    return "".join(_pieces(points, title, x_label, y_label))
+
+
+def _pieces(points: Sequence[PlotPoint], title: str, x_label: str, y_label: str) -> Iterator[str]:
+    x_ticks = ticks(min(point.x for point in points), max(point.x for point in points), whole=True)
+    y_ticks = ticks(min(point.low for point in points), max(point.high for point in points))
+
+    def across(value: float) -> float:
+        return _LEFT + (value - x_ticks[0]) / (x_ticks[-1] - x_ticks[0]) * (_WIDTH - _LEFT - _RIGHT)
+
+    def down(value: float) -> float:
+        return _TOP + (y_ticks[-1] - value) / (y_ticks[-1] - y_ticks[0]) * (_HEIGHT - _TOP - _BOTTOM)
+
+    name = escape(title)
+    yield f'<svg class="plot" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{name}"><title>{name}</title>\n'
+    base, end = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
+    yield '<g fill="currentColor" font-size="13" font-family="system-ui, sans-serif">\n'
+    for tick in y_ticks:
+        at = down(tick)
+        yield f'<line x1="{_LEFT}" y1="{at:.1f}" x2="{end}" y2="{at:.1f}" stroke="currentColor" stroke-opacity=".15"/>'
+        yield f'<text x="{_LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{_number(tick)}</text>\n'
+    for tick in x_ticks:
+        yield f'<text x="{across(tick):.1f}" y="{base + 20}" text-anchor="middle">{_number(tick)}</text>\n'
+    yield f'<line x1="{_LEFT}" y1="{base}" x2="{end}" y2="{base}" stroke="currentColor"/>\n'
+    yield f'<text x="{(_LEFT + end) / 2}" y="{_HEIGHT - 10}" text-anchor="middle">{escape(x_label)}</text>\n'
+    middle = (_TOP + base) / 2
+    turned = f'transform="rotate(-90 16 {middle})" text-anchor="middle"'
+    yield f'<text x="16" y="{middle}" {turned}>{escape(y_label)}</text></g>\n'
+    edge = [*((point.x, point.high) for point in points), *((point.x, point.low) for point in reversed(points))]
+    band = " ".join(f"{across(x):.1f},{down(y):.1f}" for x, y in edge)
+    yield f'<polygon points="{band}" fill="var(--accent)" fill-opacity=".22"/>\n'
+    line = " ".join(f"{across(point.x):.1f},{down(point.mean):.1f}" for point in points)
+    yield f'<polyline points="{line}" fill="none" stroke="var(--accent)" stroke-width="2"/>\n'
+    for point in points:
+        said = f"{_number(point.x)}: {point.mean:.4f} ({point.low:.4f} to {point.high:.4f})"
+        place = f'cx="{across(point.x):.1f}" cy="{down(point.mean):.1f}"'
+        yield f'<circle {place} r="4" fill="var(--accent)"><title>{escape(said)}</title></circle>\n'
+    yield "</svg>\n"
+
+
+def ticks(low: float, high: float, whole: bool = False) -> list[float]:
+    """Round numbers from one at or below `low` to one at or above `high`, about six of them, two at least.
+
+    Args:
+        low: the least value.
+        high: the largest value, `low` or more.
+        whole: only whole numbers.
+
+    >>> ticks(0.31, 1.0)
+    [0.2, 0.4, 0.6, 0.8, 1.0]
+    >>> ticks(3, 3, whole=True)
+    [3.0, 4.0]
+    """
+    # Values that differ by less than a label shows are one value.
+    span = high - low if high - low > 1e-6 else 1.0
+    power = 10.0 ** math.floor(math.log10(span / 5))
+    step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= span / 5 * 0.999)
+    if whole:
+        step = max(1.0, float(round(step)))
+    first = math.floor(round(low / step, 9))
+    last = max(math.ceil(round(high / step, 9)), first + 1)
+    return [round(number * step, 9) for number in range(first, last + 1)]
+
+
+def _number(value: float) -> str:
+    return f"{value:.6g}".replace("-", "−")
+
+
+def _said(value: float | None, reason: str) -> Cell:
+    return Undefined(reason) if value is None else value
+
+
+def item_sections(report: ItemReport, min_judgment: int) -> Iterator[Section]:
+    """Item statistics, and near-duplicate items."""
+    runs = len(report.coverage.runs)
+    covered = "" if report.min_rating is None else f" from grade {report.min_rating}"
+    yield Section(
+        "items",
+        f"Items: covered{covered}, relevant from judgment {min_judgment}, {runs} runs",
+        ["query_id", "graded", "failed", "covering", "by_relevant", "by_not_relevant", "r_judgment", "r_leaderboard",
+         "covered", "flips", "item_id", "item"],
+        [
+            [
+                row.query_id, row.graded, row.failed, row.covering,
+                _said(row.relevant_share, "no relevant passage"),
+                _said(row.other_share, "no passage judged not relevant"),
+                _said(*row.by_judgment), _said(*row.by_run), row.always or None,
+                _said(row.flips, "fewer than two runs"), row.item_id, row.item_text,
+            ]
+            for row in report.statistics
+        ],
+    )  # fmt: skip
+    yield Section(
+        "duplicate-items",
+        "Near-duplicate items",
+        ["query_id", "overlap", "same_text", "first", "second", "first_item_id", "second_item_id"],
+        [
+            [
+                row.query_id, row.overlap, "yes" if row.same_text else "no", row.first.text, row.second.text,
+                row.first.item_id, row.second.item_id,
+            ]
+            for row in report.duplicates
+        ],
+    )  # fmt: skip
+
+
+def stability_section(coverage: RunCoverage, points: Sequence[StabilityPoint]) -> Section:
+    """Bank size against leaderboard stability, with its drawing."""
+    reason = "fewer than two runs, or all of them tied"
+    drawn = [
+        PlotPoint(one.size, one.mean, one.low, one.high)
+        for one in points
+        if one.mean is not None and one.low is not None and one.high is not None
+    ]
+    title = "Kendall's τ-b to the leaderboard of the full bank by the size of the bank: mean and range of the samples"
+    return Section(
+        "bank-stability",
+        f"Bank size: Kendall's τ-b of {len(coverage.runs)} runs to the leaderboard of the full bank",
+        ["items_a_query", "rounds", "undefined", "tau_mean", "tau_low", "tau_high"],
+        [
+            [one.size, one.rounds, one.undefined, *(_said(value, reason) for value in (one.mean, one.low, one.high))]
+            for one in points
+        ],
+        line_plot(drawn, title, "items a query", "τ to the full bank's leaderboard"),
+    )
+
+
+def grader_sections(report: GraderReport) -> Iterator[Section]:
+    """Grades and statuses of every grader, agreement of every two, and the disagreements that the report lists."""
+    given = sorted({grade for one in report.graders.values() for grade in one.grades})
+    statuses = sorted({status for one in report.graders.values() for status in one.statuses})
+    prompts, options = prompt_cells(report.graders), options_of(report.graders)
+    yield Section(
+        "graders",
+        f"Graders: how often each grade was given, statuses, cut passages ({len(report.graders)} graders)",
+        ["llm", "prompt_class", "kind", "passages", *(f"grade_{grade}" for grade in given), *statuses,
+         "truncated_passages", "flip_rate"],
+        [
+            [
+                key.llm, prompts[key], key.kind, one.passages, *(one.grades[grade] for grade in given),
+                *(one.statuses[name] for name in statuses), one.truncated, _said(one.flip_rate, "no replicates"),
+            ]
+            for key, one in report.graders.items()
+        ],
+    )  # fmt: skip
+    yield Section(
+        "grader-agreement",
+        "Agreement of every two graders on what both graded",
+        ["first", "second", "common", "equal", "mean_distance", "kappa"],
+        [
+            [
+                options[row.first], options[row.second], row.common, row.equal, _said(row.distance, row.reason),
+                _said(row.kappa, row.reason),
+            ]
+            for row in report.pairs
+        ],
+    )  # fmt: skip
+    yield Section(
+        "disagreements",
+        f"Largest disagreements between graders: {len(report.disagreements)} of {report.disagreed}",
+        ["spread", "query_id", "doc_id", "item_id", "grades"],
+        [
+            [
+                row.spread, row.query_id, row.doc_id, row.item_id,
+                "; ".join(f"{grade} by {key.llm} {prompts[key]}" for key, grade in row.grades.items()),
+            ]
+            for row in report.disagreements
+        ],
+    )  # fmt: skip
+
+
+def canary_sections(report: CanaryReport) -> Iterator[Section]:
+    """How often each grader was fooled, by kind of case, and every grade that is too high."""
+    prompts = prompt_cells(key for key, _ in report.counts)
+    yield Section(
+        "canaries",
+        f"Canary suite: grades of {_levels(report)} or better for passages that cover nothing",
+        ["llm", "prompt_class", "items", "case", "passages", "fooled_passages", "grades", "fooled", "failed", "rate"],
+        [
+            [
+                key.llm, prompts[key], key.kind, kind, one.passages, one.fooled_passages, one.graded, one.fooled,
+                one.failed, _said(one.rate, "no grade"),
+            ]
+            for (key, kind), one in report.counts.items()
+        ],
+    )  # fmt: skip
+    yield Section(
+        "fooled",
+        f"Canary suite: the {len(report.fooled)} grades that are too high",
+        ["case", "grade", "query_id", "item_id", "grader", "answer", "text"],
+        [
+            [row.kind, row.grade, row.query_id, row.item_id, f"{row.grader.llm} {prompts[row.grader]}",
+             row.answer, row.text]
+            for row in report.fooled
+        ],
+    )  # fmt: skip
+
+
+def _levels(report: CanaryReport) -> str:
+    """The least grades that fool, with the prompts where graders have several."""
+    prompts: dict[int, set[str]] = {}
+    for grader, level in report.levels.items():
+        prompts.setdefault(level, set()).add(grader.prompt_class)
+    if len(prompts) < 2:
+        return str(next(iter(prompts), "?"))
+    return ", ".join(f"{level} ({', '.join(sorted(names))})" for level, names in sorted(prompts.items()))

@@ -33,7 +33,7 @@ def test_nuggets_as_a_bank(tmp_path: Path) -> None:
 
 def test_errors_name_what_was_given(tmp_path: Path) -> None:
     write_all(tmp_path)
-    with pytest.raises(FormatError, match=r"^/.*graded.jsonl.gz:1: is no test bank .expected a test bank entry"):
+    with pytest.raises(InputError, match=r"^/.*graded.jsonl.gz: is no test bank: these graded records name"):
         rubric_measures.load_bank(tmp_path / "graded.jsonl.gz")
     with pytest.raises(FormatError, match=r"^open file:1: "):
         rubric_measures.load_bank(StringIO("no bank\n"))
@@ -44,10 +44,10 @@ def test_errors_name_what_was_given(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("no bank\n", "is not JSON: expected ident at column 2"),
-        ("\x00\x01", "is not JSON: expected value at column 1"),
+        ("no bank\n", "expected a test bank entry {query_id, items, …}; found no JSON object"),
+        ("\x00\x01", "expected a test bank entry {query_id, items, …}; found no JSON object"),
         ('{"a": 1}\n', "required field is missing (and 1 more)"),
-        ("q1 0 d1 1\n", "is not JSON: expected value at column 1"),
+        ("q1 0 d1 1\n", "expected a test bank entry {query_id, items, …}; found no JSON object"),
     ],
 )
 def test_what_is_no_bank_is_told_what_is(tmp_path: Path, text: str, problem: str) -> None:
@@ -76,7 +76,9 @@ def test_what_cannot_be_scored_is_told_what_can(tmp_path: Path, text: str) -> No
     with pytest.raises(FormatError) as caught:
         rubric_measures.load(path)
     assert str(caught.value).startswith(f"{path}:1: holds no grades (")
-    assert str(caught.value).endswith("; accepted: records, assignments, qrels, item-qrels")
+    assert str(caught.value).endswith(
+        "; accepted: records, assignments, ragdoll:graded, support-labels, qrels, item-qrels"
+    )
     path.write_text("q1 0 d1 1\nq1 0 d2\n")
     with pytest.raises(FormatError, match=r"file:2: has 3 columns; expected 4: query_id iteration doc_id relevance"):
         rubric_measures.load(path)

@@ -195,3 +195,23 @@ def test_rows_make_a_run() -> None:
 def test_what_is_no_source_is_one_line(thing: Any) -> None:
     with pytest.raises(InputError, match=r"^cannot score .*; expected a file, rows, a frame, records or Grades$"):
         rubric_measures.load(thing)
+
+
+@pytest.mark.parametrize("thing", [42, None, [3], b"x"])
+def test_an_argument_that_is_none_is_named_with_what_it_takes(thing: Any) -> None:
+    """Each of these was a bare TypeError or AttributeError of Python."""
+    grades = rubric_measures.load([rubric_measures.Grade("q1", "d1", 5, "a")])
+    run = {"one": {"q1": {"d1": 1.0}}}
+    board = rubric_measures.score(grades, run, COVER)
+    if thing is not None:
+        with pytest.raises(InputError, match=r"^measures: .* is no measure; give names, as 'RubricCover@20', or"):
+            rubric_measures.score(grades, run, thing)
+        with pytest.raises(InputError, match=r"^collection: .* is none; give a folder, a file, an id of ir_datasets"):
+            rubric_measures.pool(run, thing)
+    with pytest.raises(InputError, match=r"^path: .* is no file name; a figure is written as \.png, \.svg, \.pdf$"):
+        board.plot(thing)
+    with pytest.raises(InputError, match=r"^passages: .* is neither a file nor records; give what `pool` returns"):
+        rubric_measures.grade(42, rubric_measures.TestBank({"q1": ()}), model="lexical")  # type: ignore[arg-type]
+    if isinstance(thing, list):
+        with pytest.raises(InputError, match=r"^a grade is a row with query_id, doc_id, relevance and iteration; fou"):
+            rubric_measures.load(thing)

@@ -188,8 +188,9 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
 def test_folders_and_missing_files_are_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="folder"):
         ReplyCache(tmp_path)
-    with pytest.raises(InputError, match="folder does not exist"):
-        ReplyCache(tmp_path / "no" / "c.sqlite")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="is no folder"):
+        ReplyCache(tmp_path / "file" / "c.sqlite")
     with pytest.raises(InputError, match="no such cache"):
         ReplyCache(tmp_path / "c.sqlite", read_only=True)
 

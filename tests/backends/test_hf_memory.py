@@ -13,8 +13,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from rubric_measures.backends import Message, Reply, Request, make_backend  # noqa: E402
-from rubric_measures.backends.hf._decoder import DecoderBackend  # noqa: E402
-from rubric_measures.backends.hf._memory import Memory  # noqa: E402
+from rubric_measures.backends.hf._decoder import DecoderBackend, Memory  # noqa: E402
 from tests import hf_models  # noqa: E402
 
 LABELS = tuple("012345")

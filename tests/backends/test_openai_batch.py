@@ -11,6 +11,7 @@ import pytest
 
 from rubric_measures.backends import Message, Reply, Request
 from rubric_measures.backends.openai._backend import OpenAICompatible
+from rubric_measures.backends.openai._wire import request_body
 from rubric_measures.base.errors import BackendError, FormatError, InputError
 from rubric_measures.runners import Job, LocalRunner, RunStats
 from rubric_measures.runners.prices import Price
@@ -63,6 +64,45 @@ def test_failures_are_records(server: Running, tmp_path: Path) -> None:
     assert (replies["faults=400 id=2"].status, replies["faults=400 id=2"].text) == ("truncated", None)
     assert replies["faults=lost id=3"].status == "failed" and "run the same" in replies["faults=lost id=3"].error
     assert (replies["faults=length id=4"].status, replies["faults=length id=4"].text) == ("truncated", "echo 4")
+
+
+def test_a_batch_learns_what_the_model_does_not_take(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    texts = [f"id={number}" for number in range(5)]
+    asked = [Request("openai:warm", (Message("user", text),), {"temperature": 0, "max_tokens": 9}) for text in texts]
+    with running(batch_polls=1, renamed=1) as server:
+        backend = batching(server, tmp_path / "b", "warm")
+        replies = [reply for _, reply in backend.complete(asked)]
+        assert sorted(reply.text or "" for reply in replies) == [f"echo {number}" for number in range(5)]
+        assert all(reply.raw["left_out"] == ["temperature"] for reply in replies)
+        assert caplog.text.count("takes no temperature of ours") == 1
+        with openai.OpenAI(api_key="k", base_url=server.url) as client:
+            # Refused for one field, then for the other; what is known then is known to the next call.
+            assert len(list(client.batches.list())) == 3
+            assert (
+                len(list(backend.complete([Request("openai:warm", (Message("user", "id=9"),), asked[0].options)]))) == 1
+            )
+            assert len(list(client.batches.list())) == 4
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_batch_of_a_killed_run_that_was_refused_is_sent_again(tmp_path: Path) -> None:
+    asked = requests(["id=1", "id=2"], "openai:warm")
+    lines = [
+        {"custom_id": one.key, "method": "POST", "url": "/v1/chat/completions", "body": request_body(one, "warm")}
+        for one in asked
+    ]
+    with running(batch_polls=1) as server, openai.OpenAI(api_key="k", base_url=server.url) as client:
+        content = "\n".join(map(json.dumps, lines)).encode()
+        file = client.files.create(file=("r.jsonl", content), purpose="batch").id
+        made = client.batches.create(input_file_id=file, endpoint="/v1/chat/completions", completion_window="24h")
+        entry = {"file": file, "batch": made.id, "url": server.url, "model": "warm"}
+        (tmp_path / "b").write_text(json.dumps({"batches": [entry]}))
+        assert texts_of(batching(server, tmp_path / "b", "warm").complete(asked)) == {
+            "id=1": "echo 1",
+            "id=2": "echo 2",
+        }
+        assert len(list(client.batches.list())) == 2
+    assert not (tmp_path / "b").exists()
 
 
 def test_a_killed_run_goes_on_with_its_batch(server: Running, tmp_path: Path) -> None:

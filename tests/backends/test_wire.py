@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubric_measures.backends import Message, Reply, Request
+from rubric_measures.backends.openai._known import Known
 from rubric_measures.backends.openai._wire import (
     Trouble,
     reply_of,
@@ -36,7 +37,9 @@ def test_options_become_fields() -> None:
         "temperature": 0,
         "max_tokens": 5,
     }
-    assert request_body(request(max_tokens=5), "m", token_field="max_completion_tokens")["max_completion_tokens"] == 5
+    renamed = Known(token_field="max_completion_tokens", left_out={"temperature"})
+    body = request_body(request(temperature=0, max_tokens=5), "m", renamed)
+    assert {name: body[name] for name in body if name != "messages"} == {"model": "m", "max_completion_tokens": 5}
 
 
 def test_completions_join_the_messages() -> None:
@@ -90,6 +93,68 @@ def test_a_reply_that_was_cut_before_its_text_began_was_paid_for() -> None:
     assert found.error == "the reply was cut at the longest length allowed before its text began"
 
 
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        # The official endpoint counts thoughts among the tokens written, and says both parts.
+        (
+            {
+                "prompt_tokens": 50, "completion_tokens": 90, "total_tokens": 140,
+                "completion_tokens_details": {"reasoning_tokens": 80}, "prompt_tokens_details": {"cached_tokens": 40},
+            },
+            (50, 90, 80, 40),
+        ),
+        ({"prompt_tokens": 50, "completion_tokens": 90, "prompt_cache_hit_tokens": 20}, (50, 90, 0, 20)),
+        # Elsewhere only the total has the thoughts, whether they are said or not.
+        ({"prompt_tokens": 50, "completion_tokens": 5, "total_tokens": 140}, (50, 90, 85, 0)),
+        (
+            {
+                "prompt_tokens": 50, "completion_tokens": 5, "total_tokens": 140,
+                "completion_tokens_details": {"reasoning_tokens": 85},
+            },
+            (50, 90, 85, 0),
+        ),
+        ({"prompt_tokens": 5, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 7}}, (5, 1, 0, 5)),
+        ({"total_tokens": 70}, (0, 0, 0, 0)),
+    ],
+)  # fmt: skip
+def test_tokens_of_thoughts_and_of_the_endpoints_cache_are_counted(usage: Any, expected: tuple[int, ...]) -> None:
+    found = reply_of(json.dumps({"choices": [{"message": {"content": "4"}}], "usage": usage}), request())
+    assert isinstance(found, Reply)
+    parts = (found.raw.get("reasoning_tokens", 0), found.raw.get("cached_tokens", 0))
+    assert (found.prompt_tokens, found.completion_tokens, *parts) == expected
+
+
+@pytest.mark.parametrize(
+    ("message", "learned"),
+    [
+        ("Unsupported parameter: 'temperature' is not supported with this model.", True),
+        ("Unsupported value: 'temperature' does not support 0.0 with this model. Only the default (1) value is", True),
+        ("`temperature` may only be set to 1 when thinking is enabled.", True),
+        ("invalid temperature: only 1 is allowed for this model", True),
+        ("`temperature` is deprecated for this model.", True),
+        ("temperature must be between 0 and 2", False),
+        ("temperature exceeds the maximum of 2", False),
+        ("`temperature` has to be a strictly positive float", False),
+        ("Unsupported parameter: 'seed' is not supported with this model.", False),
+    ],
+)
+def test_a_temperature_that_is_not_taken_is_left_out(message: str, learned: bool) -> None:
+    known, sent = Known(), {"temperature": 0.0, "max_tokens": 64}
+    assert known.learn(400, message, sent) == learned
+    assert known.left_out == ({"temperature"} if learned else set())
+    # By its own body, each call learns once; other statuses are about something else.
+    assert not known.learn(400, message, {}) and not Known().learn(500, message, sent)
+
+
+def test_room_to_think_shrinks_until_the_endpoint_takes_it() -> None:
+    known = Known(thinks=True)
+    sent = []
+    while known.shorten(known.longest(64), 64):
+        sent.append(known.longest(64))
+    assert sent == [64 + 2048, 64 + 1024, 64 + 512, 64 + 256, 64]
+
+
 def test_a_label_is_taken_out_of_its_object() -> None:
     asked = request(("0", "1"), structured="json_schema")
     schema = request_body(asked, "m")["response_format"]["json_schema"]["schema"]
@@ -133,7 +198,9 @@ def test_no_body_breaks_the_reader(content: bytes) -> None:
 def test_no_choice_breaks_the_reader_or_the_cache(message: Any, logprobs: Any, usage: Any) -> None:
     body = {"choices": [{"message": message, "logprobs": logprobs, "finish_reason": "stop"}], "usage": usage}
     found = reply_of(json.dumps(body), request(("1",)))
-    assert isinstance(found, Reply)
+    if isinstance(found, Trouble):
+        assert found.kind == "failure" and min(found.paid) >= 0
+        return
     assert found.text != "None" or (isinstance(message, dict) and message.get("content") == "None")
     assert min(found.prompt_tokens, found.completion_tokens) >= 0
     canonical_json([found.text, dict(found.raw)]).encode()
@@ -263,7 +330,7 @@ def test_too_long_is_a_prompt_and_no_option(message: str, status: str) -> None:
     [
         (
             "Unsupported parameter: 'temperature' is not supported with this model.",
-            "say another temperature, or another model",
+            "leave temperature out",
         ),
         ("Unsupported value: 'temperature' does not support 0 with this model.", "say another temperature"),
         ("Unsupported parameter: 'top_p' is not supported with this model.", "leave top_p out"),

@@ -42,7 +42,7 @@ sys.exit(main())
 _STARTING = ["signal", "rubric_measures.measures", "ir_measures", "pydantic", "rubric_measures.cli", "argparse"]
 _AGAIN = ["ir_measures", "argparse", "exit"]
 _LATER = [
-    "rubric_measures.cli.model_options",
+    "rubric_measures.cli.inputs",
     "rubric_measures.base.errors",
     "rubric_measures.cli.grade",
     "sqlite3",

@@ -29,7 +29,7 @@ def call(capsys, *arguments: object) -> tuple[int, str, str]:
 def checked(name: str, text: str):
     """The JSON, held to the documented schema where jsonschema is installed."""
     content = json.loads(text)
-    assert content["format"] == f"rubric_measures {name} 1"
+    assert re.fullmatch(rf"rubric_measures {name} \d", content["format"])
     try:
         import jsonschema
     except ImportError:
@@ -272,7 +272,9 @@ def test_agreement_of_qrels(tmp_path, capsys) -> None:
     assert "1 documents are labelled by assessors.qrels only" in err
     assert "model.qrels never uses the label 3" in err
     assert re.search(r"exact match +0\.6250", out)
-    assert re.search(r">= 2 / >= 2 +4 +0 +0 +4 +1\.0000 +1\.0000", out)
+    assert re.search(r">= 2 / >= 2 +4 +0 +0 +4 +1\.0000 +1\.0000 +1\.0000 +1\.0000", out)
+    # What is least among queries is no end of an interval.
+    assert re.search(r"kappa per query: least +0\.3333 +- +-\n", out)
     status, out, _ = call(capsys, "agreement", first, second, "--cutoff", 2, 2, "-o", "json", "--rounds", 50)
     content = checked("agreement", out)
     assert content["agreement"]["pairs"] == 8
@@ -284,6 +286,69 @@ def test_agreement_of_qrels(tmp_path, capsys) -> None:
     assert "alpha of all 3 sources" in out
     for style in ("tsv", "latex"):
         assert call(capsys, "agreement", first, second, "-o", style, "--rounds", 0)[0] == 0
+
+
+@pytest.fixture
+def judged(tmp_path):
+    """Labels of a truth and two judges, one of which leaves the scale, and three runs."""
+    labels = {"truth": [0, 1, 2, 3, 0, 3], "good": [0, 1, 2, 3, 1, 3], "wide": [0, 0, 5, 5, 2, 0]}
+    for name, of_query in labels.items():
+        rows = (f"q{q} 0 d{i} {label}\n" for q in range(6) for i, label in enumerate(of_query[q:] + of_query[:q]))
+        (tmp_path / f"{name}.qrels").write_text("".join(rows))
+    for name, step in (("up", 1), ("down", -1), ("odd", 5)):
+        order = [step * i % 6 for i in range(6)]
+        rows = (f"q{q} Q0 d{i} {rank} {9 - rank} {name}\n" for q in range(6) for rank, i in enumerate(order, 1))
+        (tmp_path / f"{name}.run").write_text("".join(rows))
+    return [tmp_path / f"{name}.qrels" for name in labels], [tmp_path / f"{name}.run" for name in ("up", "down", "odd")]
+
+
+def test_a_leaderboard_of_judges(judged, capsys) -> None:
+    labels, _ = judged
+    status, out, err = call(capsys, "agreement", *labels, "--rounds", 200)
+    assert status == 0
+    head, good, wide = out.splitlines()[:3]
+    assert head.split("  ")[0] == "judge of truth.qrels"
+    assert good.startswith("good.qrels") and wide.startswith("wide.qrels")
+    # κ of `good`: 30 of 36 agree; the truth has 12 6 6 12 of 0 1 2 3, the judge 6 12 6 12: p_e = 324 / 1296 = .25.
+    assert re.search(r"good\.qrels +36 +0\.7778 \[", good)
+    assert "wide.qrels: 12 labels are outside the truth's scale (0 to 3)" in err and "--clamp" in err
+    _, _, err = call(capsys, "agreement", *labels, "--rounds", 0, "--clamp")
+    assert "wide.qrels: 12 labels outside the truth's scale (0 to 3) are brought to its nearest end" in err
+    lines = call(capsys, "agreement", *labels, "--rounds", 50, "--clamp", "-o", "tsv")[1].splitlines()
+    assert len(lines) == 3
+    row = dict(zip(*(line.split("\t") for line in lines[:2]), strict=True))
+    assert (row["judge"], row["documents"], row["kappa"], row["outside"]) == ("good.qrels", "36", "0.7778", "0")
+    # From 1 on the truth has 24 positives, and the judge these and 6 of the 12 others.
+    assert (row["tpr>=1/1"], row["tnr>=1/1"], row["f1>=1/1"]) == ("1.0000", "0.5000", f"{48 / 54:.4f}")
+    assert float(row["low:kappa"]) <= 0.7778 <= float(row["high:kappa"])
+    assert r"\begin{tabular}" in call(capsys, "agreement", *labels, "--rounds", 50, "-o", "latex")[1]
+    content = checked("agreement", call(capsys, "agreement", *labels, "--rounds", 50, "-o", "json")[1])
+    assert [row["source"] for row in content["judges"]] == ["good.qrels", "wide.qrels"]
+
+
+def test_leaderboards_that_judges_make(judged, capsys) -> None:
+    labels, runs = judged
+    arguments = ("agreement", *labels, "--clamp", "--rounds", 50, "--runs", *runs, "-m", "nDCG@3")
+    content = checked("agreement", call(capsys, *arguments, "-o", "json")[1])
+    boards = {}
+    for path in labels:
+        out = call(capsys, "leaderboard", path, *runs, "-m", "nDCG@3", "-o", "tsv")[1].splitlines()
+        boards[path.name] = {line.split("\t")[0]: float(line.split("\t")[1]) for line in out[1:]}
+        del boards[path.name]["_overall_"]
+    # That of a judge whose labels need no clamping is the one that the command `leaderboard` makes.
+    (good,) = (row["leaderboard"] for row in content["judges"] if row["source"] == "good.qrels")
+    names = sorted(boards["truth.qrels"])
+    first, second = ([boards[name][run] for run in names] for name in ("truth.qrels", "good.qrels"))
+    assert good["measure"] == "nDCG@3" and good["runs"] == names
+    assert [one["name"] for one in good["coefficients"]] == ["kendall", "tau_ap", "spearman", "max_rank_drop"]
+    for one in good["coefficients"]:
+        assert one["value"] == pytest.approx(correlate(first, second, one["name"]).value)
+    out = call(capsys, *arguments)[1]
+    assert re.search(r"leaderboard by nDCG@3 +runs +kendall +tau_ap +spearman +max_rank_drop +run that drops most", out)
+    header = call(capsys, *arguments, "-o", "tsv")[1].splitlines()[0].split("\t")
+    assert header[-1] == "worst_run" and "low:kendall" in header
+    status, _, err = call(capsys, "agreement", *labels, "--items", "--runs", *runs)
+    assert (status, "leave the runs out (--runs)" in err) == (2, True)
 
 
 def test_agreement_of_records(tmp_path, capsys) -> None:
@@ -301,6 +366,11 @@ def test_agreement_of_records(tmp_path, capsys) -> None:
     status, out, _ = call(capsys, "agreement", records, "--prompt-class", "A", "--tables", "-o", "json")
     tables = checked("agreement-tables", out)["tables"]
     assert (len(tables), tables[0]["totals"]) == (12, [0, 2, 2, 2, 2, 0])
+    columns = []
+    for more in ((), ("--min-judgment", 2)):
+        out = call(capsys, "agreement", records, "--prompt-class", "A", "--tables", *more)[1]
+        columns.append({line.split()[1] for line in out.splitlines() if "STRICT" in line})
+    assert columns == [{"1+2+3"}, {"2+3"}]
     for style in ("text", "tsv", "latex"):
         assert call(capsys, "agreement", records, "--prompt-class", "A", "--tables", "-o", style)[0] == 0
     bare = tmp_path / "bare.jsonl"
@@ -333,6 +403,9 @@ def test_compare(boards, tmp_path, capsys) -> None:
     # b and c, and c and d, do not differ (pairs below); who stands alone has no letter.
     groups = [(line.split()[0], line.split()[-1]) for line in out.splitlines()[1:5]]
     assert groups == [("a", "-"), ("b", "a"), ("c", "ab"), ("d", "b")]
+    assert out.endswith("interval: 95 % for all pairs at once (Bonferroni, as wide as Holm's first step)\n")
+    out = call(capsys, "compare", scores, "-m", "cover", "--correction", "bh", "--alpha", 0.1)[1]
+    assert "interval: 90 % for each pair by itself; not corrected" in out
     status, out, _ = call(capsys, "compare", scores, "-m", "cover", "--baseline", "d", "-o", "json")
     comparison = checked("compare", out)["comparison"]
     assert [(pair["first"], pair["second"]) for pair in comparison["pairs"]] == [("a", "d"), ("b", "d"), ("c", "d")]

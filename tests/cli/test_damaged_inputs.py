@@ -78,6 +78,7 @@ def cache(path: Path, change: str = "", *values: object) -> Path:
         ("update replies set reply = ?", ("[" * 100_000,)),
         ("""update replies set reply = '{"text": "a", "prompt_tokens": 1e999}'""", ()),
         ("""update replies set reply = '{"text": "a", "prompt_tokens": "x"}'""", ()),
+        (f"""update replies set reply = '{{"text": "a", "prompt_tokens": {10**25}}}'""", ()),
         ("update replies set model = x'ff'", ()),
         ("update replies set key = 'abc' where rowid = 3", ()),
         ("update replies set messages = 5", ()),
@@ -124,6 +125,25 @@ def test_a_damaged_state_of_a_review_is_named(change: str, values: tuple[object,
         damaged.snapshot()
     assert str(found.value).startswith(f"{path}: ")
     damaged.close()
+
+
+def test_a_state_whose_schema_is_no_text_is_named(tmp_path: Path) -> None:
+    path, bank = tmp_path / "state", TestBank({"q": (RubricItem("i", "q", "text"),)}, {})
+    ReviewStore(path, bank).close()
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"primary key autoincrement", b"primary key autoincre\xed\xa0\x80t", 1))
+    with pytest.raises(InputError, match=r"cannot be used as the state of a review \(its schema is damaged\)") as found:
+        ReviewStore(path, bank)
+    assert str(found.value).startswith(f"{path}: ")
+
+
+def test_huge_counts_of_tokens_in_scripted_replies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "queries.tsv").write_text("q1\tWhat?\n")
+    for count in (10**25, -1):
+        (tmp_path / "replies.jsonl").write_text(json.dumps({"reply": "1. Which?", "completion_tokens": count}) + "\n")
+        model = f"scripted:{tmp_path / 'replies.jsonl'}"
+        said = refused(capsys, "generate", tmp_path / "queries.tsv", "--model", model, "-o", tmp_path / "out")
+        assert said.startswith(f"{tmp_path / 'replies.jsonl'}:1: completion_tokens: ")
 
 
 @pytest.mark.parametrize("raw", ["[" * 100_000 + "]" * 100_000, "1" + "0" * 5000])

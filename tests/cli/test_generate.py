@@ -51,6 +51,15 @@ def test_a_bank_of_questions(tmp_path: Path, queries: str, capsys: pytest.Captur
     assert Path(output).read_bytes() == first
 
 
+def test_a_bank_in_the_words_of_the_workbench_s_program(tmp_path: Path, queries: str) -> None:
+    # Only the program has the line break and the indent.
+    model = script(tmp_path, {"contains": ["answered. \n     Generate 10"], "reply": '{"questions": ["Which leaf?"]}'})
+    output = str(tmp_path / "bank.jsonl")
+    assert main(["generate", queries, "--model", model, "-o", output, "--limit", "1", "--program", "workbench"]) == 0
+    (entry,) = read_bank(output)
+    assert list(entry.info["prompts"]) == ["bank.question.dl@workbench"]
+
+
 def test_a_dry_run_asks_nobody_and_writes_nothing(
     tmp_path: Path, queries: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -98,7 +107,7 @@ def test_lists_that_were_cut_say_what_helps(tmp_path: Path, queries: str, capsys
     }
     model = script(tmp_path, cut, {"reply": '["When?"]'})
     command = ["generate", queries, "--model", model, "-o", str(tmp_path / "bank.jsonl")]
-    for calls in ("2 calls (1 truncated), 0 replies", "no calls, 2 replies"):
+    for calls in ("3 calls (2 truncated), 0 replies", "no calls, 3 replies"):
         assert main(command) == 1
         errors = capsys.readouterr().err
         assert calls in errors
@@ -119,7 +128,8 @@ def test_an_interrupted_command_continues(tmp_path: Path, queries: str, capsys: 
     assert "the limit of 1 calls was reached, 2 requests were not made; raise it and run again" in errors
     # What is there is written.
     assert [(entry.query_id, len(entry.items)) for entry in read_bank(str(parts))] == [("q1", 1)]
-    assert main([*command, "--max-calls", "1"]) == 0
+    # The limit is one over all runs of the cache.
+    assert main([*command, "--max-calls", "2"]) == 0
     assert "1 calls, 1 replies from the cache" in capsys.readouterr().err
     assert parts.read_bytes() == whole.read_bytes()
 
@@ -231,6 +241,7 @@ def test_synthetic_queries_by_quota(tmp_path: Path, capsys: pytest.CaptureFixtur
         ),
         (["--model", "scripted:x", "QUERIES", "--limit", "0"], "limit must be at least 1 (--limit)"),
         (["--model", "MODEL", "QUERIES", "--style", "car"], "query 'q1' has no facets"),
+        (["--model", "MODEL", "QUERIES", "--program", "nuggetizer"], "there are the words of workbench for these"),
     ],
 )
 def test_wrong_arguments_are_one_line(

@@ -274,8 +274,9 @@ def test_dry_run_counts_and_prices_and_writes_nothing(tmp_path: Path, capsys: py
     prices = ["--prices", str(tmp_path / "p.json")]
     assert main(arguments(passages, bank, tmp_path / "x.jsonl", *more, "--dry-run", *prices, model=model)) == 0
     cells = dict(zip(header.split("\t"), capsys.readouterr().out.splitlines()[1].split("\t"), strict=True))
-    # The replies of a table are always the same: none is drawn again.
-    assert float(cells["cost_at_most"]) == float(cells["cost_of_calls"]) == float(cells["prompt_tokens"]) > 0
+    # The replies of a table are always the same: none is drawn again. One that is cut is asked for once more.
+    assert float(cells["cost_of_calls"]) == float(cells["prompt_tokens"]) > 0
+    assert float(cells["cost_at_most"]) == 2 * float(cells["cost_of_calls"])
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*before, "p.json"])
 
 
@@ -316,25 +317,26 @@ def test_cut_replies_are_paid_for_once(tmp_path: Path, capsys: pytest.CaptureFix
     cache = tmp_path / "c"
     more = ["--prompt", RATING, "--cache", str(cache)]
     assert main(arguments(passages, bank, tmp_path / "1.jsonl", *more, model=model)) == 0
+    # Each is asked for once more with four times the tokens.
     captured = capsys.readouterr().err
-    assert "24 grades of 8 passages: 24 calls (24 truncated), 0 replies from the cache" in captured
+    assert "24 grades of 8 passages: 48 calls (48 truncated), 0 replies from the cache" in captured
     assert "24 grades are of passages or replies that were cut" in captured
     calls = json.loads((tmp_path / "1.jsonl.manifest.json").read_text())["calls"]
-    assert (calls["made"], calls["failed"], calls["truncated"]) == (24, 0, 24)
+    assert (calls["made"], calls["failed"], calls["truncated"]) == (48, 0, 48)
     for name, extra in (("2.jsonl", []), ("3.jsonl", ["--cache-only"])):
         assert main(arguments(passages, bank, tmp_path / name, *more, *extra, model=model)) == 0
-        assert "no calls, 24 replies from the cache" in capsys.readouterr().err
+        assert "no calls, 48 replies from the cache" in capsys.readouterr().err
         assert (tmp_path / name).read_bytes() == (tmp_path / "1.jsonl").read_bytes()
     # Another longest reply is another request.
     assert main(arguments(passages, bank, tmp_path / "4.jsonl", *more, "--max-tokens", "9", model=model)) == 0
-    assert "24 calls (24 truncated)" in capsys.readouterr().err
+    assert "48 calls (48 truncated)" in capsys.readouterr().err
     assert main(["cache", "list", str(cache)]) == 0
-    assert [line.split("\t")[2:] for line in capsys.readouterr().out.splitlines()] == [["truncated", "4 because"]] * 48
+    assert [line.split("\t")[2:] for line in capsys.readouterr().out.splitlines()] == [["truncated", "4 because"]] * 96
     assert main(["cache", "size", str(cache)]) == 0
-    header, row, _ = (line.split("\t") for line in capsys.readouterr().out.splitlines())
-    assert dict(zip(header, row, strict=True))["truncated"] == "48"
+    header, row, *_ = (line.split("\t") for line in capsys.readouterr().out.splitlines())
+    assert dict(zip(header, row, strict=True))["truncated"] == "96"
     assert main(["cache", "prune", str(cache), "--truncated", "--model", row[0]]) == 0
-    assert "48 replies deleted (48 of them truncated), 0 left" in capsys.readouterr().err
+    assert "96 replies deleted (96 of them truncated), 0 left" in capsys.readouterr().err
 
 
 def test_a_dry_run_of_the_embedded_grader(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -348,18 +350,20 @@ def test_limits_stop_with_code_1_and_running_again_continues(
 ) -> None:
     passages, bank = write_inputs(tmp_path)
     out = tmp_path / "o.jsonl"
+    # The limit holds over all runs with this cache.
     for made in (10, 20):
-        assert main(arguments(passages, bank, out, "--max-calls", "10")) == 1
+        assert main(arguments(passages, bank, out, "--max-calls", str(made))) == 1
         errors = capsys.readouterr().err
-        assert f"the limit of 10 calls was reached, {24 - made} requests were not made" in errors
+        assert f"the limit of {made} calls was reached" in errors
+        assert f"{24 - made} requests were not made" in errors
         assert f"{24 - made} of 24 are not graded: {24 - made} failed" in errors
-        assert f"failed: not asked: the limit of 10 calls was reached ({24 - made})" in errors
+        assert f"failed: not asked: the limit of {made} calls was reached" in errors
         # All passages are there; what was not asked is a record without a grade.
         entries = [entry for group in load_graded(out) for p in group.passages for entry in p.exam_grades or ()]
         assert len(entries) == 8
         assert sum(len(grade_of_items(entry)) for entry in entries) == made
         assert sum(len(entry.item_status or {}) for entry in entries) == 24 - made
-    assert main(arguments(passages, bank, out, "--max-calls", "10")) == 0
+    assert main(arguments(passages, bank, out, "--max-calls", "24")) == 0
     assert "4 calls, 20 replies from the cache" in capsys.readouterr().err
     whole = tmp_path / "whole.jsonl"
     assert main(arguments(passages, bank, whole)) == 0
@@ -411,7 +415,7 @@ def test_exported_replies_are_replayed(tmp_path: Path) -> None:
         (["--model-option", "dtype=bf16"], "dtype"),
         (["--prompt", "Thoma"], "did you mean Thomas"),
         (["--prompt", "Thomas"], "LexicalCoverage"),
-        (["--cache", "/dev/null/x"], "folder does not exist"),
+        (["--cache", "/dev/null/x"], "/dev/null is no folder"),
         (["--actors", "2"], "actors has no effect without the runner ray; leave it out (--actors, --runner)"),
         (["--ray-address", "auto"], "ray_address has no effect without the runner ray"),
     ],

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
+import rubric_measures
+from rubric_measures.base.errors import MeasureError
 from rubric_measures.base.scales import Scale, parse_scale
 from rubric_measures.cli import main
 from rubric_measures.grades.grade_sets import GradeFilter
@@ -133,6 +135,32 @@ def test_a_scale_that_is_not_known_is_asked_for(scale: Scale, capsys: pytest.Cap
     assert "scale" in call(capsys, "leaderboard", "graded.jsonl", "--llm", "model", "--scale", "0-0", code=2)
 
 
+def test_a_frame_carries_the_scale(scale: Scale) -> None:
+    pandas = pytest.importorskip("pandas")
+    grades = rubric_measures.load("graded.jsonl", "bank.jsonl", llm="model")
+    frame = pandas.DataFrame(grades.items)
+    name = f"RubricCover(rel={scale.covers})@20"
+    board = rubric_measures.score(rubric_measures.load(frame, "bank.jsonl"), "one.run", "RubricCover@20", overall=False)
+    assert board.cells["one"][name].mean == 0.25
+    plain = frame[frame.doc_id != "*"]
+    with pytest.raises(MeasureError, match="the scale of the grades is not known"):
+        rubric_measures.score(rubric_measures.load(plain, "bank.jsonl"), "one.run", "RubricCover@20")
+    said = rubric_measures.load(plain, "bank.jsonl", scale=str(scale))
+    assert rubric_measures.score(said, "one.run", "RubricCover@20", overall=False).cells == board.cells
+
+
+def test_failed_grades_count_as_a_grade_of_the_scale_only(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
+    above = str(scale.highest + 1)
+    # Also where no grade failed: a slip is said the first time.
+    for command in (
+        ("leaderboard", *RECORDS_OF_MODEL, "-m", "RubricCover@20"),
+        ("evaluate", RECORDS_OF_MODEL[0], "one.run", "RubricCover@20", *RECORDS_OF_MODEL[1:]),
+    ):
+        error = call(capsys, *command, "--on-failed", above, code=2)
+        assert f"count as {above}, which is not on the scale 0 to {scale.highest}" in error
+        call(capsys, *command, "--on-failed", str(scale.highest))
+
+
 def test_two_scales_of_one_grader_are_a_conflict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -174,6 +202,29 @@ def test_labels_that_count_items_take_the_scales_level(scale: Scale, capsys: pyt
     assert Path("again.qrels").read_text() == "q1 0 d1 1\nq1 0 d2 1\nq1 0 d3 0\n"
 
 
+def test_boards_over_labels_are_compared_by_either_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "qrels.txt").write_text("".join(f"q{n} 0 d{m} {m % 3}\n" for n in range(9) for m in range(9)))
+    for place, run in enumerate("ab", 2):
+        ranked = [(f"q{query}", f"d{(query * place + rank) % 9}", rank) for query in range(9) for rank in range(4)]
+        (tmp_path / f"{run}.run").write_text("".join(f"{q} Q0 {doc} 1 {-rank} {run}\n" for q, doc, rank in ranked))
+    call(
+        capsys, "leaderboard", "qrels.txt", "a.run", "b.run", "-m", "nDCG@10", "P@5", "-o", "json", "--output", "b.json"
+    )
+    for asked, name in (
+        ("nDCG@10", "nDCG@10"),
+        ('RubricQrels(measure="nDCG@10")', "nDCG@10"),
+        ("RubricQrels(measure='P',rel=1)@5", "P@5"),
+    ):
+        found = json.loads(call(capsys, "compare", "b.json", "-m", asked, "-o", "json"))["comparison"]
+        assert found["measure"] == name
+    # Labels that count items, or are cut off, are others.
+    for other in ("RubricQrels(measure='nDCG@10',label='count')", "RubricQrels(measure='nDCG@10',rel=2)"):
+        assert "unknown measure" in call(capsys, "compare", "b.json", "-m", other, code=2)
+
+
 def test_runs_are_compared_by_the_scales_level(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
     name = f"RubricCover(rel={scale.covers})@20"
     Path("board.json").write_text(
@@ -196,12 +247,29 @@ def test_boards_are_correlated_by_the_scales_level(scale: Scale, capsys: pytest.
     command = ("correlate", "official.tsv", "board.json", "-c", "kendall", "--rounds", "0", "-o", "tsv")
     rows = call(capsys, *command, "-m", "RubricCover@20").splitlines()
     assert rows[1].split("\t")[:3] == [name, "3", "1.0000"]
-    # In a grid the scale's level has a value; levels above the scale have none, which the exit code says.
+    # A grid has the levels of the scale.
     grid = ("correlate", "official.tsv", *RECORDS_OF_MODEL, "-m", "RubricCover@20", "-c", "kendall", "--rounds", "0")
-    assert main([*grid, "-o", "tsv"]) == (0 if scale.highest == 5 else 1)
-    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    rows = [line.split("\t") for line in call(capsys, *grid, "-o", "tsv").splitlines()]
     place = rows[0].index("kendall")
+    assert [row[0] for row in rows[1:]] == [f"RubricCover(rel={level})@20" for level in range(1, scale.highest + 1)]
     assert {row[0]: row[place] for row in rows[1:]}[name].rstrip("*") == "1.0000"
+    above = str(scale.highest + 1)
+    for asked in ([*grid, "--rel", "1", above], [*grid[:-5], f"RubricCover(rel={above})@20", "--rounds", "0"]):
+        assert f"no grade of the scale 0 to {scale.highest} is {above} or more" in call(capsys, *asked, code=2)
+    # Where the scale is not known the levels are the grades that occur.
+    records = json.loads(Path("graded.jsonl").read_text())
+    for one in records[1]:
+        for entry in one["exam_grades"]:
+            entry["prompt_info"] = {"prompt_class": "Theirs"}
+    write_lines(Path("theirs.jsonl"), [records])
+    capsys.readouterr()
+    assert main([grid[0], grid[1], "theirs.jsonl", *grid[3:], "-o", "tsv"]) == 0
+    out, err = capsys.readouterr()
+    occurring = sorted({scale.covers - 1, scale.covers, scale.highest} - {0})
+    assert [line.split("\t")[0] for line in out.splitlines()[1:]] == [
+        f"RubricCover(rel={level})@20" for level in occurring
+    ]
+    assert f"the levels are the grades that occur ({' '.join(map(str, occurring))})" in err
 
 
 def test_graders_agree_by_grades_of_the_scale(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
@@ -278,17 +346,33 @@ def test_verify_asks_for_a_scale_that_is_not_known(
         **{"llm": "model", "llm_options": {}, "prompt_info": {"prompt_class": "Theirs"}, "prompt_type": "direct"},
         **{"relevance_label": scale.covers, "self_ratings": scale.covers, "correctAnswered": True, "answer": "yes"},
     }
-    write_lines(tmp_path / "direct.jsonl", [["q1", [passage("q1", "d1", [], {"one": 1}, 2, [label])]]])
+    other = {**label, "relevance_label": 0, "self_ratings": 0, "correctAnswered": False}
+    ungraded = passage("q1", "d0", [], {"one": 3}, 2)
+    direct = [passage("q1", "d1", [], {"one": 1}, 2, [label]), passage("q1", "d2", [], {"one": 2}, 0, [other])]
+    # A query without grades stands first.
+    records = [["q0", [passage("q0", "d1", [], {"one": 1}, 2)]], ["q1", [ungraded, *direct]]]
+    write_lines(tmp_path / "direct.jsonl", records)
     failed = {**grade_set({"q1/a": 0}, prompt="Theirs", status={"q1/a": "failed"}), "self_ratings": None}
     failed |= {"correctAnswered": [], "wrongAnswered": []}
     write_lines(tmp_path / "failed.jsonl", [["q1", [passage("q1", "d1", [failed], {"one": 1}, 2)]]])
     for command in (
+        ("verify", "direct.jsonl"),
+        ("verify", "direct.jsonl", "--grader-statistics", "--bad-question"),
         ("verify", "direct.jsonl", "--uncovered-passages"),
         ("verify", "failed.jsonl", "--bank", "bank.jsonl", "--item-statistics"),
     ):
         assert "the scale of the grades is not known; say it" in call(capsys, *command, code=2)
         out = call(capsys, *command, "--scale", str(scale))
         assert f"grade {scale.covers}" in out or f"graded {scale.covers} or better" in out
+    # The reports that need no level are made.
+    call(capsys, "verify", "direct.jsonl", "--verify-grading", "--grid-display", "--grader-statistics")
+    # And what fits labels by a grader are the measures over labels.
+    capsys.readouterr()
+    assert main(["leaderboard", "direct.jsonl", "-o", "json", "--no-overall"]) == 0
+    out, err = capsys.readouterr()
+    (row,) = json.loads(out)["runs"]
+    assert list(row["measures"]) == ["RubricQrels(measure='nDCG@10')"]
+    assert "direct.jsonl: holds labels of passages, no grades of items" in err
 
 
 @pytest.mark.parametrize(("factor", "shift"), [(2, 0), (1, 1)])

@@ -45,9 +45,9 @@ def shell(folder: Path, redirection: str, *arguments: str, **settings: str) -> s
 def test_a_full_disk_is_one_line(folder: Path, arguments: list[str]) -> None:
     done = shell(folder, "> /dev/full", *arguments)
     lines = [line for line in done.stderr.splitlines() if "No space left" in line]
-    assert lines == [
-        "rubric_measures: reading or writing failed (No space left on device); make room, or name another output"
-    ]
+    name = "/dev/full" if "--output" in arguments else "standard output"
+    advice = "make room, or name another output"
+    assert lines == [f"rubric_measures: {name}: reading or writing failed (No space left on device); {advice}"]
     assert done.returncode == 2
     assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
 

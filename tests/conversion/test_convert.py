@@ -21,9 +21,12 @@ from rubric_measures.formats.trec import Qrel, read_qrels, read_run
 from rubric_measures.grading.pairwise import references_of_records
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import ItemGradeSet, grade_of_items
-from rubric_measures.test_bank.documents import related_segments
+from rubric_measures.test_bank.nuggetization import related_segments
 
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
+
+
+RATED = {"prompt_info": {"prompt_class": "QuestionSelfRatedUnanswerablePromptWithChoices"}}
 
 
 def record(doc_id: str, grades: dict[str, int], rank: int, llm: str = "m") -> dict[str, Any]:
@@ -38,7 +41,7 @@ def record(doc_id: str, grades: dict[str, int], rank: int, llm: str = "m") -> di
                 for number in (1, 2)
             ],
         },
-        "exam_grades": [entry.model_dump(by_alias=True, exclude_unset=True)],
+        "exam_grades": [entry.model_dump(by_alias=True, exclude_unset=True) | RATED],
         "kept": ["x"],
     }
 

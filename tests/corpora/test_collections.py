@@ -19,14 +19,16 @@ from rubric_measures.corpora.collections import UnknownCollectionError, example_
 from rubric_measures.formats.bank import BankEntry, BankItem, write_bank
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.records.files import write_graded
-from rubric_measures.records.models import GradedPassage, ItemGradeSet, QueryPassages
+from rubric_measures.records.models import GradedPassage, ItemGradeSet, PromptInfo, QueryPassages
+
+RATED = PromptInfo(prompt_class="QuestionSelfRatedUnanswerablePromptWithChoices")
 
 
 def graded(tmp_path: Path) -> list[QueryPassages]:
     """Two passages: d1 has grades 4 and 0, d2 has 1 (and one failure)."""
     entries = [
-        ItemGradeSet.build({"q1/a": 4, "q1/b": 0}, answers=[], llm="m"),
-        ItemGradeSet.build({"q1/a": 1}, answers=[], llm="m", item_status={"q1/b": "failed"}),
+        ItemGradeSet.build({"q1/a": 4, "q1/b": 0}, answers=[], llm="m", prompt_info=RATED),
+        ItemGradeSet.build({"q1/a": 1}, answers=[], llm="m", prompt_info=RATED, item_status={"q1/b": "failed"}),
     ]
     passages = [
         GradedPassage.model_validate(

@@ -127,6 +127,24 @@ def test_a_run_of_empty_answers_has_its_row(
     }
 
 
+def test_a_run_is_converted_and_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _files()
+    convert, check = _commands(5)
+    assert main(convert) == 0
+    assert main(check) == 1
+    found = capsys.readouterr().out.splitlines()
+    # A team, a type and a narrative are missing in two answers; an id is none of the collection; seven words of six.
+    assert sum("is missing or empty" in line for line in found) == 6
+    assert "mine.jsonl:1: warning: topic tea: has 7 words; the most is 6" in found
+    assert [line.partition(" error: ")[0] for line in found if "1 ids are none" in line] == [
+        "mine.jsonl:1:",
+        "mine.jsonl:2:",
+    ]
+
+
 def test_assignments_need_no_grading(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -137,9 +155,9 @@ def test_assignments_need_no_grading(
     ]
     _lines(Path("assignments.jsonl"), [{"qid": "q", "run_id": "a", "answer_text": "w w", "nuggets": nuggets}])
     (command,) = _commands(2)
-    # Half of the grades failed: nobody gets scores of them who did not ask for it.
+    # The only vital grade failed: nobody gets scores of it who did not ask for it.
     assert main([*command, "-o", "trec_eval", "--no-overall"]) == 2
-    assert "50 % of the grades" in capsys.readouterr().err
+    assert "100 % of the grades that NuggetV" in capsys.readouterr().err
     # V: its only nugget failed, so it cannot be scored; the command says so.
     assert main([*command, "-o", "trec_eval", "--no-overall", "--on-failed", "expected"]) == 1
     assert "NuggetV(rel=2,partial_rel=1)\t" not in capsys.readouterr().out

@@ -33,8 +33,9 @@ def test_the_walkthrough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
     for said in ("concise has none to q06", "50 games (50 new)", "thorough won every game", "only 9 queries"):
         assert said in notes
     nuggets, games = (read_leaderboard(name) for name in ("nuggets.tsv", "tournament.tsv"))
+    rating, share = (games.column(name) for name in ("BradleyTerry", "WinRate"))
     rows = [
-        f"| {run_id} | {value:.4f} | {games.column('BradleyTerry')[run_id]} | {games.column('WinRate')[run_id]} |"
+        f"| {run_id} | {value:.4f} | {rating[run_id]:.1f} | {share[run_id]:.1f} |"
         for run_id, value in nuggets.column("NuggetV(rel=3,partial_rel=1)@20").items()
     ]
     assert [row for row in rows if row not in PAGE] == []

@@ -1,5 +1,6 @@
 """Tests of Auto-Judge nugget banks in both forms, and of measures.yml."""
 
+import dataclasses
 import json
 import logging
 import os
@@ -7,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.base.entities import RubricItem, TestBank
+from rubric_measures.base.entities import RubricItem, TestBank, bank_hash
 from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.conversion import convert
 from rubric_measures.formats.autojudge import (
     bank_of_nugget_banks,
     list_banks,
@@ -16,6 +18,8 @@ from rubric_measures.formats.autojudge import (
     read_nugget_banks,
     write_nugget_banks,
 )
+from rubric_measures.formats.bank import load_bank
+from rubric_measures.formats.nugget_sets import bank_of_items
 
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
 V3 = {
@@ -115,6 +119,19 @@ def test_bad_banks_are_refused_with_file_line_and_field(tmp_path: Path, rows: li
     assert str(error.value).startswith(f"{path}{message}")
 
 
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"answers": 3}, "item 'i': info.nugget_bank.answers is no list"),
+        ({"sub_nuggets": 3}, r"query 'q': the info of its items fits no nugget bank \(nugget_bank\.W\?\.sub_nuggets: "),
+    ],
+)
+def test_info_that_fits_no_bank_is_refused(said: dict[str, object], message: str) -> None:
+    item = RubricItem("i", "q", "W?", "question", None, ("Here",), info={"nugget_bank": said})
+    with pytest.raises(InputError, match=message):
+        nugget_banks(TestBank.from_items([item]))
+
+
 def test_real_banks_are_the_same_after_writing(tmp_path: Path) -> None:
     if not (SHARED / "kiddie").is_dir():
         pytest.skip("the public data are not here")
@@ -125,3 +142,41 @@ def test_real_banks_are_the_same_after_writing(tmp_path: Path) -> None:
     bank = bank_of_nugget_banks(banks)
     assert next(iter(bank)).item_id == "d14cb1d22ea3e8700012835a364c593e"
     assert bank_of_nugget_banks(nugget_banks(bank)) == bank
+
+
+def test_a_bank_keeps_answers_with_documents_and_how_they_are_joined(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = [V3, LISTS]
+    convert([_write(tmp_path, rows)], tmp_path / "bank.jsonl", to="bank")
+    bank = load_bank(tmp_path / "bank.jsonl")
+    first_id = bank.for_query("300")[0].item_id
+    assert bank.for_query("300")[0].info["nugget_bank"] == {
+        "aggregator_type": "AND",
+        "answers": [{"answer": "Ada", "references": ["d1"]}, {"answer": "Lovelace"}],
+    }
+    # The names of banks are those of their items, whatever else is known of these.
+    bare = {query_id: [dataclasses.replace(one, info=None) for one in items] for query_id, items in bank.items.items()}
+    assert bank_hash(bank) == bank_hash(bank_of_items(bare))
+    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
+        convert([tmp_path / "bank.jsonl"], tmp_path / "again.jsonl", to="nugget-bank")
+    # Version 3 has no place for who made the bank.
+    assert "nugget-bank cannot hold all of the bank: info of 1 items" in caplog.text
+    _write(tmp_path, [LISTS])
+    convert([tmp_path / "banks.jsonl"], tmp_path / "bank2.jsonl", to="bank")
+    convert([tmp_path / "bank2.jsonl"], tmp_path / "lists.jsonl", to="nugget-lists")
+    (written,) = _rows(tmp_path / "lists.jsonl")
+    assert written == {**LISTS, "nugget_bank": [LISTS["nugget_bank"][0] | {"question_id": first_id}]}  # type: ignore[operator,index]
+    v3, lists = (json.loads(line) for line in (tmp_path / "again.jsonl").read_text().splitlines())
+    assert v3["nugget_bank"]["Where?"] == V3["nugget_bank"]["Where?"]  # type: ignore[index]
+    (who,) = lists["nugget_bank"].values()
+    assert who["aggregator_type"] == "AND"
+    assert who["answers"]["Ada"] == {"answer": "Ada", "references": ["d1"]}
+    # Of edited answers those that stay keep their documents.
+    first = bank.for_query("300")[0]
+    edited = dataclasses.replace(first, gold_answers=("Ada", "Byron"))
+    (shorter,) = list_banks(TestBank.from_items([edited]))
+    assert shorter.nugget_bank[0].model_dump(exclude_unset=True)["answers"] == [
+        {"answer": "Ada", "references": ["d1"]},
+        {"answer": "Byron"},
+    ]

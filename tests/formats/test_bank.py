@@ -72,7 +72,8 @@ def test_identity(tmp_path: Path) -> None:
     assert read_bank(tmp_path / "b.jsonl.gz") == entries
 
 
-TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8).filter(lambda text: text.strip())
+# Ids hold no NUL, where TREC programs end them.
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8).filter(str.strip)
 
 
 @given(
@@ -259,3 +260,14 @@ def test_a_pipe_with_a_name_is_refused_and_not_waited_for(tmp_path: Path) -> Non
     for look in (is_bank, detect_format):
         with pytest.raises(InputError, match="is no regular file, so it cannot be read twice"):
             look(tmp_path / "bank.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [("hello\n", "no JSON object"), ("1\n", "no JSON object"), ("[]\n", "a list")]
+)
+def test_what_is_no_bank_is_told_what_a_bank_is(tmp_path: Path, text: str, found: str) -> None:
+    (tmp_path / "notes.txt").write_text(text)
+    with pytest.raises(
+        FormatError, match=rf"notes\.txt:1: expected a test bank entry {{query_id, items, …}}; found {found}"
+    ):
+        read_bank(tmp_path / "notes.txt")

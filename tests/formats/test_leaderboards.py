@@ -47,6 +47,24 @@ def test_forms_of_one_run(tmp_path: Path, form: Form) -> None:
     assert not (tmp_path / "both").exists()
 
 
+@pytest.mark.parametrize("blank", ["\t", " "])
+@pytest.mark.parametrize(
+    ("header", "line"),
+    [
+        ("run_id query_id measure value", "r1 t1 V 0.5"),
+        ("run_id request_id metric value", "r1 t1 V 0.5"),
+        ("topic_id run_id measure value", "t1 r1 V 0.5"),
+        ("Run Measure Topic Score", "r1 V t1 0.5"),
+    ],
+)
+def test_a_header_says_what_the_columns_of_a_long_form_are(tmp_path: Path, header: str, line: str, blank: str) -> None:
+    path = _write(tmp_path, f"{header}\n{line}\n".replace(" ", blank))
+    assert read_leaderboard(path).rows == ROWS[:1]
+    other: Form = "tot" if header.startswith("run_id") else "ir_measures"
+    with pytest.raises(FormatError, match=r":1: its header says .*; leave the form out"):
+        read_leaderboard(path, form=other)
+
+
 def test_every_long_form_without_all_needs_the_queries(tmp_path: Path) -> None:
     for form in COLUMNS:
         rows = ROWS[:1] if "run" not in COLUMNS[form] else ROWS[::2]

@@ -299,3 +299,14 @@ def test_an_empty_run_id_names_no_run(command: str, tmp_path: Path, capsys: pyte
     options = ["--to", "records", "-o", str(tmp_path / "r.jsonl")] if command == "convert" else ["-m", "NuggetV"]
     assert main([command, str(path), *options]) == 2
     assert capsys.readouterr().err.endswith("a.jsonl:1: run_id: names no run; say which one it is\n")
+
+
+def test_the_source_of_nuggets_goes_through_a_bank(tmp_path: Path) -> None:
+    nuggets = [{"text": "Ada", "importance": "vital", "source": "original"}, {"text": "1843", "source": "post-edit"}]
+    (tmp_path / "n.jsonl").write_text(json.dumps({"qid": "q1", "query": "Who?", "nuggets": nuggets}) + "\n")
+    for before, to, after in (("n.jsonl", "bank", "b.jsonl"), ("b.jsonl", "nuggets", "again.jsonl")):
+        assert main(["convert", str(tmp_path / before), "--to", to, "-o", str(tmp_path / after)]) == 0
+    items = json.loads((tmp_path / "b.jsonl").read_text())["items"]
+    assert [item["info"] for item in items] == [{"source": "original"}, {"source": "post-edit"}]
+    again = json.loads((tmp_path / "again.jsonl").read_text())["nuggets"]
+    assert [nugget["source"] for nugget in again] == ["original", "post-edit"]

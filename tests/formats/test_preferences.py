@@ -43,7 +43,10 @@ GOOD = '{"query_id": "q", "agent_a": "x", "agent_b": "y", "verdict": "a"}\n'
 WRONG = {
     "no object": ("[1]\n", "g.jsonl:1: Input should be an object"),
     "no json": ("{\n", "g.jsonl:1: "),
-    "verdict": (GOOD.replace('"a"}', '"c"}'), "g.jsonl:1: verdict: Input should be 'a', 'b' or 'tie'; found 'c'"),
+    "verdict": (
+        GOOD.replace('"a"}', '"c"}'),
+        "g.jsonl:1: verdict: Input should be 'a', 'b', 'tie' or 'both_bad'; f",
+    ),
     "no verdict": ('{"query_id": "q", "agent_a": "x", "agent_b": "y"}\n', "g.jsonl:1: verdict"),
     "agent": (GOOD.replace('"y"', "7"), "g.jsonl:1: agent_b: Input should be a valid string; found 7"),
     "status": (GOOD.replace('"a"}', '"a", "status": "done"}'), "g.jsonl:1: status: Input should be 'graded'"),

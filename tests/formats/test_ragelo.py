@@ -205,3 +205,18 @@ def test_games_of_several_files_are_joined_once(tmp_path: Path, capsys: pytest.C
     path = write(tmp_path / "x.csv", FILES["games"])
     assert main(["convert", str(path), str(path), "--to", "games", "-o", str(tmp_path / "g.jsonl")]) == 2
     assert "are in several files; keep one" in capsys.readouterr().err
+
+
+def test_documents_that_two_agents_retrieved_are_kept_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "documents.csv"
+    path.write_text("qid,did,document\n1,d1,One.\n1,d2,Two.\n1,d1,One.\n2,d1,One.\n")
+    with caplog.at_level("INFO", logger="rubric_measures"):
+        groups = read_ragelo_documents(path)
+    assert [(group.query_id, [one.doc_id for one in group.passages]) for group in groups] == [
+        ("1", ["d1", "d2"]),
+        ("2", ["d1"]),
+    ]
+    assert caplog.messages == [f"{path}: 1 rows repeat a document of their query; each is kept once"]
+    path.write_text("qid,did,document\n1,d1,One.\n1,d1,Another.\n")
+    with pytest.raises(FormatError, match=r"documents\.csv:3: document 1 / d1 stands in line 2 already"):
+        read_ragelo_documents(path)

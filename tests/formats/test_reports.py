@@ -54,7 +54,7 @@ def test_reports_of_every_track_are_read(tmp_path: Path, caplog: pytest.LogCaptu
         Answer("2024-1", "old", "A b.", ("A b.",), ((),)),
         Answer("300", "rt", "One.", ("One.",), (("d2", "d1"),)),
         Answer("m#1", "dr", "One.", ("One.",), (("d2", "d1"),)),
-        Answer("1", "no", "", (), ()),
+        Answer("1", "no", "", (), (), (("d", "x"),)),
     ]
     assert [answer.words for answer in answers] == [2, 2, 1, 1, 0]
     assert answers[2].doc_id == answers[3].doc_id == answer_doc_id("One.")
@@ -93,7 +93,7 @@ def test_a_cut_table_is_asked_about(tmp_path: Path, caplog: pytest.LogCaptureFix
 
 def test_an_answer_makes_a_report_of_itself() -> None:
     answer = Answer("1", "r", "A. B.", ("A.", "B."), (("d1",), ()))
-    assert answer_of_report(report_of_answer(answer, "team")) == answer
+    assert answer_of_report(report_of_answer(answer)) == answer
     assert answer_of_report(report_of_answer(Answer("1", "r", "A."))) == Answer("1", "r", "A.", ("A.",), ((),))
     assert answer_of_report(report_of_answer(Answer("1", "r", ""))) == Answer("1", "r", "")
 
@@ -107,11 +107,11 @@ def test_item_grades_are_grades_of_the_run(tmp_path: Path) -> None:
         },
     }
     (report,) = read_reports(_write(tmp_path, [graded]))
-    grades = list(grades_of_reports([report], "g"))
+    grades = list(grades_of_reports([report]))
     assert grades == [
-        Grade("m#1", "dr", 4, "i1", "graded", "yes", "g"),
-        Grade("m#1", "dr", None, "i2", "failed", "", "g", "no grade in evaldata.nugget_grades"),
-        Grade("m#1", "dr", 0, "i3", "graded", "", "g"),
+        Grade("m#1", "dr", 4, "i1", "graded", "yes"),
+        Grade("m#1", "dr", None, "i2", "failed", "", "", "no grade in evaldata.nugget_grades"),
+        Grade("m#1", "dr", 0, "i3"),
     ]
     (bad,) = read_reports(_write(tmp_path, [{**DRAGUN, "evaldata": {"nugget_grades": {"i1": 4}}}]))
     with pytest.raises(InputError, match="nugget_grades is not"):
@@ -180,3 +180,11 @@ def test_real_reports_are_the_same_after_writing(tmp_path: Path) -> None:
         assert {answer.run_id for answer in answers} == {name}
         assert answers[0].query_id == "leaf"
         assert len(answers[0].sentences) == len(answers[0].citations) == sentences
+
+
+def test_a_number_that_json_cannot_hold_is_refused_on_writing(tmp_path: Path) -> None:
+    path = tmp_path / "reports.jsonl"
+    path.write_text('{"metadata": {"run_id": "a", "topic_id": "q", "x": 1e400}, "responses": [{"text": "t"}]}\n')
+    with pytest.raises(InputError, match="beyond 1e308"):
+        write_reports(tmp_path / "out.jsonl", read_reports(path))
+    assert not (tmp_path / "out.jsonl").exists()

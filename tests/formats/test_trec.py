@@ -195,7 +195,7 @@ def test_qrels_keep_the_iteration_and_count_repeats(tmp_path: Path, caplog: pyte
     [
         ("", "sys.run: is empty"),
         ("q1 0 a 1\nq1 0 a\n", "sys.run:2: has 3 columns; expected 4"),
-        ("q1 0 a 1.0\n", "sys.run:1: relevance '1.0' is not an integer"),
+        ("q1 0 a one\n", "sys.run:1: relevance 'one' is not a number"),
         # More than the programs behind measures can hold.
         ("q1 0 a 1\nq1 0 b 2147483648\n", "sys.run:2: relevance 2147483648 is beyond reason"),
         (f"q1 0 a -{'9' * 30}\n", f"sys.run:1: relevance -{'9' * 30} is beyond reason"),

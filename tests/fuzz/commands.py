@@ -47,7 +47,7 @@ _CONVERT = {
     "nuggets.jsonl": "nuggets bank",
     "games.jsonl": "games ragelo:games",
     "concise.jsonl": "answers reports",
-    "reports.jsonl": "reports answers",
+    "reports.jsonl": "reports answers reports:rag reports:rag24 reports:ids",
     "questions.jsonl": "bank nugget-bank queries",
     "nuggetbank.jsonl": "bank nuggets",
     "nuggets_300.preload.json": "bank",
@@ -70,6 +70,9 @@ _CONVERT = {
     "board-wide.txt": "leaderboard:json",
     "board-workbench.txt": "leaderboard:json",
     "board-dict.json": "leaderboard:json",
+    "ragdoll-battles.jsonl": "games ragdoll:battles",
+    "ragdoll-rubric.jsonl": "bank rubrics",
+    "ragdoll-graded.jsonl": "records bank",
     "ragelo-queries.csv": "queries",
     "ragelo-documents.csv": "records",
     "ragelo-answers.csv": "answers",
@@ -100,6 +103,7 @@ def _conversions() -> list[str]:
         if not source and name not in _READ_ONLY:
             lines.append(f"convert {{{name}}} -o out/converted")
     lines += [
+        "convert {ragdoll-support.jsonl} --answers {ragdoll-answers.jsonl} --to support-labels -o out/converted",
         "convert {answers.tsv} --from answers -o out/converted",
         "convert {graded.jsonl} {graded2.jsonl} -o out/converted",
         "convert {graded.jsonl} --add-run {fusion.run} --add-qrels {qrels.txt} -o out/converted",
@@ -123,7 +127,11 @@ leaderboard {{graded2.jsonl}} --bank {{nuggetbank.jsonl}} -m NuggetV NuggetA --l
 leaderboard {{assignments.jsonl}} -m NuggetV(strict=True) NuggetV NuggetA --length --summary
 leaderboard {{assignments.jsonl}} -m NuggetV NuggetA --compat nuggetizer
 leaderboard {{graded.jsonl}} -m RubricCover(rel=4)@20 --compat workbench
+leaderboard {{ragdoll-graded.jsonl}} --on-failed exclude
+leaderboard {{ragdoll-graded.jsonl}} --compat ragdoll -o json
 check {{board.json}} {{graded.jsonl}} {_RUNS}
+check-run {{reports.jsonl}} --track rag26 --topics {{queries.tsv}} -c {{collection/}}
+check-run {{reports.jsonl}} {{concise.jsonl}} --track ragtime --topics {{topics.jsonl}}
 qrels {{graded.jsonl}} --label max --rel 4
 qrels {{graded.jsonl}} --bank {{questions.jsonl}} --per item
 qrels {{items.qrels}} -o out/q
@@ -135,6 +143,8 @@ agreement {{graded.jsonl}} {_QUICK}
 agreement {{graded.jsonl}} --tables -o latex
 agreement {{graded.jsonl}} {{exported/graded.jsonl.gz}} --items --llm-b human:bob {_QUICK}
 agreement {{exported/graded.jsonl.gz}} --assessors override {_QUICK}
+combine {{exported/graded.jsonl.gz}} --llm lexical:1 --llm human:bob
+combine {{exported/graded.jsonl.gz}} --by cascade --first lexical:1 --then human:bob --if between=1:3
 compare {{board.json}} -m RubricCover(rel=4)@5 --baseline bm25 {_QUICK}
 compare {{board-jsonl.jsonl}} -m RubricCover(rel=4)@5 --correction max-t {_QUICK} -o json
 compare {{board-trec_eval.txt}} {{board-ir_measures.txt}} -m RubricCover(rel=4)@5 {_QUICK}
@@ -170,6 +180,7 @@ cache export {{+cache3.sqlite}} -o out/r
 cache merge {{+cache.sqlite}} {{+cache2.sqlite}} {{+cache3.sqlite}}
 cache prune {{+cache.sqlite}} --all
 tournament {{games.jsonl}} {_QUICK} --replays 20
+tournament {{ragdoll-battles.jsonl}} {_QUICK} --replays 20 -o json
 tournament {{games.jsonl}} --assessor-games {{assessor-games.jsonl}} \
  {_QUICK} --replays 20 -o json
 tournament {{ragelo-games.csv}} --compat ragelo -o trec_eval {_QUICK} --replays 20
@@ -181,9 +192,11 @@ verify {{graded.jsonl}} --verify-grading --grid-display --uncovered-passages --b
 verify {{graded.jsonl}} -o html --output out/v.html
 verify {{graded.jsonl}} --bank {{questions.jsonl}} --canary --model lexical --dry-run
 review {{graded.jsonl}} --bank {{questions.jsonl}} --state {{+review.sqlite}} --export out/e
-review {{graded.jsonl}} --bank {{questions.jsonl}} --state out/s \
- --import {{page-grades.jsonl}} --export-queue out/q.html
+review {{graded.jsonl}} --bank {{questions.jsonl}} --state out/s --import {{page-grades.jsonl}} --export out/e
 review {{graded2.jsonl}} --bank {{nuggetbank.jsonl}} --state out/s --export out/e --bank-format nuggets
+"""
+_PAGES = """
+review {graded.jsonl} --bank {questions.jsonl} --state out/s --import {page-grades.jsonl} --export-queue out/q.html
 """
 _PLOTS = f"""
 leaderboard {{graded.jsonl}} {_RUNS} -m RubricCover(rel=4)@5 --plot out/p.svg
@@ -194,8 +207,9 @@ agreement {{qrels.txt}} {{graded.jsonl}} {_QUICK} --plot out/p.svg
 
 def _lines() -> list[str]:
     lines = [*_conversions(), *filter(None, _OTHERS.splitlines())]
-    if find_spec("matplotlib") is not None:
-        lines += filter(None, _PLOTS.splitlines())
+    for needed, more in (("matplotlib", _PLOTS), ("jinja2", _PAGES)):
+        if find_spec(needed) is not None:
+            lines += filter(None, more.splitlines())
     return lines
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rubric_measures.cli import main
 
@@ -159,7 +161,7 @@ Passage: {context}"""
 '''
 
 
-def _lines(rows: list[dict[str, object]]) -> str:
+def _lines(rows: Sequence[Mapping[str, object]]) -> str:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)  # type: ignore[arg-type]
 
 
@@ -184,6 +186,53 @@ def _first_of_each(path: Path, wanted: int = DEPTH, column: int = 0) -> str:
 def _banks(path: Path) -> str:
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     return _lines([{**row, "items": row["items"][:4]} for row in rows if row["query_id"] in QUERIES])
+
+
+_CRITERIA = [
+    {"text": "Names a cause", "type": "explicit", "tier": "mandatory", "weight": 5, "source_nugget": "n0"},
+    {"text": "Weighs both sides", "type": "synthesis", "tier": "optional", "weight": 2, "source_nugget": None},
+]
+_SENTENCES = [{"text": "Leaves turn red.", "citations": ["d0101", "d0102"]}, {"text": "In autumn.", "citations": []}]
+
+
+def _ragdoll() -> dict[str, list[dict[str, Any]]]:
+    """File -> lines, as RAGDoll writes them."""
+    ids = {"status": "completed", "qid": "q01", "query": "Why do leaves fall?"}
+    battles = [
+        {
+            **ids, "qid": qid, "task_id": f"arena:x:y:{qid}", "pair": ["x", "y"], "assistant_a_run_id": first,
+            "assistant_b_run_id": second, "judge_verdict": verdict, "provider": "p", "model": "m", "thinking": "none",
+            "preferred_run_id": {"A": first, "B": second}.get(verdict), "error": None, "raw_output": f"[[{verdict}]]",
+        }
+        for qid, first, second, verdict in (
+            ("q01", "x", "y", "A"),
+            ("q02", "y", "x", "A"),
+            ("q03", "x", "y", "Tie"),
+            ("q04", "y", "x", "Tie (Both Bad)"),
+        )
+    ]  # fmt: skip
+    graded = [
+        {
+            **ids, "task_id": f"{run}:q01", "run_id": run, "answer_text": "Leaves turn red.", "response_length": 3.0,
+            "criteria": [{**one, "verdict": said} for one, said in zip(_CRITERIA, verdicts, strict=True)],
+        }
+        for run, verdicts in (("x", ("satisfied", "failed")), ("y", ("partially_satisfied", "not_satisfied")))
+    ]  # fmt: skip
+    support = [
+        {
+            "task_id": f"x:q01:s0:c{place}", "statement": "Leaves turn red.", "citation": "…", "support_label": label,
+            "raw_output": label, "status": "completed", "error": None,
+            "metadata": {"topic_id": "q01", "run_id": "x", "sentence_index": 0, "citation_index": place, "docid": doc},
+        }
+        for place, (doc, label) in enumerate((("d0101", "FS"), ("d0102", "NS")))
+    ]  # fmt: skip
+    return {
+        "ragdoll-battles.jsonl": battles,
+        "ragdoll-rubric.jsonl": [{**ids, "task_id": "q01", "criteria": _CRITERIA}],
+        "ragdoll-graded.jsonl": graded,
+        "ragdoll-support.jsonl": support,
+        "ragdoll-answers.jsonl": [{"run_id": "x", "qid": "q01", "answer_text": "…", "answer": _SENTENCES}],
+    }
 
 
 def make_seeds(folder: Path) -> None:
@@ -226,6 +275,8 @@ def make_seeds(folder: Path) -> None:
     write("tqa.json", json.dumps(_TQA, indent=1))
     write("games.jsonl", _lines(_GAMES))
     write("assessor-games.jsonl", _lines([{**game, "grader": "human:ada"} for game in _GAMES[:3]]))
+    for name, rows in _ragdoll().items():
+        write(name, _lines(rows))
     for kind, text in _RAGELO.items():
         write(f"ragelo-{kind}.csv", text)
     write("answers.tsv", "query_id\trun_id\ttext\nq01\tx\tLeaves turn red.\nq01\ty\tNo.\nq02\tx\tWalk.\nq02\ty\tRun.\n")

@@ -609,7 +609,11 @@ def test_agreement_with_assessors_in_the_graders_place(tmp_path: Path, capsys: p
         (cutoff,) = found[name]["cutoffs"]
         assert cutoff["kappa"] == pytest.approx(kappa)
         assert tuple(cutoff[part] for part in ("both", "only_a", "only_b", "neither")) == cells
-    assert {**found["assessors"], "sources": None} == {**found["replaced"], "sources": None}
+    assert found["assessors"].keys() == found["replaced"].keys()
+    for part in found["assessors"].keys() - {"sources", "truth", "judges"}:
+        assert found["assessors"][part] == found["replaced"][part]
+    (assessors,), (rated,) = (found[name]["judges"] for name in ("assessors", "replaced"))
+    assert {**assessors, "source": None} == {**rated, "source": None}
     tables = []
     for command in ([path, "--assessors", "override"], [replaced]):
         assert main(["agreement", *command, "--tables", "-o", "json"]) == 0

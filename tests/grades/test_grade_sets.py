@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+import rubric_measures
 from rubric_measures import RubricCover
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.base.scales import SELF_RATING, YES_NO, Scale
 from rubric_measures.cli import main
 from rubric_measures.formats.bank import load_bank
@@ -23,7 +24,7 @@ from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import GradeSetKey, ItemGradeSet, grade_set_key, grader_hash
 from rubric_measures.review.review_data import load_material
-from rubric_measures.test_bank.documents import related_segments
+from rubric_measures.test_bank.nuggetization import related_segments
 from tests.example_records import counted, grade_set, passage, write_lines
 
 PROMPT = "QuestionSelfRatedUnanswerablePromptWithChoices"
@@ -405,7 +406,19 @@ def test_a_set_of_another_program_with_settings_that_was_amended_is_one_with_the
 def test_a_scale_that_cannot_be_read_is_none(said: dict[str, Any]) -> None:
     entry = grade_set({"i1": 4})
     entry["prompt_info"].update({"prompt_class": "Unknown", "scale": [0, 5], **said})
-    assert scale_of_set(ItemGradeSet.model_validate_json(json.dumps(entry))) == SELF_RATING
+    assert scale_of_set(ItemGradeSet.model_validate_json(json.dumps(entry))) is None
+
+
+def test_ratings_of_a_prompt_class_that_nobody_knows_are_on_no_known_scale(tmp_path: Path) -> None:
+    entry = grade_set({"q1/a": 2, "q1/b": 0}, prompt="Theirs")
+    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [entry], {"one": 1})]]])
+    assert load_records(path).scale is None
+    with pytest.raises(MeasureError, match=r"RubricCover@1: the scale of the grades is not known; say which grade"):
+        rubric_measures.score(path, measures="RubricCover@1")
+    # Those without ratings are answered or not.
+    keyed = {**entry, "self_ratings": None}
+    path = write_lines(tmp_path / "k.jsonl", [["q1", [passage("q1", "d1", [keyed], {"one": 1})]]])
+    assert load_records(path).scale == YES_NO
 
 
 def test_right_or_wrong_of_a_prompt_that_rates_is_no_rating() -> None:

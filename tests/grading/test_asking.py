@@ -37,7 +37,8 @@ def asker(api: str, prompt: str, **options: object) -> Asker:
 
 
 def key(made: Asker) -> str:
-    return made.request(Ask((Message("user", "x"),)), "g").key
+    """The key of a request in caches of before, which named the endpoint."""
+    return made.request(Ask((Message("user", "x"),)), "g").of_model("openai:m@http://host/v1").key
 
 
 @pytest.mark.parametrize(

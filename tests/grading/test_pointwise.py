@@ -17,7 +17,7 @@ from rubric_measures.grading import Grader, GradingSettings
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import GradedPassage, PassageData, QueryPassages
 from rubric_measures.runners import LocalRunner
-from rubric_measures.test_bank.aspects import aspect_bank
+from rubric_measures.test_bank.files import aspect_bank
 
 EXAMPLE = Path(__file__).parents[2] / "resources" / "example"
 PROMPT = "ragelo.answer_pointwise"

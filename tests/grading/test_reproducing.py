@@ -208,6 +208,44 @@ def test_nuggets_that_were_edited_are_told_as_they_were_when_shown(tmp_path: Pat
             shown_for_grade(group, "short", item_id, load_bank(bank))
 
 
+def test_items_in_one_call_are_told_as_they_were_shown_and_what_was_asked_singly(tmp_path: Path) -> None:
+    """Three items in chunks and two orders; the second place is never graded, so its item is asked about alone."""
+    write_inputs(tmp_path)
+    (tmp_path / "own.toml").write_text(OWN)
+    options = ["--prompt", str(tmp_path / "own.toml"), "--items-per-call", "all", "--shuffle-seed", "3"]
+    options += ["--replicates", "2", "--model-option", "context_tokens=450"]
+    with serving(tmp_path, "Grade: 3", There_are_several='{"1": 3, "3": 1}') as server:
+        graded = grade(tmp_path, server, *options)
+        sent = received(server)
+    # A call about several is told by each item that it graded, one about a single item by that one alone.
+    assert set(remade(graded, tmp_path / "bank.jsonl")) == set(sent)
+    group = load_graded(graded)[0]
+    bank = load_bank(tmp_path / "bank.jsonl")
+    asked = [shown_for_grade(group, "long", f"q1/{place}", bank).asked for place in range(3)]
+    assert all(len(calls) > 2 for calls in asked)
+    assert {"several" in messages[-1].content for calls in asked for messages in calls} == {True, False}
+
+
+def test_an_edited_item_of_one_call_is_asked_about_alone(tmp_path: Path) -> None:
+    write_inputs(tmp_path)
+    options = ["--prompt", RATING, "--items-per-call", "all"]
+    bank, old = tmp_path / "bank.jsonl", tmp_path / "old.jsonl"
+    with serving(tmp_path, "4", There_are_several='{"1": 3, "2": 1, "3": 0}') as server:
+        grade(tmp_path, server, *options)
+        old.write_bytes(bank.read_bytes())
+        before = load_bank(old)
+        items = [item if item.item_id != "q1/1" else replace(item, text="What else?") for item in before]
+        write_bank(bank, bank_entries(TestBank.from_items(items, before.query_texts), test_collection="test"))
+        more = ["--only-changed", "--old-bank", str(old)]
+        graded = grade(tmp_path, server, *options, *more, source="graded.jsonl.gz")
+        sent = received(server)
+    group = load_graded(graded)[0]
+    [new] = shown_for_grade(group, "short", "q1/1", load_bank(bank)).asked
+    assert json.dumps([[one.role, one.content] for one in new]) in sent and "several" not in new[-1].content
+    [shown] = shown_for_grade(group, "short", "q1/0", before).asked
+    assert json.dumps([[one.role, one.content] for one in shown]) in sent and "several" in shown[-1].content
+
+
 def test_documents_beside_an_answer_are_told(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(
         'target = "answer"\nparser = "rating"\nscale = [0, 4]\ntext = "{query}\\n{documents}\\nAnswer: {answer}"\n'

@@ -11,7 +11,7 @@ import pytest
 from rubric_measures.backends.base import Request
 from rubric_measures.base.entities import RubricItem, content_hash
 from rubric_measures.grading import GradingSettings
-from rubric_measures.grading._outcomes import Unit
+from rubric_measures.grading._combining import Unit
 from rubric_measures.grading._styles import make_style
 from rubric_measures.prompts import load_prompt
 from rubric_measures.runners import LocalRunner

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -21,25 +19,9 @@ from rubric_measures.formats.reports import answer_doc_id, grades_of_reports, re
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.integrations.autojudge import JudgeSettings, RubricJudge
 from rubric_measures.records.files import load_graded
+from tests.integrations.word_lists import import_base
 
-
-def _import_base() -> Any:
-    """The real package. On import it downloads word lists for a text splitter that no judge of ours uses; where there
-    is no network, empty ones take their place."""
-    data = pytest.importorskip("nltk").data
-    folder = Path(tempfile.mkdtemp(prefix="word-lists-"))
-    (folder / "corpora" / "stopwords").mkdir(parents=True)
-    (folder / "corpora" / "stopwords" / "english").write_text("the\n")
-    (folder / "tokenizers" / "punkt").mkdir(parents=True)
-    data.path.append(str(folder))
-    try:
-        return pytest.importorskip("autojudge_base")
-    finally:
-        data.path.remove(str(folder))
-        shutil.rmtree(folder)
-
-
-base = _import_base()
+base = import_base()
 
 FULL = "Bees make honey. Honey is sweet."
 TOPICS = [
@@ -172,8 +154,11 @@ def test_nuggets_of_both_containers_are_read(files: Path) -> None:
 
     reports, topics, config = _reports(files), _topics(files), base.LlmConfigBase()
     judge = RubricJudge()
+    topics = [topic.model_copy(update={"problem_statement": "Say it in short."}) for topic in topics]
     banks = judge.create_nuggets(None, topics, config, bank=str(_bank(files)))
     assert isinstance(banks, judge.nugget_banks_type)
+    # The title alone, without problem statement and background.
+    assert [bank.title_query for bank in banks.banks.values()] == [topic.title for topic in topics]
     assert judge.create_nuggets(None, topics, config, nugget_banks=banks) is banks
     settings = {"model": "lexical", "measures": ["RubricCover(rel=4)"]}
     ours = judge.judge(reports, topics, config, nugget_banks=banks, **settings)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import rubric_measures
-from rubric_measures.base.entities import Grade
+from rubric_measures.base.entities import Grade, RubricItem, TestBank
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.cli import main
 from rubric_measures.grades.compiled import Grades, OnFailed
@@ -130,3 +130,39 @@ def test_compare_reads_the_queries_that_both_runs_have() -> None:
     board = rubric_measures.score(grades, {**runs, "one": {**RUN["one"], "q2": {"d1": 1.0}}}, COVER, overall=False)
     found = board.compare()[COVER]
     assert (list(found.queries), list(found.left_out)) == (["q1", "q3", "q4"], ["q2"])
+
+
+def test_the_share_of_failed_grades_is_of_those_that_a_measure_needs(tmp_path: Path) -> None:
+    items = [RubricItem("q/v", "q", "", importance="vital"), RubricItem("q/o", "q", "", importance="okay")]
+    rows = [
+        Grade("q", "d1", 5, "q/v"),
+        Grade("q", "d2", 0, "q/v"),
+        Grade("q", "d1", None, "q/o", "failed"),
+        Grade("q", "d2", 4, "q/o"),
+    ]
+    grades = rubric_measures.load(rows, TestBank({"q": items}), scale="0-5:4", on_failed="expected")
+    names = ["NuggetV(rel=4,strict=True)", "NuggetA(rel=4,strict=True)", "RubricQrels(measure='Bpref',rel=4)"]
+    board = rubric_measures.score(grades, {"one": {"q": {"d1": 2.0, "d2": 1.0}}}, names, overall=False)
+    vital, every = (board.cells["one"][name] for name in names[:2])
+    # Of two grades of the vital item none failed; of four grades one did.
+    assert (vital.failed, vital.failures, vital.coverage) == (0, None, 1.0)
+    assert every.failures is not None
+    assert (every.failed, every.failures.share, every.coverage) == (1, 0.25, 0.75)
+    assert f"no bounds are known by {names[2]}" in str(board)
+    assert f"no standard error for failures at random is known by {names[2]}" in str(board)
+
+
+def test_criteria_that_weigh_nothing_are_not_needed() -> None:
+    items = [RubricItem(f"q/{name}", "q", "", weight=weight) for name, weight in (("a", 2.0), ("b", -1.0), ("z", 0.0))]
+    rows = [
+        Grade("q", "d1", 1, "q/a"),
+        Grade("q", "d1", 0, "q/b"),
+        Grade("q", "d1", None, "q/z", "failed"),
+    ]
+    grades = rubric_measures.load(rows, TestBank({"q": items}), scale="0-1")
+    board = rubric_measures.score(grades, {"one": {"q": {"d1": 1.0}}}, "WeightedCover", overall=False)
+    (cell,) = board.cells["one"].values()
+    # One of three grades failed, which would be refused; what it is of weighs nothing.
+    assert (cell.mean, cell.failed, cell.failures, cell.coverage) == (1.0, 0, None, 1.0)
+    with pytest.raises(MeasureError, match="33"):
+        rubric_measures.score(grades, {"one": {"q": {"d1": 1.0}}}, "RubricCover", overall=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import sys
 import tempfile
 from dataclasses import replace
@@ -11,8 +12,11 @@ from pathlib import Path
 
 import ir_measures
 import pytest
+from ir_measures import Qrel
 
+import rubric_measures
 from rubric_measures import NuggetV, RubricCover, RubricQrels, WeightedCover
+from rubric_measures.api import evaluate
 from rubric_measures.base.entities import Signature
 from rubric_measures.base.errors import FormatError, InputError, MeasureError
 from rubric_measures.base.tables import FORMS
@@ -418,16 +422,73 @@ def test_item_measures_over_labels_say_that_there_are_no_item_grades(
         assert "no item grades here, query 'q1' has one label a passage" in err
 
 
-def test_a_level_that_no_grade_of_the_scale_reaches_is_said_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+LEVELS_ABOVE = [
+    "RubricCover(rel=3)@5",
+    "nRubricCover(rel=3)@5",
+    "NuggetA(rel=3)",
+    "NuggetA(partial_rel=3)",
+    "RubricQrels(measure='P@5',rel=3)",
+    "RubricQrels(measure='P(rel=3)@5')",
+    "RubricQrels(measure='nDCG@5',label='count',rel=3)",
+    "alpha_nDCG(rel=3)@5",
+]
+
+
+@pytest.mark.parametrize("measure", LEVELS_ABOVE)
+def test_a_level_that_no_grade_of_the_scale_reaches_is_refused(
+    measure: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from rubric_measures.cli import main
 
     (tmp_path / "items.qrels").write_text("q1 a d1 2\nq1 b d1 0\nq2 a d1 2\nq2 b d1 1\n")
     (tmp_path / "a.run").write_text("q1 Q0 d1 1 2 a\nq2 Q0 d1 1 2 a\n")
-    files = [str(tmp_path / "items.qrels"), str(tmp_path / "a.run"), "--scale", "0-2"]
-    said = "no grade of the scale 0 to 2 reaches the level of RubricCover(rel=4)@5: it is 0 for every run"
-    assert main(["leaderboard", *files, "-m", "RubricCover(rel=4)@5", "RubricCover@5"]) == 0
-    assert capsys.readouterr().err.count(said) == 1
-    assert main(["evaluate", *files[:2], "RubricCover(rel=4)@5", *files[2:]]) == 0
-    assert capsys.readouterr().err.count(said) == 1
+    grades, run = str(tmp_path / "items.qrels"), str(tmp_path / "a.run")
+    for command in (["leaderboard", grades, run, "-m", measure], ["evaluate", grades, run, measure]):
+        capsys.readouterr()
+        assert main([*command, "--scale", "0-2"]) == 2
+        said = capsys.readouterr().err
+        assert f"{measure}: no grade of the scale 0 to 2 is 3 or more; give a level of up to 2" in said
+        assert said.count("\n") == 1
+        # The highest and the lowest level are levels.
+        assert main([*(text.replace("rel=3", "rel=2") for text in command), "--scale", "0-2"]) == 0
+        assert main([*(text.replace("rel=3", "rel=1") for text in command), "--scale", "0-2"]) == 0
+    known = rubric_measures.load(grades, scale="0-2")
+    with pytest.raises(MeasureError, match="no grade of the scale 0 to 2 is 3 or more"):
+        ir_measures.calc_aggregate([ir_measures.parse_measure(measure)], known, {"q1": {"d1": 1.0}, "q2": {"d1": 1.0}})
+
+
+def test_labels_that_count_items_may_be_above_the_scale(tmp_path: Path) -> None:
+    (tmp_path / "items.qrels").write_text("q1 a d1 1\nq1 b d1 1\nq1 c d1 1\n")
+    grades = rubric_measures.load(str(tmp_path / "items.qrels"), scale="0-1")
+    measure = "RubricQrels(measure='P(rel=3)@1',label='count',rel=1)"
+    board = rubric_measures.score(grades, {"a": {"q1": {"d1": 1.0}}}, measure, overall=False)
+    assert board.cells["a"][measure].mean == 1.0
+
+
+@pytest.mark.parametrize(
+    "name", ["RubricCover(rel=4)@5", "alpha_nDCG@5", "RubricQrels(measure='nDCG@5')", "nDCG@5", "AP"]
+)
+def test_a_mean_is_that_of_ir_measures_to_the_last_digit(name: str, tmp_path: Path) -> None:
+    draw = random.Random(name)
+    is_standard = name in ("nDCG@5", "AP")
+    items = ["Q0"] if is_standard else ["a", "b", "c"]
+    grades = [
+        Qrel(f"q{query}", f"d{doc}", draw.randint(0, 5), item)
+        for query in range(60)
+        for doc in range(7)
+        for item in items
+    ]
+    (tmp_path / "qrels").write_text("".join(f"{row[0]} {row[3]} {row[1]} {row[2]}\n" for row in grades))
+    queries = [f"q{query}" for query in range(70) if query % 9]
+    draw.shuffle(queries)
+    ranked = [(query, doc, draw.random()) for query in queries for doc in draw.sample(range(9), 5)]
+    (tmp_path / "a.run").write_text("".join(f"{query} Q0 d{doc} 1 {score} a\n" for query, doc, score in ranked))
+    path, run = str(tmp_path / "qrels"), str(tmp_path / "a.run")
+    known = rubric_measures.load(path, scale="0-5:4")
+    measure = ir_measures.parse_measure(name)
+    board = rubric_measures.score(known, run, name, overall=False)
+    values = evaluate(path, run, name, scale=None if is_standard else "0-5:4")
+    given = [board.cells["a"][str(measure)].mean, *values.means.values()]
+    rows = ir_measures.read_trec_qrels(path) if is_standard else known
+    given.append(ir_measures.calc_aggregate([measure], rows, ir_measures.read_trec_run(run))[measure])
+    assert given == [given[0]] * 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -18,9 +19,8 @@ from rubric_measures.base.scales import ASSIGNED, SELF_RATING
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, build_query
 from rubric_measures.measures import RubricQrels
 from rubric_measures.measures.cover import RubricCover, nRubricCover
-from rubric_measures.measures.nuggets import NuggetA, NuggetV
+from rubric_measures.measures.nuggets import NuggetA, NuggetV, WeightedCover
 from rubric_measures.measures.scoring import Plan
-from rubric_measures.measures.weighted import WeightedCover
 from tests.strategies import Case, cases
 
 FAILED = None
@@ -128,6 +128,15 @@ def test_the_normalised_cover_expects_of_its_denominator_too() -> None:
     assert value(query, nRubricCover @ 1, ["q"]) == 0.0
 
 
+def test_a_ranking_without_failures_has_the_error_of_its_denominator() -> None:
+    # All passages: a = 1, b = 2: 1 + 1/3 items. p~ = (1 + 1/2) / (3 + 1); the spread is the root of 3/8 times 5/8.
+    query = graded({"p": (5, 0), "q": (0, FAILED), "r": (0, 0)})
+    (failure,) = Plan([nRubricCover @ 1]).for_query(query).score(["p"], failures=True).failures
+    assert failure.spread == pytest.approx(3 / 4 * math.sqrt(15 / 64) / (4 / 3), abs=1e-15)
+    (failure,) = Plan([RubricCover @ 1]).for_query(query).score(["p"], failures=True).failures
+    assert failure.spread == 0.0
+
+
 def test_labels_are_of_valid_grades_and_passages_without_any_leave_the_ranking() -> None:
     query = graded({"bad": (FAILED, FAILED), "half": (FAILED, 3), "good": (5, 0)})
     ranking = ["bad", "half", "none", "good"]
@@ -163,7 +172,7 @@ def test_ir_measures_own_measures_read_the_same_ranking() -> None:
 MEASURES = [RubricCover(rel=4) @ 2, RubricCover(rel=3), NuggetA(rel=4, partial_rel=2)]
 
 
-@given(cases())
+@given(cases(failures=True))
 def test_the_score_lies_between_zero_and_the_highest(case: Case) -> None:
     for measure in MEASURES:
         found, low, high = (value(case.compiled, measure, case.ranking, way) for way in ("expected", "zero", 5))
@@ -171,7 +180,7 @@ def test_the_score_lies_between_zero_and_the_highest(case: Case) -> None:
         assert found is None or low - 1e-12 <= found <= high + 1e-12
 
 
-@given(cases(), st.sampled_from(MEASURES))
+@given(cases(failures=True), st.sampled_from(MEASURES))
 def test_one_passage_counts_as_what_is_graded_of_it(case: Case, measure: Any) -> None:
     """Where every item has a grade or a failed one, `expected` is `exclude` of one passage."""
     size = len(case.items)
@@ -205,7 +214,7 @@ def plain(case: Case, rel: int, cutoff: int) -> Fraction | None:
     return found / len(items)
 
 
-@given(cases(), st.integers(1, 5), st.integers(1, 6))
+@given(cases(failures=True), st.integers(1, 5), st.integers(1, 6))
 def test_the_masks_give_what_the_formula_gives(case: Case, rel: int, cutoff: int) -> None:
     found, expected = value(case.compiled, RubricCover(rel=rel) @ cutoff, case.ranking), plain(case, rel, cutoff)
     assert (found is None) == (expected is None)
@@ -227,7 +236,7 @@ BOUNDED = [
 ]
 
 
-@given(cases(), st.data())
+@given(cases(failures=True), st.data())
 def test_the_bounds_contain_the_truth(case: Case, data: st.DataObject) -> None:
     """Whatever the failed grades would have been."""
     weights = data.draw(st.lists(st.sampled_from([2.0, 1.0, -1.0]), min_size=len(case.items), max_size=len(case.items)))

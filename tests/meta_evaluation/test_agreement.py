@@ -95,7 +95,7 @@ def test_query_spread() -> None:
     # Query 1 agrees fully, query 2 fully disagrees: p_o 0, p_e .5, κ −1; query 3 has one label: undefined.
     spread = query_spread([0, 1, 0, 1, 0, 1, 1], [0, 1, 0, 1, 1, 0, 1], queries)
     assert spread.values == {"1": 1.0, "2": -1.0, "3": None}
-    assert (spread.mean, spread.low, spread.median, spread.high, spread.undefined) == (0.0, -1.0, 0.0, 1.0, 1)
+    assert (spread.mean, spread.least, spread.median, spread.greatest, spread.undefined) == (0.0, -1.0, 0.0, 1.0, 1)
     assert spread.deviation == pytest.approx(np.sqrt(2))
     assert query_spread([1], [1], ["1"]).mean is None
 

@@ -88,6 +88,19 @@ def test_over_runs() -> None:
     assert correlate_over_runs([1.0, 2.0, 3.0], [1.0, 3.0, 2.0], draws=Draws(0)).interval is None
 
 
+@pytest.mark.parametrize("name", COEFFICIENTS)
+def test_an_interval_over_runs_holds_its_estimate(name) -> None:
+    """Also of two equal leaderboards: a run drawn twice must not lower what does not depend on chance."""
+    x, y = np.arange(12.0), tables(runs=12)[1].mean(0)
+    for other in (x, y):
+        result = correlate_over_runs(x, other, name, draws=Draws(200))
+        assert result.coefficient.value is not None
+        if name in ("rbo", "tau_ap"):
+            assert result.interval.low is None and "runs drawn twice" in result.interval.reason
+        else:
+            assert result.interval.low <= result.coefficient.value <= result.interval.high
+
+
 def test_query_tau_is_the_mean_of_scipys() -> None:
     x, y = tables()
     x[3], y[5, 2] = 0.5, np.nan

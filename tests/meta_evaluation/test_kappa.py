@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from rubric_measures.meta_evaluation._bootstrap import Draws
 from rubric_measures.meta_evaluation.agreement import agreement
-from rubric_measures.meta_evaluation.kappa import binary_agreement, binary_at_all_cutoffs, confusion, kappa_interval
+from rubric_measures.meta_evaluation.kappa import binary_agreement, binary_at_all_cutoffs, confusion
+from rubric_measures.meta_evaluation.label_sources import LabelSource, compare_sources
 
 labels = st.lists(st.tuples(st.integers(-1, 4), st.integers(-1, 4)), min_size=1, max_size=40)
 
@@ -52,10 +53,15 @@ def test_kappa_interval_resamples_queries() -> None:
     generator = np.random.default_rng(0)
     a = generator.integers(0, 3, 200)
     b = np.where(generator.random(200) < 0.6, a, generator.integers(0, 3, 200))
-    queries = [f"t{i % 10}" for i in range(200)]
-    interval = kappa_interval(a, b, queries, draws=Draws(500))
-    assert interval.estimate == pytest.approx(agreement(a, b).kappa)
-    assert interval.low < interval.estimate < interval.high
-    order = generator.permutation(200)
-    assert kappa_interval(a[order], b[order], [queries[i] for i in order], draws=Draws(500)) == interval
-    assert kappa_interval([1, 1], [1, 1], ["1", "2"]).estimate is None
+    keys = [(f"t{i % 10}", str(i)) for i in range(200)]
+    rows = list(zip(keys, a.tolist(), b.tolist(), strict=True))
+
+    def intervals(rows):
+        sources = [LabelSource(name, {key: labels[side] for key, *labels in rows}) for side, name in enumerate("ab")]
+        return compare_sources(sources, draws=Draws(500)).intervals
+
+    found = intervals(rows)
+    assert found["kappa"].estimate == pytest.approx(agreement(a, b).kappa)
+    assert found["kappa"].low < found["kappa"].estimate < found["kappa"].high
+    assert intervals([rows[i] for i in generator.permutation(200)]) == found
+    assert intervals([(("1", "x"), 1, 1), (("2", "x"), 1, 1)])["kappa"].estimate is None

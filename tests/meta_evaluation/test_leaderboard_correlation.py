@@ -12,7 +12,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.leaderboards.board import OVERALL
 from rubric_measures.meta_evaluation._bootstrap import Draws
-from rubric_measures.meta_evaluation.grid import correlate_grid, expand_measures
+from rubric_measures.meta_evaluation.grid import correlate_grid
 from rubric_measures.meta_evaluation.leaderboard_correlation import (
     GridCell,
     RunScores,
@@ -113,7 +113,7 @@ def test_the_workbenchs_correlations() -> None:
     cells = correlate_grid(
         GOLDEN / "dl20-scale.jsonl.gz",
         official,
-        expand_measures([RubricCover @ 20, nRubricCover @ 20]),
+        [RubricCover @ 20, nRubricCover @ 20],
         coefficients=["kendall", "spearman"],
         draws=Draws(0),
         compat="workbench",

@@ -82,6 +82,50 @@ def test_identical_runs_have_no_t_but_share_a_group() -> None:
     assert tukey.pairs[0].p_adjusted is None
 
 
+def test_a_run_that_is_better_by_the_same_everywhere_is_tested_exactly() -> None:
+    base = {f"t{i}": i / 20 for i in range(8)}
+    given = {"a": base, "b": {query: score + 0.1 for query, score in base.items()}}
+    for procedure in ("holm", "bh", "none", "tukey"):
+        (pair,) = compare_runs(given, "m", procedure=procedure).pairs
+        assert (pair.p_adjusted, pair.significant) == (2 / 2**8, True)
+    (pair,) = compare_runs(given, "m", procedure="max-t", baseline="a").pairs
+    assert pair.significant
+
+
+def test_intervals_are_corrected_as_the_tests_are_or_say_that_they_are_not() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    given, table = scores()
+    holm = compare_runs(given, "m")
+    assert holm.intervals == "simultaneous"
+    for pair in holm.pairs:
+        a, b = (table[:, "abc".index(run)] for run in (pair.first, pair.second))
+        # Three pairs: Bonferroni's intervals are at 1 − 0.05 / 3.
+        expected = stats.ttest_rel(a, b).confidence_interval(1 - 0.05 / 3)
+        assert (pair.test.low, pair.test.high) == (pytest.approx(expected.low), pytest.approx(expected.high))
+    plain = compare_runs(given, "m", procedure="none", alpha=0.1)
+    assert plain.intervals == "each"
+    for pair in plain.pairs:
+        a, b = (table[:, "abc".index(run)] for run in (pair.first, pair.second))
+        assert pair.test.low == pytest.approx(stats.ttest_rel(a, b).confidence_interval(0.9).low)
+    tukey = compare_runs(given, "m", procedure="tukey")
+    assert tukey.intervals == "simultaneous"
+    for pair in tukey.pairs:
+        # An interval ends at 0 exactly where the p-value is alpha.
+        assert pair.significant == (pair.test.low > 0 or pair.test.high < 0)
+        width = pair.test.high - pair.test.low
+        at_edge = float(stats.studentized_range.sf(width / 2 / standard_error(table), 3, 38))
+        assert at_edge == pytest.approx(0.05, abs=1e-6)
+    assert {compare_runs(given, "m", procedure=name).intervals for name in ("bh", "max-t")} == {"each"}
+
+
+def standard_error(table) -> float:
+    """That of a mean in a two-way analysis of variance, from statsmodels."""
+    anova, pandas = pytest.importorskip("statsmodels.formula.api"), pytest.importorskip("pandas")
+    rows = [(t, r, value) for t, row in enumerate(table) for r, value in enumerate(row)]
+    fit = anova.ols("score ~ C(query) + C(run)", pandas.DataFrame(rows, columns=["query", "run", "score"])).fit()
+    return float(np.sqrt(fit.mse_resid / len(table)))
+
+
 def test_wrong_input() -> None:
     given, _ = scores(3)
     with pytest.raises(UnknownNameError, match="unknown run 'z'"):

@@ -17,7 +17,7 @@ from rubric_measures.meta_evaluation._significance import (
     randomised_tukey_hsd,
     tukey_hsd,
 )
-from rubric_measures.meta_evaluation.pair_agreement import significant_pair_agreement
+from rubric_measures.meta_evaluation.leaderboard_correlation import significant_pair_agreement
 
 
 def test_paired_test_by_hand() -> None:
@@ -84,10 +84,14 @@ def test_drawn_permutations_agree_with_ranx() -> None:
 def test_identical_and_shifted_runs_have_no_t() -> None:
     same, shifted = paired_tests(np.array([[0.1, 0.3], [0.2, 0.4]]), np.array([[0.1, 0.1], [0.2, 0.2]]))
     assert (same.t, same.p_permutation, same.reason) == (None, 1.0, "the runs are identical on every query")
-    assert shifted.p_t is None
+    # Better by 0.2 on both of two queries: of the four sign flips two reach the mean.
+    assert (shifted.p_t, shifted.p_permutation, shifted.exact, shifted.p, same.p) == (None, 0.5, True, 0.5, None)
+    many = np.linspace(0, 1, 20)
+    (drawn,) = paired_tests(many + 0.1, many)
+    assert (drawn.p, drawn.exact) == (2 / 2**20, True)
     assert "by the same on every query" in shifted.reason
     (single,) = paired_tests([0.5], [0.1])
-    assert "one query only" in single.reason
+    assert "one query only" in single.reason and single.p is None
 
 
 def test_adjust_is_statsmodels() -> None:
@@ -154,6 +158,9 @@ def test_comparisons_need_complete_tables() -> None:
     with pytest.raises(InputError, match="MaxT"):
         max_t([[0.1]])
     assert max_t([[0.0], [0.0]]) == [None]
+    # The same difference on ten queries: only 2 of 1,024 flips reach its t.
+    (constant,) = max_t(np.full((10, 1), 0.3), rounds=4095)
+    assert constant == pytest.approx(2 / 1024, abs=0.004)
     assert np.isnan(tukey_hsd([[0.1, 0.2], [0.3, 0.4]])[0, 1])
     with pytest.raises(InputError, match="finite"):
         paired_tests([0.1, np.nan], [0.1, 0.2])
@@ -185,6 +192,8 @@ def test_significant_pair_agreement() -> None:
     turned = significant_pair_agreement(official, upside_down)
     assert (turned.active_agreements, turned.active_disagreements) == (0, 2)
     assert (turned.active_share, turned.recovered, turned.reference_significant) == (0.0, 0, 2)
+    shifted = np.linspace(0, 1, 20)[:, None] + np.array([0.0, 0.1])
+    assert significant_pair_agreement(shifted, shifted).active_agreements == 1
     flat = significant_pair_agreement(np.zeros((5, 3)), np.zeros((5, 3)))
     assert (flat.passive_agreements, flat.active_share) == (3, None)
     mixed = significant_pair_agreement(official, np.zeros((20, 3)))

@@ -11,11 +11,11 @@ import pytest
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.tables import render
 from rubric_measures.meta_evaluation.workbench_tables import (
-    TABLES,
     AgreementTable,
     JudgedPassage,
     agreement_table,
     nth_highest,
+    table_layouts,
     tables_report,
     workbench_tables,
 )
@@ -24,6 +24,8 @@ GOLDEN = (
     Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "workbench-golden"
 )
 
+# The paper's: judgments of 2 and 3 are relevant.
+TABLES = table_layouts(2)
 PASSAGES = [
     JudgedPassage((5, 0), (3,)),
     JudgedPassage((4, 4), (2, 0)),
@@ -40,14 +42,31 @@ def test_a_small_table_by_hand() -> None:
     assert [[cell.both for cell in row] for row in table.cells] == [[2, 1], [0, 2]]
     assert table.totals == (2, 2)
     assert table.kappas == (1.0, pytest.approx(0.5))
-    second = agreement_table(PASSAGES, TABLES[3], 2)
-    assert [[cell.both for cell in row] for row in second.cells] == [[1, 1], [1, 2]]
+    # Second highest grades: 0, 4, and of the third, which has one grade, this one; 0.
+    second = agreement_table(PASSAGES, TABLES[2], 2)
+    assert [[cell.both for cell in row] for row in second.cells] == [[1, 2], [1, 1]]
 
 
 def test_nth_highest() -> None:
-    assert [nth_highest([1, 5, 3], n) for n in (1, 2, 3, 4)] == [5, 3, 1, 0]
+    # The program: min(heapq.nlargest(n, grades)).
+    assert [nth_highest([1, 5, 3], n) for n in (1, 2, 3, 4)] == [5, 3, 1, 1]
     with pytest.raises(InputError, match="at least 1"):
         nth_highest([1], 0)
+    with pytest.raises(InputError, match="without a grade"):
+        nth_highest([], 1)
+
+
+def test_the_least_judgment_that_is_relevant() -> None:
+    """Judged relevant from 1 on, as the program does unless it is told: sets, columns and whose kappa a line has."""
+    passages = [JudgedPassage((5,), (1,)), JudgedPassage((2,), (1,)), JudgedPassage((0,), (0,))]
+    lenient = {level: agreement_table(passages, table_layouts(level)[2]) for level in (1, 2)}
+    assert {level: table.kappas[0] for level, table in lenient.items()} == {1: 1.0, 2: 0.0}
+    graded, merged, *binary = table_layouts()
+    assert graded.diagonal == (1, 1, 2, 2, 2, 3)
+    assert merged.judgments == ((2, 3), (1,), (-2, -1, 0))
+    assert {layout.judgments for layout in binary} == {((1, 2, 3), (-2, -1, 0))}
+    with pytest.raises(InputError, match="from 1 or from 2, not from 3"):
+        table_layouts(3)
 
 
 def shown(tables: list[AgreementTable], form: str) -> str:
@@ -55,7 +74,7 @@ def shown(tables: list[AgreementTable], form: str) -> str:
 
 
 def test_outputs() -> None:
-    tables = workbench_tables(PASSAGES, (1,))
+    tables = workbench_tables(PASSAGES, (1,), 2)
     text = shown(tables, "text")
     assert "min answers 1" in text
     assert [line.split() for line in text.splitlines()][-3:] == [
@@ -93,7 +112,7 @@ def test_all_cells_of_the_workbench() -> None:
                         tuple(judgment["relevance"] for judgment in judgments),
                     )
                 )
-    tables = workbench_tables(passages)
+    tables = workbench_tables(passages, min_judgment=2)
     ours = [
         (
             *(table.layout.name, table.min_answers, cell.label, set(cell.judgment)),

@@ -25,6 +25,7 @@ FORMS = {
     3: (
         "3",
         "It is about tea.\n\n3",
+        "It is about tea.\n\n3.",
         "Answer: 3",
         "Relevance: 3",
         "##final score: 3",
@@ -290,5 +291,5 @@ def test_a_reading_that_can_read_nothing_is_refused(tmp_path: Path, reading: str
 
 
 def test_only_parsers_of_one_grade_take_a_reading(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match="json_field needs parser rating, yes_no or label"):
+    with pytest.raises(FormatError, match="json_field needs parser rating, yes_no, label or phrase"):
         load_prompt_file(own_prompt(tmp_path, 'json_field = "a"', parser="text"))

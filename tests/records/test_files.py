@@ -166,13 +166,14 @@ JUDGED: list[int | str] = [1, 0, "paragraph_data", "judgments", 0, "relevance"]
 @pytest.mark.parametrize(
     ("where", "value", "field"),
     [
-        (RATING, 4.6, "[1][0].exam_grades[0].self_ratings[1].self_rating"),
+        (RATING, 5.6, "[1][0].exam_grades[0].self_ratings[1].self_rating"),
         (RATING, 99, "[1][0].exam_grades[0].self_ratings[1].self_rating"),
-        (RATING, -1, "[1][0].exam_grades[0].self_ratings[1].self_rating"),
+        (RATING, -1, "exam_grades[0].self_ratings[1].self_rating"),
+        (RATING, -3, "[1][0].exam_grades[0].self_ratings[1].self_rating"),
         (RATING, "3", "[1][0].exam_grades[0].self_ratings[1].self_rating"),
         (RATING, True, "[1][0].exam_grades[0].self_ratings[1].self_rating"),
         (JUDGED, 10**400, "[1][0].paragraph_data.judgments[0].relevance"),
-        (JUDGED, 1.7, "[1][0].paragraph_data.judgments[0].relevance"),
+        (JUDGED, "1", "[1][0].paragraph_data.judgments[0].relevance"),
         (JUDGED, None, "[1][0].paragraph_data.judgments[0].relevance"),
         ([*RANKING, "rank"], -1, "[1][0].paragraph_data.rankings[0].rank"),
         ([*RANKING, "rank"], 1.0, "[1][0].paragraph_data.rankings[0].rank"),

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.records import _line_sort as line_sort
+from rubric_measures.records import _lines as line_sort
 from rubric_measures.records import _lines as record_lines
 from rubric_measures.records import streaming
 from rubric_measures.records.files import load_graded, read_graded
@@ -187,7 +187,7 @@ def test_errors_name_the_line_of_the_file(tmp_path: Path) -> None:
         ["q1", [one_passage("q1", "d3"), bad]],
     ]
     path = write(tmp_path / "g.jsonl", lines)
-    message = r"g.jsonl:3: \[1\]\[1\].exam_grades\[0\].self_ratings\[0\].self_rating: .* less than or equal to 5"
+    message = r"g.jsonl:3: \[1\]\[1\].exam_grades\[0\].self_ratings\[0\].self_rating: .* a number from -2 to 5; found 9"
     with GradedFile(path) as source, pytest.raises(FormatError, match=message):
         source.consume(whole)
     path = write(tmp_path / "g.jsonl", [lines[0], lines[1], lines[0]])

@@ -147,6 +147,21 @@ def test_the_graders_grade_is_hidden_until_the_assessor_has_given_theirs(server:
     assert "Overridden with 2" in ada.get("/check", **CELL)
 
 
+def test_the_models_reason_is_shown_with_its_grade_and_not_before(tmp_path: Path) -> None:
+    graded = {**grade_set({"q1/a": 4}), "details": {"q1/a": {"reason": "It <b>names</b> the year."}}}
+    write_lines(tmp_path / "graded.jsonl.gz", [["q1", [passage("q1", "d1", [graded], {"one": 1}, 2)]]])
+    write_lines(tmp_path / "bank.jsonl", BANK)
+    running = Server(tmp_path)
+    try:
+        ada = Assessor(running, "ada")
+        assert "the year." not in ada.get("/check", **CELL)
+        ada.post("/grade", **CELL, grade="4")
+        page = ada.get("/check", **CELL)
+        assert 'class="text quote">It &lt;b&gt;names&lt;/b&gt; the year.</p>' in page and "<h3>Reason</h3>" in page
+    finally:
+        running.kill()
+
+
 def test_grades_can_be_shown_at_once_and_are_not_blind_then(tmp_path: Path) -> None:
     running = Server(make_project(tmp_path), "--show-grades")
     try:

@@ -266,7 +266,7 @@ def test_a_plot_does_not_replace_what_it_is_drawn_from(tmp_path: Path, capsys: p
         ),
         (
             ["convert", "graded.jsonl.gz", "--bank", "small.jsonl", "--to", "item-qrels", "-o", "new.gz"],
-            "the records:2",
+            "graded.jsonl.gz:2",
         ),
         (["leaderboard", "items.qrels", "alpha.run", "-m", "RubricCover", "--bank", "small.jsonl"], "items.qrels:3"),
     ],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import sqlite3
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,13 +22,13 @@ from rubric_measures.formats.bank import bank_entries, load_bank, read_bank
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.records.files import load_graded
 from rubric_measures.review._agreement import agreement_rows, progress_rows
+from rubric_measures.review._bank_edits import edited_entries
 from rubric_measures.review._bank_formats import bank_formats
-from rubric_measures.review._edited_bank import edited_entries
 from rubric_measures.review._events import CellKey, Event, ItemState, Snapshot
 from rubric_measures.review._impact import Scores, changed_cells, impact_of
 from rubric_measures.review._impact_items import ItemImpacts, ItemScores
-from rubric_measures.review._marking import mark_words
 from rubric_measures.review._replay import fold
+from rubric_measures.review._screens import mark_words
 from rubric_measures.review._stale_items import left_items
 from rubric_measures.review.export import (
     audit_lines,
@@ -335,45 +334,6 @@ def test_of_many_editors_at_once_exactly_one_wins(folder: Path, material: Materi
     assert stores[0].snapshot().items["q1/a"].item.text == f"{won[0]}?"
 
 
-class _Watched:
-    """A connection that says when it begins to write."""
-
-    def __init__(self, connection: sqlite3.Connection, begins: threading.Semaphore) -> None:
-        self._connection, self._begins = connection, begins
-
-    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
-        if sql == "begin immediate":
-            self._begins.release()
-        return self._connection.execute(sql, *values)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._connection, name)
-
-
-def test_who_waits_to_write_keeps_nobody_from_reading(folder: Path, store: ReviewStore) -> None:
-    begins, finished = threading.Semaphore(0), threading.Event()
-    store._connection = _Watched(store._connection, begins)  # type: ignore[assignment]
-
-    def write() -> None:
-        store.grade("ada", A, 4, 4)
-        finished.set()
-
-    other = sqlite3.connect(folder / "state.sqlite", isolation_level=None)
-    writer = threading.Thread(target=write)
-    try:
-        other.execute("begin immediate")
-        writer.start()
-        for _ in range(2):
-            # It waits for the file, and others read meanwhile; it would be done, or have given up, otherwise.
-            assert begins.acquire(timeout=60)
-            assert store.snapshot().grades == {} and writer.is_alive() and not finished.is_set()
-    finally:
-        other.execute("rollback")
-        other.close()
-        writer.join(60)
-    assert finished.is_set() and store.snapshot().grades[A]["ada"].grade == 4
-
-
 def test_a_file_that_is_no_state_is_refused(folder: Path, material: Material) -> None:
     with pytest.raises(InputError, match="cannot be used as the state"):
         open_store(folder / "bank.jsonl", material.bank)
@@ -458,7 +418,10 @@ def test_the_queue_of_a_query_is_the_part_of_the_whole_queue(tmp_path: Path) -> 
                 name,
                 f"{name}-d{number}",
                 [
-                    grade_set({item_id: chance.randrange(6) for item_id in ids}),
+                    {
+                        **grade_set({item_id: chance.randrange(6) for item_id in ids}),
+                        "details": {ids[0]: {"distribution": {"1": number / 10, "2": 1 - number / 10}}},
+                    },
                     grade_set({item_id: chance.randrange(6) for item_id in ids[1:]}, llm="other"),
                 ],
                 {"one": number, "two": 9 - number} if number % 2 else {"one": number},
@@ -610,7 +573,7 @@ def test_export_appends_and_a_second_export_repeats_nothing(
 
 
 def test_the_bank_leaves_in_every_format_that_can_hold_it(folder: Path, material: Material, store: ReviewStore) -> None:
-    assert set(bank_formats()) == {"nuggets", "nugget-bank", "nugget-lists", "rubrics"}
+    assert set(bank_formats()) == {"nuggets", "nugget-bank", "nugget-lists", "rubrics", "ragdoll:rubric"}
     store.edit("ada", "item_edit", {"key": "q1/a", "text": "What is alpha?", "gold_answers": ["x"]}, {"q1/a": 0})
     store.edit("ada", "item_retire", {"key": "q1/d"}, {"q1/d": 0})
     bank = str(folder / "bank.jsonl")
@@ -1155,3 +1118,27 @@ def test_runs_without_a_score_have_no_rank_and_do_not_move(material: Material, s
         ("two", None, 2, None, 0),
     ]
     assert (impact.moved, impact.items_after) == (0, 0)
+
+
+def test_the_queue_by_uncertainty_begins_with_the_least_certain_grade(folder: Path) -> None:
+    shares = {"q1/a": {"4": 0.6, "5": 0.4}, "q1/b": {"1": 0.5, "0": 0.5}}
+    sure = {
+        **grade_set({"q1/a": 4, "q1/b": 1, "q1/c": 0}),
+        "details": {i: {"distribution": s} for i, s in shares.items()},
+    }
+    real = {**grade_set({"q1/a": 3.25, "q1/b": 5}), "details": {"q1/b": {"replicates": [[5, "5"], [5, "5"], [4, "4"]]}}}
+    write_lines(folder / "sure.jsonl", [["q1", [passage("q1", "d1", [sure]), passage("q1", "d2", [real])]]])
+    found = load_material(folder / "sure.jsonl", folder / "bank.jsonl")
+    entries = list(make_queue(found, QueueChoice("uncertainty"), {}))
+    # Nothing is known of q1/c of d1 and of q1/a of d2; why a grade stands here does not tell the grade.
+    assert [(entry.cell.doc_id, entry.cell.item_id, entry.why) for entry in entries] == [
+        ("d1", "q1/b", "confidence 0.50"),
+        ("d1", "q1/a", "confidence 0.60"),
+        ("d2", "q1/b", "confidence 0.67"),
+    ]
+    # A real grade of another program can be reviewed, too: an assessor who accepts it gives it.
+    store = open_store(folder / "sure.sqlite", found.bank)
+    cell = CellKey("q1", "d2", "q1/a")
+    store.grade("ada", cell, 4, found.grade(cell).grade)
+    store.decide("ada", cell, "accept", found.grade(cell).grade, "near enough")
+    assert store.snapshot().final(cell) == 3.25

@@ -25,6 +25,7 @@ class Echo:
     cut: frozenset[str] = frozenset()
     threaded: bool = False
     tokens: tuple[int, int] = (3, 1)
+    in_batches: bool = False
 
     model = "echo"
     options: Mapping[str, object] = field(default_factory=dict)
@@ -216,8 +217,12 @@ def test_the_limit_on_calls_keeps_what_is_done() -> None:
         assert results == {"a": "a", "b": "b", "c": "c", "d": None, "e": None, "f": "f"}
         assert (stats.calls, stats.cached, stats.missing) == (3, 1, 2)
         assert stats.limit == "the limit of 3 calls was reached"
-        rest = Echo()
-        results = dict(LocalRunner(rest, cache, max_calls=3).run((text, once(text)) for text in "abcdef"))
+        # The cache's ledger has the three calls: the same limit allows no further one, a higher one goes on.
+        rest, stats = Echo(), RunStats()
+        dict(LocalRunner(rest, cache, max_calls=3).run(((text, once(text)) for text in "abcdef"), stats))
+        assert (rest.seen, stats.missing) == ([], 2)
+        assert stats.limit == "the limit of 3 calls was reached, 3 of them by other runs over this cache"
+        results = dict(LocalRunner(rest, cache, max_calls=5).run((text, once(text)) for text in "abcdef"))
     assert rest.seen == ["d", "e"]
     assert results == {text: text for text in "abcdef"}
 
@@ -236,9 +241,9 @@ def test_the_limit_on_cost_stops_before_it_is_passed(window: int) -> None:
     assert (stats.limit, stats.missing) == ("the limit of 5 on the cost was reached", 4)
 
 
-def test_calls_that_surely_fit_the_limit_are_made_together() -> None:
+def test_calls_of_a_batch_that_surely_fit_the_limit_are_made_together() -> None:
     """Nothing is known yet, but each call costs 4 at most: three of them fit 14, a batch of three is sent."""
-    echo, stats = Echo(window=100), RunStats()
+    echo, stats = Echo(window=100, in_batches=True), RunStats()
     runner = LocalRunner(echo, None, max_cost=14, price=Flat(2, most=4))
     results = dict(runner.run(((text, once(text)) for text in "abcdefgh"), stats))
     # The first batch costs 6; then three more fit at 2 each (12 < 14 <= 6 + 2 * 4).
@@ -246,11 +251,20 @@ def test_calls_that_surely_fit_the_limit_are_made_together() -> None:
     assert [text for text in "abcdefgh" if results[text] is None] == ["g", "h"]
     assert stats.cost == 12
     # Calls that failed tell nothing: the second three are sent by what they cost at most, too.
-    echo, stats = Echo(window=100, failing=frozenset("abc")), RunStats()
+    echo, stats = Echo(window=100, in_batches=True, failing=frozenset("abc")), RunStats()
     runner = LocalRunner(echo, None, max_cost=14, price=Flat(2, most=4))
     assert len(dict(runner.run(((text, once(text)) for text in "abcdefgh"), stats))) == 8
     assert echo.seen == ["c", "b", "a", "f", "e", "d", "h", "g"]
     assert (stats.failed, stats.cost) == (3, 10)
+
+
+def test_the_first_call_says_what_thoughts_cost() -> None:
+    """By its longest reply a call costs 1 at most; a model that thinks takes 2."""
+    echo, stats = Echo(window=100), RunStats()
+    runner = LocalRunner(echo, None, max_cost=5, price=Flat(2, most=1))
+    results = dict(runner.run(((text, once(text)) for text in "abcdef"), stats))
+    assert (echo.seen, stats.cost) == (["a", "b"], 4)
+    assert results == {"a": "a", "b": "b", **dict.fromkeys("cdef")}
 
 
 def test_a_cost_that_nobody_knows_is_not_0() -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.records.models import GradedPassage, QueryPassages
-from rubric_measures.test_bank.documents import related_segments
-from rubric_measures.test_bank.nuggetization import SourceSegment
+from rubric_measures.test_bank.nuggetization import SourceSegment, related_segments
 
 
 def passage(

@@ -205,3 +205,43 @@ def test_the_program_makes_the_same_calls_and_the_same_list(count: int, monkeypa
     list(Grader(LocalRunner(asker), ("nuggets.assign",)).grade_records([group], bank, report))
     assert report.run.calls == theirs.assigner_llm.run.call_count == -(-len(found) // 10)
     assert report.by_status == {"graded": len(found)}
+
+
+@pytest.mark.parametrize("count", [1, 11])
+def test_in_its_words_every_message_is_what_the_program_sends(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs, types = _program(monkeypatch)
+    sent: list[list[dict[str, str]]] = []
+
+    def create(prompt: list[dict[str, str]], **_: object) -> tuple[str, int]:
+        sent.append(prompt)
+        return json.dumps(["the earth's crust", 'a "hot" drink', "tea"]), 0
+
+    def label(prompt: list[dict[str, str]], **_: object) -> tuple[str, int]:
+        sent.append(prompt)
+        size = len(ast.literal_eval(lines(prompt[1]["content"], "Nugget List: ")))
+        return json.dumps(["vital" if "NuggetizeScore" in prompt[0]["content"] else "support"] * size), 0
+
+    for llm, reply in ((theirs.creator_llm, create), (theirs.scorer_llm, label), (theirs.assigner_llm, label)):
+        llm.run.side_effect = reply
+    documents = [types.Document(segment.doc_id, segment.text) for segment in segments(count)]
+    found = theirs.create(types.Request(types.Query("q1", QUERY.text), documents))
+    theirs.assign(QUERY.text, "An answer.\nIt has two lines.", found)
+
+    shown: list[list[dict[str, str]]] = []
+
+    def asked(request: Request) -> str:
+        prompt = [{"role": message.role, "content": message.content} for message in request.messages]
+        shown.append(prompt)
+        return (create if "NuggetizeLLM" in prompt[0]["content"] else label)(prompt)[0]
+
+    expected, sent = sent, []
+    made = nuggetize([QUERY], {"q1": segments(count)}, caller_of(asked), program="nuggetizer")
+    bank = TestBank.from_items(list(made.bank), {"q1": QUERY.text})
+    group = QueryPassages("q1", [GradedPassage(doc_id="a", text="An answer.\nIt has two lines.")])
+    grader = Grader(LocalRunner(FunctionBackend(asked)), ("nuggets.assign@nuggetizer",))
+    (query,) = grader.grade_records([group], bank)
+    assert shown == expected
+    assert "“good”" in shown[-2][1]["content"]
+    assert "[\"the earth's crust\", 'a \"hot\" drink', 'tea']" in shown[-1][1]["content"]
+    (entry,) = query.passages[0].exam_grades or ()
+    assert [rating.self_rating for rating in entry.self_ratings or ()] == [2, 2, 2]

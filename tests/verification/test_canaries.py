@@ -137,6 +137,9 @@ def test_failures_and_missing_options(
     assert {(row["rate"], row["reasons"]["rate"]) for row in rows} == {(None, "no grade")}
     assert main(["verify", passages, "--canary", "--bank", bank]) == 2
     assert "needs the grader and the items (--model, --bank)" in capsys.readouterr().err
+    command = ["verify", passages, "--canary", "--bank", bank, "--model", model, "--prompt", "SupportJudgment"]
+    assert main(command) == 2
+    assert "judges sentences by what they cite, and the suite makes passages for items" in capsys.readouterr().err
     assert main(["verify", passages, "--model", "lexical"]) == 2
     assert "(--model, --canary)" in capsys.readouterr().err
 
@@ -155,7 +158,8 @@ def test_a_dry_run_counts_and_asks_nothing(
     # q1: empty, instruction, one other-query, shuffled-query, three questions: 7 cases of 4 items; q2: the last has one
     # question, and one case the more of another query is not there (one other query): 5 cases of 1 item.
     assert int(row["calls"]) + int(row["shared"]) == 7 * 4 + 5
-    assert float(row["cost_at_most"]) == int(row["prompt_tokens"]) > 0
+    # Each reply may be cut, and is asked for once more then.
+    assert float(row["cost_at_most"]) == 2 * int(row["prompt_tokens"]) > 0
     assert not cache.exists()
     assert main([*common, "-o", "jsonl"]) == 0
     said = capsys.readouterr().err
@@ -200,7 +204,7 @@ def test_limits_stop_the_run_and_keep_what_is_done(
         ("--verify-grading", "holds no grades that pass the filter"),
         ("--item-statistics", "holds no grades that pass the filter"),
         ("--grader-statistics", "holds no grades that pass the filter"),
-        ("--plot=x.svg", "(--plot, --item-statistics)"),
+        ("--plot=x.svg", "(--plot, --item-statistics, --calibration)"),
     ],
 )
 def test_reports_that_cannot_be_made_stop_the_suite_before_a_call(

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.scales import SELF_RATING
 from rubric_measures.cli import main
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
+from rubric_measures.grades.compiled import build_query
 from rubric_measures.grades.loading import RecordQuery, read_records
-from rubric_measures.verification.bank_stability import bank_stability, mean_scores, plot_stability
+from rubric_measures.measures.cover import RubricCover
+from rubric_measures.measures.scoring import Plan
+from rubric_measures.verification.bank_stability import (
+    bank_stability,
+    joined_coverage,
+    mean_scores,
+    plot_stability,
+    query_coverage,
+)
 from rubric_measures.verification.html_report import render_html
 from rubric_measures.verification.item_statistics import Discrimination, duplicate_items, item_report
-from rubric_measures.verification.statistics_sections import stability_section
+from rubric_measures.verification.sections import stability_section
 from tests.example_records import BANK, RECORDS, grade_set, passage, write_lines
+from tests.strategies import Case, cases
 
 
 def queries_of(tmp_path: Path, lines: list[object]) -> list[RecordQuery]:
@@ -69,20 +84,48 @@ def test_without_runs_nothing_is_made_up(tmp_path: Path) -> None:
         plot_stability([])
 
 
-def test_a_failed_grade_leaves_the_denominator_of_the_run(tmp_path: Path) -> None:
+def test_failed_grades_count_in_the_scores_of_runs_as_they_are_expected(tmp_path: Path) -> None:
+    status = {"q1/c": "refused", "q1/d": "failed"}
+    first = grade_set({"q1/a": 5, "q1/b": 0, "q1/c": 0, "q1/d": 0, "q1/e": 1})
+    second = grade_set({"q1/a": 4, "q1/b": 0, "q1/e": 0}, status=status)
+    third = grade_set({"q1/a": 0, "q1/b": 5, "q1/c": 0, "q1/d": 0}, status={"q1/e": "truncated"})
     lines: list[object] = [
         [
             "q1",
             [
-                passage("q1", "d1", [grade_set({"q1/a": 5}, status={"q1/b": "refused"})], {"x": 1}),
-                passage("q1", "d2", [grade_set({"q1/a": 5, "q1/b": 0})], {"y": 1}),
+                passage("q1", "d1", [first], {"all": 1, "one": 1}),
+                passage("q1", "d2", [second], {"all": 2}),
+                passage("q1", "d3", [third], {"all": 3, "lost": 1}),
+                passage("q1", "d4", [grade_set({}, status=dict.fromkeys(("q1/a", "q1/b"), "failed"))], {"void": 1}),
             ],
         ]
     ]
-    queries = queries_of(tmp_path, lines)
-    # x: a of a alone; y: a of a and b.
-    assert item_report(queries).coverage.table().tolist() == [[1.0, 0.5]]
-    assert [row.failed for row in item_report(queries).statistics] == [0, 1]
+    report = item_report(queries_of(tmp_path, lines))
+    scores = dict(zip(report.coverage.runs, report.coverage.table()[0].tolist(), strict=True))
+    # The worked example: a is covered twice, b once; c, d, e have two valid grades each: (2 + 3/7) / 5.
+    assert scores.pop("all") == pytest.approx(17 / 35, abs=1e-15)
+    # One passage: of what is graded. Nothing is known of a passage whose grades all failed.
+    assert (scores["one"], scores["lost"]) == (0.2, 0.25) and math.isnan(scores["void"])
+    assert [row.failed for row in report.statistics] == [1, 1, 1, 1, 1]
+    # Without b, only what is left is read: all (1 + 0) / 4, as a is covered twice and c, d, e never.
+    (kept,) = [np.array([item != "q1/b" for item in items]) for items in report.coverage.items.values()]
+    without = dict(zip(report.coverage.runs, report.coverage.query_scores("q1", kept).tolist(), strict=True))
+    assert (without["all"], without["one"], without["lost"]) == (0.25, 0.25, 0.0)
+
+
+@given(cases(failures=True), st.integers(1, 5), st.data())
+def test_any_part_of_a_bank_is_scored_as_the_measure_scores_it(case: Case, rel: int, data: st.DataObject) -> None:
+    names = data.draw(st.lists(st.sampled_from(sorted(item.item_id for item in case.items)), min_size=1, unique=True))
+    query = RecordQuery(case.compiled, {"run": case.ranking, "other": case.ranking[::2]}, {}, {}, case.ranking)
+    coverage = joined_coverage([query_coverage(query, rel, 3)])
+    kept = np.array([item in names for item in coverage.items["q"]])
+    rows = [(doc, item, grade) for (doc, item), grade in case.grades.items() if item in names]
+    lost = sorted(pair for pair in case.failed if pair[1] in names)
+    part = build_query("q", rows, [one for one in case.items if one.item_id in names], lost, scale=SELF_RATING)[0]
+    score = Plan([RubricCover(rel=rel) @ 3]).for_query(part)
+    for run, found in zip(coverage.runs, coverage.query_scores("q", kept).tolist(), strict=True):
+        (expected,) = score(query.rankings[run])
+        assert math.isnan(found) if expected is None else found == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_full_bank_agrees_with_itself_and_samples_repeat(tmp_path: Path) -> None:
@@ -136,7 +179,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert (items["q1/d"]["covered"], items["q2/a"]["covered"]) == ("not graded", "always")
     assert {row["report"] for row in rows} == {"items", "bank-stability"}
     assert main(["verify", str(graded), "--plot", "x.png"]) == 2
-    assert "(--plot, --item-statistics)" in capsys.readouterr().err
+    assert "(--plot, --item-statistics, --calibration)" in capsys.readouterr().err
 
 
 def test_the_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubric_measures.verification._line_plot import PlotPoint, line_plot, ticks
+from rubric_measures.verification.sections import PlotPoint, line_plot, ticks
 
 
 def test_places_and_texts() -> None:

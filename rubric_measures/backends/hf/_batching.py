@@ -9,8 +9,6 @@ from typing import Protocol, TypeVar
 from rubric_measures.backends.base import Reply, Request
 from rubric_measures.base.errors import BackendError, DeviceLostError
 
-__all__ = ["by_length", "one_line", "run_batches"]
-
 
 class _Job(Protocol):
     @property

@@ -11,17 +11,6 @@ from typing import Any, Protocol
 
 from rubric_measures.backends.base import Request
 
-__all__ = [
-    "DecoderState",
-    "LabelScores",
-    "LabelTable",
-    "Written",
-    "padded",
-    "score_labels",
-    "selected_cache",
-    "write_replies",
-]
-
 
 class DecoderState(Protocol):
     """Rows of a batch in the middle of decoding.
@@ -70,7 +59,7 @@ class LabelTable:
 
 @dataclass(frozen=True)
 class LabelScores:
-    """The most probable label of a row; the probabilities are those that had to be computed to know it."""
+    """The most probable label of a row, and the probabilities of all labels."""
 
     best: str
     probabilities: Mapping[str, float]
@@ -145,23 +134,19 @@ def score_labels(state: DecoderState, tables: Sequence[LabelTable], least_mass: 
 
         P(label) = Σ over its token sequences of Π P(token | tokens before)
 
-    First tokens come from the logits at hand. The most probable sequence of each row is then followed to its end; the
-    others only in rows where the best label or the mass is not settled by bounds (a sequence is never more probable
-    than its first token). The state is not changed.
+    First tokens come from the logits at hand, and say for some rows that the mass is too small (a sequence is never
+    more probable than its first token). In the others every sequence is followed to its end. The state is not changed.
     """
     import torch
 
     first = torch.log_softmax(state.logits, -1)
     rows = [_Row(table, first[row], least_mass) for row, table in enumerate(tables)]
-    for most in (1, None):
-        wanted = [
-            (row, path) for row, scores in enumerate(rows) if not scores.settled for path in scores.open_paths()[:most]
-        ]
-        size = max(len(rows), 8)
-        for start in range(0, len(wanted), size):
-            chunk = wanted[start : start + size]
-            for (row, path), found in zip(chunk, _follow(state, chunk), strict=True):
-                rows[row].known[path] = rows[row].bounds[path] + found
+    wanted = [(row, path) for row, scores in enumerate(rows) if not scores.hopeless for path in scores.open_paths()]
+    size = max(len(rows), 8)
+    for start in range(0, len(wanted), size):
+        chunk = wanted[start : start + size]
+        for (row, path), found in zip(chunk, _follow(state, chunk), strict=True):
+            rows[row].known[path] = rows[row].bounds[path] + found
     return [scores.outcome() for scores in rows]
 
 
@@ -183,7 +168,7 @@ def _follow(state: DecoderState, pairs: Sequence[tuple[int, tuple[int, ...]]]) -
 
 
 class _Row:
-    """What is known of one row's labels: exact log probabilities, and upper bounds of the others."""
+    """What is known of one row's labels: log probabilities, of first tokens (`bounds`) and of whole paths (`known`)."""
 
     def __init__(self, table: LabelTable, first: Any, least_mass: float) -> None:
         import torch
@@ -199,37 +184,17 @@ class _Row:
         self.hopeless = sum(map(exp, values.values())) < least_mass
 
     def open_paths(self) -> list[tuple[int, ...]]:
-        """Paths without an exact probability, the most promising first."""
-        return sorted((path for path in self.bounds if path not in self.known), key=lambda path: -self.bounds[path])
-
-    def probabilities(self) -> dict[str, float]:
-        """Of the labels of which any path is known."""
-        return {
-            label: sum(exp(self.known[path]) for path in paths if path in self.known)
-            for label, paths in zip(self.table.labels, self.table.paths, strict=True)
-            if any(path in self.known for path in paths)
-        }
-
-    @property
-    def settled(self) -> bool:
-        """Whether no further probability can change the outcome."""
-        if self.hopeless or len(self.known) == len(self.bounds):
-            return True
-        found = self.probabilities()
-        if not found or sum(found.values()) < self.least_mass:
-            return False
-        best = max(found, key=lambda label: found[label])
-        return all(
-            label == best or self._highest(paths) < found[best]
-            for label, paths in zip(self.table.labels, self.table.paths, strict=True)
-        )
-
-    def _highest(self, paths: Sequence[tuple[int, ...]]) -> float:
-        return sum(exp(self.known[path] if path in self.known else self.bounds[path]) for path in paths)
+        """Paths of which only the first token is known."""
+        return [path for path in self.bounds if path not in self.known]
 
     def outcome(self) -> LabelScores | None:
-        found = self.probabilities()
-        if self.hopeless or sum(found.values()) < self.least_mass:
+        if self.hopeless:
+            return None
+        found = {
+            label: sum(exp(self.known[path]) for path in paths)
+            for label, paths in zip(self.table.labels, self.table.paths, strict=True)
+        }
+        if sum(found.values()) < self.least_mass:
             return None
         return LabelScores(max(found, key=lambda label: found[label]), found)
 

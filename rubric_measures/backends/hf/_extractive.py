@@ -14,8 +14,6 @@ from rubric_measures.backends.hf.loading import FORGED, HuggingFaceModel, ModelS
 from rubric_measures.backends.hf.text import defused
 from rubric_measures.base.errors import InputError
 
-__all__ = ["NO_ANSWER", "ExtractiveBackend"]
-
 NO_ANSWER = "no answer"
 _LONGEST_ANSWER = 30  # tokens; as in the SQuAD evaluation scripts
 _LEAST_ROOM = 16  # tokens of the passage that a window must have room for

@@ -19,8 +19,6 @@ from rubric_measures.backends.hf._decoding import (
 from rubric_measures.backends.hf.loading import HuggingFaceModel, ModelSource
 from rubric_measures.base.errors import InputError
 
-__all__ = ["WritingJob", "WritingModel", "token_limit", "written_reply"]
-
 _MODES = ("generate", "labels")
 _DEFAULT_TOKENS = 64
 
@@ -97,7 +95,7 @@ class WritingModel(HuggingFaceModel):
         return [replies[place] for place in range(len(tables))]
 
     def _label_reply(self, job: WritingJob, scores: LabelScores) -> Reply:
-        """The best label; the probabilities that were computed are in `raw`."""
+        """The best label; the probabilities of all labels are in `raw`."""
         raw: dict[str, object] = {
             "mode": "labels",
             "label_probabilities": {label: float(f"{value:.6g}") for label, value in scores.probabilities.items()},

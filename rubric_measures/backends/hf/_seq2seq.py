@@ -15,8 +15,6 @@ from rubric_measures.backends.hf.loading import ModelSource
 from rubric_measures.backends.hf.text import plain_text
 from rubric_measures.base.errors import BackendError
 
-__all__ = ["Seq2SeqBackend"]
-
 # Settings of a model's generation config that change greedy decoding, with the values that change nothing.
 _NEUTRAL: Mapping[str, tuple[object, ...]] = {
     "forced_bos_token_id": (None,),
@@ -76,8 +74,8 @@ class Seq2SeqBackend(WritingModel):
     Mode `generate` writes the reply greedily, token by token, as `model.generate(num_beams=1, do_sample=False)` does.
     Mode `labels` scores every label of `Request.labels` as a whole reply (all its tokens and the end token) and replies
     with the most probable one; where the labels together have less than `label_mass` of the probability, it generates.
-    Above 1/2, the label is provably what greedy decoding writes, and one step of the decoder over its tokens suffices
-    (see `LabelScores.is_greedy`). Requests without labels, and such with a temperature above 0, are generated.
+    Above 1/2, the label is provably what greedy decoding writes (see `LabelScores.is_greedy`). Requests without labels,
+    and such with a temperature above 0, are generated.
 
     Equal requests get equal replies; in another batch, with other padding, sums are rounded in another order, which may
     flip a reply where two tokens are equally probable up to the precision of the dtype.

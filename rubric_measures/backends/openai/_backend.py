@@ -12,9 +12,10 @@ from types import MappingProxyType
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
-from rubric_measures.backends.base import Backend, Message, Reply, Request
+from rubric_measures.backends.base import ENDPOINT_MARK, Backend, Message, Reply, Request
 from rubric_measures.backends.openai._batch import BatchRun
 from rubric_measures.backends.openai._calling import CallPolicy, Engine
+from rubric_measures.backends.openai._known import Known
 from rubric_measures.backends.openai._wire import STRUCTURED_MODES
 from rubric_measures.backends.options import check_options
 from rubric_measures.base.errors import InputError
@@ -36,12 +37,15 @@ _PROBE_LABELS = ("zebu-3", "alpaca-7")
 class OpenAICompatible:
     """A model behind one or more endpoints that speak the OpenAI API.
 
-    The first base URL names the model in the cache key (`openai:NAME@URL`); further ones are its replicas. The key is
-    taken from `OPENAI_API_KEY` and goes nowhere but to the endpoints; servers that need none get a placeholder.
+    Where it is served is no part of the cache key: a server may move, and a full cache needs none. Several base URLs
+    are replicas. The key is taken from `OPENAI_API_KEY` and goes nowhere but to the endpoints; servers that need none
+    get a placeholder.
 
     Args:
         name: the model as the endpoint knows it.
-        base_url: the endpoint, or several; without one `OPENAI_BASE_URL`, else the official endpoint.
+        base_url: the endpoint, or several; without one `OPENAI_BASE_URL` (read with the first call), else the official
+            endpoint.
+        endpoint_name: part of the cache key where two servers have different weights under one name.
         api: `chat` or `completions` (the messages' texts as one prompt, for models without a chat template).
         structured: how replies to prompts with a closed list of replies are constrained: `off`, `choice` (vLLM),
             `guided_choice` (older vLLM), `json_schema`, each perhaps with `+logprobs` (scores of the first token in
@@ -54,6 +58,8 @@ class OpenAICompatible:
         backoff: seconds before the second attempt.
         cooldown: seconds for which one of several endpoints is left alone when it keeps failing.
         context_tokens: how many tokens prompt and reply may have together, when known.
+        thinking_tokens: the tokens that a model which thinks before it replies gets for that, beside `max_tokens`;
+            None goes by `max_tokens`: 64 times as many, at least 4,096 and at most 16,384.
         batch: the state file of the Batch API (beside the cache, as `replies.batches.json`); with it requests are not
             sent one by one but as files, answered within a day.
         poll: seconds before the second look at a batch.
@@ -63,11 +69,14 @@ class OpenAICompatible:
         MissingExtraError: the extra `openai` is not installed.
     """
 
+    _extra = "openai"
+
     def __init__(
         self,
         name: str,
         base_url: str | Sequence[str] | None = None,
         *,
+        endpoint_name: str = "",
         api: Literal["chat", "completions"] = "chat",
         structured: str = "off",
         concurrency: int = 64,
@@ -77,13 +86,20 @@ class OpenAICompatible:
         backoff: float = 0.5,
         cooldown: float = 15.0,
         context_tokens: int | None = None,
+        thinking_tokens: int | None = None,
         batch: str | os.PathLike[str] | None = None,
         poll: float = 5.0,
     ) -> None:
-        require("openai", "openai")
-        require("aiohttp", "openai")
+        require("openai", self._extra)
+        require("aiohttp", self._extra)
         self._name = name
-        self._urls = _endpoints(base_url)
+        self._given = _endpoints(base_url) if base_url else ()
+        if endpoint_name and not re.fullmatch(r"[\w.-]+", endpoint_name):
+            raise InputError(
+                f"endpoint name {endpoint_name!r}: expected letters, digits, '.', '_' and '-'",
+                settings=("endpoint_name",),
+            )
+        self._endpoint_name = endpoint_name
         self._api = _one_of("api", api, ("chat", "completions"))
         modes = [*STRUCTURED_MODES, "auto", *(f"{mode}+logprobs" for mode in STRUCTURED_MODES)]
         self._structured = _one_of("structured", structured, modes)
@@ -92,28 +108,69 @@ class OpenAICompatible:
                 raise InputError(f"{setting} is {value}; expected more than 0")
         self._policy = CallPolicy(concurrency, timeout, attempts, patience, backoff, cooldown)
         self._context_tokens = context_tokens
-        if batch is not None and len(self._urls) > 1:
+        if thinking_tokens is not None and thinking_tokens < 0:
+            raise InputError(f"thinking_tokens is {thinking_tokens}; expected 0 or more")
+        self._thinking_tokens = thinking_tokens
+        if batch is not None and len(self._given) > 1:
             raise InputError("the Batch API takes one base URL, not several")
         self._batch, self._poll = batch, poll
 
     @property
     def model(self) -> str:
-        """`openai:NAME@URL` with the first base URL, without user name and query."""
-        return f"openai:{self._name}@{shown_url(self._urls[0])}"
+        """`openai:NAME`, or `openai:NAME@endpoint:ENDPOINT_NAME`."""
+        return f"openai:{self._name}{ENDPOINT_MARK if self._endpoint_name else ''}{self._endpoint_name}"
+
+    @property
+    def in_batches(self) -> bool:
+        """Whether requests are sent as files, and answered within a day."""
+        return self._batch is not None
+
+    @property
+    def former_model(self) -> str:
+        """`openai:NAME@URL`, under which caches of before have its replies; empty without a URL that makes sense."""
+        try:
+            return f"openai:{self._name}@{shown_url(self._urls[0])}"
+        except InputError:
+            return ""
+
+    @property
+    def settings_here(self) -> Mapping[str, object]:
+        """What this process's environment says, for processes that make the same backend elsewhere."""
+        found = os.environ.get("OPENAI_BASE_URL")
+        return {"base_url": found} if found and not self._given else {}
+
+    @functools.cached_property
+    def _known(self) -> dict[str, Known]:
+        return {shown_url(url): Known(self._thinking_tokens) for url in self._urls}
+
+    @functools.cached_property
+    def _urls(self) -> tuple[str, ...]:
+        try:
+            return self._given or _endpoints(os.environ.get("OPENAI_BASE_URL") or _OFFICIAL_URL)
+        except InputError as error:
+            # It is looked at with the first call that the cache cannot answer.
+            raise InputError(
+                f"the cache does not have all replies, and OPENAI_BASE_URL names no endpoint: {error}"
+            ) from None
 
     @property
     def options(self) -> Mapping[str, object]:
         """The kind of API and of constraint, as they were given."""
         return MappingProxyType({"api": self._api, "structured": self._structured})
 
-    @functools.cached_property
+    @property
     def structured_mode(self) -> str:
         """The constraint in use; with `structured="auto"` the first look asks the endpoint.
 
         Raises:
             BackendError: the endpoint cannot be used.
         """
-        return self._probed() if self._structured == "auto" else self._structured
+        return self._obeyed if self._structured == "auto" else self._structured
+
+    @functools.cached_property
+    def _obeyed(self) -> str:
+        """What the endpoint obeys; the first look asks it."""
+        return self._probed()
 
     @property
     def context_tokens(self) -> int | None:
@@ -147,7 +204,7 @@ class OpenAICompatible:
             answered = self._one_by_one(first, iterator)
         for request, reply in answered:
             if self._is_open(request):
-                reply = dataclasses.replace(reply, raw={**reply.raw, "structured": self.structured_mode})
+                reply = dataclasses.replace(reply, raw={**reply.raw, "structured": self._obeyed})
             yield request, reply
 
     @staticmethod
@@ -162,14 +219,14 @@ class OpenAICompatible:
         """
         for request in requests:
             if self._is_open(request):
-                _ = self.structured_mode
+                _ = self._obeyed
             yield request
 
     def _on_wire(self, request: Request) -> Request:
         """The request as it is sent: `auto` replaced by what the endpoint obeys."""
         if not self._is_open(request):
             return request
-        return dataclasses.replace(request, options={**request.options, "structured": self.structured_mode})
+        return dataclasses.replace(request, options={**request.options, "structured": self._obeyed})
 
     def _in_batches(
         self, requests: Iterable[Request], state: str | os.PathLike[str]
@@ -186,12 +243,13 @@ class OpenAICompatible:
                 poll=self._poll,
                 secrets=self._secrets(),
                 on_wire=self._on_wire,
+                known=self._known[shown_url(url)],
             )
             yield from run.complete(requests)
 
     def _one_by_one(self, first: Request, iterator: Iterator[Request]) -> Iterator[tuple[Request, Reply]]:
         window = _LOOK_AHEAD * self._policy.concurrency * len(self._urls)
-        engine = Engine(self._name, self._clients, self._policy, self._secrets(), self._on_wire)
+        engine = Engine(self._name, self._clients, self._policy, self._secrets(), self._on_wire, self._known)
         try:
             engine.submit([first])
             outstanding, exhausted = 1, False
@@ -258,9 +316,8 @@ class OpenAICompatible:
         return next((mode for mode in modes if mode in obeyed), "off")
 
 
-def _endpoints(base_url: str | Sequence[str] | None) -> tuple[str, ...]:
-    given = (base_url,) if isinstance(base_url, str) else tuple(base_url or ())
-    urls = given or (os.environ.get("OPENAI_BASE_URL") or _OFFICIAL_URL,)
+def _endpoints(base_url: str | Sequence[str]) -> tuple[str, ...]:
+    urls = (base_url,) if isinstance(base_url, str) else tuple(base_url)
     cleaned = tuple(url.strip().rstrip("/") for url in urls)
     for url in cleaned:
         parts = urlsplit(url)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
+import logging
 import os
 import tempfile
 import time
@@ -12,11 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from rubric_measures.backends.base import Reply, Request
+from rubric_measures.backends.openai._known import Known
 from rubric_measures.backends.openai._wire import reply_of, request_body, trouble_of_status, without_key
 from rubric_measures.base.errors import BackendError, FormatError
 from rubric_measures.base.files import atomic_writer, path_name, read_text
 
 __all__ = ["BatchRun"]
+
+_LOG = logging.getLogger("rubric_measures")
 
 # Of one file, by the endpoint's rules (200 MB, of which the last line may take some).
 MOST_REQUESTS = 50_000
@@ -28,6 +33,8 @@ _AGAIN = "run the same command again to continue"
 
 class BatchRun:
     """One run over the Batch API; holds no request.
+
+    Requests that are refused for a field that the model does not take, or takes by another name, are sent once more.
 
     The state file lists the batches whose replies were not all taken. An entry is written before its batch is made and
     removed when the caller has taken all of its replies (and so has them in the cache): a run killed at any moment
@@ -45,6 +52,7 @@ class BatchRun:
         most_requests: int = MOST_REQUESTS,
         secrets: tuple[str, ...] = (),
         on_wire: Callable[[Request], Request] = lambda request: request,
+        known: Known | None = None,
     ) -> None:
         self._name = name
         self._client = client
@@ -54,6 +62,7 @@ class BatchRun:
         self._most_requests = most_requests
         self._secrets = secrets
         self._on_wire = on_wire
+        self._known = known or Known()
 
     def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
         """Answers from the batches of a killed run, then sends what is left in batches and waits for them.
@@ -72,8 +81,9 @@ class BatchRun:
                 found = next((results for results in earlier.values() if key in results), None)
                 if found is not None:
                     taken.add(key)
-                    yield request, self._reply(found[key], request)
-                    continue
+                    if not self._teaches(found[key], request, Known()):
+                        yield request, self._reply(found[key], request)
+                        continue
                 chunk.setdefault(key, []).append(request)
                 size += len(self._line(request))
                 if len(chunk) >= self._most_requests or size >= _MOST_BYTES:
@@ -86,6 +96,7 @@ class BatchRun:
 
     def _send(self, chunk: Mapping[str, list[Request]]) -> Iterator[tuple[Request, Reply]]:
         """Makes a batch of requests and waits for it."""
+        before = dataclasses.replace(self._known, left_out=set(self._known.left_out))
         with tempfile.TemporaryFile() as file:
             file.writelines(self._line(requests[0]) for requests in chunk.values())
             file.seek(0)
@@ -96,14 +107,43 @@ class BatchRun:
         ).id
         self._note(uploaded, batch)
         results = self._results(batch)
+        again: dict[str, list[Request]] = {}
         for key, requests in chunk.items():
             line = results.get(key)
+            if self._teaches(line, requests[0], before):
+                again[key] = requests
+                continue
+            left_out = sorted(before.left_out.intersection(requests[0].options))
             for request in requests:
-                yield request, self._reply(line, request)
+                reply = self._reply(line, request)
+                yield (
+                    request,
+                    dataclasses.replace(reply, raw={**reply.raw, "left_out": left_out}) if left_out else reply,
+                )
         self._forget([batch])
+        if again:
+            # Each field is learned once, so this ends.
+            yield from self._send(again)
+
+    def _teaches(self, line: Mapping[str, Any] | None, request: Request, before: Known) -> bool:
+        """Whether a refusal says how the request can be sent; `before` is what was known when it was."""
+        answer = (line or {}).get("response") or {}
+        if answer.get("status_code") in (None, 200):
+            return False
+        said = trouble_of_status(answer["status_code"], answer.get("body"), None, self._secrets).error
+        lacking = set(self._known.left_out)
+        learned = self._known.learn(
+            answer["status_code"], said, request_body(self._on_wire(request), self._name, before)
+        )
+        for name in self._known.left_out - lacking:
+            text = (
+                "%s: the model %s takes no %s of ours: it is left out, and replies are drawn as it does by itself (%s)"
+            )
+            _LOG.warning(text, self._url, self._name, name, said)
+        return learned
 
     def _line(self, request: Request) -> bytes:
-        body = request_body(self._on_wire(request), self._name)
+        body = request_body(self._on_wire(request), self._name, self._known)
         call = {"custom_id": request.key, "method": "POST", "url": _path(request), "body": body}
         return json.dumps(call, ensure_ascii=False).encode("utf-8") + b"\n"
 

@@ -8,15 +8,16 @@ import dataclasses
 import logging
 import queue
 import random
-import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rubric_measures.backends.base import Reply, Request
 from rubric_measures.backends.openai._endpoints import Call, Endpoint, Sharing
+from rubric_measures.backends.openai._known import Known
+from rubric_measures.backends.openai._limits import announced
 from rubric_measures.backends.openai._wire import (
     Trouble,
     reply_of,
@@ -33,14 +34,9 @@ _LOG = logging.getLogger("rubric_measures")
 # Seconds between the first calls, about what making one takes: calls that begin all at once are answered all at once,
 # and then each answer waits until the others are read, round after round.
 _STAGGER = 0.002
+_RAW = {"headers": {"X-Stainless-Raw-Response": "true"}}  # asks the client for the answer with its headers
 _GIVE_UP_AFTER_LOST = 100  # calls lost one after the other, each after all its attempts
 _GIVE_UP_AFTER_REJECTED = 100  # calls that an endpoint called wrong before any was right
-# How endpoints say that the longest reply has another name; both names may also stand in a message about its value.
-_RENAMED = re.compile(
-    r"\bmax_tokens\b.{0,80}\b(?:use|try|with)[ '\"`\\]+max_completion_tokens\b|"
-    r"\buse[ '\"`\\]+max_completion_tokens\b.{0,20}\binstead\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -62,7 +58,8 @@ class CallPolicy:
 class Engine:
     """Runs calls in an event loop of its own thread; `submit` requests, `drain` replies.
 
-    `make_clients` gives (shown URL, client) of each endpoint, inside of the loop; `on_wire` the request as it is sent.
+    `make_clients` gives (shown URL, client) of each endpoint, inside of the loop; `on_wire` the request as it is sent;
+    `known` what each endpoint showed before, by its shown URL.
     """
 
     def __init__(
@@ -72,12 +69,14 @@ class Engine:
         policy: CallPolicy,
         secrets: tuple[str, ...] = (),
         on_wire: Callable[[Request], Request] = lambda request: request,
+        known: Mapping[str, Known] | None = None,
     ) -> None:
         self._name = name
         self._make_clients = make_clients
         self._policy = policy
         self._secrets = secrets
         self._on_wire = on_wire
+        self._known = known or {}
         self._done: queue.SimpleQueue[tuple[Request, Reply] | BaseException] = queue.SimpleQueue()
         self._started = threading.Event()
         self._stop = asyncio.Event()
@@ -134,7 +133,12 @@ class Engine:
         self._loop = asyncio.get_running_loop()
         clients = self._make_clients()
         policy = self._policy
-        self._sharing = Sharing([Endpoint(url, client, policy.concurrency, policy.cooldown) for url, client in clients])
+        self._sharing = Sharing(
+            [
+                Endpoint(url, client, policy.concurrency, policy.cooldown, known=self._known.get(url))
+                for url, client in clients
+            ]
+        )
         # The workers of all endpoints begin in turn, so that few calls are spread as well.
         workers = [
             asyncio.create_task(self._work(endpoint, number * _STAGGER))
@@ -156,6 +160,8 @@ class Engine:
         try:
             while await endpoint.ready():
                 window = await endpoint.gate.enter()
+                if self._stop.is_set():
+                    return  # the others are cancelled only after their turn
                 if endpoint.up and (call := self._sharing.take(endpoint)) is not None:
                     await self._run(endpoint, call, window)
                     continue
@@ -169,13 +175,14 @@ class Engine:
         """Tries a call once: it has its reply then, or stands in line again after a pause of its own."""
         policy, gate = self._policy, endpoint.gate
         call.began = call.began or time.monotonic()
-        found = await self._attempt(endpoint, call.request)
+        found = await self._attempt(endpoint, call)
         if isinstance(found, Reply):
             gate.leave(window, False)
             endpoint.succeeded()
             self._lost = 0
             self._deliver(call, found, endpoint)
             return
+        call.pay(found.paid)
         if found.kind in ("final", "hopeless"):
             gate.leave(window, False)
             self._settle(endpoint, call, found)
@@ -275,25 +282,29 @@ class Engine:
             _LOG.info("%s keeps failing and is left alone for %.0f s", endpoint.url, endpoint.drop())
             self._sharing.release(endpoint)
 
-    async def _attempt(self, endpoint: Endpoint, request: Request) -> Reply | Trouble:
+    async def _attempt(self, endpoint: Endpoint, call: Call) -> Reply | Trouble:
         import openai
 
+        request, known = call.request, endpoint.known
         asked = self._on_wire(request)
-        body = request_body(asked, self._name, token_field=endpoint.token_field)
+        body = request_body(asked, self._name, known)
+        wanted = request.options.get("max_tokens")
+        room = body[known.token_field] if isinstance(wanted, int) else 0
         path = "/completions" if request.options.get("api") == "completions" else "/chat/completions"
         try:
-            # Bytes instead of the client's model classes: those cost as much as the rest of the call, and would turn
-            # an answer of another shape into an error of theirs.
+            # The raw answer instead of the client's model classes: those cost as much as the rest of the call, and
+            # would turn an answer of another shape into an error of theirs.
             async with asyncio.timeout(self._policy.timeout):
-                content = await endpoint.client.post(path, cast_to=bytes, body=body)
+                answer = await endpoint.client.post(path, cast_to=bytes, body=body, options=_RAW)
         except openai.APIStatusError as error:
-            # By this call's own body, as another one may have renamed the field meanwhile; the next body has the other
-            # name, so this happens once a call.
-            if "max_tokens" in body and _wants_other_token_field(error):
-                endpoint.token_field = "max_completion_tokens"
-                return await self._attempt(endpoint, request)
+            # The next body is another one, so each of these happens once a call.
+            if self._learned(endpoint, error, body):
+                return await self._attempt(endpoint, call)
             wait = retry_after(error.response.headers)
-            return trouble_of_status(error.status_code, error.body, wait, self._secrets)
+            trouble = trouble_of_status(error.status_code, error.body, wait, self._secrets)
+            if trouble.is_too_long and isinstance(wanted, int) and known.shorten(room, wanted):
+                return await self._attempt(endpoint, call)
+            return trouble
         except TimeoutError:
             return Trouble("failure", f"no answer within {self._policy.timeout:g} s", congestion=True)
         except Exception as error:
@@ -302,9 +313,36 @@ class Engine:
             kind = type(cause).__name__
             reason = without_key(f"{kind}: {cause}" if str(cause) else kind, self._secrets)
             return Trouble("failure", f"no answer ({reason})", unreachable="Connect" in kind)
-        return reply_of(content, asked, self._secrets)
+        found = reply_of(answer.content, asked, self._secrets)
+        if not isinstance(found, Reply):
+            return found
+        said = announced(answer.headers, max(found.prompt_tokens + max(room, found.completion_tokens), 1))
+        if said is not None and said.seconds <= self._policy.patience:
+            endpoint.gate.told(*said)
+        news = known.learn_from(found)
+        if news and found.status == "truncated" and isinstance(wanted, int) and known.longest(wanted) > room:
+            # It was cut while it thought, before anybody knew that it does: now it gets room for that.
+            call.pay((found.prompt_tokens, found.completion_tokens))
+            return await self._attempt(endpoint, call)
+        if left_out := sorted(known.left_out.intersection(asked.options).difference(body)):
+            found = dataclasses.replace(found, raw={**found.raw, "left_out": left_out})
+        return found
+
+    def _learned(self, endpoint: Endpoint, error: Any, body: Mapping[str, Any]) -> bool:
+        """Whether an answer with an error status says how the same call can be sent."""
+        before = set(endpoint.known.left_out)
+        learned = endpoint.known.learn(error.status_code, str(error), body)
+        for name in endpoint.known.left_out - before:
+            _LOG.warning(
+                "%s: the model %s takes no %s of ours: it is left out, and replies are drawn as the model does by "
+                "itself (%s)", endpoint.url, self._name, name, without_key(str(error), self._secrets),
+            )  # fmt: skip
+        return learned
 
     def _deliver(self, call: Call, reply: Reply, endpoint: Endpoint) -> None:
+        if any(call.paid):
+            shown, written = reply.prompt_tokens + call.paid[0], reply.completion_tokens + call.paid[1]
+            reply = dataclasses.replace(reply, prompt_tokens=shown, completion_tokens=written)
         if len(self._sharing.endpoints) > 1:
             reply = dataclasses.replace(reply, raw={**reply.raw, "endpoint": endpoint.url})
         self._done.put((call.request, reply))
@@ -312,8 +350,3 @@ class Engine:
     def _fatal(self, error: Exception) -> None:
         self._done.put(error)
         self._stop.set()
-
-
-def _wants_other_token_field(error: Any) -> bool:
-    """Whether the endpoint calls the longest reply `max_completion_tokens` (newer models of the official one do)."""
-    return error.status_code in (400, 422) and bool(_RENAMED.search(str(error)))

@@ -11,6 +11,7 @@ from typing import Any
 
 from rubric_measures.backends.base import Request
 from rubric_measures.backends.openai._gate import Gate
+from rubric_measures.backends.openai._known import Known
 
 __all__ = ["Call", "Endpoint", "Sharing"]
 
@@ -21,14 +22,22 @@ _REMEMBERED_GROUPS = 4096
 
 
 class Call:
-    """One request under way: how often it failed and was turned away, and since when it is tried."""
+    """One request under way: how often it failed and was turned away, since when it is tried, and what that cost.
 
-    __slots__ = ("began", "failures", "rejections", "request")
+    `paid` are the tokens, shown and written, of answers that were no reply.
+    """
+
+    __slots__ = ("began", "failures", "paid", "rejections", "request")
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self.failures = self.rejections = 0
         self.began = 0.0
+        self.paid = (0, 0)
+
+    def pay(self, tokens: tuple[int, int]) -> None:
+        """Counts tokens of an answer that was no reply."""
+        self.paid = self.paid[0] + tokens[0], self.paid[1] + tokens[1]
 
 
 class Endpoint:
@@ -38,7 +47,7 @@ class Endpoint:
         url: the base URL, as messages show it.
         client: the HTTP client.
         gate: the limit on its calls.
-        token_field: what it calls the longest reply.
+        known: what it showed about the model.
         answered: how many replies it gave.
         rejected: how many calls it called wrong before its first reply.
         closed: why it is out of use for good; empty while it is not.
@@ -46,12 +55,21 @@ class Endpoint:
     """
 
     def __init__(
-        self, url: str, client: Any, slots: int, cooldown: float, clock: Callable[[], float] = time.monotonic
+        self,
+        url: str,
+        client: Any,
+        slots: int,
+        cooldown: float,
+        clock: Callable[[], float] = time.monotonic,
+        known: Known | None = None,
     ) -> None:
         self.url = url
         self.client = client
         self.gate = Gate(slots, clock)
-        self.token_field = "max_tokens"
+        self.known = known or Known()
+        if not self.known.answered:
+            # A wrong key, or a field that it does not take, costs one call; each answer allows one more.
+            self.gate.restart()
         self.answered = 0
         self.rejected = 0
         self.closed = ""
@@ -67,7 +85,10 @@ class Endpoint:
         return not self.closed and not self._back_at
 
     def succeeded(self) -> None:
-        """Notes a reply."""
+        """Notes a reply; the first one lets the others begin."""
+        if not self.known.answered:
+            self.known.answered = True
+            self.gate.open()
         self.answered += 1
         self._failures = 0
         self._cooldown = self._first_cooldown

@@ -9,13 +9,14 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-from rubric_measures.backends.base import Reply, Request
+from rubric_measures.backends.base import MOST_TOKENS, Reply, Request
+from rubric_measures.backends.openai._known import Known
 
 __all__ = ["STRUCTURED_MODES", "Trouble", "reply_of", "request_body", "retry_after", "trouble_of_status", "without_key"]
 
 STRUCTURED_MODES = ("off", "choice", "guided_choice", "json_schema")
 # Options of the backend itself; all others are fields of the body.
-_OWN_OPTIONS = ("api", "structured")
+_OWN_OPTIONS = ("api", "explain", "structured")
 _TOP_LOGPROBS = 20
 _SCHEMA_FIELD = "reply"
 _TOO_LONG = re.compile(
@@ -69,6 +70,7 @@ class Trouble(NamedTuple):
         status: what the reply's status is when it is not tried again.
         congestion: whether it may come from too many calls at once.
         unreachable: whether no connection could be made at all.
+        paid: the tokens shown and written all the same.
     """
 
     kind: Literal["busy", "failure", "final", "hopeless"]
@@ -77,26 +79,42 @@ class Trouble(NamedTuple):
     status: Literal["failed", "refused", "truncated"] = "failed"
     congestion: bool = False
     unreachable: bool = False
+    paid: tuple[int, int] = (0, 0)
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether prompt and reply, or the reply alone, were too long for the model."""
+        return self.kind == "final" and (self.status == "truncated" or self.error.endswith(_SHORTER))
 
 
-def request_body(request: Request, name: str, *, token_field: str = "max_tokens") -> dict[str, Any]:
-    """The JSON body of a request; its options become fields, except `api` and `structured`."""
+def request_body(request: Request, name: str, known: Known | None = None) -> dict[str, Any]:
+    """The JSON body of a request; its options become fields, except `api`, `explain` and `structured`.
+
+    `known` says what the endpoint calls the longest reply, and what it does not take. An option that is None is no
+    field.
+    """
     options = request.options
+    known = known or Known()
     body: dict[str, Any] = {"model": name}
     if options.get("api") == "completions":
         body["prompt"] = "\n\n".join(message.content for message in request.messages)
     else:
         body["messages"] = [{"role": message.role, "content": message.content} for message in request.messages]
     for field, value in options.items():
-        if field not in _OWN_OPTIONS and value is not None:
-            body[token_field if field == "max_tokens" else field] = value
+        if field in _OWN_OPTIONS or value is None or field in known.left_out:
+            continue
+        if field == "max_tokens":
+            body[known.token_field] = known.longest(value) if isinstance(value, int) else value
+        else:
+            body[field] = value
     if request.replicate and isinstance(seed := body.get("seed"), int):
         # The same seed would draw the same reply again.
         body["seed"] = seed + request.replicate
     mode, _, extra = str(options.get("structured", "off")).partition("+")
     if request.labels:
-        body.update(_constraint(mode, request.labels))
-        if extra == "logprobs":
+        explain = bool(options.get("explain"))
+        body.update(_explained(mode, request.labels) if explain else _constraint(mode, request.labels))
+        if extra == "logprobs" and not explain:
             chat: dict[str, Any] = {"logprobs": True, "top_logprobs": _TOP_LOGPROBS}
             body.update(chat if "messages" in body else {"logprobs": _TOP_LOGPROBS})
     return body
@@ -123,13 +141,28 @@ def _constraint(mode: str, labels: tuple[str, ...]) -> dict[str, Any]:
     return {}
 
 
+def _explained(mode: str, labels: tuple[str, ...]) -> dict[str, Any]:
+    """The constraint to a reason, then one of the labels."""
+    schema = {
+        "type": "object",
+        "properties": {"reason": {"type": "string"}, "grade": {"type": "string", "enum": list(labels)}},
+        "required": ["reason", "grade"],
+        "additionalProperties": False,
+    }
+    if mode == "json_schema":
+        named = {"name": "reply", "strict": True, "schema": schema}
+        return {"response_format": {"type": "json_schema", "json_schema": named}}
+    if mode == "choice":
+        return {"structured_outputs": {"json": schema}}
+    return {"guided_json": schema} if mode == "guided_choice" else {}
+
+
 def reply_of(content: bytes | str, request: Request, secrets: tuple[str, ...] = ()) -> Reply | Trouble:
     """Reads the body of a successful answer.
 
     A refusal and a content filter give `refused`; a reply that was cut gives `truncated` with the text so far (empty
-    where a model still thought and had written nothing: it was paid for); any other reply without text gives `failed`.
-    What is no reply at all (garbage, an error with status 200, no choices) is trouble, and so is one that the endpoint
-    broke off.
+    where a model still thought and had written nothing: it was paid for). What is no reply at all (garbage, an error
+    with status 200, no choices, no text) is trouble, and so is one that the endpoint broke off.
     """
     try:
         body = json.loads(content)
@@ -156,7 +189,8 @@ def _reply_of_choice(choice: Mapping[str, Any], body: Mapping[str, Any], request
     fields: Mapping[str, Any] = message if isinstance(message, Mapping) else {}
     text = _text_of(fields.get("content") if "content" in fields else choice.get("text"))
     refusal, finish = _text_of(fields.get("refusal")), choice.get("finish_reason")
-    if text is not None and str(request.options.get("structured", "off")).startswith("json_schema"):
+    is_label = not request.options.get("explain")
+    if text is not None and is_label and str(request.options.get("structured", "off")).startswith("json_schema"):
         text = _unwrapped(text, request.labels)
     whole = text
     if text is not None and request.options.get("api") == "completions":
@@ -164,19 +198,20 @@ def _reply_of_choice(choice: Mapping[str, Any], body: Mapping[str, Any], request
         text = _before(text, request.options.get("stop"))
     usage = body.get("usage")
     counts: Mapping[str, Any] = usage if isinstance(usage, Mapping) else {}
-    paid = _count(counts.get("prompt_tokens")), _count(counts.get("completion_tokens")), _kept(choice, body, request)
+    shown, written, of_these = _tokens(counts)
+    paid = shown, written, {**_kept(choice, body, request), **_thoughts(fields), **of_these}
     if refusal:
         return Reply(text or refusal, "refused", _one_line(f"the model refused: {refusal}"), *paid)
     end = finish.lower() if isinstance(finish, str) else ""
     if end in _BROKEN_ENDS:
-        return Trouble("failure", f"the endpoint broke the reply off (finish_reason {finish!r})")
+        return Trouble("failure", f"the endpoint broke the reply off (finish_reason {finish!r})", paid=(shown, written))
     if end in _FILTER_ENDS:
         return Reply(text, "refused", "a content filter stopped the reply", *paid)
     if end in _CUT_ENDS and text == whole:
         reason = f"the reply was cut at the longest length allowed{'' if text else ' before its text began'}"
         return Reply(text or "", "truncated", reason, *paid)
     if text is None:
-        return Reply(None, "failed", f"the reply has no text (finish_reason {finish!r})", *paid)
+        return Trouble("failure", f"the reply has no text (finish_reason {finish!r})", paid=(shown, written))
     return Reply(text, "ok", "", *paid)
 
 
@@ -191,6 +226,30 @@ def _kept(choice: Mapping[str, Any], body: Mapping[str, Any], request: Request) 
     if request.labels and (scores := _first_token_scores(choice.get("logprobs"))):
         raw["first_token_logprobs"] = scores
     return raw
+
+
+def _thoughts(fields: Mapping[str, Any]) -> dict[str, object]:
+    """What a model thought before it replied, where the endpoint says it apart."""
+    thoughts = _text_of(fields.get("reasoning_content")) or _text_of(fields.get("reasoning"))
+    return {"thinking": thoughts} if thoughts else {}
+
+
+def _tokens(usage: Mapping[str, Any]) -> tuple[int, int, dict[str, object]]:
+    """The tokens shown and written; and how many of these were thoughts, or came from the endpoint's own cache.
+
+    Some endpoints leave thoughts out of what was written, and only the total has them.
+    """
+    shown, written = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    unsaid = max(0, _count(usage.get("total_tokens")) - shown - written) if shown else 0
+    thought = _count(_part(usage, "completion_tokens_details", "reasoning_tokens"))
+    stored = _count(_part(usage, "prompt_tokens_details", "cached_tokens") or usage.get("prompt_cache_hit_tokens"))
+    of_these = {"reasoning_tokens": thought or unsaid, "cached_tokens": min(stored, shown)}
+    return shown, written + unsaid, {name: count for name, count in of_these.items() if count}
+
+
+def _part(usage: Mapping[str, Any], details: str, name: str) -> object:
+    found = usage.get(details)
+    return found.get(name) if isinstance(found, Mapping) else usage.get(name)
 
 
 def _before(text: str, stop: object) -> str:
@@ -243,7 +302,7 @@ def _has_number(mapping: object, field: str) -> bool:
 
 
 def _count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS else 0
 
 
 def trouble_of_status(status: int, body: object, wait: float | None, secrets: tuple[str, ...] = ()) -> Trouble:
@@ -293,7 +352,7 @@ def _advice(text: str) -> str:
         name = unsupported[1]
         if re.fullmatch(_REPLY_LENGTH, name):
             return ""
-        return "say another temperature, or another model" if name == "temperature" else f"leave {name} out"
+        return f"leave {name} out"
     found = _WRONG_OPTION.search(text)
     if found is None:
         return ""

@@ -4,16 +4,44 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
 from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from rubric_measures.backends.base import Reply, Request
+from rubric_measures.backends.base import MOST_TOKENS, Reply, Request
 
-__all__ = ["CacheEntry", "Row", "decoded", "encoded", "messages_hash", "row_of"]
+__all__ = [
+    "CacheEntry",
+    "ModelCount",
+    "Row",
+    "decoded",
+    "delete_of",
+    "encoded",
+    "messages_hash",
+    "model_counts",
+    "row_of",
+]
 
 # The key, the model, the hash of the messages, the replicate, the reply as JSON.
 Row = tuple[bytes, str, bytes, int, str]
+
+
+# A damaged reply is named when it is asked for; it is counted without its fields, and can be pruned.
+_READABLE = (
+    "(SELECT rowid AS row, model, length(reply) AS size, iif(json_valid(reply), reply, '{}') AS reply FROM replies)"
+)
+
+
+class ModelCount(NamedTuple):
+    """How much of a cache belongs to one model; `truncated` replies were cut, `characters` is the size of all."""
+
+    model: str
+    replies: int
+    truncated: int
+    prompt_tokens: int
+    completion_tokens: int
+    characters: int
 
 
 class CacheEntry(NamedTuple):
@@ -60,7 +88,9 @@ def decoded(text: str) -> Reply:
         raise ValueError("is nested too deeply") from None
     status = fields.get("status", "ok")
     tokens = [fields.get(name, 0) for name in ("prompt_tokens", "completion_tokens")]
-    if not isinstance(fields["text"], str) or status not in ("ok", "truncated") or {*map(type, tokens)} != {int}:
+    if not isinstance(fields["text"], str) or status not in ("ok", "truncated"):
+        raise TypeError
+    if not all(type(count) is int and 0 <= count <= MOST_TOKENS for count in tokens):
         raise TypeError
     return Reply(
         fields["text"],
@@ -93,3 +123,23 @@ def encoded(reply: Reply) -> str:
     if reply.raw:
         fields["raw"] = dict(reply.raw)
     return json.dumps(fields, sort_keys=True, separators=(",", ":"))
+
+
+def model_counts(connection: sqlite3.Connection) -> list[ModelCount]:
+    """How many replies and tokens each model has, in order of the models' names."""
+    rows = connection.execute(
+        "SELECT model, count(*), sum(json_extract(reply, '$.status') IS 'truncated'), "
+        "sum(coalesce(json_extract(reply, '$.prompt_tokens'), 0)), "
+        "sum(coalesce(json_extract(reply, '$.completion_tokens'), 0)), sum(size) "
+        f"FROM {_READABLE} GROUP BY model ORDER BY model"
+    )
+    return [ModelCount(*row) for row in rows]
+
+
+def delete_of(connection: sqlite3.Connection, model: str | None, truncated: bool) -> int:
+    """Deletes the replies of a model (of all), or those of them that were cut; returns how many."""
+    return connection.execute(
+        f"DELETE FROM replies WHERE rowid IN (SELECT row FROM {_READABLE} WHERE (?1 IS NULL OR model = ?1) "
+        "AND (NOT ?2 OR json_extract(reply, '$.status') IS 'truncated'))",
+        (model, truncated),
+    ).rowcount

@@ -3,20 +3,44 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 
 from rubric_measures.backends.base import Reply, Request
-from rubric_measures.backends.replies._stored_replies import CacheEntry, Row, decoded, encoded, messages_hash, row_of
+from rubric_measures.backends.replies._ledger import (
+    TABLES,
+    LedgerRow,
+    Spent,
+    add_spent,
+    ledger_rows,
+    live_leases,
+    new_owner,
+    take_leases,
+)
+from rubric_measures.backends.replies._stored_replies import (
+    CacheEntry,
+    ModelCount,
+    Row,
+    decoded,
+    delete_of,
+    encoded,
+    messages_hash,
+    model_counts,
+    row_of,
+)
 from rubric_measures.base.entities import canonical_json
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, path_name
 
-__all__ = ["CacheEntry", "ModelCount", "ReplyCache", "messages_hash"]
+__all__ = ["CacheEntry", "LedgerRow", "ModelCount", "ReplyCache", "Spent", "messages_hash", "new_owner"]
+
+_LOG = logging.getLogger("rubric_measures")
 
 _APPLICATION_ID = 0x52_4D_43_31  # "RMC1": tells our files from other SQLite files
 _SCHEMA_VERSION = 1
@@ -31,25 +55,10 @@ CREATE TABLE replies (
     reply TEXT NOT NULL
 )
 """
-# A damaged reply is named when it is asked for; it is counted without its fields, and can be pruned.
-_READABLE = (
-    "(SELECT rowid AS row, model, length(reply) AS size, iif(json_valid(reply), reply, '{}') AS reply FROM replies)"
-)
 # What key, model, hash of the messages, replicate and reply of a row are.
 _TYPES = (bytes, str, bytes, int, str)
 _LOOKUP_BLOCK = 400
 _BUSY_SECONDS = 60.0
-
-
-class ModelCount(NamedTuple):
-    """How much of a cache belongs to one model; `truncated` replies were cut, `characters` is the size of all."""
-
-    model: str
-    replies: int
-    truncated: int
-    prompt_tokens: int
-    completion_tokens: int
-    characters: int
 
 
 class ReplyCache:
@@ -61,28 +70,33 @@ class ReplyCache:
     own there and `merge` them.
 
     Args:
-        path: the file; made with the first reply where there is none. `:memory:` keeps nothing.
+        path: the file; made with its folder and the first reply where there is none. `:memory:` keeps nothing.
         read_only: open an existing file, and only read it; neither it nor its folder need be writable then.
+        lease_seconds: how long a call that a process is making is left to it, since it last said that it is there.
 
     Raises:
         InputError: the file cannot be opened, is no SQLite file, or belongs to something else.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False, lease_seconds: float = 60.0) -> None:
         self.path = path_name(path)
-        self._lock = threading.Lock()
+        self._lease_seconds = lease_seconds
+        self._inode: tuple[int, int] | None = None
+        self._told_gone = False
+        self._lock = threading.RLock()  # the room for leases is found with the ledger, in the same transaction
         if read_only and not Path(self.path).is_file():
             raise InputError(f"{self.path}: there is no such cache")
         self._read_only = read_only
         self._opened: sqlite3.Connection | None = None
-        folder = Path(self.path).resolve().parent
-        if self.path != ":memory:" and not folder.is_dir():
-            raise InputError(f"{self.path}: the folder does not exist")
         if self._is_there():
             with self._explained():
                 self._connection  # noqa: B018 - opens the file, so that a wrong one is refused now
-        elif not os.access(folder, os.W_OK):
-            raise InputError(f"{self.path}: the folder cannot be written")
+            return
+        folder = next(one for one in Path(self.path).resolve().parents if one.exists())
+        if not folder.is_dir():
+            raise InputError(f"{self.path}: {folder} is no folder")
+        if not os.access(folder, os.W_OK):
+            raise InputError(f"{self.path}: the folder {folder} cannot be written")
 
     def _is_there(self) -> bool:
         return self._opened is not None or self.path == ":memory:" or Path(self.path).exists()
@@ -98,10 +112,31 @@ class ReplyCache:
                 connection.close()
                 raise
             self._opened = connection
+            self._inode = self._inode_now()
         return self._opened
+
+    def _inode_now(self) -> tuple[int, int] | None:
+        try:
+            found = Path(self.path).stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _say_gone(self) -> None:
+        """Says once that the file was deleted or replaced while it was in use: what is put then goes nowhere."""
+        if self._told_gone or self._opened is None or self._inode is None or self._inode_now() == self._inode:
+            return
+        self._told_gone = True
+        text = "%s was deleted or replaced while it was in use: the replies of this run are in no cache when it ends"
+        _LOG.warning(text, self.path)
 
     def _connected(self) -> sqlite3.Connection:
         path, is_uri = self.path, False
+        if not self._read_only and path != ":memory:":
+            try:
+                Path(path).resolve().parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise InputError(f"{path}: its folder cannot be made ({error.strerror})") from None
         if self._read_only and not os.access(Path(path).resolve().parent, os.W_OK):
             # Even a reader makes a log beside the file. Where it cannot, nobody else writes there, or there is a log.
             log = Path(f"{path}-wal")
@@ -124,6 +159,8 @@ class ReplyCache:
         else:
             execute("PRAGMA journal_mode = WAL")
             execute("PRAGMA synchronous = NORMAL")
+            for table in TABLES:
+                execute(table)
 
     def _create_or_refuse(self, connection: sqlite3.Connection) -> None:
         # Inside a write transaction: a second process that opens the new file at the same moment waits here.
@@ -156,6 +193,7 @@ class ReplyCache:
         """Closes the file; what was put is in it."""
         with self._lock:
             if self._opened is not None:
+                self._say_gone()
                 self._opened.close()
 
     def __enter__(self) -> Self:
@@ -189,27 +227,32 @@ class ReplyCache:
         """The stored reply of one key, or None."""
         return self.get_many([key]).get(key)
 
-    def put(self, request: Request, reply: Reply) -> Reply:
+    def put(self, request: Request, reply: Reply, spent: Sequence[Spent] = ()) -> Reply:
         """Stores an answer and returns the stored one: of two processes that asked the same, the first wins.
 
-        Other replies (`Reply.is_answer`) are returned as they are and not stored.
+        Other replies (`Reply.is_answer`) are returned as they are and not stored. What calls took goes into the ledger
+        in the same transaction.
         """
+        if spent:
+            return self.put_many([(request, reply)], spent)[0]
         if not reply.is_answer:
             return reply
         row = row_of(request, reply)
         with self._lock, self._explained():
             return self._insert(reply, row)
 
-    def put_many(self, answered: Sequence[tuple[Request, Reply]]) -> list[Reply]:
+    def put_many(self, answered: Sequence[tuple[Request, Reply]], spent: Sequence[Spent] = ()) -> list[Reply]:
         """Stores the answers of a block in one transaction: all or none of them; see `put`.
 
         Returns:
             the stored replies in the same order (those that are no answers as they are).
         """
         rows = [row_of(request, reply) if reply.is_answer else None for request, reply in answered]
-        if not any(rows):
+        if not any(rows) and not spent:
             return [reply for _, reply in answered]
         with self._lock, self._explained(), _transaction(self._connection):
+            if spent:
+                add_spent(self._connection, spent)
             return [
                 reply if row is None else self._insert(reply, row)
                 for (_, reply), row in zip(answered, rows, strict=True)
@@ -258,18 +301,76 @@ class ReplyCache:
                 key, name, messages, replicate, text = row[1:]
                 yield CacheEntry(key.hex(), name, messages.hex(), replicate, self._decode(key, text))
 
+    def ledger(self, by_query: bool = False) -> list[LedgerRow]:
+        """What was paid by all runs over this cache, by day (or query) and model; what was pruned was paid, too."""
+        with self._lock, self._explained():
+            return ledger_rows(self._connection, by_query) if self._is_there() else []
+
+    @property
+    def is_written(self) -> bool:
+        """Whether replies can be put into it."""
+        return not self._read_only
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes may write to it at the same time."""
+        return self.path != ":memory:" and not self._read_only
+
+    def lease(
+        self, owner: str, held: Iterable[str], wanted: Sequence[str], room: Callable[[int], int]
+    ) -> tuple[list[str], set[str]]:
+        """Takes calls that are about to be made, so that no other process makes them too.
+
+        Args:
+            owner: who takes them; see `new_owner`. From now on the run makes the `held` ones and those returned.
+            held: the keys of the calls that it is making already, and still.
+            wanted: the keys of those that it would make next.
+            room: is told how many calls others are making, and says how many of the wanted ones may be taken.
+
+        Returns:
+            those of the wanted keys that are taken, and those whose calls others are making.
+        """
+        self._say_gone()
+        with self._lock, self._explained(), _transaction(self._connection):
+            return take_leases(self._connection, owner, held, wanted, room, self._lease_seconds)
+
+    def version(self) -> int:
+        """A number that is another one as soon as another connection has written to the file."""
+        with self._lock, self._explained():
+            found: int = self._connection.execute("PRAGMA data_version").fetchone()[0] if self._is_there() else -1
+            return found
+
+    def made_elsewhere(self, owner: str, keys: Iterable[str]) -> set[str]:
+        """Those of the keys whose calls other processes are making now."""
+        with self._lock, self._explained(), _transaction(self._connection):
+            others = live_leases(self._connection, owner)
+        return {key for key in keys if bytes.fromhex(key) in others}
+
+    def renew(self, owner: str) -> float:
+        """Says that a run is still there, and returns the seconds until it should say so again."""
+        with self._lock, self._explained():
+            until = time.time() + self._lease_seconds
+            self._connection.execute("UPDATE leases SET until = ? WHERE owner = ?", (until, owner))
+        return self._lease_seconds / 4
+
+    def release(self, owner: str) -> None:
+        """Gives all calls of a run back."""
+        with self._lock, self._explained():
+            self._connection.execute("DELETE FROM leases WHERE owner = ?", (owner,))
+
+    def models(self) -> list[str]:
+        """The names of the models that have replies."""
+        if not self._is_there():
+            return []
+        with self._lock, self._explained():
+            return sorted(str(name) for (name,) in self._connection.execute("SELECT DISTINCT model FROM replies"))
+
     def counts(self) -> list[ModelCount]:
         """How many replies and tokens each model has, in order of the models' names."""
         if not self._is_there():
             return []
         with self._lock, self._explained():
-            rows = self._connection.execute(
-                "SELECT model, count(*), sum(json_extract(reply, '$.status') IS 'truncated'), "
-                "sum(coalesce(json_extract(reply, '$.prompt_tokens'), 0)), "
-                "sum(coalesce(json_extract(reply, '$.completion_tokens'), 0)), sum(size) "
-                f"FROM {_READABLE} GROUP BY model ORDER BY model"
-            ).fetchall()
-        return [ModelCount(*row) for row in rows]
+            return model_counts(self._connection)
 
     def file_bytes(self) -> int:
         """The size of the file and its log on disk."""
@@ -332,12 +433,7 @@ class ReplyCache:
                 if everything:
                     removed += self._connection.execute("DELETE FROM replies").rowcount
                 if model is not None or truncated:
-                    removed += self._connection.execute(
-                        f"DELETE FROM replies WHERE rowid IN (SELECT row FROM {_READABLE} "
-                        "WHERE (?1 IS NULL OR model = ?1) "
-                        "AND (NOT ?2 OR json_extract(reply, '$.status') IS 'truncated'))",
-                        (model, truncated),
-                    ).rowcount
+                    removed += delete_of(self._connection, model, truncated)
                 for key in keys:
                     removed += self._connection.execute(
                         "DELETE FROM replies WHERE key = ?", (bytes.fromhex(key),)

@@ -1,0 +1,246 @@
+"""Panels and cascades: the grades of several graders as those of one, with what that gains."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from rubric_measures.api._correlating import Scores, official_scores
+from rubric_measures.api._grading import Passages, open_passages
+from rubric_measures.api._loading import Bank, bank_of, grade_filter
+from rubric_measures.api._records import PassageRecords
+from rubric_measures.api._runs import Runs, run_list
+from rubric_measures.base.errors import InputError
+
+if TYPE_CHECKING:
+    from rubric_measures.grades.compiled import Grades
+    from rubric_measures.grades.panels import Condition, Gathered
+    from rubric_measures.meta_evaluation.panels import CascadeReport, Means, PanelReport, Scored
+    from rubric_measures.records.models import QueryPassages
+    from rubric_measures.records.streaming import PassageGroup
+
+_SHARES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
+
+
+class Combined(PassageRecords):
+    """Records with the grades of a panel or a cascade beside those of its members; `load` takes them.
+
+    Attributes:
+        llm: what the new grader is called: `load(records, llm=…)` chooses it.
+        report: agreement of the members, and what the panel gains; of a cascade, what it costs and reaches.
+    """
+
+    def __init__(
+        self,
+        groups: Iterable[QueryPassages] | None,
+        *,
+        path: str = "",
+        llm: str,
+        report: PanelReport | CascadeReport,
+    ) -> None:
+        super().__init__(groups, path=path)
+        self.llm, self.report = llm, report
+
+    def __str__(self) -> str:
+        from rubric_measures.base.tables import render
+
+        return "".join(render(self.report.report(), "text")).rstrip("\n")
+
+
+def combine(
+    passages: Passages,
+    llm: Sequence[str] = (),
+    *,
+    by: Literal["majority", "median", "mean", "weights", "cascade"] = "majority",
+    weight: Mapping[str, float] | None = None,
+    first: str | None = None,
+    then: str | None = None,
+    when: str | None = None,
+    name: str = "",
+    output: str | os.PathLike[str] | None = None,
+    bank: Bank | None = None,
+    cutoff: tuple[int, int] | None = None,
+    official: Scores | None = None,
+    official_measure: str | None = None,
+    runs: Runs | None = None,
+    measure: str | None = None,
+    cost: Mapping[str, float] | None = None,
+    **chosen: Any,
+) -> Combined:
+    """Makes one grader of several: a panel that votes, or a cascade in which a second one is asked where needed.
+
+    Of a panel, `majority` takes the grade that most members give, `median` the middle one (of two the lower), `mean`
+    the mean (a real grade), `weights` that with the greatest sum of weights; of equally good ones the lowest. Members
+    without a grade abstain, and more than half must have one; else the panel has none, with the status of the first
+    that lost its own. A cascade is replayed on grades that exist: the second grader's counts where `when` holds of the
+    first one's, or where that is unparsed, refused or truncated without a grade.
+
+    Args:
+        passages: graded records, or their file.
+        llm: the members of a panel, two or more.
+        by: how their grades become one.
+        weight: member -> its weight; for `weights`.
+        first: of a cascade, the grader that is asked always.
+        then: the one that is asked where `when` holds.
+        when: `between=LOW:HIGH`, or `uncertain=P`: the most probable grade of the first one has a lower probability, or
+            was drawn less often (`replicates`).
+        name: what the new grader is called; by default `panel:` and how it is made.
+        output: a file for the records with the new grades.
+        bank: only items of this test bank; queries without grades count in leaderboards.
+        cutoff: from which label and which judgment on something is relevant, for κ with the judgments in the records;
+            by default the level that covers on the scale, and 1.
+        official: the official leaderboard, for τ of those by each grader and by the panel.
+        official_measure: its column, where it has several.
+        runs: the runs of leaderboards; by default the rankings in the records.
+        measure: of leaderboards; by default `RubricCover@20`, and of labels `RubricQrels(measure='nDCG@10')`.
+        cost: of a cascade, grader -> what one grade costs.
+        chosen: which grades of each member count, see `load`.
+
+    Raises:
+        InputError: a member has no grades, or several sets; scales differ; a setting is missing or without effect.
+    """
+    from rubric_measures.grades.panels import (
+        cascade_rule,
+        gather,
+        outcomes_of,
+        panel_rule,
+        parse_condition,
+        with_grades,
+    )
+    from rubric_measures.records.files import write_graded
+
+    is_cascade = by == "cascade"
+    members = _members(llm, first, then, by)
+    if is_cascade != (when is not None):
+        raise InputError(
+            "a cascade needs to know when the second grader is asked; a panel does not", settings=("when",)
+        )
+    if cost and (not is_cascade or cost.keys() != {*members}):
+        raise InputError("costs are of a cascade, one for each of its two graders", settings=("cost",))
+    weights = _weights(weight, members)
+    condition = None if when is None else parse_condition(when)
+    rule = panel_rule(by, weights) if condition is None else cascade_rule(condition)
+    name = name or f"panel:{by}"
+    if name in members:
+        raise InputError(f"{name} is a member; give the panel another name", settings=("name",))
+    if output is not None:
+        from rubric_measures.corpora.overwriting import keep_inputs
+
+        keep_inputs(output, bank, official if isinstance(official, str) else None)
+    with open_passages(passages) as source:
+        gathered = gather(source, source.name, [grade_filter(llm=one, **chosen) for one in members], bank_of(bank))
+        if condition is not None:
+            rows = [row[0] for table in gathered.said.values() for row in table.values()]
+            condition.check(one for one in rows if one is not None)
+        outcomes = outcomes_of(gathered, rule)
+        known = None
+        if official is not None:
+            column, _ = official_scores(official, official_measure, None, None, None)
+            known = (f"the official leaderboard ({column.name})", column.means)
+        scored = _scored(source, gathered, runs, measure) if official is not None or is_cascade else None
+        if known is not None and scored is None:
+            text = f"{source.name}: holds no rankings, of which a leaderboard could be made; name runs"
+            raise InputError(text, settings=("runs", "official"))
+        levels = _cutoff(gathered, cutoff)
+        settings: dict[str, Any] = {"by": by}
+        report: PanelReport | CascadeReport
+        if condition is not None:
+            from rubric_measures.meta_evaluation.panels import cascade_report
+
+            settings["when"] = str(condition)
+            costs = None if not cost else (cost[members[0]], cost[members[1]])
+            report = cascade_report(gathered, _grid(condition, gathered), levels, known, scored, costs)
+        else:
+            from rubric_measures.meta_evaluation.panels import panel_report
+
+            if weights:
+                settings["weights"] = weights
+
+            def rest(place: int) -> Any:
+                others = [other for other in range(len(members)) if other != place]
+                # A mean is seldom equal to a grade.
+                of_others = panel_rule(
+                    "median" if by == "mean" else by, weights and [weights[other] for other in others]
+                )
+                return lambda said: of_others([said[other] for other in others])
+
+            report = panel_report(gathered, name, outcomes, rest, levels, known, scored)
+        made = with_grades(source, gathered, outcomes, name, settings)
+        if output is None:
+            return Combined(made, llm=name, report=report)
+        write_graded(output, made)
+        return Combined(None, path=os.fspath(output), llm=name, report=report)
+
+
+def _members(llm: Sequence[str], first: str | None, then: str | None, by: str) -> list[str]:
+    llm = [llm] if isinstance(llm, str) else list(llm)
+    if by == "cascade":
+        if llm or not first or not then or first == then:
+            raise InputError(
+                "a cascade has a first grader and another one then, and no members", settings=("first", "then")
+            )
+        return [first, then]
+    if first or then:
+        raise InputError(
+            "first and then are of a cascade; name the members of a panel", settings=("first", "then", "by")
+        )
+    if len(llm) < 2:
+        raise InputError("a panel has two members or more; name each", settings=("llm",))
+    return llm
+
+
+def _weights(weight: Mapping[str, float] | None, members: Sequence[str]) -> list[float] | None:
+    if not weight:
+        return None
+    if weight.keys() != {*members}:
+        raise InputError(f"each member needs a weight, and nobody else: {', '.join(members)}", settings=("weight",))
+    if not all(isinstance(one, int | float) and math.isfinite(one) for one in weight.values()):
+        raise InputError("a weight is a number above 0", settings=("weight",))
+    return [weight[one] for one in members]
+
+
+def _cutoff(gathered: Gathered, cutoff: tuple[int, int] | None) -> tuple[int, int]:
+    from rubric_measures.base.scales import covering_level
+
+    if cutoff is not None or not gathered.judgments:
+        return cutoff or (1, 1)
+    return covering_level(gathered.scale), 1
+
+
+def _grid(condition: Condition, gathered: Gathered) -> list[Condition]:
+    """The thresholds that are tried beside the one that is asked for."""
+    from rubric_measures.grades.panels import Condition
+
+    if condition.between is None:
+        shares = sorted({*_SHARES, condition.sure or 0.0})
+        return [Condition(sure=share) for share in shares]
+    scale = gathered.scale
+    found = {condition.between}
+    if scale is not None:
+        grades = range(scale.lowest, scale.highest + 1)
+        found |= {(low, high) for low in grades for high in grades if low <= high}
+    return [Condition(between) for between in sorted(found)]
+
+
+def _scored(
+    source: Iterable[PassageGroup], gathered: Gathered, runs: Runs | None, measure: str | None
+) -> Scored | None:
+    """How grades become a leaderboard; None without runs or rankings."""
+    from rubric_measures.api._scoring import score
+    from rubric_measures.records.models import QueryPassages
+    from rubric_measures.records.rankings import runs_of_records
+
+    whole = (QueryPassages(group.query_id, list(group.passages), group.line) for group in source)
+    ranked: Any = runs_of_records(whole, gathered.source) if runs is None else run_list(runs)
+    if not ranked:
+        return None
+    wanted = measure or ("RubricQrels(measure='nDCG@10')" if gathered.kind == "direct" else "RubricCover@20")
+
+    def scored(grades: Grades) -> Means:
+        board = score(grades, ranked, wanted, overall=False, notes=False)
+        (column,) = board.measures
+        return {run: mean for run, row in board.cells.items() if (mean := row[column].mean) is not None}
+
+    return scored

@@ -1,0 +1,39 @@
+"""`check-run`: what a track would refuse in a run of generated answers, or score otherwise."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from rubric_measures import api
+from rubric_measures.base.errors import escaped
+
+__all__ = ["HELP", "add_arguments", "run"]
+
+HELP = "what a track would refuse in a run of answers"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    from rubric_measures.formats.track_rules import tracks
+
+    parser.add_argument("files", metavar="FILE", nargs="+", help="runs of generated answers, as they are submitted")
+    parser.add_argument("--track", required=True, metavar="TRACK", help=f"one of {', '.join(tracks())}")
+    parser.add_argument("--topics", metavar="FILE", help="the topics of the track: TSV, JSON lines or a list")
+    parser.add_argument("--collection", "-c", metavar="SOURCE", help="look up there whether cited documents exist")
+    parser.epilog = """example:
+  rubric_measures check-run my-run.jsonl --track rag26 --topics trec_rag_2026_queries.tsv
+
+Prints a line a finding: an error where the track refuses the run, a warning where it takes it and scores or repairs
+something. Exits with 1 where there is an error."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    found = api.check_run(options.files, options.track, topics=options.topics, collection=options.collection)
+    for one in found:
+        print(escaped(str(one)))
+    errors = sum(one.severity == "error" for one in found)
+    files = f"{len(options.files)} file{'s' if len(options.files) > 1 else ''}"
+    print(f"rubric_measures: {errors} errors, {len(found) - errors} warnings in {files}", file=sys.stderr)
+    return 1 if errors else 0

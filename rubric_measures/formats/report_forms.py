@@ -1,0 +1,143 @@
+"""The forms in which tracks take reports: any report written in the one of another track, what is lost said."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.files import atomic_writer, path_name
+from rubric_measures.base.json_files import json_text
+from rubric_measures.formats.base import Format, PathName
+from rubric_measures.formats.biogen import ORIGINAL, cited_sentences, text_of_sentences
+from rubric_measures.formats.reports import CitedReport, Sentence
+
+__all__ = ["BIOGEN24", "IDS", "RAG", "RAG24"]
+
+_LOG = logging.getLogger("rubric_measures")
+_TOPIC_FIELDS = ("topic_id", "narrative_id", "qa_id")
+# What a sentence has besides its text, and what a note calls it.
+_OF_SENTENCES = {"contradicted_citations": "contradicted_citations", "existing_supported_citations": "given citations"}
+_Rows = Callable[[Sequence[CitedReport], Counter[str]], Iterator[Any]]
+
+
+def _metadata(report: CitedReport, topic_field: str) -> dict[str, Any]:
+    """The metadata under the names of a form; unknown fields stay."""
+    given = report.metadata.model_dump(exclude_unset=True)
+    rest = {name: value for name, value in given.items() if name not in (*_TOPIC_FIELDS, "run_id")}
+    return {**rest, "run_id": report.run_name, topic_field: report.query_id}
+
+
+def _further(report: CitedReport) -> dict[str, Any]:
+    """What a report says besides its answer."""
+    known = {"metadata", "topic_id", "qid", "run_id", "answer", "responses", "references", ORIGINAL}
+    return report.model_dump(exclude_unset=True, exclude=known)
+
+
+def _cited(report: CitedReport, sentence: Sentence, lost: Counter[str]) -> list[str]:
+    """The ids that a sentence cites; what the form has no place for is counted."""
+    if isinstance(sentence.citations, dict):
+        lost["scores of citations"] += len(sentence.citations)
+    fields = sentence.model_dump(exclude_unset=True)
+    for name, said in _OF_SENTENCES.items():
+        lost[said] += len(fields.get(name) or ())
+    ids = report.cited(sentence)
+    repeated_or_gone = len(sentence.citations or sentence.supported_citations or ()) - len(ids)
+    lost["citations that are repeated, or positions that references does not have"] += repeated_or_gone
+    return ids
+
+
+def _texts(sentence: Sentence) -> dict[str, Any]:
+    known = {"citations", "supported_citations", "contradicted_citations", "existing_supported_citations"}
+    return sentence.model_dump(exclude=known)
+
+
+def _in_positions(reports: Sequence[CitedReport], lost: Counter[str], old: bool = False) -> Iterator[dict[str, Any]]:
+    """TREC RAG: positions in `references`; in 2024 run and topic stand at the top level."""
+    for report in reports:
+        cited = [_cited(report, sentence, lost) for sentence in report.sentences]
+        references = list(dict.fromkeys([*(report.references or ()), *(one for ids in cited for one in ids)]))
+        places = {doc_id: place for place, doc_id in enumerate(references)}
+        answer = [
+            {**_texts(sentence), "citations": [places[one] for one in ids]}
+            for sentence, ids in zip(report.sentences, cited, strict=True)
+        ]
+        metadata = _metadata(report, "topic_id" if old else "narrative_id")
+        if old:
+            if "narrative" in metadata:
+                metadata["topic"] = metadata.pop("narrative")
+            words = sum(len(sentence.text.split()) for sentence in report.sentences)
+            made = {**metadata, **_further(report), "references": references, "response_length": words}
+            yield {**made, "answer": answer}
+        else:
+            yield {"metadata": metadata, **_further(report), "references": references, "answer": answer}
+
+
+def _in_ids(reports: Sequence[CitedReport], lost: Counter[str]) -> Iterator[dict[str, Any]]:
+    """RAGTIME, DRAGUN, BioGen 2025 (task B), Auto-Judge: sentences with ids; the references are what is cited."""
+    for report in reports:
+        cited = [_cited(report, sentence, lost) for sentence in report.sentences]
+        every = list(dict.fromkeys(one for ids in cited for one in ids))
+        lost["references that no sentence cites"] += len(set(report.references or ()) - set(every))
+        responses = [
+            {**_texts(sentence), "citations": ids} for sentence, ids in zip(report.sentences, cited, strict=True)
+        ]
+        made = {"metadata": _metadata(report, "topic_id"), **_further(report)}
+        yield {**made, "responses": responses, "references": every}
+
+
+def _in_text(reports: Sequence[CitedReport], lost: Counter[str]) -> Iterator[dict[str, Any]]:
+    """BioGen 2024: one object of one run, the ids in the text."""
+    tops = [_metadata(report, "topic_id") for report in reports]
+    # What is said of the run: all its answers say it alike.
+    top = {name: value for name, value in tops[0].items() if all(one.get(name) == value for one in tops)}
+    if "run_id" not in top:
+        names = sorted({report.run_name for report in reports})
+        raise InputError(f"there are {len(names)} runs ({', '.join(names[:3])}, …); this form holds one")
+    results = []
+    for report, own in zip(reports, tops, strict=True):
+        topic_id = report.query_id
+        lost["fields of metadata"] += len(own.keys() - top.keys() - {"topic_id"})
+        lost["further fields of reports"] += len(_further(report))
+        cited = [(sentence.text, _cited(report, sentence, lost)) for sentence in report.sentences]
+        if wrong := next((one for _, ids in cited for one in ids if not one.isdecimal()), None):
+            raise InputError(f"topic {topic_id!r} cites {wrong!r}; this form holds ids that are numbers")
+        kept = (report.model_extra or {}).get(ORIGINAL)
+        kept = kept if isinstance(kept, dict) else {}
+        text = kept.get("answer")
+        if not isinstance(text, str) or [(said, list(ids)) for said, ids in cited] != cited_sentences(text):
+            text = text_of_sentences(cited)
+            again = {said for said, _ in cited_sentences(text)}
+            lost["ends of sentences, where the text does not show them"] += sum(said not in again for said, _ in cited)
+        used = dict.fromkeys(one for _, ids in cited for one in ids)
+        references = report.references if report.references is not None else list(used)
+        rest = {name: value for name, value in kept.items() if name != "answer"}
+        results.append({"topic_id": topic_id, "answer": text, "references": references, **rest})
+    yield {"run_name": top.pop("run_id"), **{k: v for k, v in top.items() if k != "topic_id"}, "results": results}
+
+
+def _writer(rows: _Rows) -> Callable[[PathName, Sequence[CitedReport]], None]:
+    def write(path: PathName, reports: Sequence[CitedReport]) -> None:
+        if not reports:
+            raise InputError(f"{path_name(path)}: there are no reports to write")
+        lost: Counter[str] = Counter()
+        with atomic_writer(path) as stream:
+            for row in rows(reports, lost):
+                stream.write(json_text(row) + "\n")
+        for what, count in lost.items():
+            if count:
+                _LOG.warning("%s: left out, as this form has no place for them: %d %s", path_name(path), count, what)
+
+    return write
+
+
+def _old(reports: Sequence[CitedReport], lost: Counter[str]) -> Iterator[dict[str, Any]]:
+    return _in_positions(reports, lost, old=True)
+
+
+RAG = Format("reports", "reports in the form of TREC RAG 2025 and 2026", None, _writer(_in_positions))
+RAG24 = Format("reports", "reports in the form of TREC RAG 2024", None, _writer(_old))
+IDS = Format("reports", "reports in the form of RAGTIME, DRAGUN and BioGen 2025 (B)", None, _writer(_in_ids))
+BIOGEN24 = Format("reports", "reports in the form of BioGen 2024: one object", None, _writer(_in_text))

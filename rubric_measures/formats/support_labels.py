@@ -1,0 +1,257 @@
+"""Labels of citation support as TREC RAG 2024 and 2025 publish them, and what they are in our records.
+
+A line is an answer: its sentences, and for each citation "2" (full support), "1" (partial), "0" (none) or "-1" (nobody
+said). Sentence ids are no keys: some files repeat and skip them. The order of citations counts, their ids do not.
+
+Source: Thakur et al., Support Evaluation for the TREC 2024 RAG Track, SIGIR 2025; files of the tracks.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, BeforeValidator, Field, TypeAdapter
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.files import path_name
+from rubric_measures.base.json_files import JsonLines, TextId
+from rubric_measures.base.scales import CONTRADICTED, Scale
+from rubric_measures.formats.base import Format, PathName
+from rubric_measures.records.cited_answers import CitedAnswer, cited_answers, records_of_cited_answers
+from rubric_measures.records.models import ItemGradeSet, PromptInfo, QueryPassages, Record
+
+__all__ = [
+    "SUPPORT",
+    "SUPPORT_LABELS",
+    "SupportAnswer",
+    "SupportCitation",
+    "SupportSentence",
+    "labels_of_support_records",
+    "read_support_labels",
+    "records_of_support_labels",
+    "write_support_labels",
+]
+
+_LOG = logging.getLogger("rubric_measures")
+# The grades of the labels.
+SUPPORT = Scale(0, 2, 2, 1, ("No Support", "Partial Support", "Full Support"))
+# What the grade sets of such files say of their making.
+LABELLERS, PROMPT_CLASS = "human:support-labels", "SupportLabels"
+_UNLABELLED = "-1"
+
+_Label = Literal["2", "1", "0", "-1"]
+
+
+def _text(value: Any) -> Any:
+    # Some real lines have NaN in the place of a text.
+    return "" if isinstance(value, float) and math.isnan(value) else value
+
+
+class SupportCitation(Record):
+    """One citation of a sentence.
+
+    Attributes:
+        citation_id: its position in the references, or 0, as the file has it (`citationID` or `citationId`).
+        reference: the document.
+        support: the label.
+    """
+
+    citation_id: int = Field(
+        default=0, validation_alias=AliasChoices("citationID", "citationId"), serialization_alias="citationID"
+    )
+    reference: Annotated[str, Field(min_length=1)]
+    support: _Label
+
+
+class SupportSentence(Record):
+    """One sentence.
+
+    Attributes:
+        sentence_id: its number as the file has it (`sentenceID` or `sentenceId`); no key.
+        text: the sentence; empty where the file has none.
+        verification_worthy: "0" where an assessor said that it needs no citation.
+        combined: the label of all citations together (`citationsCombibed`, as the files write it).
+        citations: what it cites, most important first.
+    """
+
+    sentence_id: int = Field(
+        validation_alias=AliasChoices("sentenceID", "sentenceId"), serialization_alias="sentenceID"
+    )
+    verification_worthy: Literal["0", "1"] | None = None
+    combined: _Label | None = Field(default=None, alias="citationsCombibed")
+    text: Annotated[str, BeforeValidator(_text)]
+    citations: list[SupportCitation]
+
+
+class SupportAnswer(Record):
+    """One answer with its labels.
+
+    Attributes:
+        query_id: the topic (`topic_id` or `narrative_id`).
+        run_id: the run.
+        sentences: the sentences.
+    """
+
+    query_id: Annotated[TextId, Field(min_length=1)] = Field(
+        validation_alias=AliasChoices("topic_id", "narrative_id"), serialization_alias="topic_id"
+    )
+    run_id: Annotated[str, Field(min_length=1)]
+    sentences: list[SupportSentence]
+
+
+_LINES = JsonLines(TypeAdapter(SupportAnswer), "labelled answers", lambda answer: (answer.run_id, answer.query_id))
+write_support_labels = _LINES.write
+
+
+def read_support_labels(path: PathName) -> list[SupportAnswer]:
+    """The answers of a file of support labels, in order.
+
+    Sentences that stand twice count each, as in the toolkit of the track; these and texts that are missing are counted
+    and said.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: naming file, line and field; also when a run answers a topic twice, or a label is none.
+    """
+    answers = _LINES.read(path)
+    notes: Counter[str] = Counter()
+    for answer in answers:
+        ids = Counter(sentence.sentence_id for sentence in answer.sentences)
+        notes["twice"] += sum(count - 1 for count in ids.values())
+        notes["wordless"] += sum(not sentence.text.strip() for sentence in answer.sentences)
+        notes["empty"] += not answer.sentences
+    for what, said in (
+        ("twice", "sentences stand twice in their answer; each counts"),
+        ("wordless", "sentences have no text"),
+        ("empty", "answers have no sentences; they score 0"),
+    ):
+        if notes[what]:
+            _LOG.warning("%s: %d %s", path_name(path), notes[what], said)
+    return answers
+
+
+def records_of_support_labels(answers: Iterable[SupportAnswer], grader: str = LABELLERS) -> list[QueryPassages]:
+    """Graded records of labelled answers: answers, and the documents that they cite with the labels as grades.
+
+    A citation labelled -1 has no grade. The documents have no text: these files do not hold any.
+
+    Args:
+        answers: the answers.
+        grader: who gave the labels.
+
+    Raises:
+        InputError: a sentence cites a document twice, with two labels.
+    """
+    cited: list[CitedAnswer] = []
+    grades: dict[tuple[str, str], dict[str, int]] = {}
+    for answer in answers:
+        made = CitedAnswer.of(
+            answer.query_id,
+            answer.run_id,
+            [(sentence.text, [one.reference for one in sentence.citations]) for sentence in answer.sentences],
+            [_grade(sentence.combined) for sentence in answer.sentences],
+            _kept(answer),
+        )
+        cited.append(made)
+        for item, sentence in zip(made.sentences, answer.sentences, strict=True):
+            for one in sentence.citations:
+                grade = _grade(one.support)
+                if grade is None:
+                    continue
+                of_document = grades.setdefault((answer.query_id, one.reference), {})
+                if of_document.setdefault(item.item_id, grade) != grade:
+                    raise InputError(
+                        f"query {answer.query_id!r}, run {answer.run_id!r}, sentence {sentence.sentence_id}: document "
+                        f"{one.reference!r} has two labels; keep one"
+                    )
+    info = PromptInfo.model_validate({"prompt_class": PROMPT_CLASS, **SUPPORT.as_json()})
+    sets = {
+        key: ItemGradeSet.build(
+            found,
+            answers=[(item_id, str(grade)) for item_id, grade in found.items()],
+            llm=grader,
+            kind="nugget",
+            prompt_info=info,
+        ).model_copy(update={"pairs": True})
+        for key, found in grades.items()
+    }
+    return records_of_cited_answers(cited, None, sets)
+
+
+def _grade(label: str | None) -> int | None:
+    return None if label is None or label == _UNLABELLED else int(label)
+
+
+def _kept(answer: SupportAnswer) -> dict[str, Any]:
+    """What the file says of sentences beside text, citations and labels."""
+    kept: dict[str, Any] = {"sentence_ids": [sentence.sentence_id for sentence in answer.sentences]}
+    worthy = [sentence.verification_worthy for sentence in answer.sentences]
+    if any(one is not None for one in worthy):
+        kept["verification_worthy"] = worthy
+    return kept
+
+
+def labels_of_support_records(
+    groups: Iterable[QueryPassages], grades: Mapping[tuple[str, str, str], int], scale: Scale | None
+) -> list[SupportAnswer]:
+    """Labelled answers of graded records; a citation without a grade is labelled -1.
+
+    A grade that covers is full support, one that is partial is partial support, any other none. Contradictions become
+    none, as these files cannot hold them; they are counted.
+
+    Args:
+        groups: the records.
+        grades: (query, document, item) -> grade.
+        scale: the scale of the grades; None where there are none.
+
+    Raises:
+        InputError: the records hold no answers with sentences and citations.
+    """
+    made: list[SupportAnswer] = []
+    contradicted = 0
+    for group in groups:
+        for answer in cited_answers(group):
+            sentences = []
+            for place, sentence in enumerate(answer.sentences):
+                citations = []
+                for rank, doc_id in enumerate(sentence.citations):
+                    grade = grades.get((group.query_id, doc_id, sentence.item_id))
+                    contradicted += grade == CONTRADICTED
+                    citations.append({"citationID": rank, "reference": doc_id, "support": _label(grade, scale)})
+                fields: dict[str, Any] = {"sentenceID": _of(answer.more.get("sentence_ids"), place, place)}
+                if (worthy := _of(answer.more.get("verification_worthy"), place, None)) is not None:
+                    fields["verification_worthy"] = worthy
+                if any(one.joined is not None for one in answer.sentences):
+                    fields["citationsCombibed"] = _UNLABELLED if sentence.joined is None else str(sentence.joined)
+                sentences.append({**fields, "text": sentence.text, "citations": citations})
+            fields = {"topic_id": group.query_id, "run_id": answer.run_id, "sentences": sentences}
+            made.append(SupportAnswer.model_validate(fields))
+    if not made:
+        raise InputError("the records hold no answers with sentences and citations; support labels are of these")
+    if contradicted:
+        _LOG.warning("%d contradictions are written as no support: these files have no label for them", contradicted)
+    return made
+
+
+def _of(listed: Sequence[Any] | None, place: int, other: Any) -> Any:
+    return listed[place] if isinstance(listed, list) and place < len(listed) else other
+
+
+def _label(grade: int | None, scale: Scale | None) -> str:
+    if grade is None or scale is None:
+        return _UNLABELLED
+    partial = scale.covers if scale.partial is None else scale.partial
+    return "2" if grade >= scale.covers else "1" if grade >= partial else "0"
+
+
+SUPPORT_LABELS = Format(
+    "support labels",
+    "answers with labels of what their citations support (TREC RAG)",
+    read_support_labels,
+    write_support_labels,
+    lambda head: head.has(b"sentences", b"run_id"),
+)

@@ -1,0 +1,444 @@
+"""Panels and cascades: the grades that several graders gave the same passages become those of one."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import fsum
+from statistics import median_low
+from typing import Any, NamedTuple
+
+from rubric_measures.base.entities import GradeStatus, TestBank, content_hash
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.scales import Scale, as_number
+from rubric_measures.grades.compiled import Grades, build_query
+from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grades_of_set
+from rubric_measures.records.distributions import confidence_of, distributions_of
+from rubric_measures.records.models import (
+    DirectGrade,
+    GradedPassage,
+    GradeSetKey,
+    ItemGradeSet,
+    PromptInfo,
+    QueryPassages,
+    provenance_of,
+)
+from rubric_measures.records.streaming import PassageGroup
+
+__all__ = [
+    "PANELS",
+    "Condition",
+    "Gathered",
+    "Outcomes",
+    "Rule",
+    "Said",
+    "cascade_rule",
+    "compiled",
+    "gather",
+    "member_rule",
+    "outcomes_of",
+    "panel_rule",
+    "parse_condition",
+    "said_of",
+    "with_grades",
+]
+
+PANELS = ("majority", "median", "mean", "weights")
+"""How the grades of a panel become one."""
+
+_LOG = logging.getLogger("rubric_measures")
+_CONDITION = re.compile(r"uncertain(?:=(?P<sure>0?\.\d+|[01](?:\.0*)?))?|between=(?P<low>-?\d+):(?P<high>-?\d+)")
+# As a grade is called uncertain where nobody says a number.
+_SURE = 0.8
+
+
+class Said(NamedTuple):
+    """What one grader, or several together, say of an item of a passage.
+
+    Attributes:
+        grade: the grade; None where there is none.
+        status: as in `Grade`.
+        sure: the probability of the most probable grade, above 0 and at most 1, where labels had probabilities or the
+            grade was drawn several times; None elsewhere.
+        note: the reason of a status other than `graded`.
+        asked: of a cascade, whether the second grader was asked.
+    """
+
+    grade: float | None
+    status: GradeStatus = "graded"
+    sure: float | None = None
+    note: str = ""
+    asked: bool = False
+
+
+Rule = Callable[[Sequence[Said | None]], Said | None]
+"""From what each member says of an item (None where it was not asked about it) to what they say together."""
+Outcomes = Mapping[tuple[str, str], Mapping[str, Said]]
+"""(query_id, doc_id) -> item_id -> what is said together."""
+
+
+@dataclass
+class Gathered:
+    """What several graders say of the same passages.
+
+    Attributes:
+        source: the records, for messages.
+        keys: the grade set of each member.
+        scale: the scale that all of them are on; None where it is not known.
+        kind: what the items are (`question`, `nugget`, `direct`).
+        said: (query_id, doc_id) -> item_id -> what each member says.
+        judgments: (query_id, doc_id) -> what assessors say, as `GradedPassage.judged`.
+        bank: the test bank, where there is one.
+        rated: the grades are ratings, not right or wrong.
+        banks: what the members' grade sets say of the bank that they were made with.
+    """
+
+    source: str
+    keys: list[GradeSetKey]
+    bank: TestBank | None
+    scale: Scale | None = None
+    kind: str = ""
+    said: dict[tuple[str, str], dict[str, tuple[Said | None, ...]]] = field(default_factory=dict)
+    judgments: dict[tuple[str, str], float] = field(default_factory=dict)
+    rated: bool = False
+    banks: set[str] = field(default_factory=set)
+
+    @property
+    def names(self) -> list[str]:
+        """The members, as reports call them: the model; with the prompt where one model is there twice."""
+        count = Counter(key.llm for key in self.keys)
+        return [key.llm if count[key.llm] == 1 else f"{key.llm} {key.prompt_class}" for key in self.keys]
+
+
+def gather(
+    groups: Iterable[PassageGroup],
+    source: str,
+    members: Sequence[GradeFilter],
+    bank: TestBank | None = None,
+    keys: Sequence[GradeSetKey] = (),
+) -> Gathered:
+    """Reads what each member says of every item of every passage.
+
+    Args:
+        groups: the records.
+        source: what they are, for messages.
+        members: the filter that chooses each member's grade set.
+        bank: only items of it.
+        keys: the grade set of each member, where they are known; a member may then have no grade.
+
+    Raises:
+        InputError: a filter passes no grade set, or several; two pass the same one; the members grade other kinds of
+            items, or on other scales.
+        UnknownNameError: the bank does not have a query.
+    """
+    selectors = [GradeSetSelector(wanted, source) for wanted in members]
+    found = Gathered(source, [], bank)
+    for group in groups:
+        items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id)}
+        for passage in group.passages:
+            key = group.query_id, passage.doc_id
+            if (judged := passage.judged(group.query_id)) is not None:
+                found.judgments[key] = judged
+            table: dict[str, list[Said | None]] = {}
+            for place, selector in enumerate(selectors):
+                entry = selector.choose(passage, items)
+                if entry is None:
+                    continue
+                _note_kind(found, entry, source)
+                for item_id, one in said_of(entry, selector.grades_of).items():
+                    if items is None or isinstance(entry, DirectGrade) or item_id in items:
+                        table.setdefault(item_id, [None] * len(members))[place] = one
+            if table:
+                found.said[key] = {item_id: tuple(row) for item_id, row in table.items()}
+    found.keys += keys
+    _check_members(found, selectors)
+    return found
+
+
+def _note_kind(found: Gathered, entry: ItemGradeSet | DirectGrade, source: str) -> None:
+    """Keeps what all members have in common of one member's grade set."""
+    is_direct = isinstance(entry, DirectGrade)
+    found.rated |= entry.self_rating is not None if isinstance(entry, DirectGrade) else bool(entry.self_ratings)
+    kind = "direct" if is_direct else entry.prompt_type or "question"
+    if found.kind and (found.kind == "direct") != is_direct:
+        raise InputError(f"{source}: some of the grade sets label passages and others grade items; choose one kind")
+    found.kind = found.kind or kind
+    if named := provenance_of(entry).get("bank"):
+        found.banks.add(str(named))
+
+
+def _check_members(found: Gathered, selectors: Sequence[GradeSetSelector]) -> None:
+    for selector in () if found.keys else selectors:
+        if not selector.found:
+            wanted = ", ".join(f"{name}={value}" for name, value in selector.wanted.settings().items())
+            raise InputError(f"{found.source}: holds no grades for {wanted}", settings=("llm",))
+        (key,) = selector.found
+        if key in found.keys:
+            raise InputError(f"{found.source}: {key.llm} is named twice; a member has one vote", settings=("llm",))
+        found.keys.append(key)
+    scales = {name: selector.scale for name, selector in zip(found.names, selectors, strict=True) if selector.scale}
+    if len({scale[:4] for scale in scales.values()}) > 1:
+        told = ", ".join(f"{name} on {scale}" for name, scale in scales.items())
+        raise InputError(f"{found.source}: the members are on different scales ({told}); choose others")
+    found.scale = next(iter(scales.values()), None)
+
+
+def said_of(
+    entry: ItemGradeSet | DirectGrade,
+    grades_of: Callable[
+        [ItemGradeSet | DirectGrade], tuple[dict[str, float], Mapping[str, GradeStatus]]
+    ] = grades_of_set,
+) -> dict[str, Said]:
+    """What one grade set says of each item of its passage."""
+    grades, statuses = grades_of(entry)
+    sure = {item_id: confidence_of(found) for item_id, found in distributions_of(entry).items()}
+    return {
+        item_id: Said(grades.get(item_id), statuses.get(item_id, "graded"), sure.get(item_id))
+        for item_id in [*grades, *(lost for lost in statuses if lost not in grades)]
+    }
+
+
+def panel_rule(by: str, weights: Sequence[float] | None = None) -> Rule:
+    """How the grades of a panel become one.
+
+    `majority` is the grade that most members give, `median` the middle one (of an even number the lower), `mean` the
+    mean, a real number rounded to six decimals, `weights` the grade whose members have the greatest sum of weights. Of
+    equally good ones the lowest counts. Members without a grade of the item abstain, as do those that were not asked
+    about it. More than half of the members must have a grade; else the panel has none, with the status of the first
+    member that lost its own (`failed` where none did).
+
+    >>> rule = panel_rule("majority")
+    >>> rule([Said(4), Said(1), Said(4)]).grade, rule([Said(4), Said(1), None]).grade
+    (4, 1)
+    >>> rule([Said(4), None, None]).status
+    'failed'
+
+    Args:
+        by: one of `PANELS`.
+        weights: the weight of each member, above 0; for `weights`.
+
+    Raises:
+        InputError: there is no such rule; a weight is missing, too many, or not above 0.
+    """
+    if by not in PANELS:
+        raise InputError(f"{by} combines no grades; expected one of {', '.join(PANELS)}, or cascade", settings=("by",))
+    if (by == "weights") != bool(weights):
+        raise InputError("weights go with the rule of that name: one for each member", settings=("weight", "by"))
+    if not all(0 < weight < float("inf") for weight in weights or ()):
+        raise InputError("a weight is a number above 0; leave out who shall not count", settings=("weight",))
+
+    def together(said: Sequence[Said | None]) -> Said:
+        given = [(one.grade, place) for place, one in enumerate(said) if one is not None and one.grade is not None]
+        if 2 * len(given) <= len(said):
+            lost = next((one for one in said if one is not None and one.grade is None), Said(None, "failed"))
+            return Said(None, lost.status, note=f"{len(said) - len(given)} of {len(said)} members have no grade")
+        if by == "median":
+            return Said(median_low([grade for grade, _ in given]))
+        if by == "mean":
+            return Said(as_number(round(fsum(grade for grade, _ in given) / len(given), 6)))
+        if real := next((grade for grade, _ in given if grade % 1), None):
+            raise InputError(
+                f"a member has the grade {real}, and only whole grades are votes; take their mean or median, or "
+                "the most probable grade (mode) of each",
+                settings=("by", "grade"),
+            )
+        votes: dict[float, float] = {}
+        for grade, place in given:
+            votes[grade] = votes.get(grade, 0) + (weights[place] if weights else 1)
+        return Said(min(votes, key=lambda grade: (-votes[grade], grade)))
+
+    return together
+
+
+@dataclass(frozen=True)
+class Condition:
+    """When a cascade asks its second grader: between two grades, or below a confidence (the other one is None)."""
+
+    between: tuple[int, int] | None = None
+    sure: float | None = None
+
+    def holds(self, said: Said) -> bool:
+        """Whether the second grader is asked.
+
+        So it is where the first could not say a grade, unless its call was lost, and where nobody knows how sure it is.
+        """
+        if said.grade is None:
+            return said.status != "failed"
+        if self.between is not None:
+            return self.between[0] <= said.grade <= self.between[1]
+        return said.sure is None or said.sure < (self.sure or 0)
+
+    def check(self, first: Iterable[Said]) -> None:
+        """Says how many of the first grades do not tell how sure they are, where that is asked.
+
+        Raises:
+            InputError: none does.
+        """
+        if self.sure is None:
+            return
+        known = [one.sure is not None for one in first if one.grade is not None]
+        if not any(known):
+            raise InputError(
+                "the first grader does not say how sure its grades are: grade with label probabilities or replicates, "
+                "or name grades",
+                settings=("when",),
+            )
+        if not all(known):
+            _LOG.warning(
+                "%d of %d first grades do not say how sure they are; the second grader is asked",
+                known.count(False),
+                len(known),
+            )
+
+    def __str__(self) -> str:
+        if self.between is not None:
+            return f"between={self.between[0]}:{self.between[1]}"
+        return f"uncertain={self.sure:g}"
+
+
+def parse_condition(text: str) -> Condition:
+    """The condition that a person wrote: `between=LOW:HIGH`, `uncertain=P` or `uncertain` (below 0.8).
+
+    >>> parse_condition("between=1:3").between, parse_condition("uncertain").sure
+    ((1, 3), 0.8)
+
+    Raises:
+        InputError: it is none.
+    """
+    found = _CONDITION.fullmatch(text)
+    if found and found["low"] is not None and int(found["low"]) <= int(found["high"]):
+        return Condition((int(found["low"]), int(found["high"])))
+    if found and found["low"] is None:
+        return Condition(sure=float(found["sure"] or _SURE))
+    raise InputError(f"{text!r}: expected between=LOW:HIGH (grades) or uncertain=P (0 to 1)", settings=("when",))
+
+
+def member_rule(place: int) -> Rule:
+    """What one member alone says."""
+    return lambda said: said[place]
+
+
+def cascade_rule(condition: Condition) -> Rule:
+    """The first grader's grade, and the second one's where a condition holds; what the first was not asked has none.
+
+    Where a call of the first grader was lost (`failed`), the cascade has no grade either: it would have been asked.
+    """
+
+    def together(said: Sequence[Said | None]) -> Said | None:
+        first, then = said
+        if first is None or not condition.holds(first):
+            return first
+        return (then or Said(None, "failed", note="the second grader did not grade it"))._replace(asked=True)
+
+    return together
+
+
+def outcomes_of(gathered: Gathered, rule: Rule) -> Outcomes:
+    """What the members say together, by a rule, of every item of every passage; items without an outcome are left
+    out."""
+    return {
+        key: {item_id: one for item_id, row in table.items() if (one := rule(row)) is not None}
+        for key, table in gathered.said.items()
+    }
+
+
+def compiled(gathered: Gathered, outcomes: Outcomes) -> Grades:
+    """The outcomes as what measures read; failed ones count as much as the others let expect."""
+    by_query: dict[str, dict[str, Mapping[str, Said]]] = {}
+    for (query_id, doc_id), found in outcomes.items():
+        by_query.setdefault(query_id, {})[doc_id] = found
+    bank = gathered.bank
+    queries = {}
+    for query_id in dict.fromkeys([*(bank.items if bank is not None else ()), *by_query]):
+        passages = by_query.get(query_id, {})
+        graded = {
+            doc_id: {item_id: one.grade for item_id, one in found.items() if one.grade is not None}
+            for doc_id, found in passages.items()
+        }
+        lost = [(doc_id, item_id) for doc_id, one in passages.items() for item_id in one if one[item_id].grade is None]
+        items = bank.items[query_id] if bank is not None and gathered.kind != "direct" else None
+        queries[query_id], _ = build_query(query_id, (), items, lost, graded, gathered.scale)
+    return Grades(queries, "expected", {})
+
+
+def with_grades(
+    groups: Iterable[PassageGroup], gathered: Gathered, outcomes: Outcomes, name: str, settings: Mapping[str, Any]
+) -> Iterator[QueryPassages]:
+    """The records with the outcomes as one more grade set of each passage; one that the same settings made is replaced.
+
+    Args:
+        groups: the records that were gathered.
+        gathered: what was gathered.
+        outcomes: what the members say together.
+        name: what the new grader is called (`llm`).
+        settings: how the outcomes were made; kept in the provenance, with the members.
+    """
+    from rubric_measures import __version__
+
+    members = [key._asdict() for key in gathered.keys]
+    made: dict[str, Any] = {
+        "made_by": f"rubric_measures {__version__}",
+        "model": name,
+        **settings,
+        "members": members,
+        "grader": content_hash({"members": members, **settings})[:12],
+    }
+    if len(gathered.banks) == 1:
+        made["bank"] = next(iter(gathered.banks))
+    classes = {key.prompt_class for key in gathered.keys}
+    said = gathered.scale.as_json() if gathered.scale is not None else {}
+    # Right or wrong has no place for a mean: it is kept as a rating.
+    rated = gathered.rated or any(type(one.grade) is float for found in outcomes.values() for one in found.values())
+    info = {"prompt_class": classes.pop() if len(classes) == 1 else "Panel", "is_self_rated": rated, **said}
+    for group in groups:
+        passages = []
+        for passage in group.passages:
+            found = outcomes.get((group.query_id, passage.doc_id))
+            if found:
+                row = gathered.said[group.query_id, passage.doc_id]
+                entry = _entry(gathered, found, row, rated, {"llm": name, "prompt_info": PromptInfo(**info)})
+                passage = _added(passage, entry.model_copy(update={"provenance": made}), made["grader"])
+            passages.append(passage)
+        yield QueryPassages(group.query_id, passages, group.line)
+
+
+def _entry(
+    gathered: Gathered,
+    found: Mapping[str, Said],
+    row: Mapping[str, tuple[Said | None, ...]],
+    rated: bool,
+    how: dict[str, Any],
+) -> ItemGradeSet | DirectGrade:
+    """The grade set of one passage; what each member said stands where a grader's reply stands."""
+    texts = {item_id: _told(gathered.names, row[item_id]) for item_id in found}
+    if gathered.kind == "direct":
+        (one,) = found.values()
+        if one.grade is None:
+            how |= {"status": one.status, "llm_response_error": one.note}
+        answer = next(iter(texts.values()))
+        how |= {"prompt_type": "direct_grading", "llm_options": {}}
+        return DirectGrade(correct_answered=bool(one.grade), answer=answer, self_rating=one.grade, **how)
+    lost = {item_id: one for item_id, one in found.items() if one.grade is None}
+    return ItemGradeSet.build(
+        {item_id: one.grade for item_id, one in found.items() if one.grade is not None},
+        answers=texts.items(),
+        kind="nugget" if gathered.kind == "nugget" else "question",
+        self_rated=rated,
+        item_status={item_id: one.status for item_id, one in lost.items()},
+        errors={item_id: one.note for item_id, one in lost.items()},
+        **how,
+    )
+
+
+def _told(names: Sequence[str], row: Sequence[Said | None]) -> str:
+    grades = ["not asked" if one is None else one.status if one.grade is None else str(one.grade) for one in row]
+    return ", ".join(f"{name}: {grade}" for name, grade in zip(names, grades, strict=True))
+
+
+def _added(passage: GradedPassage, entry: ItemGradeSet | DirectGrade, grader: str) -> GradedPassage:
+    name = "grades" if isinstance(entry, DirectGrade) else "exam_grades"
+    others = [one for one in getattr(passage, name) or () if provenance_of(one).get("grader") != grader]
+    return passage.model_copy(update={name: [*others, entry]})

@@ -1,0 +1,426 @@
+"""Measures of citations: is what an answer's sentences say in the documents that they cite?
+
+A label is the grade of a pair (sentence, cited document): full support (the scale's covering grade), partial support,
+none, or -2 where the document says the opposite. A pair that nobody labelled, or whose grade failed, is never a 0: it
+stays out, and `coverage` counts it. An answer that a run does not have scores 0.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rubric_measures.base.entities import CitedSentence
+from rubric_measures.base.errors import MeasureError
+from rubric_measures.base.scales import CONTRADICTED, Scale
+from rubric_measures.measures.measure import (
+    BoundsScorer,
+    ParamInfo,
+    QueryContext,
+    RankedDocs,
+    RankingScorer,
+    RubricMeasure,
+    register,
+)
+
+__all__ = [
+    "ALCEPrecision",
+    "ALCERecall",
+    "CitationCoverage",
+    "CitationF1",
+    "ContradictionRate",
+    "SupportPrecision",
+    "SupportRate",
+    "SupportRecall",
+]
+
+_STRICT = ParamInfo(dtype=bool, default=False, desc="partial support earns nothing")
+_RELAXED = ParamInfo(dtype=bool, default=False, desc="partial support counts as support")
+_CITATIONS = ParamInfo(
+    dtype=str,
+    choices=["first", "all"],
+    default="first",
+    desc="a sentence has the label of its first citation, or the mean over those of its citations that have a label",
+)
+
+
+class _Labelled(NamedTuple):
+    """A sentence with the grades of its citations.
+
+    Attributes:
+        sentence: the sentence.
+        grades: a grade for each citation; None where there is none.
+        failed: whether a grade that is missing failed, and was not just never given.
+    """
+
+    sentence: CitedSentence
+    grades: tuple[float | None, ...]
+    failed: bool
+
+    @property
+    def known(self) -> list[float]:
+        """The grades that there are."""
+        return [grade for grade in self.grades if grade is not None]
+
+
+@dataclass(frozen=True)
+class _Labels:
+    """The grades of the pairs of one query, by answer.
+
+    Attributes:
+        query: the query.
+        covers: the least grade that is full support.
+        partial: the least grade that is partial support; `covers` where the scale has none.
+    """
+
+    query: QueryContext
+    covers: int
+    partial: int
+
+    @classmethod
+    def of(cls, query: QueryContext, scale: Scale | None) -> _Labels:
+        covers = 1 if scale is None else scale.covers
+        return cls(query, covers, covers if scale is None or scale.partial is None else scale.partial)
+
+    def sentences(self, ranked: RankedDocs, measure: RubricMeasure) -> Iterator[_Labelled]:
+        """The sentences of the answers that are ranked.
+
+        Raises:
+            MeasureError: a ranked document is no answer with sentences and citations; or on_failed is `error`, and a
+                grade failed.
+        """
+        answers = self.query.grades.answers
+        for doc_id in ranked.doc_ids:
+            if doc_id not in answers:
+                raise MeasureError(
+                    f"{measure}: query {self.query.query_id!r}: {doc_id!r} is no answer with sentences and citations; "
+                    "grade the citations of answers first (support)"
+                )
+            for sentence in answers[doc_id]:
+                yield self._labelled(sentence)
+
+    def _labelled(self, sentence: CitedSentence) -> _Labelled:
+        query = self.query
+        bit = query.shared("bits", lambda: _bits(query)).get(sentence.item_id, 0)
+        grades: list[float | None] = []
+        failed = False
+        for doc_id in sentence.citations:
+            levels = query.grades.levels.get(doc_id, {})
+            grade = next((level for level, mask in levels.items() if mask & bit), None)
+            if grade is None and query.grades.failed.get(doc_id, 0) & bit:
+                if query.on_failed == "error":
+                    raise MeasureError(
+                        f"query {query.query_id!r}: the grade of sentence {sentence.item_id!r} by document {doc_id!r} "
+                        "failed; grade again, or choose how failures count (expected or zero)",
+                        settings=("on_failed",),
+                    )
+                failed, grade = (True, None) if query.on_failed != "zero" else (failed, 0)
+            grades.append(grade)
+        return _Labelled(sentence, tuple(grades), failed)
+
+    def credit(self, grade: float, strict: bool) -> float:
+        """g: 1 for full support, ½ for partial support (0 where strict), else 0."""
+        return 1.0 if grade >= self.covers else 0.5 if grade >= self.partial and not strict else 0.0
+
+
+def _bits(query: QueryContext) -> Mapping[str, int]:
+    return {item.item_id: 1 << place for place, item in enumerate(query.items)}
+
+
+class SupportMeasure(RubricMeasure):
+    """A measure of what the citations of an answer support; a subclass has `value_of`.
+
+    Its ranking is an answer, called after its run, as records of cited answers have it.
+    """
+
+    HANDLES_FAILED = True
+
+    @property
+    def reads_items(self) -> bool:
+        """It does."""
+        return True
+
+    @property
+    def needs(self) -> str:
+        """The labels that it needs: those of first citations, or of all."""
+        return "first citations" if self.params.get("citations", self._usual()) == "first" else "all citations"
+
+    def _usual(self) -> str:
+        return "first" if "citations" in self.SUPPORTED_PARAMS else "all"
+
+    @abstractmethod
+    def value_of(self, sentences: Sequence[_Labelled], labels: _Labels) -> float | None:
+        """The value of one answer; None where the grades of all pairs that it needs failed."""
+
+    def prepare(self, query: QueryContext) -> RankingScorer:
+        """See `Computation`."""
+        labels = _Labels.of(query, query.grades.scale)
+
+        def score(ranked: RankedDocs) -> float | None:
+            return self.value_of(list(labels.sentences(ranked, self)), labels) if ranked.doc_ids else 0.0
+
+        return score
+
+    def best(self, query: QueryContext, score: RankingScorer) -> float | None:
+        """The best answer of any run."""
+        values = [score(query.ranked([doc_id])) for doc_id in sorted(query.grades.answers)]
+        known = [value for value in values if value is not None]
+        return max(known, default=0.0) if len(known) == len(values) else None
+
+    def bounds(self, lowest: QueryContext, highest: QueryContext) -> BoundsScorer:
+        """The values with all failed grades as the lowest and as the highest."""
+        low, high = self.prepare(lowest), self.prepare(highest)
+
+        def bounds(of_lowest: RankedDocs, of_highest: RankedDocs) -> tuple[float, float] | None:
+            one, other = low(of_lowest), high(of_highest)
+            return None if one is None or other is None else (min(one, other), max(one, other))
+
+        return bounds
+
+
+def _share(scores: Sequence[float], among: int, failed: bool) -> float | None:
+    """Sum of the scores / their denominator; 0 for an empty one, and None where all that it lacks is what failed."""
+    if not scores and failed:
+        return None
+    return math.fsum(scores) / among if among else 0.0
+
+
+class _OfSentences(SupportMeasure):
+    """What precision and recall share: the scores of the sentences that have one, J, and how many cite nothing, |U|."""
+
+    SUPPORTED_PARAMS = {"citations": _CITATIONS, "strict": _STRICT}
+
+    def scores(self, sentences: Sequence[_Labelled], labels: _Labels) -> tuple[list[float], int, bool]:
+        """The scores, |U|, and whether a grade failed that would have been needed."""
+        strict, first = self.value("strict"), self.value("citations") == "first"
+        scores = []
+        uncited, failed = 0, False
+        for one in sentences:
+            if not one.grades:
+                uncited += 1
+                continue
+            known = ([] if one.grades[0] is None else [one.grades[0]]) if first else one.known
+            if known:
+                scores.append(math.fsum(labels.credit(grade, strict) for grade in known) / len(known))
+            else:
+                failed = failed or one.failed
+        return scores, uncited, failed
+
+
+class _SupportPrecision(_OfSentences):
+    """How far the sentences that cite something are supported: sum of their scores / |J|, in [0, 1].
+
+    J are the sentences with a score. With citations="first" that is g of the first citation's label, and a sentence
+    whose first citation has none is out; with "all" it is the mean of g over the labels that there are. g is 1, ½, 0
+    for full, partial and no support; with strict=True partial support earns 0. No sentence in J: 0.
+
+    .. cite:: Thakur et al., Support Evaluation for the TREC 2024 RAG Track, SIGIR 2025
+    """
+
+    PRETTY_NAME = "Support precision"
+    SHORT_DESC = "How far the sentences of an answer are supported by the documents that they cite."
+
+    def value_of(self, sentences: Sequence[_Labelled], labels: _Labels) -> float | None:
+        """Sum of the scores / |J|."""
+        scores, _, failed = self.scores(sentences, labels)
+        return _share(scores, len(scores), failed)
+
+
+class _SupportRecall(_OfSentences):
+    """How far all sentences are supported: sum of the scores of J / (|J| + |U|), in [0, 1].
+
+    As SupportPrecision, but sentences without citations (U) count as 0. Sentences that are out count in neither.
+
+    .. cite:: Thakur et al., Support Evaluation for the TREC 2024 RAG Track, SIGIR 2025
+    """
+
+    PRETTY_NAME = "Support recall"
+    SHORT_DESC = "How far all sentences of an answer are supported by citations; a sentence without any counts 0."
+
+    def value_of(self, sentences: Sequence[_Labelled], labels: _Labels) -> float | None:
+        """Sum of the scores / (|J| + |U|)."""
+        scores, uncited, failed = self.scores(sentences, labels)
+        return _share(scores, len(scores) + uncited, failed)
+
+
+class _CitationF1(_OfSentences):
+    """The harmonic mean of SupportPrecision and SupportRecall of an answer, in [0, 1]; 0 where both are 0."""
+
+    PRETTY_NAME = "Citation F1"
+    SHORT_DESC = "The harmonic mean of support precision and support recall."
+
+    def value_of(self, sentences: Sequence[_Labelled], labels: _Labels) -> float | None:
+        """2 P R / (P + R) = 2 sum of the scores / (2 |J| + |U|)."""
+        scores, uncited, failed = self.scores(sentences, labels)
+        if not scores and failed:
+            return None
+        total = math.fsum(scores)
+        return 2 * total / (2 * len(scores) + uncited) if total else 0.0
+
+
+class _OfCitations(SupportMeasure):
+    """What rates over citations share."""
+
+    def rate(self, sentences: Sequence[_Labelled], least: int | None) -> float | None:
+        """The share of the labelled citations with a grade of `least` or more; None: that are contradictions."""
+        grades = [grade for one in sentences for grade in one.known]
+        found = [float(grade == CONTRADICTED if least is None else grade >= least) for grade in grades]
+        return _share(found, len(found), any(one.failed for one in sentences))
+
+
+class _SupportRate(_OfCitations):
+    """Supporting citations / citations with a label, in [0, 1]; 0 without any. With relaxed=True partial ones count.
+
+    .. cite:: Gupta et al., Overview of TREC 2024 Biomedical Generative Retrieval (BioGen)
+    """
+
+    PRETTY_NAME = "Citation support rate"
+    SHORT_DESC = "The share of the citations that support their sentence."
+    SUPPORTED_PARAMS = {"relaxed": _RELAXED}
+
+    def value_of(self, sentences: Sequence[_Labelled], labels: _Labels) -> float | None:
+        """Supporting citations / labelled citations."""
+        return self.rate(sentences, labels.partial if self.value("relaxed") else labels.covers)
+
+
+class _ContradictionRate(_OfCitations):
+    """Citations of documents that say the opposite / citations with a label, in [0, 1]; 0 without any. Less is better.
+
+    Its grades are of a prompt that knows contradiction: their scale begins at -2.
+
+    .. cite:: Gupta et al., Overview of TREC 2024 Biomedical Generative Retrieval (BioGen)
+    """
+
+    PRETTY_NAME = "Citation contradict rate"
+    SHORT_DESC = "The share of the citations whose document says the opposite of their sentence."
+
+    def prepare(self, query: QueryContext) -> RankingScorer:
+        """See `Computation`; refuses grades that know no contradiction, as the rate would be 0 for every run.
+
+        Raises:
+            MeasureError: the scale does not begin at -2.
+        """
+        scale = query.grades.scale
+        if query.grades.levels and scale is not None and scale.lowest > CONTRADICTED:
+            raise MeasureError(
+                f"{self}: the grades are on the scale {scale}, which knows no contradiction (-2); grade with a prompt "
+                "that does (SupportOrContradiction)"
+            )
+        return super().prepare(query)
+
+    def best(self, query: QueryContext, score: RankingScorer) -> float | None:
+        """The least rate of any answer."""
+        values = [score(query.ranked([doc_id])) for doc_id in sorted(query.grades.answers)]
+        known = [value for value in values if value is not None]
+        return min(known, default=0.0) if len(known) == len(values) else None
+
+    def value_of(self, sentences: Sequence[_Labelled], labels: _Labels) -> float | None:
+        """Contradicting citations / labelled citations."""
+        return self.rate(sentences, None)
+
+
+class _CitationCoverage(SupportMeasure):
+    """Sentences with a supporting citation / sentences, in [0, 1]; 0 without any. With relaxed=True partial ones count.
+
+    A sentence with citations of which none has a label is out, and so is one whose unlabelled ones could support it.
+
+    .. cite:: Gupta et al., Overview of TREC 2024 Biomedical Generative Retrieval (BioGen)
+    """
+
+    PRETTY_NAME = "Citation coverage"
+    SHORT_DESC = "The share of the sentences that at least one of their citations supports."
+    SUPPORTED_PARAMS = {"relaxed": _RELAXED}
+
+    def value_of(self, sentences: Sequence[_Labelled], labels: _Labels) -> float | None:
+        """Supported sentences / sentences of which it is known."""
+        least = labels.partial if self.value("relaxed") else labels.covers
+        found, failed = [], False
+        for one in sentences:
+            is_supported = any(grade >= least for grade in one.known)
+            if is_supported or None not in one.grades:
+                found.append(float(is_supported))
+            else:
+                failed = failed or one.failed
+        return _share(found, len(found), failed)
+
+
+class _ALCERecall(SupportMeasure):
+    """Sentences that their documents joined entail / sentences, in [0, 1]; 0 without any.
+
+    A sentence without citations counts 0. Of one citation its own label counts, of several the label that was given to
+    all of them together; a sentence without that label is out. Full support is entailment, all else is not.
+
+    .. cite:: Gao et al., Enabling Large Language Models to Generate Text with Citations (ALCE), EMNLP 2023
+    """
+
+    PRETTY_NAME = "ALCE citation recall"
+    SHORT_DESC = "The share of the sentences that all documents which they cite entail together."
+
+    def value_of(self, sentences: Sequence[_Labelled], labels: _Labels) -> float | None:
+        """Entailed sentences / sentences of which it is known."""
+        found, failed = [], False
+        for one in sentences:
+            entailed = _entailed(one, labels) if one.grades else False
+            if entailed is None:
+                failed = failed or one.failed
+            else:
+                found.append(float(entailed))
+        return _share(found, len(found), failed)
+
+
+class _ALCEPrecision(SupportMeasure):
+    """Citations that count / citations, in [0, 1]; 0 without any.
+
+    No citation counts where the documents joined do not entail the sentence. Where they do, each counts, but one that
+    does not entail it alone while the others do without it. Of three citations no label says what two of them entail:
+    a citation that does not entail by itself is then out, and so are citations of sentences without a joined label.
+
+    .. cite:: Gao et al., Enabling Large Language Models to Generate Text with Citations (ALCE), EMNLP 2023
+    """
+
+    PRETTY_NAME = "ALCE citation precision"
+    SHORT_DESC = "The share of the citations that are needed for their sentence to be entailed."
+
+    def value_of(self, sentences: Sequence[_Labelled], labels: _Labels) -> float | None:
+        """Citations that count / citations of which it is known."""
+        found: list[float] = []
+        failed = False
+        for one in sentences:
+            if not one.grades:
+                continue
+            entailed = _entailed(one, labels)
+            known = [None if entailed is None else self._counts(one, place, entailed, labels)
+                     for place in range(len(one.grades))]  # fmt: skip
+            found += [float(counts) for counts in known if counts is not None]
+            failed = failed or (one.failed and None in known)
+        return _share(found, len(found), failed)
+
+    def _counts(self, one: _Labelled, place: int, entailed: bool, labels: _Labels) -> bool | None:
+        grade = one.grades[place]
+        if not entailed or len(one.grades) == 1:
+            return entailed
+        if grade is not None and grade >= labels.covers:
+            return True
+        other = one.grades[1 - place] if len(one.grades) == 2 else None
+        return None if grade is None or other is None else other < labels.covers
+
+
+def _entailed(one: _Labelled, labels: _Labels) -> bool | None:
+    """Whether all cited documents together entail the sentence; None where no label says so."""
+    # Labels of citations together are those of TREC's files: 2 is full support.
+    if len(one.grades) > 1:
+        return None if one.sentence.joined is None else one.sentence.joined >= 2
+    return None if one.grades[0] is None else one.grades[0] >= labels.covers
+
+
+SupportPrecision = register(_SupportPrecision)
+SupportRecall = register(_SupportRecall)
+CitationF1 = register(_CitationF1)
+ContradictionRate = register(_ContradictionRate)
+SupportRate = register(_SupportRate)
+CitationCoverage = register(_CitationCoverage)
+ALCERecall = register(_ALCERecall)
+ALCEPrecision = register(_ALCEPrecision)

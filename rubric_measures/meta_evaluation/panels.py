@@ -1,0 +1,398 @@
+"""What a panel of graders gains over its best member; what a cascade costs and reaches: numbers and their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rubric_measures.base.tables import Cell, Report, Table, Undefined, columns
+from rubric_measures.grades.compiled import Grades
+from rubric_measures.grades.panels import (
+    Condition,
+    Gathered,
+    Outcomes,
+    Rule,
+    Said,
+    cascade_rule,
+    compiled,
+    member_rule,
+    outcomes_of,
+)
+from rubric_measures.meta_evaluation.correlation import correlate
+from rubric_measures.meta_evaluation.kappa import binary_agreement, confusion, kappa_of_confusion
+
+__all__ = [
+    "CascadeReport",
+    "CascadeStep",
+    "MemberAgreement",
+    "PanelReport",
+    "Reached",
+    "cascade_report",
+    "panel_report",
+]
+
+Means = Mapping[str, float]
+Scored = Callable[[Grades], Means]
+"""From grades to the leaderboard that they lead to: run -> mean score."""
+
+
+@dataclass(frozen=True)
+class MemberAgreement:
+    """A member of a panel against what the other members say together.
+
+    Attributes:
+        name: the member.
+        grades: items of passages that it has a grade of.
+        missing: those that another member has a grade of, and this one has none.
+        compared: grades that are compared with those of the rest.
+        same: the share of them that are equal to those of the rest; None without any.
+        kappa: Cohen's κ with the rest; None where it is undefined.
+        quadratic: κ with quadratic weights likewise.
+        difference: how much higher its grades are on average.
+    """
+
+    name: str
+    grades: int
+    missing: int
+    compared: int
+    same: float | None
+    kappa: float | None
+    quadratic: float | None
+    difference: float | None
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How well one grader, or several together, agree with a reference; None where that is unknown or undefined.
+
+    Attributes:
+        name: the grader.
+        kappa: Cohen's κ of its labels with the judgments, both cut to relevant or not.
+        tau: Kendall's τ of the leaderboard by its grades with the official one.
+        tau_reason: why there is no τ; empty elsewhere.
+    """
+
+    name: str
+    kappa: float | None
+    tau: float | None
+    tau_reason: str = ""
+
+
+@dataclass(frozen=True)
+class PanelReport:
+    """What a panel says, its members, and what it gains.
+
+    Attributes:
+        name: the panel.
+        members: each against the rest.
+        reached: each member, then the panel, on the same judged passages.
+        grades: grades of the panel.
+        lost: items of passages of which it has none, because too few members have one.
+        passages: judged passages behind κ; 0 without judgments.
+        cutoff: the least label and the least judgment that are relevant.
+        official: what the leaderboard is compared with; empty where there is none.
+    """
+
+    name: str
+    members: Sequence[MemberAgreement]
+    reached: Sequence[Reached]
+    grades: int
+    lost: int
+    passages: int
+    cutoff: tuple[int, int]
+    official: str
+
+    def gain(self, what: str) -> tuple[str, float] | None:
+        """The best member by `kappa` or `tau`, and how much higher the panel is; None where one of them is unknown."""
+        values = {one.name: getattr(one, what) for one in self.reached[:-1]}
+        panel = getattr(self.reached[-1], what)
+        if panel is None or None in values.values():
+            return None
+        best = max(values, key=lambda name: values[name])
+        return best, panel - values[best]
+
+    def report(self, places: int = 4) -> Report:
+        """What `base.tables.render` shows in any form."""
+        heads = ("member", "grades", "missing", "compared", "same", "kappa", "quadratic kappa", "higher by")
+        rest = Table(
+            columns(heads, places),
+            [
+                (one.name, one.grades, one.missing, one.compared, one.same, one.kappa, one.quadratic, one.difference)
+                for one in self.members
+            ],
+            title="each member against the rest",
+            notes=[f"{self.name}: {self.grades} grades, {self.lost} without one (too few members have a grade)"],
+        )
+        if not self.passages and not self.official:
+            note = "no judgments and no official leaderboard: whether the panel is better than a member is not known"
+            return Report([Table(rest.columns, rest.rows, rest.title, [*rest.notes, note])], content=self._content)
+        notes = []
+        for what, shown in (("kappa", "kappa with the judgments"), ("tau", "tau of the leaderboard")):
+            if found := self.gain(what):
+                best, gain = found
+                notes.append(
+                    f"{shown}: the panel is {abs(gain):.4f} {'above' if gain > 0 else 'below'} its best member, {best}"
+                    if gain
+                    else f"{shown}: the panel equals its best member, {best}"
+                )
+        if self.passages:
+            label, judged = self.cutoff
+            notes.append(f"kappa of {self.passages} judged passages: labels from {label}, judgments from {judged} on")
+        if self.official:
+            notes.append(f"tau with {self.official}")
+        rows = [(one.name, one.kappa, _shown_tau(one)) for one in self.reached]
+        reached = Table(columns(("grader", "kappa", "tau"), places), rows, "what is reached", notes)
+        return Report([rest, reached], content=self._content)
+
+    def _content(self) -> dict[str, object]:
+        gains = {what: self.gain(what) for what in ("kappa", "tau")}
+        return {
+            **asdict(self),
+            "gain": {what: {"best": found[0], "gain": found[1]} for what, found in gains.items() if found},
+        }
+
+
+def panel_report(
+    gathered: Gathered,
+    name: str,
+    outcomes: Outcomes,
+    rest: Callable[[int], Rule],
+    cutoff: tuple[int, int],
+    official: tuple[str, Means] | None = None,
+    scored: Scored | None = None,
+) -> PanelReport:
+    """What a panel says, each member against the rest, and what the panel gains over its best member.
+
+    Args:
+        gathered: what the members say.
+        name: of the panel.
+        outcomes: what they say together.
+        rest: from a member's place to the rule of the others, which takes what all say; for κ one that gives whole
+            grades.
+        cutoff: the least label and the least judgment that are relevant.
+        official: the official leaderboard, with what it is called.
+        scored: how grades become a leaderboard.
+    """
+    places = range(len(gathered.names))
+    everybody = [outcomes_of(gathered, member_rule(place)) for place in places]
+    judged = _judged(gathered, [*everybody, outcomes])
+    names = [*gathered.names, name]
+    reached = [
+        Reached(
+            one,
+            _kappa_with(labels, judged[-1], cutoff),
+            *_tau(None if official is None or scored is None else official[1], scored, gathered, of_one),
+        )
+        for one, labels, of_one in zip(names, judged, [*everybody, outcomes], strict=False)
+    ]
+    grades = [one.grade is not None for found in outcomes.values() for one in found.values()]
+    return PanelReport(
+        name,
+        [_member(gathered, place, rest(place)) for place in places],
+        reached,
+        sum(grades),
+        len(grades) - sum(grades),
+        len(judged[-1]),
+        cutoff,
+        "" if official is None else official[0],
+    )
+
+
+def _member(gathered: Gathered, place: int, rest: Rule) -> MemberAgreement:
+    mine: list[float] = []
+    theirs: list[float] = []
+    grades = missing = 0
+    for table in gathered.said.values():
+        for row in table.values():
+            said, others = row[place], rest(row)
+            if said is None or said.grade is None:
+                missing += any(one is not None and one.grade is not None for one in row)
+                continue
+            grades += 1
+            if others is not None and others.grade is not None:
+                mine.append(said.grade)
+                theirs.append(others.grade)
+    count = len(mine)
+    return MemberAgreement(
+        gathered.names[place],
+        grades,
+        missing,
+        count,
+        sum(a == b for a, b in zip(mine, theirs, strict=True)) / count if count else None,
+        _kappa(mine, theirs),
+        _kappa(mine, theirs, quadratic=True),
+        (sum(mine) - sum(theirs)) / count if count else None,
+    )
+
+
+def _kappa(a: Sequence[float], b: Sequence[float], quadratic: bool = False) -> float | None:
+    """κ of grades; None without any, and where some have a fraction, which κ does not know."""
+    if not a or not all(type(grade) is int for grade in (*a, *b)):
+        return None
+    labels: list[Any] = sorted({*a, *b})
+    return kappa_of_confusion(confusion(a, b, labels), labels, "quadratic" if quadratic else "none")
+
+
+def _judged(gathered: Gathered, everybody: Sequence[Outcomes]) -> list[list[float]]:
+    """The labels of each, and last the judgments, of the judged passages that all of them label, in one order."""
+    labels: list[Mapping[tuple[str, str], float]] = [
+        {
+            (query_id, doc_id): label
+            for query_id, query in compiled(gathered, outcomes).queries.items()
+            for doc_id, label in query.labels("max").items()
+        }
+        for outcomes in everybody
+    ]
+    keys = [key for key in gathered.judgments if all(key in of_one for of_one in labels)]
+    return [[of_one[key] for key in keys] for of_one in [*labels, gathered.judgments]]
+
+
+def _kappa_with(labels: Sequence[float], judged: Sequence[float], cutoff: tuple[int, int]) -> float | None:
+    if not judged:
+        return None
+    ours, theirs = (
+        [int(label >= least) for label in side] for side, least in zip((labels, judged), cutoff, strict=True)
+    )
+    return binary_agreement(ours, theirs, 1, 1).kappa
+
+
+def _tau(
+    reference: Means | None, scored: Scored | None, gathered: Gathered, outcomes: Outcomes
+) -> tuple[float | None, str]:
+    """Kendall's τ over the runs that both leaderboards have, and why there is none."""
+    if reference is None or scored is None:
+        return None, ""
+    scores = scored(compiled(gathered, outcomes))
+    runs = sorted(reference.keys() & scores.keys())
+    found = correlate([reference[run] for run in runs], [scores[run] for run in runs], "kendall", test=False)
+    return found.value, found.reason
+
+
+def _shown_tau(one: Reached | CascadeStep) -> Cell:
+    return Undefined(one.tau_reason) if one.tau_reason else one.tau
+
+
+@dataclass(frozen=True)
+class CascadeStep:
+    """A cascade at one threshold.
+
+    Attributes:
+        when: the threshold; a name for one grader alone.
+        asked: grades that the second grader was asked for.
+        share: the same as a share of all grades.
+        lacking: of those, grades that the records do not have.
+        cost: what all grades cost; None without prices.
+        kappa: with the reference.
+        tau: of the leaderboard, likewise.
+        tau_reason: why there is no τ; empty elsewhere.
+    """
+
+    when: str
+    asked: int
+    share: float
+    lacking: int
+    cost: float | None
+    kappa: float | None
+    tau: float | None
+    tau_reason: str = ""
+
+
+@dataclass(frozen=True)
+class CascadeReport:
+    """A cascade replayed over a grid of thresholds: the first grader alone, the second alone, and what lies between.
+
+    Attributes:
+        steps: one each.
+        kappa_with: what κ is with.
+        tau_with: what τ is with; empty where there are no rankings.
+    """
+
+    steps: Sequence[CascadeStep]
+    kappa_with: str
+    tau_with: str
+
+    def report(self, places: int = 4) -> Report:
+        """What `base.tables.render` shows in any form."""
+        heads = ("if", "asked", "share asked", "lacking", "cost", "kappa", "tau")
+        rows = [
+            (one.when, one.asked, one.share, one.lacking, one.cost, one.kappa, _shown_tau(one)) for one in self.steps
+        ]
+        notes = [f"kappa with {self.kappa_with}", *([f"tau with {self.tau_with}"] if self.tau_with else [])]
+        if any(one.lacking for one in self.steps):
+            notes.append("lacking: grades that the second grader would have been asked for, and that are not here")
+        return Report([Table(columns(heads, places), rows, "the cascade", notes)], content=lambda: asdict(self))
+
+
+def cascade_report(
+    gathered: Gathered,
+    conditions: Sequence[Condition],
+    cutoff: tuple[int, int],
+    official: tuple[str, Means] | None = None,
+    scored: Scored | None = None,
+    costs: tuple[float, float] | None = None,
+) -> CascadeReport:
+    """Replays a cascade of two graders on the grades that both gave.
+
+    κ is with the judgments in the records, and where they hold none, of item grades with those of the second grader. τ
+    is with the official leaderboard, and without one with that by the second grader.
+
+    Args:
+        gathered: what the first and the second say.
+        conditions: the thresholds.
+        cutoff: the least label and the least judgment that are relevant.
+        official: the official leaderboard, with what it is called.
+        scored: how grades become a leaderboard; None where there are no rankings.
+        costs: of one grade by the first, and by the second.
+    """
+    first, second = (_only_first(gathered, place) for place in (0, 1))
+    alone = compiled(gathered, second)
+    reference = None if scored is None else official or (f"the leaderboard by {gathered.names[1]}", scored(alone))
+    named: list[tuple[str, Outcomes]] = [(f"{gathered.names[0]} alone", first), (f"{gathered.names[1]} alone", second)]
+    named += [(str(one), outcomes_of(gathered, cascade_rule(one))) for one in conditions]
+    judged = _judged(gathered, [outcomes for _, outcomes in named])
+    total = sum(map(len, first.values()))
+    steps = []
+    for place, (name, outcomes) in enumerate(named):
+        asked = total if place == 1 else sum(one.asked for found in outcomes.values() for one in found.values())
+        rows = [
+            (one, second.get(key, {}).get(item_id))
+            for key, of_one in outcomes.items()
+            for item_id, one in of_one.items()
+        ]
+        lacking = sum((one.asked or place == 1) and (then is None or then.grade is None) for one, then in rows)
+        cost = None
+        if costs is not None:
+            cost = total * costs[1] if place == 1 else total * costs[0] + asked * costs[1]
+        pairs = [
+            (one.grade, then.grade)
+            for one, then in rows
+            if then is not None and one.grade is not None and then.grade is not None
+        ]
+        steps.append(
+            CascadeStep(
+                name,
+                asked,
+                asked / total if total else 0.0,
+                lacking,
+                cost,
+                _kappa_with(judged[place], judged[-1], cutoff)
+                if judged[-1]
+                else _kappa([a for a, _ in pairs], [b for _, b in pairs]),
+                *_tau(None if reference is None else reference[1], scored, gathered, outcomes),
+            )
+        )
+    with_judgments = f"{len(judged[-1])} judged passages: labels from {cutoff[0]}, judgments from {cutoff[1]} on"
+    with_second = f"the grades of {gathered.names[1]} (the records hold no judgments that all of these label)"
+    return CascadeReport(
+        steps, with_judgments if judged[-1] else with_second, reference[0] if reference is not None else ""
+    )
+
+
+def _only_first(gathered: Gathered, place: int) -> Outcomes:
+    """What one of the two says of the items that the first was asked about."""
+    nothing = Said(None, "failed")
+    return {
+        key: {item_id: row[place] or nothing for item_id, row in table.items() if row[0] is not None}
+        for key, table in gathered.said.items()
+    }

@@ -1,0 +1,186 @@
+"""Generated answers inside records, sentence by sentence with what each cites: what judgments of citations are about.
+
+A query then has two kinds of passages. An answer is called after its run, is ranked first by it, and keeps its
+sentences; nobody grades it. A cited document is graded for the sentences that cite it: each sentence of each answer is
+an item of its own, RUN/0, RUN/1, ….
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from rubric_measures.base.entities import CitedSentence, RubricItem
+from rubric_measures.base.errors import InputError
+from rubric_measures.records.models import GradedPassage, ItemGradeSet, QueryPassages
+
+__all__ = [
+    "CitedAnswer",
+    "asked_pairs",
+    "cited_answer",
+    "cited_answers",
+    "records_of_cited_answers",
+    "sentence_items",
+]
+
+
+@dataclass(frozen=True)
+class CitedAnswer:
+    """One answer.
+
+    Attributes:
+        query_id: the query.
+        run_id: the run.
+        sentences: its sentences, in order; may be empty.
+        more: lists beside the sentences that a file has of them (`sentence_ids`), and what else it says.
+    """
+
+    query_id: str
+    run_id: str
+    sentences: tuple[CitedSentence, ...]
+    more: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    @classmethod
+    def of(
+        cls,
+        query_id: str,
+        run_id: str,
+        sentences: Iterable[tuple[str, Sequence[str]]],
+        joined: Sequence[int | None] = (),
+        more: Mapping[str, Any] | None = None,
+    ) -> CitedAnswer:
+        """The answer with its sentences as items.
+
+        Args:
+            query_id: the query.
+            run_id: the run.
+            sentences: text and ids of cited documents of each sentence.
+            joined: for each sentence the label of its citations together; empty where there are none.
+            more: see the class.
+        """
+        listed = list(sentences)
+        labels = joined or [None] * len(listed)
+        made = tuple(
+            CitedSentence(f"{run_id}/{place}", text, tuple(dict.fromkeys(citations)), label)
+            for place, ((text, citations), label) in enumerate(zip(listed, labels, strict=True))
+        )
+        return cls(query_id, run_id, made, more or {})
+
+    def passage(self) -> GradedPassage:
+        """The answer as a passage."""
+        said: dict[str, Any] = {
+            "sentences": [sentence.text for sentence in self.sentences],
+            "citations": [list(sentence.citations) for sentence in self.sentences],
+            "items": [sentence.item_id for sentence in self.sentences],
+            **self.more,
+        }
+        if any(sentence.joined is not None for sentence in self.sentences):
+            said["joined"] = [sentence.joined for sentence in self.sentences]
+        place = {"method": self.run_id, "doc_id": self.run_id, "query_id": self.query_id, "rank": 1, "score": 1.0}
+        made = {
+            "doc_id": self.run_id,
+            "text": " ".join(sentence.text for sentence in self.sentences),
+            "paragraph": {"answers": {self.run_id: said}},
+            "paragraph_data": {"rankings": [place]},
+        }
+        return GradedPassage.model_validate(made)
+
+
+def cited_answer(query_id: str, passage: GradedPassage) -> CitedAnswer | None:
+    """The answer that a passage is; None where it is no answer with items.
+
+    Raises:
+        InputError: what the record says of its sentences does not fit together.
+    """
+    answers = passage.paragraph.get("answers") if isinstance(passage.paragraph, Mapping) else None
+    if not isinstance(answers, Mapping) or len(answers) != 1:
+        return None
+    [(run_id, said)] = answers.items()
+    if not isinstance(said, Mapping) or "items" not in said:
+        return None
+    columns = [said.get(name) for name in ("items", "sentences", "citations")]
+    columns.append(said.get("joined") or [None] * len(said["items"] or ()))
+    try:
+        sentences = tuple(
+            CitedSentence(item_id, text, tuple(citations), joined)
+            for item_id, text, citations, joined in zip(*columns, strict=True)
+        )
+    except (TypeError, ValueError):
+        raise InputError(
+            f"query {query_id!r}, passage {passage.doc_id!r}: paragraph.answers needs sentences, citations and items, "
+            "three lists of one length"
+        ) from None
+    known = ("sentences", "citations", "items", "joined")
+    return CitedAnswer(query_id, run_id, sentences, {name: said[name] for name in said if name not in known})
+
+
+def cited_answers(group: QueryPassages) -> list[CitedAnswer]:
+    """The answers of a query, in order; none where the records are of something else."""
+    found = (cited_answer(group.query_id, passage) for passage in group.passages)
+    return [answer for answer in found if answer is not None]
+
+
+def sentence_items(answers: Iterable[CitedAnswer]) -> tuple[RubricItem, ...]:
+    """The sentences of answers to one query as the items that they are."""
+    return tuple(
+        RubricItem(sentence.item_id, answer.query_id, sentence.text, "nugget")
+        for answer in answers
+        for sentence in answer.sentences
+    )
+
+
+def asked_pairs(answers: Iterable[CitedAnswer], most: int | None) -> dict[str, set[str]]:
+    """Document -> the items for which it is graded.
+
+    Args:
+        answers: the answers to one query.
+        most: how many citations of a sentence are looked at, the first ones; None for all.
+    """
+    pairs: dict[str, set[str]] = {}
+    for answer in answers:
+        for sentence in answer.sentences:
+            for doc_id in sentence.citations[:most]:
+                pairs.setdefault(doc_id, set()).add(sentence.item_id)
+    return pairs
+
+
+def records_of_cited_answers(
+    answers: Iterable[CitedAnswer],
+    texts: Mapping[str, str] | None = None,
+    grades: Mapping[tuple[str, str], ItemGradeSet] | None = None,
+) -> list[QueryPassages]:
+    """Records of answers and of the documents that they cite, by query.
+
+    Args:
+        answers: the answers; a run has one a query.
+        texts: document -> text; documents without one have an empty text.
+        grades: (query, document) -> its grades.
+
+    Raises:
+        InputError: a run answers a query twice, or is called as a document that is cited.
+    """
+    by_query: dict[str, dict[str, CitedAnswer]] = {}
+    for answer in answers:
+        of_query = by_query.setdefault(answer.query_id, {})
+        if answer.run_id in of_query:
+            raise InputError(f"run {answer.run_id!r} answers query {answer.query_id!r} twice; keep one answer")
+        of_query[answer.run_id] = answer
+    groups = []
+    for query_id, of_query in by_query.items():
+        doc_ids = dict.fromkeys(
+            doc_id for answer in of_query.values() for sentence in answer.sentences for doc_id in sentence.citations
+        )
+        clash = next((doc_id for doc_id in doc_ids if doc_id in of_query), None)
+        if clash is not None:
+            raise InputError(f"query {query_id!r}: {clash!r} names a run and a document that is cited; rename the run")
+        passages = [answer.passage() for answer in of_query.values()]
+        for doc_id in doc_ids:
+            entry = (grades or {}).get((query_id, doc_id))
+            made: dict[str, Any] = {"doc_id": doc_id, "text": (texts or {}).get(doc_id, "")}
+            if entry is not None:
+                made["exam_grades"] = [entry]
+            passages.append(GradedPassage(**made))
+        groups.append(QueryPassages(query_id, passages))
+    return groups

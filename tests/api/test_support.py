@@ -1,0 +1,286 @@
+"""Grading what citations support: pairs, texts from everywhere, statuses in the place of texts, and going on."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rubric_measures
+from rubric_measures.base.errors import InputError
+from rubric_measures.cli import main
+from rubric_measures.conversion import convert
+from rubric_measures.formats.support_labels import read_support_labels
+from rubric_measures.records.files import load_graded
+from rubric_measures.review.opening import open_review
+from tests.fault_server import running
+from tests.support_data import line, write
+
+DOCS = {
+    "d1": "Boiling water is poured over green tea leaves.",
+    "d2": "Tea comes from China.",
+    "d3": "Nothing here.",
+}
+SENTENCES: list[tuple[str, list[Any]]] = [
+    ("Boiling water is poured over green leaves.", [0, 1]),
+    ("Tea comes from India.", [1]),
+    ("It is nice.", []),
+    ("Lost.", [9]),
+    ("Unknown to all.", [2]),
+    ("", [0]),
+]
+
+
+def report(run_id: str, sentences: list[tuple[str, list[Any]]] = SENTENCES, **more: object) -> dict[str, Any]:
+    return {
+        "metadata": {"run_id": run_id, "narrative_id": "t1"},
+        "references": ["d1", "d2", "d9"],
+        "answer": [{"text": text, "citations": cited} for text, cited in sentences],
+        **more,
+    }
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> str:
+    lines = [{"doc_id": doc_id, "text": text} for doc_id, text in DOCS.items()]
+    return write(tmp_path / "docs.jsonl", *lines)
+
+
+def graded(path: str | Path) -> dict[tuple[str, str], tuple[int | None, str]]:
+    """(document, item) -> grade and reason of the one grade set."""
+    found: dict[tuple[str, str], tuple[int | None, str]] = {}
+    for group in load_graded(path):
+        for passage in group.passages:
+            for entry in passage.exam_grades or ():
+                grades = {one.item_id: one.self_rating for one in entry.self_ratings or ()}
+                errors = entry.llm_response_errors or {}
+                for item_id, _ in entry.answers:
+                    found[passage.doc_id, item_id] = (grades.get(item_id), errors.get(item_id, ""))
+    return found
+
+
+def test_first_citations_are_judged_and_what_has_no_text_is_a_status(
+    tmp_path: Path, docs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = write(tmp_path / "answers.jsonl", report("one"))
+    out = str(tmp_path / "support.jsonl.gz")
+    command = ["grade", "--support", answers, "--collection", docs, "--model", "lexical", "-o", out]
+    assert main(command) == 1
+    assert graded(out) == {
+        ("d1", "one/0"): (2, ""),
+        # "Tea", "comes" of three words: 67 %.
+        ("d2", "one/1"): (1, ""),
+        ("references[9]", "one/3"): (None, "there is no text of document references[9]"),
+        ("d9", "one/4"): (None, "there is no text of document d9"),
+        ("d1", "one/5"): (None, "the sentence has no text"),
+    }
+    assert "2 citations are of 2 documents without a text (such as d9)" in capsys.readouterr().err
+    grades = rubric_measures.load(out, on_failed="expected")
+    board = rubric_measures.score(grades, measures="SupportPrecision SupportRecall", overall=False, notes=False)
+    # J = 1, 1/2; U = 1; three pairs of five failed.
+    assert board.cells["one"]["SupportPrecision"].mean == pytest.approx(1.5 / 2)
+    assert board.cells["one"]["SupportRecall"].mean == pytest.approx(1.5 / 3)
+    assert board.cells["one"]["SupportPrecision"].failed == 3
+    # The output given again, with all citations: the pair that is new is asked for, and the failed ones stay failed.
+    again = str(tmp_path / "again.jsonl.gz")
+    assert main(["grade", "--support", out, "--citations", "all", "--model", "lexical", "-o", again]) == 1
+    assert graded(again).keys() - graded(out).keys() == {("d2", "one/0")}
+    # With the text that was missing it is complete but for what has none.
+    rows = [{"doc_id": "d9", "text": "This is unknown to all."}]
+    more = str(tmp_path / "more.jsonl.gz")
+    extra = write(tmp_path / "extra.jsonl", *rows)
+    assert main(["grade", "--support", again, "--collection", extra, "--model", "lexical", "-o", more]) == 1
+    assert graded(more)["d9", "one/4"] == (2, "")
+
+
+def test_texts_beside_the_answers_come_first(tmp_path: Path, docs: str) -> None:
+    sentences: list[tuple[str, list[Any]]] = [("Tea comes from India.", ["d2"]), ("Rice grows.", ["d7"])]
+    own = report("one", sentences, documents={"d2": {"title": "Tea", "text": "It comes from India."}})
+    own["segments"] = {"d7": "Rice grows in water."}
+    records = rubric_measures.grade(
+        write(tmp_path / "answers.jsonl", own), support=True, collection=docs, model="lexical"
+    )
+    [group] = list(records)
+    assert {one.doc_id: one.text for one in group.passages[1:]} == {
+        "d2": "Tea: It comes from India.",
+        "d7": "Rice grows in water.",
+    }
+    board = rubric_measures.score(records, overall=False, notes=False)
+    assert board.cells["one"]["SupportPrecision"].mean == 1.0
+    other = report("two", sentences[:1], documents={"d2": {"text": "Something else."}})
+    both = [write(tmp_path / "a.jsonl", own), write(tmp_path / "b.jsonl", other)]
+    with pytest.raises(InputError, match="document 'd2' has another text than in an answer before"):
+        rubric_measures.grade(both, support=True, model="lexical")
+
+
+def test_what_was_retrieved_is_a_source_of_texts(tmp_path: Path) -> None:
+    request = {
+        "query": {"qid": "t1", "text": "tea"},
+        "candidates": [{"docid": "d2", "doc": {"segment": DOCS["d2"]}, "score": 1.0}],
+    }
+    contexts = write(tmp_path / "requests.jsonl", request)
+    answers = write(tmp_path / "answers.jsonl", report("one", [("Tea comes from China.", [1])]))
+    records = rubric_measures.grade(answers, support=True, collection=contexts, model="lexical")
+    assert rubric_measures.score(records, overall=False).cells["one"]["SupportRecall"].mean == 1.0
+
+
+def test_a_judge_that_knows_contradiction(tmp_path: Path, docs: str, caplog: pytest.LogCaptureFixture) -> None:
+    rules = [
+        {"contains": ["Statement: Tea comes from India."], "reply": "'contradiction'."},
+        {"contains": ["Statement: Boiling"], "reply": "Full Support"},
+        {"contains": ["Statement: Nice"], "reply": "Not full support."},
+    ]
+    script = write(tmp_path / "script.jsonl", *rules)
+    sentences: list[tuple[str, list[Any]]] = [*SENTENCES[:2], ("Nice.", [1])]
+    answers = write(tmp_path / "answers.jsonl", report("one", sentences))
+    out = str(tmp_path / "support.jsonl.gz")
+    options = ["--prompt", "SupportOrContradiction", "--retries", "0", "-o", out]
+    assert main(["grade", "--support", answers, "--collection", docs, "--model", f"scripted:{script}", *options]) == 1
+    found = graded(out)
+    assert found["d1", "one/0"] == (2, "")
+    assert found["d2", "one/1"] == (-2, "")
+    # A sentence that holds a label is no label.
+    assert found["d2", "one/2"][0] is None
+    assert "is not one of Contradiction, No Support, Partial Support, Full Support alone" in found["d2", "one/2"][1]
+    # The page where assessors grade offers what somebody can give: no -1.
+    convert([out], tmp_path / "bank.jsonl", to="bank")
+    review = open_review(out, str(tmp_path / "bank.jsonl"), state=str(tmp_path / "state.sqlite"))
+    assert list(review.material.grade_names) == [-2, 0, 1, 2]
+    review.store.close()
+    grades = rubric_measures.load(out, on_failed="expected")
+    board = rubric_measures.score(grades, measures="ContradictionRate SupportPrecision", overall=False, notes=False)
+    assert board.cells["one"]["ContradictionRate"].mean == pytest.approx(1 / 2)
+    assert board.cells["one"]["SupportPrecision"].mean == pytest.approx(1 / 2)
+    with caplog.at_level(logging.WARNING):
+        convert([out], tmp_path / "labels.jsonl", to="support-labels")
+    assert "1 contradictions are written as no support" in caplog.text
+    [answer] = read_support_labels(tmp_path / "labels.jsonl")
+    assert [[one.support for one in sentence.citations] for sentence in answer.sentences] == [
+        ["2", "-1"],
+        ["0"],
+        ["-1"],
+    ]
+
+
+def test_a_judge_behind_an_endpoint_is_asked_once(
+    tmp_path: Path, docs: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("openai")
+    pytest.importorskip("aiohttp")
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    rules = [
+        {"contains": ["Statement: Tea comes"], "reply": ["I think so", "No Support"]},
+        {"contains": ["Statement: Boiling"], "reply": '"full support"'},
+    ]
+    answers = [write(tmp_path / f"{name}.jsonl", report(name, SENTENCES[:3])) for name in ("one", "two")]
+    with running(replies=write(tmp_path / "replies.jsonl", *rules)) as server:
+        options = ["--collection", docs, "--model", "openai:m", "--base-url", server.url]
+        command = ["grade", "--support", *answers, *options, "--cache", str(tmp_path / "cache.sqlite")]
+        assert main([*command, "--citations", "all", "-o", str(tmp_path / "first.jsonl")]) == 0
+        asked = list(server.stats()["order"])
+        # Both runs say the same of the same documents: three pairs, and one of them is asked twice.
+        assert len(asked) == 4
+        assert "Document: Tea comes from China." in asked[-1]
+        capsys.readouterr()
+        assert main([*command, "--citations", "2", "-o", str(tmp_path / "second.jsonl")]) == 0
+        assert len(server.stats()["order"]) == 4
+    assert "no calls" in capsys.readouterr().err
+    found = graded(tmp_path / "first.jsonl")
+    assert graded(tmp_path / "second.jsonl") == found
+    assert {pair: grade for pair, (grade, _) in found.items() if pair[1].startswith("two")} == {
+        ("d1", "two/0"): 2,
+        ("d2", "two/0"): 2,
+        ("d2", "two/1"): 0,
+    }
+
+
+def test_records_of_several_runs_are_one_grader_s(tmp_path: Path, docs: str) -> None:
+    paths = []
+    for run_id in ("one", "two"):
+        answers = write(tmp_path / f"{run_id}.jsonl", report(run_id, SENTENCES[:3]))
+        paths.append(str(tmp_path / f"{run_id}.jsonl.gz"))
+        options = ["--collection", docs, "--model", "lexical", "-o", paths[-1]]
+        assert main(["grade", "--support", answers, *options]) == 0
+    convert(paths, tmp_path / "both.jsonl.gz", to="records")
+    together = rubric_measures.grade([str(tmp_path / f"{run_id}.jsonl") for run_id in ("one", "two")], support=True,
+                                     collection=docs, model="lexical")  # fmt: skip
+    merged = rubric_measures.score(str(tmp_path / "both.jsonl.gz"), overall=False, notes=False)
+    assert merged.cells == rubric_measures.score(together, overall=False, notes=False).cells
+    convert([tmp_path / "both.jsonl.gz"], tmp_path / "bank.jsonl", to="bank")
+    assert [item.text for item in rubric_measures.load_bank(str(tmp_path / "bank.jsonl"))][:2] == [
+        SENTENCES[0][0],
+        SENTENCES[1][0],
+    ]
+
+
+def test_labelled_answers_are_judged_by_a_model_too(tmp_path: Path, docs: str) -> None:
+    labelled = line("one", labels=(["2"], ["0"]))
+    for sentence, text in zip(labelled["sentences"], ("Boiling water.", "Tea comes from China."), strict=True):
+        sentence["text"], sentence["citations"][0]["reference"] = text, "d1"
+    labels = write(tmp_path / "labels.jsonl", labelled)
+    out = str(tmp_path / "both.jsonl.gz")
+    assert main(["grade", "--support", labels, "--collection", docs, "--model", "lexical", "-o", out]) == 0
+    found = rubric_measures.agreement(
+        out, out, items=True, rounds=0, llm="human:support-labels", llm_b="lexical:1"
+    ).agreement
+    assert (found.pairs, found.exact_match) == (2, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--bank", "bank.jsonl"], "leave the other setting out (--bank)"),
+        (["--limit", "1"], "leave the other setting out (--limit)"),
+        (["--citations", "0"], "expected first, all, or"),
+        (["--citations", "some"], "expected first, all, or"),
+        (["--prompt", "LexicalCoverage"], "prompt LexicalCoverage does not judge what citations support"),
+    ],
+)
+def test_settings_that_do_nothing_are_refused(
+    tmp_path: Path, docs: str, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    answers = write(tmp_path / "answers.jsonl", report("one"))
+    options = ["--collection", docs, "--model", "lexical", "-o", str(tmp_path / "out.jsonl")]
+    assert main(["grade", "--support", answers, *options, *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_bad_answers_are_one_line_each(tmp_path: Path, docs: str, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = write(tmp_path / "plain.jsonl", {"query_id": "t1", "run_id": "one", "text": "Tea."})
+    twice = write(tmp_path / "twice.jsonl", report("one"), report("one"))
+    other = write(tmp_path / "other.jsonl", report("one"))
+    clash = write(tmp_path / "clash.jsonl", report("d1"))
+    out = str(tmp_path / "out.jsonl")
+    for files, message in (
+        ([plain], "1 answers have no sentences, and so no citations"),
+        ([twice], "run 'one' has answered query 't1' in line 1"),
+        ([other, str(tmp_path / "other.jsonl")], "run 'one' answers query 't1' twice"),
+        ([clash], "'d1' names a run and a document that is cited"),
+    ):
+        assert main(["grade", "--support", *files, "--collection", docs, "--model", "lexical", "-o", out]) == 2
+        assert message in capsys.readouterr().err
+    assert main(["grade", other, clash, "--model", "lexical", "-o", out]) == 2
+    assert "several are answers, with --support" in capsys.readouterr().err
+    assert json.loads((tmp_path / "other.jsonl").read_text(encoding="utf-8"))
+    assert main(["grade", "--support", other, "--collection", docs, "--model", "lexical", "-o", other]) == 2
+
+
+def test_a_second_model_judges_what_the_first_one_leaves_in_doubt(
+    tmp_path: Path, docs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = write(tmp_path / "answers.jsonl", report("one", SENTENCES[:3]))
+    model = write(tmp_path / "model.jsonl", {"contains": [], "reply": "No Support"})
+    out = str(tmp_path / "cascade.jsonl.gz")
+    command = ["grade", "--support", answers, "--collection", docs, "--citations", "all", "-o", out]
+    assert main([*command, "--first", "lexical", "--then", f"scripted:{model}", "--if", "between=1:1"]) == 0
+    # The lexical grader gives 2, 0 and 1; the one 1 goes to the second model.
+    assert "the cascade (between=1:1): 1 of 3 grades by the second model" in capsys.readouterr().err
+    measure = "SupportPrecision(citations='all')"
+    # First sentence: (1 + 0) / 2; second: 1/2 by the lexical grader, 0 by the cascade.
+    for llm, precision in (("lexical:1", 0.5), ("panel:cascade", 0.25)):
+        assert main(["leaderboard", out, "--llm", llm, "-m", measure, "--no-overall", "-o", "tsv"]) == 0
+        assert capsys.readouterr().out.splitlines()[1].split("\t")[:2] == ["one", f"{precision:.4f}"]

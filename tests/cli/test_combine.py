@@ -1,0 +1,293 @@
+"""The command `combine`: panels that vote and cascades that are replayed, on the grades of three graders."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rubric_measures
+from rubric_measures.cli import main
+from rubric_measures.records.files import load_graded, write_graded
+from rubric_measures.records.models import (
+    DirectGrade,
+    GradedPassage,
+    ItemGradeSet,
+    Judgment,
+    PassageData,
+    PromptInfo,
+    QueryPassages,
+    RankingEntry,
+    provenance_of,
+)
+
+RATED = PromptInfo.model_validate({"prompt_class": "Rated", "scale": [0, 5], "covers": 4, "partial": 3})
+# passage -> item -> the grades of A, B and C; None where the reply could not be read.
+GRADES: Mapping[str, Mapping[str, Sequence[int | None]]] = {
+    "d1": {"i1": (5, 5, 1), "i2": (2, 4, 5)},
+    "d2": {"i1": (0, 0, 0), "i2": (3, 3, 5)},
+    "d3": {"i1": (1, 0, 1), "i2": (None, 4, 2)},
+    "d4": {"i1": (4, None, None), "i2": (0, 1, 5)},
+}
+JUDGED = {"d1": 1, "d2": 0, "d3": 0, "d4": 1}
+RUNS = {"one": ["d1", "d4", "d2", "d3"], "two": ["d2", "d3", "d1", "d4"], "three": ["d3", "d2", "d4", "d1"]}
+
+
+def graded(place: int, name: str, items: Mapping[str, Sequence[int | None]], **more: Any) -> ItemGradeSet:
+    grades = {item: row[place] for item, row in items.items()}
+    lost = [item for item, grade in grades.items() if grade is None]
+    made = ItemGradeSet.build(
+        {item: grade for item, grade in grades.items() if grade is not None},
+        answers=[(item, str(grade)) for item, grade in grades.items()],
+        llm=name,
+        prompt_info=RATED,
+        item_status=dict.fromkeys(lost, "unparsed"),
+    )
+    return made.model_copy(update=more) if more else made
+
+
+def passage(doc_id: str, entries: list[ItemGradeSet], judged: bool = True) -> GradedPassage:
+    rankings = [
+        RankingEntry(method=run, doc_id=doc_id, query_id="q1", rank=order.index(doc_id) + 1, score=-order.index(doc_id))
+        for run, order in RUNS.items()
+    ]
+    judgments = [Judgment(doc_id=doc_id, query_id="q1", relevance=JUDGED[doc_id])] if judged else None
+    data = PassageData(judgments=judgments, rankings=rankings)
+    return GradedPassage(doc_id=doc_id, text=f"text of {doc_id}", paragraph_data=data, exam_grades=entries)
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> str:
+    passages = [
+        passage(doc_id, [graded(place, name, items) for place, name in enumerate("ABC")])
+        for doc_id, items in GRADES.items()
+    ]
+    path = str(tmp_path / "graded.jsonl")
+    write_graded(path, [QueryPassages("q1", passages)])
+    return path
+
+
+def grades_of(path: str, llm: str) -> dict[str, dict[str, int]]:
+    return {
+        passage.doc_id: {rating.item_id: rating.self_rating for rating in entry.self_ratings or ()}
+        for group in load_graded(path)
+        for passage in group.passages
+        for entry in passage.exam_grades or ()
+        if entry.llm == llm
+    }
+
+
+def out_of(capsys: pytest.CaptureFixture[str], *command: object) -> tuple[int, str, str]:
+    status = main([str(word) for word in command])
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+PANEL = ("--llm", "A", "--llm", "B", "--llm", "C")
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [
+        # d1/i2: three different grades, the lowest; d3/i2: 4 and 2 of three members; d4/i1: one of three is no panel.
+        (("majority",), {"d1": [5, 2], "d2": [0, 3], "d3": [1, 2], "d4": [0]}),
+        # Of two the lower.
+        (("median",), {"d1": [5, 4], "d2": [0, 3], "d3": [1, 2], "d4": [1]}),
+        # Whole numbers stay whole; 11/3 has six decimals.
+        (("mean",), {"d1": [3.666667, 3.666667], "d2": [0, 3.666667], "d3": [0.666667, 3], "d4": [2]}),
+        # C outvotes A and B together; without C, A's 4 would stand alone in d4/i1.
+        (
+            ("weights", "--weight", "A=1", "--weight", "B=1", "--weight", "C=2.5"),
+            {"d1": [1, 5], "d2": [0, 5], "d3": [1, 2], "d4": [5]},
+        ),
+    ],
+)
+def test_a_panel_is_one_more_grader(
+    by: tuple[str, ...],
+    expected: dict[str, list[int]],
+    records: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    output = str(tmp_path / "panel.jsonl")
+    assert out_of(capsys, "combine", records, *PANEL, "--by", *by, "-o", output)[0] == 0
+    found = grades_of(output, f"panel:{by[0]}")
+    assert {doc_id: list(items.values()) for doc_id, items in found.items()} == expected
+    # The members stay as they were.
+    assert [grades_of(output, name) for name in "ABC"] == [grades_of(records, name) for name in "ABC"]
+    entry = load_graded(output)[0].passages[3].exam_grades[-1]  # type: ignore[index]
+    assert entry.item_status == {"i1": "unparsed"}
+    assert dict(entry.answers)["i1"] == "A: 4, B: unparsed, C: unparsed"
+    made = provenance_of(entry)
+    assert [member["llm"] for member in made["members"]] == ["A", "B", "C"]
+    assert made["by"] == by[0]
+    # Again over the same file: replaced, not there twice.
+    assert out_of(capsys, "combine", output, *PANEL, "--by", *by, "-o", output)[0] == 0
+    assert Path(output).read_bytes().count(b'"llm":"panel:') == 4
+    # Scored like any grader, on the members' scale.
+    board = rubric_measures.score(rubric_measures.load(output, llm=f"panel:{by[0]}"), measures="RubricCover@1")
+    assert board.measures == ["RubricCover(rel=4)@1"]
+
+
+def test_the_mean_of_right_and_wrong_is_a_rating(tmp_path: Path) -> None:
+    info = PromptInfo.model_validate({"prompt_class": "Thomas", "scale": [0, 1], "covers": 1})
+    entries = [
+        ItemGradeSet.build({"i1": grade}, answers=[], llm=name, self_rated=False, prompt_info=info)
+        for name, grade in (("A", 1), ("B", 0))
+    ]
+    records = [QueryPassages("q1", [GradedPassage(doc_id="d1", text="x", exam_grades=entries)])]
+    made = rubric_measures.combine(records, ["A", "B"], by="mean", output=tmp_path / "mean.jsonl")
+    grades = rubric_measures.load(str(tmp_path / "mean.jsonl"), llm=made.llm)
+    assert str(grades.scale) == "0-1:1"
+    assert [row.relevance for row in grades.queries["q1"].rows()] == [0.5]
+
+
+def test_grades_with_fractions_are_no_votes(records: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (group,) = load_graded(records)
+    real = ItemGradeSet.build({"i1": 2.5}, answers=[("i1", "")], llm="D", prompt_info=RATED)
+    first = group.passages[0]
+    first = first.model_copy(update={"exam_grades": [*(first.exam_grades or ()), real]})
+    write_graded(records, [group._replace(passages=[first, *group.passages[1:]])])
+    command = ("combine", records, "--llm", "A", "--llm", "D")
+    code, out, errors = out_of(capsys, *command)
+    assert (code, out) == (2, "")
+    assert "a member has the grade 2.5, and only whole grades are votes" in errors
+    (passage, *_) = rubric_measures.combine(records, ["A", "D"], by="mean")[0].passages
+    assert [rating.self_rating for rating in (passage.exam_grades or [])[-1].self_ratings or ()] == [3.75]
+
+
+def test_the_report_of_a_panel(records: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    board = tmp_path / "official.tsv"
+    board.write_text("run\tscore\none\t0.9\ntwo\t0.5\nthree\t0.1\n")
+    command = ("combine", records, *PANEL, "--official", board, "-m", "RubricCover@1")
+    code, out, _ = out_of(capsys, *command, "--output-format", "json")
+    assert code == 0
+    found = json.loads(out)
+    # A against the lower of B and C, where both have a grade: 5/1, 2/4, 0/0, 3/3, 1/0, 0/1.
+    first = found["members"][0]
+    assert (first["name"], first["grades"], first["missing"], first["compared"]) == ("A", 7, 1, 6)
+    assert (first["same"], first["difference"]) == (pytest.approx(2 / 6), pytest.approx(2 / 6))
+    # Best grades from 4 on: A has d1 and d4 as the assessors, B d1 and d3, C d1, d2 and d4, the panel d1 alone.
+    assert [one["kappa"] for one in found["reached"]] == [1.0, 0.0, 0.5, 0.5]
+    # The best first document of each run: A covers 1, 0, 0 items (d1, d2, d3), B 2, 0, 1.
+    assert [one["tau"] for one in found["reached"]][:2] == [pytest.approx(2 / 6**0.5), pytest.approx(1 / 3)]
+    assert found["gain"]["kappa"] == {"best": "A", "gain": -0.5}
+    code, out, _ = out_of(capsys, *command)
+    assert "kappa with the judgments: the panel is 0.5000 below its best member, A" in out
+    assert "tau of the leaderboard: the panel equals its best member, A" in out
+    assert "panel:majority: 7 grades, 1 without one" in out
+
+
+def test_a_cascade_is_replayed_over_a_grid(records: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = str(tmp_path / "cascade.jsonl")
+    command = ["combine", records, "--by", "cascade", "--first", "A", "--then", "B", "--if", "between=1:3"]
+    command += ["--cost", "A=1", "--cost", "B=10", "-o", output, "-m", "RubricCover@1", "--output-format", "json"]
+    code, out, _ = out_of(capsys, *command)
+    assert code == 0
+    # B is asked about A's 2, 3 and 1, and about what A could not read.
+    assert grades_of(output, "panel:cascade") == {
+        "d1": {"i1": 5, "i2": 4}, "d2": {"i1": 0, "i2": 3}, "d3": {"i1": 0, "i2": 4}, "d4": {"i1": 4, "i2": 0},
+    }  # fmt: skip
+    found = json.loads(out)
+    steps = {step["when"]: step for step in found["steps"]}
+    # A alone, B alone, and each range of the grades 0 to 5.
+    assert len(steps) == 2 + 21
+    assert (steps["A alone"]["asked"], steps["A alone"]["cost"]) == (0, 8)
+    assert (steps["B alone"]["asked"], steps["B alone"]["cost"], steps["B alone"]["tau"]) == (8, 80, 1.0)
+    wanted = steps["between=1:3"]
+    assert (wanted["asked"], wanted["share"], wanted["cost"], wanted["lacking"]) == (4, 0.5, 48, 0)
+    # B has no grade for A's 4.
+    assert steps["between=4:4"]["lacking"] == 1
+    # d1, d3 and d4 are covered, d1 and d4 relevant.
+    assert wanted["kappa"] == pytest.approx(0.5)
+    assert found["kappa_with"] == "4 judged passages: labels from 4, judgments from 1 on"
+
+
+def test_draws_say_how_sure_a_grade_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    draws = {
+        "i1": {"replicates": [[5, "5"], [5, "5"], [5, "5"], [4, "4"]]},
+        "i2": {"distribution": {"1": 0.45, "2": 0.55}},
+    }
+    first = graded(0, "A", GRADES["d1"], details=draws)
+    path = tmp_path / "graded.jsonl"
+    write_graded(path, [QueryPassages("q1", [passage("d1", [first, graded(1, "B", GRADES["d1"])], judged=False)])])
+    command = ["combine", path, "--by", "cascade", "--first", "A", "--then", "B", "--if", "uncertain=0.6"]
+    code, out, _ = out_of(capsys, *command, "--output-format", "json")
+    assert code == 0
+    found = json.loads(out)
+    asked = {step["when"]: step["asked"] for step in found["steps"]}
+    # Three of four draws, and the probability 0.55.
+    assert asked == {
+        "A alone": 0, "B alone": 2, "uncertain=0.5": 0, "uncertain=0.6": 1, "uncertain=0.7": 1, "uncertain=0.8": 2,
+        "uncertain=0.9": 2, "uncertain=0.95": 2, "uncertain=1": 2,
+    }  # fmt: skip
+    assert found["kappa_with"].startswith("the grades of B (the records hold no judgments")
+
+
+def test_labels_of_passages_are_combined_too(tmp_path: Path) -> None:
+    def label(name: str, grade: int | None) -> DirectGrade:
+        more: dict[str, Any] = {} if grade is not None else {"status": "unparsed", "llm_response_error": "no grade"}
+        info = PromptInfo.model_validate({"prompt_class": "Thomas"})
+        return DirectGrade(
+            correct_answered=bool(grade), answer=str(grade), self_rating=grade, llm=name, prompt_info=info, **more
+        )
+
+    passages = [
+        GradedPassage(
+            doc_id=doc_id, text="x", grades=[label(name, grade) for name, grade in zip("ABC", row, strict=True)]
+        )
+        for doc_id, row in {"d1": (2, 2, 0), "d2": (1, None, None)}.items()
+    ]
+    made = rubric_measures.combine([QueryPassages("q1", passages)], ["A", "B", "C"])
+    first, second = ((one.grades or [])[-1] for one in made[0].passages)
+    assert (first.llm, first.label, second.label, second.status) == ("panel:majority", 2, None, "unparsed")
+    assert rubric_measures.load(made, llm=made.llm, prompt_type="direct").queries["q1"].labels("max") == {"d1": 2}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--llm", "A"), "a panel has two members or more; name each (--llm)"),
+        (("--llm", "A", "--llm", "X"), "holds no grades for llm=X (--llm)"),
+        (("--llm", "A", "--llm", "A"), "A is named twice; a member has one vote (--llm)"),
+        ((*PANEL, "--by", "weights"), "weights go with the rule of that name: one for each member (--weight, --by)"),
+        (
+            (*PANEL, "--by", "weights", "--weight", "A=1"),
+            "each member needs a weight, and nobody else: A, B, C (--weight)",
+        ),
+        ((*PANEL, "--name", "A"), "A is a member; give the panel another name (--name)"),
+        ((*PANEL, "--if", "uncertain"), "a cascade needs to know when the second grader is asked"),
+        ((*PANEL, "--cost", "A=1"), "costs are of a cascade"),
+        (("--by", "cascade", "--first", "A", "--then", "B", "--if", "often"), "expected between=LOW:HIGH (grades) or"),
+        (
+            ("--by", "cascade", "--first", "A", "--then", "B", "--if", "uncertain"),
+            "does not say how sure its grades are",
+        ),
+        (("--by", "cascade", "--first", "A", "--then", "A", "--if", "uncertain"), "a first grader and another one"),
+        ((*PANEL, "--llm", "D"), "the members are on different scales (A on 0-5:4:3"),
+    ],
+)
+def test_what_cannot_be_combined_is_one_line(
+    arguments: tuple[str, ...], said: str, records: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (group,) = load_graded(records)
+    info = PromptInfo.model_validate({"prompt_class": "Rated", "scale": [0, 3], "covers": 2})
+    other = ItemGradeSet.build({"i1": 1}, answers=[("i1", "1")], llm="D", prompt_info=info)
+    passages = [one.model_copy(update={"exam_grades": [*(one.exam_grades or ()), other]}) for one in group.passages]
+    write_graded(records, [group._replace(passages=passages)])
+    output = tmp_path / "out.jsonl"
+    code, out, errors = out_of(capsys, "combine", records, *arguments, "-o", output)
+    assert (code, out) == (2, "")
+    assert said in errors
+    assert errors.count("\n") == 1
+    assert not output.exists()
+
+
+@pytest.mark.parametrize("cost", ["m=abc", "m=nan", "m", "=1"])
+def test_costs_are_numbers(cost: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "graded.jsonl")
+    assert main(["combine", path, "--by", "cascade", "--first", "m", "--then", "n", "--cost", cost]) == 2
+    assert "expected NAME=NUMBER" in capsys.readouterr().err

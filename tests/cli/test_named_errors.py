@@ -1,0 +1,205 @@
+"""Errors about the content of files name the file, or the option that takes it; numbers that overflow are refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.backends.replies.cache import ReplyCache
+from rubric_measures.base.errors import InputError
+from rubric_measures.cli import main
+from rubric_measures.meta_evaluation._significance import paired_tests
+from rubric_measures.meta_evaluation.correlation import correlate
+from tests.example_records import BANK, RECORDS, RUNS, write_lines
+
+PROMPT = """target = "question"
+task = "grade"
+parser = "rating"
+scale = [0, 5]
+text = "Question: {question} Passage: {context}"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_lines(tmp_path / "graded.jsonl.gz", RECORDS)
+    write_lines(tmp_path / "bank.jsonl", BANK)
+    for name, text in RUNS.items():
+        (tmp_path / f"{name}.run").write_text(text)
+    (tmp_path / "qrels.txt").write_text("q1 0 d1 1\nq1 0 d2 0\nq2 0 d1 1\n")
+    (tmp_path / "prompt.toml").write_text(PROMPT)
+    (tmp_path / "replies.jsonl").write_text('{"reply": "nothing to read"}\n')
+    (tmp_path / "queries.tsv").write_text("q1\tWhat?\nq2\t \n")
+    (tmp_path / "nuggets.jsonl").write_text('{"qid": "q1", "nuggets": [{"text": "Ada", "importance": "vital"}]}\n')
+    return tmp_path
+
+
+def last_line(capsys: pytest.CaptureFixture[str], command: str) -> str:
+    """The error of a command that ends with 2 and prints nothing."""
+    assert main(command.split()) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    return printed.err.splitlines()[-1].removeprefix("rubric_measures: ")
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("generate queries.tsv --model scripted:replies.jsonl -o b", "queries.tsv: query 'q2' has no text"),
+        ("grade graded.jsonl.gz --bank nuggets.jsonl --model scripted:replies.jsonl --prompt prompt.toml -o g",
+         "the test bank has none (--bank)"),
+        ("grade graded.jsonl.gz --bank graded.jsonl.gz --model lexical -o g", "graded.jsonl.gz: is no test bank"),
+        ("grade graded.jsonl.gz --model scripted:replies.jsonl --prompt Thomas --query-texts queries.tsv -o g",
+         "has no text (--bank, --query-texts)"),
+        ("pool alpha.run -c docs.jsonl --queries other.tsv -o p", "anything for the queries (--queries)"),
+        ("convert graded.jsonl.gz --to item-qrels --bank one.jsonl -o q", "graded.jsonl.gz:2: unknown query 'q2'"),
+        ("leaderboard labels.jsonl alpha.run -m RubricCover(rel=4)@5", "nDCG@10 (--measures)"),
+        ("check board.json labels.jsonl alpha.run", "labels.jsonl: "),
+        ("check none.json graded.jsonl.gz alpha.run", "none.json: measures: None is no measure"),
+        ("convert qrels.txt --add-run alpha.run -o out", "qrels.txt: runs and judgments can be added to records only"),
+        ("tournament games.jsonl", "games.jsonl: no game has a verdict (1 games without)"),
+        ("tournament --answers answers.tsv --queries queries.json --model scripted:replies.jsonl --save s",
+         "scripted:replies.jsonl: no game has a verdict (2 games without)"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_between_files_names_one_of_them(
+    folder: Path, command: str, named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "other.tsv").write_text("q9\tWho?\n")
+    (folder / "queries.json").write_text('{"q1": "What?"}')
+    (folder / "docs.jsonl").write_text("".join(f'{{"doc_id": "d{n}", "text": "t"}}\n' for n in range(10)))
+    (folder / "one.jsonl").write_text(json.dumps(BANK[0]) + "\n")
+    (folder / "games.jsonl").write_text('{"query_id": "q", "agent_a": "A", "agent_b": "B", "verdict": null}\n')
+    (folder / "answers.tsv").write_text("query_id\trun_id\ttext\nq1\tx\tYes.\nq1\ty\tNo.\n")
+    grade = {
+        "correctAnswered": True,
+        "answer": "2",
+        "self_rating": 2,
+        "llm": "m",
+        "llm_options": {},
+        "prompt_info": {"prompt_class": "T"},
+    }
+    passage = {"paragraph_id": "d1", "text": "t", "paragraph_data": {}, "exam_grades": [], "grades": [grade]}
+    (folder / "labels.jsonl").write_text(json.dumps(["q1", [passage]]) + "\n")
+    board = {"format": "rubric_measures leaderboard 1", "settings": {}, "inputs": {"grades": {}, "runs": {}}}
+    for name, measure in (("board", "RubricCover(rel=4)@5"), ("none", None)):
+        (folder / f"{name}.json").write_text(json.dumps({**board, "measures": [measure]}))
+    assert named in last_line(capsys, command)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "leaderboard graded.jsonl.gz alpha.run -m AP --output /dev/full",
+        "qrels graded.jsonl.gz -o /dev/full",
+        "convert graded.jsonl.gz -o /dev/full",
+        "grade graded.jsonl.gz --bank bank.jsonl --model lexical -o /dev/full --cache replies.sqlite",
+        "grade graded.jsonl.gz --bank bank.jsonl --model lexical -o out --manifest /dev/full",
+        "cache export full.sqlite -o /dev/full",
+    ],
+)
+def test_a_full_disk_is_named(folder: Path, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if command.startswith("cache"):
+        words = "grade graded.jsonl.gz --bank bank.jsonl --model lexical -o out --cache full.sqlite"
+        assert main(words.split()) == 0
+        capsys.readouterr()
+    said = last_line(capsys, command)
+    assert said == "/dev/full: reading or writing failed (No space left on device); make room, or name another output"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_what_was_spent_is_in_the_cache_where_the_output_cannot_be_written(folder: Path) -> None:
+    words = "-m rubric_measures grade graded.jsonl.gz --bank bank.jsonl --model lexical -o /dev/full --cache c.sqlite"
+    ended = subprocess.run([sys.executable, *words.split()], capture_output=True, text=True, check=False)
+    assert ended.returncode == 2 and "Traceback" not in ended.stderr
+    with ReplyCache(folder / "c.sqlite", read_only=True) as cache:
+        calls = sum(row.calls for row in cache.ledger())
+        assert calls == sum(count.replies for count in cache.counts()) > 0
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "review graded.jsonl.gz --bank pipe --export out",
+        "grade graded.jsonl.gz --bank bank.jsonl --model scripted:replies.jsonl --prompt pipe.toml -o g",
+    ],
+)
+def test_pipes_that_would_be_read_twice_are_not_waited_for(
+    folder: Path, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Nobody writes into them: who opened one would wait for ever.
+    for name in ("pipe", "pipe.toml"):
+        os.mkfifo(folder / name)
+    assert "is no regular file, so it cannot be read twice" in last_line(capsys, command)
+
+
+@pytest.mark.parametrize("values", [("1e308", "0.5"), ("1e308", "-1e308"), ("0.5", "1e101")])
+@pytest.mark.parametrize("command", ["compare board.txt --form ir_measures", "correlate board.txt board.txt"])
+def test_scores_whose_squares_overflow_are_refused(
+    folder: Path, command: str, values: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells = [("a", "q1", values[0]), ("a", "q2", values[1]), ("b", "q1", "0.25"), ("b", "q2", "0.5")]
+    (folder / "board.txt").write_text("".join(f"{run} {query} nDCG@10 {value}\n" for run, query, value in cells))
+    if command.startswith("correlate"):
+        command += " --form ir_measures --official-form ir_measures"
+    said = last_line(capsys, command)
+    assert said.startswith("board.txt:") and "is too large to compute with (at most 1e+100)" in said
+
+
+@pytest.mark.parametrize("name", ["qrels.txt", "alpha.run"])
+def test_ids_with_a_nul_are_refused(folder: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    # Behind ir_measures they end at the NUL: one id would be two, or another one.
+    lines = (folder / name).read_text().splitlines()
+    lines[2] = lines[2].replace(" ", "\0 ", 1)
+    (folder / name).write_text("\n".join(lines) + "\n")
+    said = last_line(capsys, "evaluate qrels.txt alpha.run nDCG@10 AP")
+    assert said == f"{name}:3: has a NUL character, which no text has; repair the file"
+
+
+def test_numbers_that_overflow_are_refused_in_python() -> None:
+    with pytest.raises(InputError, match="at most 1e100"):
+        paired_tests([1e200, 1.0, 2.0], [0.0, 1.0, 1.0])
+    with pytest.raises(InputError, match="at most 1e100"):
+        correlate([1e200, 1.0, 2.0], [0.0, 1.0, 1.0], "kendall")
+
+
+def test_labels_far_apart_are_not_all_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "one.qrels").write_text("q1 0 d1 1\nq1 0 d2 0\nq2 0 d1 5000\n")
+    assert main(["agreement", "qrels.txt", "one.qrels", "--rounds", "10"]) == 0
+    said = capsys.readouterr().err
+    assert "qrels.txt never uses the labels 2, 3, 4" in said and " more" in said
+    assert max(map(len, said.splitlines())) < 300
+
+
+def test_the_text_of_a_long_item_is_shortened(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "It says that " + "the leaf is red and " * 400
+    rubrics = [{"criterion": text, "weight": -3.0, "axis": "Explicit Criteria"}]
+    (folder / "long.jsonl").write_text(json.dumps({"qid": "q1", "domain": "STEM", "rubrics": rubrics}) + "\n")
+    assert main(["convert", "long.jsonl", "--to", "nuggets", "-o", "o.jsonl"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("rubric_measures: long.jsonl") and len(said) < 1100 and "…" in said and "penalty" in said
+
+
+def test_damaged_boards_and_topics_name_themselves(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Found by the fuzzer: a measure or setting that no board has, a topic without text, an id that ends early."""
+    inputs = {"grades": {}, "runs": {}}
+    for name, measures, settings in (("m", ["suport"], {}), ("f", ["RubricCover(rel=4)@5"], {"on_failed": ""})):
+        board = {"format": "rubric_measures leaderboard 1", "settings": settings, "inputs": inputs}
+        (folder / f"{name}.json").write_text(json.dumps({**board, "measures": measures}))
+        assert f"{name}.json: " in last_line(capsys, f"check {name}.json graded.jsonl.gz alpha.run")
+    (folder / "empty.tsv").write_text("q1\t\n")
+    (folder / "reports.jsonl").write_text('{"metadata": {"run_id": "a", "topic_id": "q1"}, "responses": []}\n')
+    said = last_line(capsys, "check-run reports.jsonl --track rag25 --topics empty.tsv")
+    assert "empty.tsv: " in said and "no text" in said
+    (folder / "nul.jsonl").write_text(
+        json.dumps({"query_id": "q1", "items": [{"question_id": "a\0", "question_text": "?"}]})
+    )
+    assert "nul.jsonl:1: " in last_line(capsys, "qrels graded.jsonl.gz --bank nul.jsonl --per item")

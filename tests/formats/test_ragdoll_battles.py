@@ -1,0 +1,194 @@
+"""Battles of RAGDoll: read as games, written, rated without a prior, played with its verdicts; contradictions."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rubric_measures.base.entities import Preference
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.cli import main
+from rubric_measures.formats import detect_format
+from rubric_measures.formats.leaderboards import read_leaderboard
+from rubric_measures.formats.preferences import read_preferences
+from rubric_measures.formats.ragdoll_battles import read_battles, write_battles
+from rubric_measures.formats.ragelo import read_ragelo_games
+from tests.shared_data import shared_data
+
+VERDICTS = ("A", "A", "B", "Tie", "Tie (Both Bad)", None)
+
+
+def battle(qid: str, verdict: str | None, first: str = "y", second: str = "x", **changes: Any) -> dict[str, Any]:
+    """A battle in which `first` was shown first; the pair is in the order of the alphabet."""
+    low, high = sorted((first, second))
+    return {
+        "task_id": f"arena:{low}:{high}:{qid}", "qid": qid, "query": f"What is {qid}?", "pair": [low, high],
+        "assistant_a_run_id": first, "assistant_b_run_id": second, "judge_verdict": verdict,
+        "preferred_run_id": {"A": first, "B": second}.get(verdict or ""), "provider": "openai", "model": "judge",
+        "thinking": "none", "status": "completed" if verdict else "failed", "error": None if verdict else "no verdict",
+        "raw_output": f"[[{verdict}]]" if verdict else "A is longer, so [[A]].", "elapsed_seconds": 1.5, "usage": None,
+        **changes,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def battles(tmp_path: Path) -> Path:
+    path = tmp_path / "judgments.jsonl"
+    lines = [battle(f"q{number}", verdict) for number, verdict in enumerate(VERDICTS)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_battles_are_games_with_both_kinds_of_tie(battles: Path) -> None:
+    assert detect_format(battles) == "ragdoll:battles"
+    games = read_battles(battles)
+    assert [game.verdict for game in games] == ["a", "a", "b", "tie", "both_bad", None]
+    assert games[0][1:3] == ("y", "x") and games[0].grader == "openai:judge"
+    # A reply that holds more than the verdict is none, and no tie.
+    assert games[5][4:] == ("unparsed", "A is longer, so [[A]].", "openai:judge", "no verdict")
+
+
+def test_battles_are_no_queries_and_no_grades(
+    battles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["convert", str(battles), "--to", "queries", "-o", str(tmp_path / "q.json")]) == 2
+    assert "ragdoll:battles cannot become queries; it can become: games, ragdoll:battles" in capsys.readouterr().err
+    assert main(["leaderboard", str(battles)]) == 2
+    assert "holds no grades (its format is ragdoll:battles); accepted" in capsys.readouterr().err
+
+
+def test_convert_keeps_both_ties_and_says_what_it_loses(
+    battles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    games, back, table = (tmp_path / name for name in ("g.jsonl", "b.jsonl", "g.csv"))
+    assert main(["convert", str(battles), "--to", "games", "-o", str(games)]) == 0
+    assert read_preferences(games) == read_battles(battles)
+    assert main(["convert", str(games), "--to", "ragdoll:battles", "-o", str(back)]) == 0
+    assert "query, thinking, elapsed_seconds and usage are empty" in capsys.readouterr().err
+    assert read_battles(back) == read_battles(battles)
+    empty = {"query": "", "thinking": None, "elapsed_seconds": None}
+    lines = [json.loads(line) for line in back.read_text().splitlines()]
+    assert lines[:5] == [json.loads(line) | empty for line in battles.read_text().splitlines()[:5]]
+    assert main(["convert", str(games), "--to", "ragelo:games", "-o", str(table)]) == 0
+    assert "that both answers of 1 ties are bad" in capsys.readouterr().err
+    assert [game.verdict for game in read_ragelo_games(table)] == ["a", "a", "b", "tie", "tie", None]
+
+
+def test_ratings_without_a_prior(battles: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # y has 2 wins and two ties, x one win and two ties: 3 to 2 points, so 400 · log10(1.5) points lie between them.
+    apart = 400 * math.log10(1.5)
+    assert main(["tournament", str(battles), "--compat", "ragdoll", "--rounds", "5", "-o", "json"]) == 1
+    captured = capsys.readouterr()
+    content = json.loads(captured.out)["tournament"]
+    assert [one["rating"] for one in content["ratings"]] == pytest.approx([1000 + apart / 2, 1000 - apart / 2])
+    counts = [(one["agent"], one["wins"], one["ties"], one["losses"], one["undecided"]) for one in content["ratings"]]
+    assert counts == [("y", 2, 2, 1, 1), ("x", 1, 2, 2, 1)]
+    assert (content["both_bad"], content["undecided"]) == (1, {"unparsed": 1})
+    assert "in 1 of the ties both answers are bad" in captured.err
+
+
+def test_files_for_programs_have_all_digits(battles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for form in ("tsv", "json", "trec_eval"):
+        path = tmp_path / f"board.{form}"
+        assert main(["tournament", str(battles), "--rounds", "5", "-o", form, "--output", str(path)]) == 1
+        # Five games, all of other queries: 1, 1, 0, ½, ½ points for y.
+        assert read_leaderboard(path).column("WinRate")["y"] == pytest.approx(0.6, abs=1e-15)
+    capsys.readouterr()
+    assert main(["tournament", str(battles), "--rounds", "5", "--prior", "0"]) == 1
+    assert capsys.readouterr().out.splitlines()[1].split()[1] == "1035.2"
+
+
+def test_a_model_plays_battles_with_bare_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answers = [{"query_id": f"q{n}", "run_id": run, "text": f"{run} on {n}"} for n in range(4) for run in "xyz"]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in answers))
+    (tmp_path / "q.tsv").write_text("".join(f"q{n}\tWhat is {n}?\n" for n in range(4)))
+    replies = ["What is 0?\", \"reply\": \" [[Tie (Both Bad)]]\\n", "What is 1?\", \"reply\": \"[[Tie]]",
+               "What is 2?\", \"reply\": \"It is close: [[A]]", "What is 3?\", \"reply\": \"[[B]]"]  # fmt: skip
+    (tmp_path / "r.jsonl").write_text("".join(f'{{"contains": "{reply}"}}\n' for reply in replies))
+    command = [
+        "tournament", "--answers", str(tmp_path / "a.jsonl"), "--queries", str(tmp_path / "q.tsv"),
+        "--model", f"scripted:{tmp_path / 'r.jsonl'}", "--prompt", "AnswerBattle", "--save", str(tmp_path / "g.jsonl"),
+        "--compat", "ragdoll", "--seed", "13", "--rounds", "5", "--retries", "0", "--prior", "0.1",
+    ]  # fmt: skip
+    assert main([*command, "--per-agent", "1"]) == 1
+    # Three systems, one game each: two games a query (3 · 1 / 2, rounded up).
+    games = read_preferences(tmp_path / "g.jsonl")
+    said = {game.query_id: (game.verdict, game.status) for game in games}
+    assert len(games) == 8
+    assert said == {"q0": ("both_bad", "graded"), "q1": ("tie", "graded"), "q2": (None, "unparsed"),
+                    "q3": ("b", "graded")}  # fmt: skip
+    # All games: those that were played are not played again.
+    assert main(command) == 1
+    assert "12 games (4 new)" in capsys.readouterr().err
+    assert set(games) <= set(read_preferences(tmp_path / "g.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"judge_verdict": "C"}, "judge_verdict: Input should be 'A', 'B', 'Tie' or 'Tie (Both Bad)'; found 'C'"),
+        ({"preferred_run_id": "x"}, "preferred_run_id is 'x', the verdict says 'y'"),
+        ({"pair": ["x", "z"]}, "are not the runs of the pair"),
+        ({"status": "failed"}, "expected a judge_verdict exactly when the status is completed"),
+        ({"assistant_b_run_id": "y", "pair": ["y", "y"]}, "agent 'y' plays against itself"),
+    ],
+)
+def test_battles_that_contradict_themselves(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "b.jsonl"
+    path.write_text(json.dumps(battle("q1", "A") | changes) + "\n")
+    with pytest.raises(FormatError) as caught:
+        read_battles(path)
+    assert message in str(caught.value) and str(caught.value).startswith(f"{path}:1: ")
+
+
+def test_what_battles_cannot_hold_and_what_would_be_lost(
+    battles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = [Preference("q1", "x", "y", "a"), Preference("q1", "y", "x", "a")]
+    with pytest.raises(InputError, match="'y' and 'x' meet twice"):
+        write_battles(tmp_path / "b.jsonl", both)
+    assert not (tmp_path / "b.jsonl").exists()
+    answers = tmp_path / "a.jsonl"
+    answers.write_text("".join(f'{{"query_id": "q1", "run_id": "{run}", "text": "{run}"}}\n' for run in "xy"))
+    (tmp_path / "q.tsv").write_text("q1\tWhy?\n")
+    before = battles.read_bytes()
+    play = ["tournament", "--answers", str(answers), "--queries", str(tmp_path / "q.tsv"), "--model", "lexical"]
+    assert main([*play, "--save", str(battles)]) == 2
+    assert "holds battles of RAGDoll, which would be lost" in capsys.readouterr().err
+    assert battles.read_bytes() == before
+    for more, message in (
+        (["--per-agent", "2"], "only RAGDoll draws so"),
+        (["--compat", "ragdoll", "--per-agent", "2", "--per-pair", "2"], "keep one"),
+        (["--compat", "ragdoll", "--per-pair", "0"], "ask for 1 or more"),
+        (["--compat", "ragdoll", "--one-order"], "judges each pair in one order anyway"),
+    ):
+        assert main([*play, "--save", str(tmp_path / "g.jsonl"), *more]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_the_toolkits_own_leaderboard_and_pairs() -> None:
+    folder = shared_data("support")
+    from rubric_measures import tournament
+
+    result = tournament(folder / "judgments.jsonl", compat="ragdoll", rounds=5, replays=2)
+    rows = list(csv.DictReader((folder / "expected.leaderboard.csv").read_text().splitlines()))
+    assert [(one.agent, one.games, one.wins, one.losses, one.ties) for one in result.ratings] == [
+        (row["run_id"], *(int(row[name]) for name in ("n_judgments", "wins", "losses", "ties"))) for row in rows
+    ]
+    # Its own iteration stops 5e-4 from the maximum.
+    assert [one.rating for one in result.ratings] == pytest.approx(
+        [float(row["arena_score"]) for row in rows], abs=6e-4
+    )
+    table = result.table
+    for row in csv.DictReader((folder / "expected.pairwise.csv").read_text().splitlines()):
+        a, b = (table.agents.index(row[name]) for name in ("run_a", "run_b"))
+        wins, ties, losses = table.wins[a][b], table.ties[a][b], table.wins[b][a]
+        assert [wins, losses, ties] == [int(row[name]) for name in ("run_a_wins", "run_b_wins", "ties")]
+        assert (wins + ties / 2) / (wins + ties + losses) == pytest.approx(
+            float(row["run_a_preference_rate"]), abs=5e-7
+        )

@@ -1,0 +1,178 @@
+"""Tests of the forms in which tracks take reports: BioGen's are read, each is written, and what is lost is said."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.conversion import convert
+from rubric_measures.formats import detect_format
+from rubric_measures.formats.biogen import cited_sentences, text_of_sentences
+from rubric_measures.formats.reports import read_answers, read_reports
+
+SUBMISSION = {
+    "run_name": "nlm-1",
+    "team_id": "nlm",
+    "contact_email": "a@b.org",
+    "results": [
+        {
+            "topic_id": "131",
+            "answer": "Aspirin thins the blood [11, 12]. It may help Dr. Smith [13,11]. [16] It is cheap [sic].",
+            "references": ["11", "12", "13"],
+            "note": "kept",
+        },
+        {"topic_id": "132", "answer": "Nobody knows.", "references": []},
+    ],
+}
+TASK_A = [
+    {
+        "metadata": {"team_id": "t", "run_id": "t-a", "qa_id": "116", "question": "Why?"},
+        "answer": [
+            {
+                "text": "It thins the blood.",
+                "existing_supported_citations": None,
+                "supported_citations": [21, "22"],
+                "contradicted_citations": [23],
+            }
+        ],
+    }
+]
+TASK_B = [
+    {"metadata": {"team_id": "t", "run_id": "t-b", "topic_id": 181}, "responses": [{"text": "A.", "citations": [31]}]},
+    {
+        "metadata": {"team_id": "t", "run_id": "t-b", "topic_id": 182},
+        "responses": [{"text": "B.", "citations": ["32"]}],
+    },
+]
+RAG_2026 = {
+    "metadata": {"team_id": "t", "run_id": "r", "narrative_id": "rag2026-0", "narrative": "What?", "run_desc": "d"},
+    "references": ["shard_1_1", "shard_1_2", "shard_1_3"],
+    "answer": [{"text": "# Head", "citations": []}, {"text": "Both.", "citations": ["shard_1_2", 0, 9]}],
+}
+RAGTIME = {
+    "metadata": {"team_id": "t", "run_id": "r", "topic_id": "300"},
+    "responses": [{"text": "Later first.", "citations": {"u_1": 0.2, "u_2": 0.9}}],
+}
+
+
+def _file(folder: Path, content: Any, indent: int | None = None, name: str = "run.json") -> Path:
+    path = folder / name
+    path.write_text(json.dumps(content, indent=indent), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_one_object_of_biogen_2024_is_read_with_the_ids_of_its_text(
+    tmp_path: Path, indent: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = _file(tmp_path, SUBMISSION, indent)
+    assert detect_format(path) == "reports"
+    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
+        first, second = read_answers(path)
+    assert (first.query_id, first.run_id) == ("131", "nlm-1")
+    assert first.sentences == ("Aspirin thins the blood.", "It may help Dr. Smith.", "It is cheap [sic].")
+    # 16 stands behind the end of its sentence, which the track discards.
+    assert first.citations == (("11", "12"), ("13", "11"), ())
+    assert "1 citations stand behind the end of a sentence" in caplog.text
+    assert (second.sentences, second.citations) == (("Nobody knows.",), ((),))
+
+
+def test_the_text_of_biogen_2024_is_the_same_after_reports_and_back(tmp_path: Path) -> None:
+    convert([_file(tmp_path, SUBMISSION)], tmp_path / "reports.jsonl", to="reports")
+    assert len((tmp_path / "reports.jsonl").read_text().splitlines()) == 2
+    convert([tmp_path / "reports.jsonl"], tmp_path / "again.json", to="reports:biogen24")
+    assert json.loads((tmp_path / "again.json").read_text()) == SUBMISSION
+
+
+def test_ids_go_before_the_last_mark_of_a_sentence() -> None:
+    sentences = [("Is it so?", ["1", "2"]), ("Maybe", ["3"]), ("No.", [])]
+    assert text_of_sentences(sentences) == "Is it so [1,2]? Maybe [3] No."
+    # Without a mark nobody sees where the second one ends.
+    assert cited_sentences("Is it so [1,2]? Maybe. No.") == [("Is it so?", ["1", "2"]), ("Maybe.", []), ("No.", [])]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_lists_of_biogen_2025_are_read_and_ids_may_be_numbers(tmp_path: Path, indent: int | None) -> None:
+    path = _file(tmp_path, TASK_B, indent)
+    assert detect_format(path) == "reports"
+    assert [(answer.query_id, answer.citations) for answer in read_answers(path)] == [
+        ("181", (("31",),)),
+        ("182", (("32",),)),
+    ]
+    assert [report.lost_citations for report in read_reports(path)] == [0, 0]
+
+
+def test_task_a_keeps_what_contradicts_and_answers_say_that_they_do_not(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = _file(tmp_path, TASK_A)
+    convert([path], tmp_path / "lines.jsonl", to="reports")
+    (line,) = (tmp_path / "lines.jsonl").read_text().splitlines()
+    kept = {**TASK_A[0]["answer"][0], "supported_citations": ["21", "22"], "contradicted_citations": ["23"]}
+    assert json.loads(line)["answer"] == [kept]
+    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
+        (answer,) = read_answers(path)
+    assert (answer.query_id, answer.citations) == ("116", (("21", "22"),))
+    assert "1 contradicted_citations left out" in caplog.text
+
+
+def test_positions_ids_and_scores_become_each_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def made(content: Any, form: str) -> dict[str, Any]:
+        convert([_file(tmp_path, content)], tmp_path / "out.json", to=form)
+        found: dict[str, Any] = json.loads((tmp_path / "out.json").read_text())
+        return found
+
+    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
+        ids = made(RAG_2026, "reports:ids")
+    assert ids["metadata"]["topic_id"] == "rag2026-0"
+    assert ids["responses"][1] == {"text": "Both.", "citations": ["shard_1_2", "shard_1_1"]}
+    assert ids["references"] == ["shard_1_2", "shard_1_1"]
+    # The position 9, and shard_1_3.
+    assert "1 citations that are repeated, or positions" in caplog.text
+    assert "1 references that no sentence cites" in caplog.text
+
+    old = made(RAG_2026, "reports:rag24")
+    assert (old["topic_id"], old["topic"], old["response_length"]) == ("rag2026-0", "What?", 3)
+    assert old["answer"][1]["citations"] == [1, 0]
+
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
+        positions = made(RAGTIME, "reports:rag")
+    assert positions["references"] == ["u_2", "u_1"]
+    assert positions["answer"] == [{"text": "Later first.", "citations": [0, 1]}]
+    assert "2 scores of citations" in caplog.text
+
+
+def test_what_one_object_cannot_hold_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cites 'u_2'; this form holds ids that are numbers"):
+        convert([_file(tmp_path, RAGTIME)], tmp_path / "out.json", to="reports:biogen24")
+    other = [TASK_B[0], {**TASK_B[1], "metadata": {"run_id": "t-c", "topic_id": 182}}]
+    with pytest.raises(InputError, match=r"there are 2 runs \(t-b, t-c, …\); this form holds one"):
+        convert([_file(tmp_path, other)], tmp_path / "out.json", to="reports:biogen24")
+    assert not (tmp_path / "out.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"[{json.dumps(TASK_B[0])}\n{json.dumps(TASK_B[1])}]", r":2: is not JSON: expected ',' or '\]' after"),
+        (f"[{json.dumps(TASK_B[0])}", r":1: is not JSON: expected ',' or '\]' after"),
+        ('[\n{"metadata": }]', r":2: is not JSON: Expecting value"),
+        (
+            '{\n"run_name": "r", "results": [{"topic_id": 1}]}',
+            r": results\[0\]: expected \{topic_id, answer, references\}",
+        ),
+        (json.dumps([TASK_B[0], TASK_B[0]]), ":1: .*in line 1"),
+    ],
+)
+def test_broken_lists_are_refused_with_the_line(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(text)
+    for read in (read_answers, read_reports):
+        with pytest.raises(FormatError, match=message):
+            read(path)

@@ -1,0 +1,199 @@
+"""Tests of distributions over grades: of label probabilities, first tokens and replicates; and the grades they give."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rubric_measures import RubricQrels, grade, load, score
+from rubric_measures.api import write_qrels
+from rubric_measures.base.entities import TestBank as Bank
+from rubric_measures.base.errors import InputError
+from rubric_measures.cli import main
+from rubric_measures.grading._distributions import distribution_of_reply, mean_distribution
+from rubric_measures.records.distributions import confidence_of, distributions_of, grade_by
+from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import ItemGradeSet, QueryPassages
+from tests.fault_server import running
+from tests.grading_data import make_bank, make_groups, write_inputs
+
+PROMPT = "QuestionSelfRatedUnanswerablePromptWithChoices"
+RATINGS = ("0", "1", "2", "3", "4", "5")
+
+
+def _sets(groups: Sequence[QueryPassages]) -> list[ItemGradeSet]:
+    return [entry for group in groups for passage in group.passages for entry in passage.exam_grades or ()]
+
+
+def test_grades_of_a_distribution_by_hand() -> None:
+    shares = {0: 0.2, 3: 0.5, 5: 0.3}
+    assert grade_by(shares, "expected") == 3  # 0 + 1.5 + 1.5, a whole number
+    assert type(grade_by(shares, "expected")) is int
+    assert grade_by({0: 0.25, 1: 0.5, 4: 0.25}, "expected") == 1.5
+    assert (grade_by(shares, "mode"), grade_by(shares, "median")) == (3, 3)
+    # Of equally probable grades the lowest; the median of two halves is the lower one.
+    assert (grade_by({5: 0.5, 1: 0.5}, "mode"), grade_by({5: 0.5, 1: 0.5}, "median")) == (1, 1)
+    assert grade_by({0: 1 / 3, 1: 1 / 6, 2: 1 / 2}, "median") == 1
+    assert confidence_of(shares) == 0.5
+
+
+def test_first_tokens_become_labels() -> None:
+    def read(candidates: list[list[Any]], labels: Sequence[str]) -> dict[int, float] | None:
+        scored = [[token, math.log(share)] for token, share in candidates]
+        grades = {label: place for place, label in enumerate(labels)}
+        return distribution_of_reply({"first_token_logprobs": scored}, labels, grades.get)
+
+    found = read([["3", 0.5], [" 3", 0.25], ["▁4", 0.2], ["The", 0.05]], RATINGS)
+    assert found == pytest.approx({0: 0, 1: 0, 2: 0, 3: 0.75 / 0.95, 4: 0.2 / 0.95, 5: 0})
+    assert read([["yes", 0.6], ["No", 0.2], ["\n", 0.2]], ("No", "Yes")) == pytest.approx({0: 0.25, 1: 0.75})
+    # Most of it begins no label; one token begins two.
+    assert read([["The", 0.6], ["3", 0.4]], RATINGS) is None
+    assert read([["Not", 0.9], ["Very", 0.1]], ("Not relevant", "Not very relevant", "Very relevant")) is None
+    assert read([["Very", 0.9], ["Not", 0.1]], ("Not relevant", "Very relevant")) == pytest.approx({0: 0.1, 1: 0.9})
+    # What an older cache has: the probabilities that it took to choose one label.
+    assert distribution_of_reply({"label_probabilities": {"3": 0.6}}, RATINGS, int) is None
+    assert mean_distribution([(1, {0: 0.5, 1: 0.5}), (3, None)]) == {0: 0.25, 1: 0.25, 3: 0.5}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("transformers")
+    from tests.hf_models import save_t5
+
+    return save_t5(tmp_path_factory.mktemp("t5"))
+
+
+def test_label_probabilities_of_a_model_are_kept_and_choose_the_grade(
+    tmp_path: Path, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages, bank = write_inputs(tmp_path, queries=2, passages=3, items=2)
+    options = {"mode": "labels", "label_mass": "0"}
+    out = tmp_path / "graded.jsonl.gz"
+    grade(passages, bank, model=f"hf:{model}", prompt=PROMPT, model_option=options, output=out)
+    sets = _sets(load_graded(out))
+    cells = 0
+    for entry in sets:
+        found = distributions_of(entry)
+        given = {rating.item_id: rating.self_rating for rating in entry.self_ratings or ()}
+        assert found.keys() == given.keys()
+        for item_id, shares in found.items():
+            assert sorted(shares) == [0, 1, 2, 3, 4, 5]
+            assert math.fsum(shares.values()) == pytest.approx(1, abs=1e-9)
+            # The reply is the most probable label.
+            assert grade_by(shares, "mode") == given[item_id]
+            cells += 1
+    assert cells == 12
+    # Scores by hand: the label of a passage is its highest expected grade.
+    first = load_graded(out)[0]
+    expected = {
+        passage.doc_id: max(
+            round(sum(one * share for one, share in shares.items()), 6)
+            for entry in passage.exam_grades or ()
+            for shares in distributions_of(entry).values()
+        )
+        for passage in first.passages
+    }
+    run = {first.query_id: {doc_id: float(place) for place, doc_id in enumerate(expected)}}
+    best = sum(gain / math.log2(rank + 1) for rank, gain in enumerate(sorted(expected.values(), reverse=True), 1))
+    ranked = list(reversed(expected.values()))
+    value = sum(gain / math.log2(rank + 1) for rank, gain in enumerate(ranked, 1)) / best
+    name = str(RubricQrels(measure="nDCG@10"))
+    board = score(load(out, bank, grade="expected"), {"x": run}, [name])
+    assert board.values["x"][name][first.query_id] == pytest.approx(value, abs=1e-9)
+    # The board says that it is of other grades.
+    assert board.signature != score(load(out, bank), {"x": run}, [name]).signature
+    # Judgments: real ones, and whole ones for programs that need these.
+    argv = ["qrels", str(out), "--bank", str(bank), "--grade", "expected", "-o"]
+    assert main([*argv, str(tmp_path / "real.qrels")]) == 0
+    assert "labels have fractions" in capsys.readouterr().err
+    assert main([*argv, str(tmp_path / "large.qrels"), "--scale", "100"]) == 0
+    assert capsys.readouterr().err == ""
+    real = [line.split() for line in (tmp_path / "real.qrels").read_text().splitlines()]
+    large = [line.split() for line in (tmp_path / "large.qrels").read_text().splitlines()]
+    assert {row[2]: float(row[3]) for row in real if row[0] == first.query_id} == pytest.approx(expected, abs=1e-9)
+    assert [int(row[3]) for row in large] == [round(float(row[3]) * 100) for row in real]
+    # Item qrels go round: the same numbers from the file.
+    write_qrels(load(out, bank, grade="expected"), tmp_path / "items.qrels", per="item")
+    again = score(load(tmp_path / "items.qrels"), {"x": run}, [name])
+    assert again.values == board.values
+    # And so do frames.
+    frame = load(out, bank, grade="expected").to_dataframe()
+    assert score(load(frame), {"x": run}, [name]).values == board.values
+    write_qrels(load(out, bank, grade="expected"), tmp_path / "large-items.qrels", per="item", times=100)
+    assert "scale=0-500:400" in (tmp_path / "large-items.qrels").read_text()
+
+
+def test_first_token_scores_of_a_server(tmp_path: Path) -> None:
+    pytest.importorskip("openai")
+    replies = tmp_path / "replies.jsonl"
+    replies.write_text('{"contains": "", "reply": "4"}\n')
+    bank, groups = make_bank(queries=1, items=1), make_groups(queries=1, passages=2)
+    options = {"structured": "choice+logprobs"}
+    with running(replies=replies) as started:
+        graded = grade(
+            groups, bank, model="openai:obedient", base_url=[started.url], prompt=PROMPT, model_option=options
+        )
+    # It scores 4 by -0.1 and 5 by -2.5.
+    four, five = math.exp(-0.1), math.exp(-2.5)
+    for entry in _sets(list(graded)):
+        [shares] = distributions_of(entry).values()
+        assert shares[4] == pytest.approx(four / (four + five), abs=1e-6)
+        assert shares[5] == pytest.approx(five / (four + five), abs=1e-6)
+        assert grade_by(shares, "expected") == pytest.approx((4 * four + 5 * five) / (four + five), abs=1e-5)
+    labels = load(list(graded), bank, grade="expected").queries["q0"].labels()
+    assert list(labels.values()) == pytest.approx([(4 * four + 5 * five) / (four + five)] * 2, abs=1e-5)
+
+
+def _replicated(tmp_path: Path, drawn: Sequence[str]) -> tuple[Bank, list[QueryPassages]]:
+    replies = tmp_path / "replies.jsonl"
+    replies.write_text(json.dumps({"contains": "", "reply": list(drawn)}) + "\n")
+    bank = make_bank(queries=1, items=1)
+    with running(replies=replies) as started:
+        made = grade(
+            make_groups(queries=1, passages=1),
+            bank,
+            model="openai:m",
+            base_url=[started.url],
+            prompt=PROMPT,
+            replicates=len(drawn),
+            temperature=1.0,
+        )
+        return bank, list(made)
+
+
+def test_replicates_are_a_distribution(tmp_path: Path) -> None:
+    pytest.importorskip("openai")
+    bank, graded = _replicated(tmp_path, ["1", "5", "4", "4"])
+    [shares] = distributions_of(_sets(graded)[0]).values()
+    assert shares == {1: 0.25, 4: 0.5, 5: 0.25}
+
+    def label(**chosen: Any) -> float:
+        [found] = load(graded, bank, **chosen).queries["q0"].labels().values()
+        return found
+
+    assert (label(), label(grade="expected"), label(grade="mode"), label(grade="median")) == (4, 3.5, 4, 4)
+
+
+def test_grades_without_a_distribution_are_counted_or_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("openai")
+    passages, bank = write_inputs(tmp_path)
+    out = tmp_path / "g.jsonl.gz"
+    grade(passages, bank, model="lexical", output=out)
+    with pytest.raises(InputError, match="no grade comes with a distribution"):
+        load(out, bank, grade="expected").queries  # noqa: B018 - read when looked at
+    assert main(["qrels", str(out), "--bank", str(bank), "--grade", "median"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "--grade" in said
+    _, graded = _replicated(tmp_path, ["1", "3"])
+    entry = _sets(graded)[0]
+    broken = entry.model_copy(update={"details": {"i": {"distribution": {"1": 0.5, "x": 0.5}}}})
+    with pytest.raises(InputError, match="item 'i': its distribution over grades is no prob"):
+        distributions_of(broken)

@@ -1,0 +1,282 @@
+"""One cache for several runs: what was paid, who makes which call, where it is asked; real servers and processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.backends.base import Message, Reply, Request
+from rubric_measures.backends.replies.cache import ReplyCache, Spent
+from rubric_measures.base.entities import RubricItem, TestBank
+from rubric_measures.cli import main
+from rubric_measures.formats.bank import bank_entries, write_bank
+from rubric_measures.records.files import load_graded, write_graded
+from rubric_measures.records.models import GradedPassage, QueryPassages, provenance_of
+from rubric_measures.runners import Job, LocalRunner, RunStats
+from tests.fault_server import running
+from tests.function_backend import FunctionBackend
+
+pytest.importorskip("openai")
+pytest.importorskip("aiohttp")
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def inputs(folder: Path, passages: int = 30) -> list[str]:
+    """A grade command over two queries with two questions each; the server's model answers everything with 4."""
+    groups = [
+        QueryPassages(f"q{n}", [GradedPassage(doc_id=f"d{i}", text=f"text {i} of {n}.") for i in range(passages // 2)])
+        for n in (1, 2)
+    ]
+    write_graded(folder / "passages.jsonl.gz", groups)
+    items = [RubricItem(f"q{n}/{i}", f"q{n}", f"What is {i} of {n}?") for n in (1, 2) for i in (1, 2)]
+    write_bank(folder / "bank.jsonl", bank_entries(TestBank.from_items(items), test_collection="test"))
+    (folder / "replies.jsonl").write_text('{"contains": "What is", "reply": "4"}\n', encoding="utf-8")
+    (folder / "prices.json").write_text('{"m": {"input": 1000000, "output": 0}}', encoding="utf-8")
+    return ["grade", str(folder / "passages.jsonl.gz"), "--bank", str(folder / "bank.jsonl"), "--model", "openai:m"]
+
+
+def process(command: list[str], *more: str) -> subprocess.Popen[str]:
+    argv = [sys.executable, "-m", "rubric_measures", *command, *more]
+    return subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, env={**os.environ, "OPENAI_API_KEY": "k"})
+
+
+def statuses(path: Path) -> set[str]:
+    found = set()
+    for group in load_graded(path):
+        for passage in group.passages:
+            for entry in passage.exam_grades or ():
+                found |= {"graded"} if not entry.item_status else set(entry.item_status.values())
+    return found
+
+
+def test_two_processes_pay_each_call_once(tmp_path: Path) -> None:
+    command = [*inputs(tmp_path, 120), "--cache", str(tmp_path / "new" / "folder" / "c.sqlite")]
+    with running(replies=tmp_path / "replies.jsonl", delay=0.02) as server:
+        asked = [*command, "--base-url", server.url, "--model-option", "concurrency=4"]
+        both = [process(asked, "-o", str(tmp_path / f"{name}.jsonl")) for name in "ab"]
+        notes = [one.communicate(timeout=120)[1] for one in both]
+        assert [one.returncode for one in both] == [0, 0], notes
+        assert server.stats()["calls"] == 240
+    assert statuses(tmp_path / "a.jsonl") == statuses(tmp_path / "b.jsonl") == {"graded"}
+    with ReplyCache(tmp_path / "new" / "folder" / "c.sqlite") as cache:
+        assert sum(row.calls for row in cache.ledger()) == 240
+        assert cache.made_elsewhere("x:1:x", [entry.key for entry in cache.entries()]) == set()
+
+
+def test_two_processes_hold_one_limit_together(tmp_path: Path) -> None:
+    command = [*inputs(tmp_path, 120), "--cache", str(tmp_path / "c.sqlite"), "--max-calls", "150"]
+    with running(replies=tmp_path / "replies.jsonl", delay=0.02) as server:
+        asked = [*command, "--base-url", server.url, "--model-option", "concurrency=4"]
+        both = [process(asked, "-o", str(tmp_path / f"{name}.jsonl")) for name in "ab"]
+        notes = [one.communicate(timeout=120)[1] for one in both]
+        assert [one.returncode for one in both] == [1, 1], notes
+        assert server.stats()["calls"] == 150
+    with ReplyCache(tmp_path / "c.sqlite") as cache:
+        assert (len(cache), sum(row.calls for row in cache.ledger())) == (150, 150)
+
+
+def test_the_calls_of_a_killed_process_are_made_by_the_next(tmp_path: Path) -> None:
+    command = [*inputs(tmp_path), "--cache", str(tmp_path / "c.sqlite"), "-o", str(tmp_path / "o.jsonl")]
+    with running(replies=tmp_path / "replies.jsonl", delay=30) as slow:
+        first = process([*command, "--base-url", slow.url])
+        while not slow.stats()["calls"]:
+            time.sleep(0.05)
+            assert first.poll() is None
+        first.send_signal(signal.SIGKILL)
+        first.communicate()
+    with running(replies=tmp_path / "replies.jsonl") as server:
+        assert main([*command, "--base-url", server.url]) == 0
+        assert server.stats()["calls"] == 60
+
+
+def test_a_lease_of_a_process_that_nobody_can_see_runs_out(tmp_path: Path) -> None:
+    key, other = "ab" * 32, "cd" * 32
+    with ReplyCache(tmp_path / "c.sqlite", lease_seconds=0.3) as one, ReplyCache(tmp_path / "c.sqlite") as two:
+        assert one.lease("elsewhere:1:a", [], [key], lambda _: 9) == ([key], set())
+        assert two.lease("here:1:b", [], [key, other], lambda _: 9) == ([other], {key})
+        assert one.renew("elsewhere:1:a") < 0.1
+        assert two.made_elsewhere("here:1:b", [key]) == {key}
+        time.sleep(0.4)
+        assert two.lease("here:1:b", [other], [key], lambda others: 9 if not others else 0) == ([key], set())
+        # What is given back is free at once; of more than the room allows, the rest is left.
+        two.release("here:1:b")
+        assert one.lease("elsewhere:1:a", [], [key, other], lambda _: 1) == ([key], set())
+
+
+def ask(text: str) -> Request:
+    return Request("function:test", (Message("user", text),), {"mode": "test"}, group=f"{text[0]}\tp")
+
+
+def once(text: str) -> Job[str | None]:
+    [reply] = yield [ask(text)]
+    return reply.text
+
+
+def test_calls_that_a_living_process_makes_are_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    backend = FunctionBackend(lambda request: request.messages[0].content)
+    with ReplyCache(path, lease_seconds=0.5) as other, ReplyCache(path) as mine:
+        # One call gets its reply there; the other is given up, as its process stops saying that it is there.
+        other.lease("elsewhere:1:a", [], [ask("a").key, ask("b").key], lambda _: 9)
+        results = LocalRunner(backend, mine).run((text, once(text)) for text in "abc")
+        assert next(results) == ("c", "c")
+        other.put(ask("a"), Reply("theirs"))
+        assert dict(results) == {"a": "theirs", "b": "b"}
+    assert [request.messages[0].content for request in backend.seen] == ["c", "b"]
+
+
+def test_limits_hold_over_all_runs_of_a_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = [*inputs(tmp_path), "--cache", str(tmp_path / "c.sqlite"), "-o", str(tmp_path / "o.jsonl")]
+    with running(replies=tmp_path / "replies.jsonl") as server:
+        command += ["--base-url", server.url, "--model-option", "concurrency=2"]
+        for _ in range(2):
+            assert main([*command, "--max-calls", "7"]) == 1
+            assert server.stats()["calls"] == 7
+        said = capsys.readouterr().err
+        assert "the limit of 7 calls was reached, 7 of them by other runs over this cache" in said
+        assert main([*command, "--max-calls", "9"]) == 1
+        assert server.stats()["calls"] == 9
+        # Every call takes 11 tokens, for 1 each; those that were made without a price cost what it says now.
+        assert main([*command, "--max-cost", "121", "--prices", str(tmp_path / "prices.json")]) == 1
+        assert (calls := server.stats()["calls"]) == 10
+        assert main([*command, "--max-cost", "121", "--prices", str(tmp_path / "prices.json")]) == 1
+        assert server.stats()["calls"] == calls
+        assert "99 of it by other runs" in capsys.readouterr().err
+    assert main(["cache", "size", str(tmp_path / "c.sqlite")]) == 0
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    start = next(place for place, line in enumerate(lines) if line[0] == "day")
+    paid = [line[1:4] + line[-1:] for line in lines[start + 1 :]]
+    assert paid == [["openai:m", "9", "0", "-"], ["openai:m", "1", "0", "11.000000"]]
+    assert sum(int(line[1]) for line in paid) == calls
+
+
+def test_a_limit_for_each_query(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = [*inputs(tmp_path), "--cache", str(tmp_path / "c.sqlite"), "-o", str(tmp_path / "o.jsonl")]
+    with running(replies=tmp_path / "replies.jsonl") as server:
+        command += ["--base-url", server.url, "--prices", str(tmp_path / "prices.json")]
+        command += ["--model-option", "concurrency=2", "--max-cost-per-query"]
+        for limit, calls in (("60", 10), ("60", 10), ("100", 18)):
+            assert main([*command, limit]) == 1
+            shown = server.stats()["order"]
+            # 11 a call: five fit 60, nine fit 100, of both queries; again the same, and no call twice.
+            assert (len(shown), sum("of 1?" in text for text in shown)) == (calls, calls // 2)
+    said = capsys.readouterr().err
+    assert "the limit of 60 on the cost of a query was reached for 2 queries (q1, q2)" in said
+    assert main([*command, "nan"]) == 2
+
+
+def test_a_server_that_moved_is_asked_nothing_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = [*inputs(tmp_path), "--cache", str(tmp_path / "c.sqlite"), "-o", str(tmp_path / "o.jsonl")]
+    with running(replies=tmp_path / "replies.jsonl") as one:
+        assert main([*command, "--base-url", one.url]) == 0
+        assert one.stats()["calls"] == 60
+    with running(replies=tmp_path / "replies.jsonl") as two:
+        assert main([*command, "--base-url", two.url]) == 0
+        assert two.stats()["calls"] == 0
+        # Other weights under the same name are another model.
+        assert main([*command, "--base-url", two.url, "--endpoint-name", "lab"]) == 0
+        assert two.stats()["calls"] == 60
+    # With a full cache nobody is asked, so an address that is none is none's business.
+    monkeypatch.setenv("OPENAI_BASE_URL", "EMPTY")
+    assert main(command) == 0
+    assert main([*command, "--cache", str(tmp_path / "other.sqlite")]) == 2
+
+
+def test_replies_are_found_under_the_keys_of_before(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    old, others = "openai:m@http://old:1/v1", "openai:m@http://older:1/v1"
+
+    class Named(FunctionBackend):
+        former_model = "openai:m@http://new:1/v1"
+
+    def runner(cache: ReplyCache, own: str) -> tuple[LocalRunner, Named]:
+        backend = Named(lambda request: "new", "openai:m")
+        backend.former_model = own
+        return LocalRunner(backend, cache), backend
+
+    def job(text: str) -> Job[str | None]:
+        [reply] = yield [Request("openai:m", (Message("user", text),), {"top_p": 1}, replicate=2)]
+        return reply.text
+
+    def before(text: str, name: str) -> Request:
+        return Request(name, (Message("user", text),), {"top_p": 1}, replicate=2)
+
+    with ReplyCache(tmp_path / "c.sqlite") as cache:
+        cache.put(before("a", old), Reply("old"))
+        asking, backend = runner(cache, "openai:m@http://new:1/v1")
+        stats = RunStats()
+        assert dict(asking.run(((text, job(text)) for text in "ab"), stats)) == {"a": "old", "b": "new"}
+        assert (len(backend.seen), stats.cached, stats.calls) == (1, 1, 1)
+        # Of two endpoints, only those of the one in use are surely this model's.
+        cache.put(before("c", others), Reply("other"))
+        asking, backend = runner(cache, old)
+        assert dict(asking.run((text, job(text)) for text in "abc")) == {"a": "old", "b": "new", "c": "new"}
+    assert "has replies of openai:m from 2 endpoints" in caplog.text
+
+
+def test_a_grade_set_of_before_is_gone_on_with(tmp_path: Path) -> None:
+    """The signature of a grade set named the endpoint, too: a second set beside it would be the same grader twice."""
+    command, out = inputs(tmp_path, 2), tmp_path / "o.jsonl"
+    with running(replies=tmp_path / "replies.jsonl") as server:
+        from rubric_measures.backends.openai._backend import OpenAICompatible
+        from rubric_measures.grading import GradingSettings
+        from rubric_measures.grading._recording import GradeSetMaker
+        from rubric_measures.grading._styles import make_style
+
+        assert main([*command, "--base-url", server.url, "-o", str(out)]) == 0
+        backend = OpenAICompatible("m", server.url)
+        [entry] = next(iter(load_graded(out))).passages[0].exam_grades or ()
+        style = make_style(backend, "QuestionSelfRatedUnanswerablePromptWithChoices", GradingSettings())
+        now = GradeSetMaker(style, backend.model, _bank_of(tmp_path))
+        before = GradeSetMaker(style, backend.former_model, _bank_of(tmp_path))
+    old = entry.model_copy(update={"provenance": {**before.provenance}})
+    assert provenance_of(entry)["signature"] == now.signature.short != before.signature.short
+    assert now.is_mine(entry) and now.is_mine(old)
+    stranger = entry.model_copy(update={"provenance": {**before.provenance, "model": "openai:n@http://x"}})
+    assert not now.is_mine(stranger)
+
+
+def _bank_of(folder: Path) -> str:
+    from rubric_measures.base.entities import bank_content
+    from rubric_measures.formats.bank import load_bank
+
+    return bank_content(load_bank(folder / "bank.jsonl"))
+
+
+def test_a_cache_that_is_deleted_in_mid_run_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "c.sqlite"
+    backend = FunctionBackend(lambda request: "x")
+    with ReplyCache(path) as cache:
+        results = LocalRunner(backend, cache).run((str(number), once(str(number))) for number in range(2000))
+        next(results)
+        for name in tmp_path.glob("c.sqlite*"):
+            name.unlink()
+        assert len(list(results)) == 1999
+    assert caplog.text.count("was deleted or replaced while it was in use") == 1
+
+
+def test_the_ledger_has_every_kind_of_call(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    with ReplyCache(path) as cache:
+        cache.put(ask("a"), Reply("x"), [Spent("m", "q", True, 1, 0, 10, 2, 0.5)])
+        cache.put(ask("b"), Reply(None, "failed"), [Spent("m", "q", True, 1, 1, 0, 0, 0.0)])
+        cache.put_many([], [Spent("m", "r", False, 3, 0, 30, 6, 0.0)])
+        assert cache.prune(everything=True) == 1
+    with ReplyCache(path, read_only=True) as cache:
+        # The replies are gone; what was paid was paid.
+        assert [row[2:] for row in cache.ledger()] == [("m", 3, 0, 30, 6, None), ("m", 2, 1, 10, 2, 0.5)]
+        assert [row.query for row in cache.ledger(by_query=True)] == ["q", "r"]
+    with ReplyCache(tmp_path / "other.sqlite") as other:
+        other.put(ask("c"), Reply("y"), [Spent("m", "q", True, 1, 0, 10, 2, 0.5)])
+        assert other.merge([path]) == 0
+        assert sum(row.calls for row in other.ledger()) == 1
