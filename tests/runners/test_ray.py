@@ -530,20 +530,23 @@ def test_progress_counts_blocks_that_are_kept(cluster: Any, folder: Path) -> Non
 def test_limits_stop_and_the_next_run_goes_on(cluster: Any, folder: Path, recwarn: pytest.WarningsRecorder) -> None:
     groups, bank = make_groups(1, 4), make_bank(1, 3)
     with ReplyCache(":memory:") as cache:
-        _, report = graded(diary(folder, cache, max_calls=5), groups, bank)
+        _, report = graded(diary(folder, cache, max_calls=5, price=Two()), groups, bank)
         assert report.run.limit == "the limit of 5 calls was reached"
         assert len(cache) == len(calls(folder)) == report.run.calls == 5
         # Ray Data finds the only block too few for two actors, which is nothing that its user could change.
         assert not [warning for warning in recwarn if "concurrent actors" in str(warning.message)]
-        # The first call shows that one costs 2; two of them cost 4, and a third would pass the limit.
-        _, report = graded(diary(folder, cache, max_cost=5, price=Two()), groups, bank)
-        assert report.run.limit == "the limit of 5 on the cost was reached"
-        assert len(cache) == len(calls(folder)) == 7
+        # The five calls cost 10, so two more may be made: a third would pass the limit.
+        _, report = graded(diary(folder, cache, max_cost=15, price=Two()), groups, bank)
+        paid = "the limit of 15 on the cost was reached, 10 of it by other runs over this cache"
+        assert (report.run.limit, len(cache), len(calls(folder))) == (paid, 7, 7)
         _, report = graded(diary(folder, cache, cache_only=True), groups, bank)
         assert (report.run.cached, report.run.missing, report.run.calls) == (7, 5, 0)
         _, report = graded(diary(folder, cache), groups, bank)
         assert (report.run.cached, report.run.calls) == (7, 5)
     assert len(calls(folder)) == 12
+    # Without a ledger only the first call shows that one costs 2.
+    _, report = graded(diary(folder, max_cost=5, price=Two()), groups, bank)
+    assert (report.run.limit, report.run.calls) == ("the limit of 5 on the cost was reached", 2)
 
 
 def test_a_model_that_cannot_be_used_is_one_line(cluster: Any, folder: Path) -> None:
