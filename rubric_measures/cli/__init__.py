@@ -124,7 +124,7 @@ class _NoteHandler(logging.StreamHandler):  # type: ignore[type-arg]
         prefix = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
         said = record.getMessage()
         # Signatures are long, and needed whole.
-        said = said if record.levelno <= logging.INFO else shortened(said)
+        said = said if said.startswith("signature ") else shortened(said)
         return escaped(f"rubric_measures: {prefix}{said}{_options_for(getattr(record, 'settings', ()))}")
 
 

@@ -90,7 +90,10 @@ def convert(
         raise InputError("there are no assigned nuggets, whose labels could be unknown", settings=("unknown_labels",))
     if options.answers is not None and "support judgments" not in kinds:
         raise InputError("answers are only put beside support judgments; leave them out", settings=("answers",))
-    contents = [_reader(name, options)(path) for path, name in zip(paths, sources, strict=True)]
+    contents = []
+    for path, name in zip(paths, sources, strict=True):
+        with naming(path):
+            contents.append(_reader(name, options)(path))
     if len(paths) == 1:
         options = replace(options, name=path_name(paths[0]))
     with naming(*paths):

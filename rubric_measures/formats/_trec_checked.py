@@ -34,7 +34,7 @@ def checked_rankings(text: str, name: str) -> tuple[str, dict[str, tuple[Ranking
             continue
         if len(row) not in ({columns} if columns else {5, 6}):
             expected = "query_id Q0 doc_id rank score" + (" tag" if columns != 5 else "")
-            raise FormatError(_wrong_columns(len(row), expected), path=name, line=number)
+            raise FormatError(_wrong_columns(len(row), expected, line), path=name, line=number)
         columns = len(row)
         query_id, _, doc_id, rank, score = row[:5]
         tags.update(row[5:])
@@ -79,7 +79,7 @@ def checked_qrels(text: str, name: str) -> list[Qrel]:
         if not row:
             continue
         if len(row) != 4:
-            problem = _wrong_columns(len(row), "query_id iteration doc_id relevance")
+            problem = _wrong_columns(len(row), "query_id iteration doc_id relevance", line)
             raise FormatError(problem, path=name, line=number)
         query_id, iteration, doc_id, relevance = row
         try:
@@ -142,8 +142,9 @@ def run_name_of(name: str) -> str:
     return "_".join(stem.split()) or "run"
 
 
-def _wrong_columns(found: int, expected: str) -> str:
-    return f"has {found} columns; expected {len(expected.split())}: {expected} (ids cannot hold spaces)"
+def _wrong_columns(found: int, expected: str, line: str) -> str:
+    why = "lines end in a carriage return alone; write line feeds" if "\r" in line.strip() else "ids cannot hold spaces"
+    return f"has {found} columns; expected {len(expected.split())}: {expected} ({why})"
 
 
 def is_number(token: str) -> bool:

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, model_validator
 from pydantic_core import from_json
 
 from rubric_measures.base.entities import Importance, ItemKind, RubricItem, TestBank, item_content, make_item_id
-from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import check_readable_twice, iter_lines, path_name
 from rubric_measures.base.json_files import JsonLines, TextId, check_keys, validate_line
 from rubric_measures.formats.base import Format
@@ -335,13 +335,8 @@ def bank_entries(
         bank: the bank.
         test_collection: the name of the collection; the workbench wants one.
         info: how the bank came about, written into every entry.
-
-    Raises:
-        InputError: a query's id holds a NUL character.
     """
     entries = []
-    if wrong := next((one for one in bank.items if "\0" in one), None):
-        raise InputError(f"query {wrong!r}: an id holds a NUL character, where TREC programs end it")
     for query_id, items in bank.items.items():
         facets: dict[str | None, list[BankItem]] = {} if items else {None: []}
         for item in items:

@@ -11,7 +11,7 @@ import os
 from pydantic import Field, TypeAdapter
 
 from rubric_measures.base.entities import RubricItem, TestBank
-from rubric_measures.base.errors import FormatError
+from rubric_measures.base.errors import FormatError, naming
 from rubric_measures.base.files import path_name, read_text
 from rubric_measures.base.json_files import check_keys, validate_line
 from rubric_measures.formats.bank import bank_entries
@@ -92,7 +92,8 @@ def read_tqa(path: str | os.PathLike[str]) -> TestBank:
         _LOG.warning(
             "%s: %d questions have a correct answer that is none of their choices; no gold answer", name, keyless
         )
-    return TestBank(items, texts)
+    with naming(path):
+        return TestBank(items, texts)
 
 
 def _is_tqa(head: Head) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ir_measures.util import Qrel
 
 from rubric_measures.base.entities import Grade, Importance, RubricItem, TestBank
-from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
+from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, naming
 from rubric_measures.base.files import iter_lines, path_name
 from rubric_measures.base.scales import Scale, as_number
 from rubric_measures.formats.trec import QueryQrels, map_qrels
@@ -279,19 +279,20 @@ def read_grades(
         return None
 
     spaced = {} if bank is None else spaced_ids(bank.items)
-    found = {spaced.get(query_id, query_id): done for query_id, done in map_qrels(path, compiled).items()}
-    left_out: Counter[str] = Counter()
-    queries: dict[str, QueryGrades] = {}
-    for query_id in sorted(found) if bank is None else bank.items:
-        done = found.get(query_id)
-        if done is None:
-            queries[query_id], _ = build_query(query_id, (), bank.items[query_id] if bank is not None else ())
-        else:
-            queries[query_id] = done[0]
-            left_out.update(done[1])
-    _refuse_labels(queries.values(), left_out)
-    note_left_out(left_out)
-    return Grades(queries, on_failed, source)
+    with naming(path):
+        found = {spaced.get(query_id, query_id): done for query_id, done in map_qrels(path, compiled).items()}
+        left_out: Counter[str] = Counter()
+        queries: dict[str, QueryGrades] = {}
+        for query_id in sorted(found) if bank is None else bank.items:
+            done = found.get(query_id)
+            if done is None:
+                queries[query_id], _ = build_query(query_id, (), bank.items[query_id] if bank is not None else ())
+            else:
+                queries[query_id] = done[0]
+                left_out.update(done[1])
+        _refuse_labels(queries.values(), left_out)
+        note_left_out(left_out)
+        return Grades(queries, on_failed, source)
 
 
 def _refuse_labels(queries: Iterable[QueryGrades], left_out: Mapping[str, int]) -> None:

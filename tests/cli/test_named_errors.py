@@ -203,3 +203,32 @@ def test_damaged_boards_and_topics_name_themselves(folder: Path, capsys: pytest.
         json.dumps({"query_id": "q1", "items": [{"question_id": "a\0", "question_text": "?"}]})
     )
     assert "nul.jsonl:1: " in last_line(capsys, "qrels graded.jsonl.gz --bank nul.jsonl --per item")
+    words = {"processedText": "b\0"}
+    lesson = {"globalID": "L_1", "lessonName": "skin"}
+    for damage, question in (({"globalID": "L\0"}, "NDQ_1"), ({}, "NDQ\0")):
+        asked = {"nonDiagramQuestions": {question: {"beingAsked": words, "correctAnswer": words}}}
+        (folder / "tqa.json").write_text(json.dumps([{**lesson, **damage, "questions": asked}]))
+        said = last_line(capsys, "convert tqa.json --to bank -o out")
+        assert "tqa.json: " in said and "holds a NUL character" in said
+    (folder / "items.qrels").write_text("q1 a d1 1\nq1 scale=" + "0-5:" * 400 + " * 0\n")
+    said = last_line(capsys, "qrels items.qrels")
+    assert said.startswith("items.qrels: ") and "is no scale" in said and len(said) < 600
+
+
+def test_long_names_are_shortened_in_notes_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for board, scores in (("one", "12"), ("two", "21")):
+        rows = [f"{run} all nDCG@10 0.{score}\n" for run, score in zip(("a", "b" * 2000), scores, strict=True)]
+        (folder / f"{board}.txt").write_text("".join(rows))
+    command = "correlate one.txt two.txt --form ir_measures --official-form ir_measures --rounds 10"
+    assert main(command.split()) < 2
+    said = capsys.readouterr().err
+    assert "the largest rank drop is 1, of run bbb" in said and max(map(len, said.splitlines())) < 600
+
+
+@pytest.mark.parametrize("name", ["qrels.txt", "alpha.run"])
+def test_files_with_line_ends_of_old_macs_are_told(folder: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / name).write_bytes((folder / name).read_bytes().replace(b"\n", b"\r"))
+    said = last_line(capsys, "evaluate qrels.txt alpha.run nDCG@10")
+    assert said.startswith(f"{name}:1: has ") and said.endswith(
+        "(lines end in a carriage return alone; write line feeds)"
+    )
